@@ -1,0 +1,36 @@
+# Everything here sets itself up: a virtual environment in .venv, promtool in .tools. Nothing outside this folder changes.
+SHELL := /bin/sh
+PY := .venv/bin/python
+
+.PHONY: test lint types demo tools dist clean golden
+.DEFAULT_GOAL := test
+
+.venv/stamp: setup.cfg pyproject.toml scripts/venv.sh
+	sh scripts/venv.sh .venv '.[test]'
+	@touch $@
+
+tools: .tools/stamp
+.tools/stamp: scripts/tools.sh
+	sh scripts/tools.sh .tools
+	@touch $@
+
+test: lint types .tools/stamp ## install what is needed, then ruff, mypy --strict and pytest
+	PATH="$(CURDIR)/.tools/bin:$$PATH" .venv/bin/pytest -n 2 $(PYTEST_ARGS)
+
+lint: .venv/stamp
+	.venv/bin/ruff check .
+
+types: .venv/stamp
+	.venv/bin/mypy
+
+demo: .venv/stamp ## a simulated cluster, the exporter and tierd, on this machine, until Ctrl-C
+	@$(PY) -m tierd.demo
+
+golden: .venv/stamp ## rewrite the expositions that the tests compare with
+	GOLDEN=rewrite .venv/bin/pytest -q tests/exporter/test_golden.py
+
+dist: .venv/stamp ## wheel and source archive in dist/
+	$(PY) -m pip -q install build && $(PY) -m build
+
+clean:
+	rm -rf .venv .tools build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Parameters of a node, as Prometheus exposition."""

@@ -1,0 +1,1 @@
+"""One collector a file; ``COLLECTORS`` lists them by hand."""

@@ -1,0 +1,92 @@
+"""Who may import what. The rules are those of docs/architecture.md; this test reads every module with ast."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("lustre", "exporter", "tierd", "simulator")
+PURE = ("os", "io", "time", "subprocess", "logging", "socket", "threading", "pathlib", "urllib", "sqlite3")
+
+WORLD = ("lustre.read", "lustre.tree", "lustre.filesystem", "tierd.sense", "tierd.act")
+
+FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("lustre", ("exporter", "tierd", "simulator", "prometheus_client")),
+    ("lustre.text", ("os", "io", "time", "subprocess", "logging", "socket", "pathlib", "lustre.read", "lustre.tree")),
+    ("exporter", ("tierd", "simulator", "subprocess", "ctypes")),
+    ("tierd", ("exporter",)),
+    ("simulator", ("exporter", "tierd")),
+    ("tierd.detect", (*PURE, *WORLD, "tierd.decide")),
+    ("tierd.decide", (*PURE, *WORLD, "tierd.detect")),
+)
+"""Package, and what nothing in it may import."""
+
+ONLY: dict[str, tuple[str, ...]] = {
+    "ctypes": ("lustre.llapi",),
+    "subprocess": ("lustre.filesystem", "tierd.demo"),
+    "simulator": ("simulator", "tierd.demo", "tierd.ctl"),
+    "pyinotify": ("tierd.inotify",),
+    "time": ("tierd.clock", "exporter.clock", "simulator.clock"),
+    "prometheus_client": (
+        "exporter.exposition", "exporter.own", "exporter.server", "tierd.own", "tierd.sense.exporters",
+    ),
+}
+"""Module, and the packages that alone may import it."""
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            yield name.removesuffix(".__init__"), path
+
+
+def imports(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import; this house writes imports in full"
+            assert node.module is not None
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def under(name: str, package: str) -> bool:
+    return name == package or name.startswith(package + ".")
+
+
+def violations(name: str, imported: set[str]) -> list[str]:
+    """What ``name`` imports and may not."""
+    broken = [f"{name} imports {i}, forbidden below {package}"
+              for package, bad in FORBIDDEN if under(name, package)
+              for i in sorted(imported) for b in bad if under(i, b)]
+    broken += [f"{name} imports {i}, which only {', '.join(allowed)} may"
+               for module, allowed in ONLY.items() for i in sorted(imported)
+               if under(i, module) and not any(under(name, a) for a in allowed)]
+    return broken
+
+
+@pytest.mark.parametrize(("name", "path"), [pytest.param(n, p, id=n) for n, p in modules()])
+def test_imports_stay_in_their_room(name: str, path: Path) -> None:
+    assert violations(name, imports(path)) == []
+
+
+def test_lustre_needs_nothing_but_the_standard_library() -> None:
+    known = set(sys.stdlib_module_names) | {"lustre"}
+    for name, path in modules():
+        if under(name, "lustre"):
+            assert {i.split(".")[0] for i in imports(path)} <= known, name
+
+
+def test_the_rules_can_fail() -> None:
+    assert violations("exporter.x", {"tierd.model"})
+    assert violations("tierd.detect.x", {"os"})
+    assert violations("lustre.layout", {"ctypes"})
+    assert not violations("tierd.sense.local", {"lustre.read", "os"})

@@ -1,0 +1,1 @@
+"""The daemon: sense, detect, decide, act, verify."""

@@ -1,0 +1,1 @@
+"""The gate, the budget, the mover, the journal: the only code that changes a file system."""

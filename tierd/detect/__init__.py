@@ -1,0 +1,1 @@
+"""Pure: windows in, findings out, each with the numbers that made it."""
