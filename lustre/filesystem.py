@@ -74,4 +74,4 @@ class Filesystem(Protocol):
         """
 
     def changelog(self, mdt: str, after_index: int) -> bytes:
-        """Raw records of one MDT (``MDT0000``) with a higher index than given, oldest first; b"" when there are none."""
+        """Raw records of one MDT (``MDT0000``) with a higher index than given, oldest first; b"" when none are."""

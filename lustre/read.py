@@ -1,0 +1,44 @@
+"""Read a parameter file to its end; one that has gone away is absent, not an error.
+
+Parameter files are generated while they are read. One ``read`` may hand out a single record (one job of ``job_stats``),
+so a short answer is not the end: only an empty one is. Files are always opened read-only, because any write to a
+statistics file clears it, and closed at once, because an open one would keep Lustre's modules from being unloaded.
+
+>>> read_whole("/nowhere/at/all") is None
+True
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+CHUNK_BYTES = 1 << 16
+"""Asked for at a time: more than most files hold, and small enough to stay off ``mmap``."""
+
+ABSENT = frozenset({errno.ENOENT, errno.ENODEV, errno.ENOTDIR, errno.ENXIO, errno.ESTALE})
+"""What the kernel says of a parameter that is not there, or whose device was just taken away."""
+
+
+def read_whole(path: str | os.PathLike[str]) -> bytes | None:
+    """The whole file, or None when it is absent. Any other OSError is raised."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return _to_the_end(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno in ABSENT:
+            return None
+        raise
+
+
+def _to_the_end(descriptor: int) -> bytes:
+    first = os.read(descriptor, CHUNK_BYTES)
+    if not first:
+        return b""
+    chunks = [first]
+    while chunk := os.read(descriptor, CHUNK_BYTES):
+        chunks.append(chunk)
+    return b"".join(chunks) if len(chunks) > 1 else first

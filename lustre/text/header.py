@@ -1,0 +1,52 @@
+r"""The lines above a table of statistics: when it was read, since when it counts, how long that is.
+
+Lustre up to 2.14 prints the first line only, as do later releases with ``enable_stats_header`` off; 2.15 puts its
+colons after the padding::
+
+    snapshot_time                       1795218508.752159935 secs.nsecs
+    start_time                          1795217463.183879238 secs.nsecs
+    elapsed_time                        1045.568280697 secs.nsecs
+    req_waittime                        3894 samples [usecs] 139 511438 35473947 2215597260185
+
+>>> split(b"snapshot_time:   9.5 secs.nsecs\nstart_time:   2.000000001 secs.nsecs\nread RPCs in flight:  0\n")
+Header(start_time=b'2.000000001', snapshot_time=b'9.5', lines=2, end=69)
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_TIME = rb"(?:[ \t]*+:)?+[ \t]++"
+_HEADER = re.compile(
+    rb"(?:[ \t]*+(?:start_time" + _TIME + rb"([0-9.]{1,40}+)[^\n]*+\n"
+    rb"|snapshot_time" + _TIME + rb"([0-9.]{1,40}+)[^\n]*+\n"
+    rb"|elapsed_time" + _TIME + rb"[^\n]*+\n))*+"
+)
+_BLANK = re.compile(rb"^[ \t]*+\n", re.MULTILINE)
+
+
+class Header(NamedTuple):
+    """What the header says, and where it ends."""
+
+    start_time: bytes
+    """Since when the table counts, as printed; empty where the release does not print it."""
+    snapshot_time: bytes
+    lines: int
+    end: int
+
+
+def split(data: bytes) -> Header:
+    """The header at the beginning of ``data``; one of no lines when there is none."""
+    match = _HEADER.match(data)
+    if match is None:  # pragma: no cover - the pattern matches the empty text
+        return Header(b"", b"", 0, 0)
+    return Header(match[1] or b"", match[2] or b"", data.count(b"\n", 0, match.end()), match.end())
+
+
+def skipped_lines(data: bytes, understood: int) -> int:
+    """How many lines of ``data`` are neither blank nor ``understood``; a last one cut short is one of them."""
+    lines = data.count(b"\n") + (data[-1:] not in {b"", b"\n"})
+    if lines - understood in (0, data.count(b"\n\n")):
+        return 0
+    return max(0, lines - understood - len(_BLANK.findall(data)))

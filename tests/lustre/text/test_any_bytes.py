@@ -1,0 +1,177 @@
+"""What holds for every parser: no bytes make it raise, a cut file gives no wrong number, time grows with length."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lustre.text import (
+    brw_stats,
+    changelog_users,
+    df,
+    extents_stats,
+    import_,
+    job_stats,
+    max_cached_mb,
+    pools,
+    read_ahead_stats,
+    recovery_status,
+    rpc_stats,
+    statahead_stats,
+    stats,
+)
+from lustre.text.histogram import Histogram
+
+Unpack = Callable[[str], Path]
+Parse = Callable[[bytes], Any]
+
+DEBUG = "sys/kernel/debug/lustre"
+MOUNT = "ff1100011d6c9800"
+FILES: dict[str, tuple[Parse, str]] = {
+    "stats": (stats.parse, f"{DEBUG}/osc/lustre-OST0002-osc-{MOUNT}/stats"),
+    "read_ahead_stats": (read_ahead_stats.parse, f"{DEBUG}/llite/lustre-{MOUNT}/read_ahead_stats"),
+    "statahead_stats": (statahead_stats.parse, f"{DEBUG}/llite/lustre-{MOUNT}/statahead_stats"),
+    "extents_stats": (extents_stats.parse, f"{DEBUG}/llite/lustre-{MOUNT}/extents_stats"),
+    "max_cached_mb": (max_cached_mb.parse, f"{DEBUG}/llite/lustre-{MOUNT}/max_cached_mb"),
+    "rpc_stats osc": (rpc_stats.parse, f"{DEBUG}/osc/lustre-OST0002-osc-{MOUNT}/rpc_stats"),
+    "rpc_stats mdc": (rpc_stats.parse, f"{DEBUG}/mdc/lustre-MDT0001-mdc-{MOUNT}/rpc_stats"),
+    "brw_stats": (brw_stats.parse, f"{DEBUG}/osd-ldiskfs/lustre-OST0002/brw_stats"),
+    "import": (import_.parse, f"{DEBUG}/osc/lustre-OST0002-osc-{MOUNT}/import"),
+    "changelog_users": (changelog_users.parse, f"{DEBUG}/mdd/lustre-MDT0000/changelog_users"),
+    "recovery_status": (recovery_status.parse, f"{DEBUG}/obdfilter/lustre-OST0002/recovery_status"),
+    "pools": (pools.parse, f"proc/fs/lustre/lov/lustre-clilov-{MOUNT}/pools/hdd"),
+    "job_stats": (job_stats.parse, "proc/fs/lustre/obdfilter/lustre-OST0002/job_stats"),
+}
+WORDS = (
+    b"\n", b"\n\n", b" ", b"  ", b"\t\t", b":", b"|", b"0", b"1", b"7", b"31", b"100", b"9" * 30, b"-4",
+    b"4K", b"1M", b"%", b"a", b"pages per rpc         rpcs   % cum % |       rpcs   % cum %\n",
+    b"rpcs in flight        rpcs   %% cum %%\n",
+    b"\n\t\t\tread\t\t\twrite\n", b"\n\t\t\tmodify\n", b"1:\t\t  5 100 100   |    0   0   0\n", b"2:\t\t  0   0 100\n",
+    b"   0K -    4K :  104  100  100  |  0  0  0\n", b"snapshot_time:  ", b"start_time  ",
+    b"elapsed_time : 1.5 secs.nsecs\n", b"read_bytes ", b"3 samples [bytes]", b" 1 2 3", b"job_stats:\n",
+    b"- job_id:          ", b'"a\\x20b"\n',
+    b"  read: { samples: 1", b", unit: bytes", b", min: 1, max: 2, sum: 3", b", sumsq: 4",
+    b", hist: { 4K: 1, 1M: 2 }", b" }\n", b"    target: ", b"failover_nids: [ ", b", ", b" ]\n",
+    b"_data_averages:\n", b"users: ", b"status: ", b"cl1", b" (5) mask=A,B\n",
+    b"lustre-OST0000", b"_UUID\n", b"disabled", b"current_index: ", b"connected_clients: 3/4\n",
+)  # fmt: skip
+LETTERS = st.binary(max_size=400) | st.lists(st.sampled_from(WORDS), max_size=60).map(b"".join)
+each = pytest.mark.parametrize("name", FILES)
+
+
+def sample(capture: Unpack, name: str) -> bytes:
+    data = (capture("2.17.57/tree-load-2") / FILES[name][1]).read_bytes()
+    if name == "job_stats":
+        return b"job_stats:\n" + b"".join(job_stats.split(data)[:2])
+    return data
+
+
+def facts(record: Any, at: str = "") -> dict[str, Any]:
+    """Every number and text of a record by where it stands, so that what a cut file says can be compared."""
+    if isinstance(record, stats.Stats | read_ahead_stats.ReadAhead | job_stats.Job):
+        return columns(record, at)
+    if isinstance(record, tuple) and record and dataclasses.is_dataclass(record[0]):
+        named = ((getattr(item, "name", i), item) for i, item in enumerate(record))
+        return {k: v for name, item in named for k, v in facts(item, f"{at}[{name}]").items()}
+    if dataclasses.is_dataclass(record) and not isinstance(record, type):
+        if isinstance(record, Histogram):
+            return {at: record}
+        fields = ((f.name, getattr(record, f.name)) for f in dataclasses.fields(record) if f.name != "skipped")
+        return {k: v for name, value in fields for k, v in facts(value, f"{at}.{name}").items()}
+    return {} if record in (None, b"", ()) else {at: record}
+
+
+def columns(record: Any, at: str) -> dict[str, Any]:
+    wide = [(f.name, getattr(record, f.name)) for f in dataclasses.fields(record) if f.name != "skipped"]
+    found = {f"{at}.{n}": v for n, v in wide if isinstance(v, bytes) and v}
+    for name, values in wide:
+        if isinstance(values, tuple) and name != "histograms":
+            found |= {f"{at}.{key!r}.{name}": value for key, value in zip(record.names, values, strict=True)}
+        elif name == "histograms":
+            found |= {f"{at}.{key!r}.{name}": value for key, value in values}
+    return found
+
+
+@each
+@given(data=LETTERS)
+def test_no_bytes_make_it_raise(name: str, data: bytes) -> None:
+    assert FILES[name][0](data).skipped >= 0
+
+
+@each
+def test_binary_junk_is_skipped_and_nothing_is_nothing(name: str) -> None:
+    parse, _ = FILES[name]
+    junk = parse(bytes(range(1, 256)) * 3)
+    assert junk.skipped > 0
+    assert dataclasses.replace(junk, skipped=0) == parse(b"")
+
+
+@each
+def test_a_real_file_is_understood_whole(name: str, capture: Unpack) -> None:
+    record = FILES[name][0](sample(capture, name))
+    assert record.skipped == 0
+    assert facts(record)
+
+
+@each
+def test_cut_at_any_byte_it_says_nothing_the_whole_file_does_not(name: str, capture: Unpack) -> None:
+    data, parse = sample(capture, name), FILES[name][0]
+    whole = facts(parse(data)).items()
+    read = ((cut, fact) for cut in range(len(data)) for fact in facts(parse(data[:cut])).items())
+    partial = [(cut, *fact) for cut, fact in read if fact not in whole]
+    known = dict(whole)
+    wrong = [(cut, key) for cut, key, value in partial if not prefix(value, known[key])]
+    assert wrong == []
+
+
+def prefix(part: Any, whole: Any) -> bool:
+    """A list of whole lines so far; or a last table cut between two rows, before it shows that it is not all."""
+    if isinstance(part, Histogram):
+        rows = len(part.uppers)
+        alike = part.uppers == whole.uppers[:rows] and part.columns == tuple(c[:rows] for c in whole.columns)
+        return alike and (rows == 0 or not all(any(column) for column in part.columns))
+    return isinstance(part, tuple) and part == whole[: len(part)]
+
+
+@each
+@given(where=st.integers(0, 10_000), what=st.binary(max_size=6))
+def test_a_damaged_real_file_does_not_make_it_raise(name: str, where: int, what: bytes, capture: Unpack) -> None:
+    data = sample(capture, name)
+    at = where % len(data)
+    FILES[name][0](data[:at] + what + data[at + len(what) :])
+
+
+@each
+@pytest.mark.parametrize(
+    "unit", [b" ", b"\n", b"a ", b"1", b"1: ", b"{", b"\t\t\tread\t\t\twrite\n", b"- job_id:\n", b'"\\x', b"samples ["]
+)
+def test_time_grows_with_the_length_not_its_square(name: str, unit: bytes) -> None:
+    parse = FILES[name][0]
+
+    def seconds(length: int) -> float:
+        data = unit * (length // len(unit))
+        begin = time.process_time()
+        parse(data)
+        return time.process_time() - begin
+
+    short, long = (min(seconds(n) for _ in range(3)) for n in (10_000, 160_000))
+    assert long < 100 * max(short, 0.0005)  # 16 times for a straight line, 256 for a square
+
+
+@given(data=LETTERS)
+def test_a_number_file_is_a_number_or_nothing(data: bytes) -> None:
+    value = df.integer(data)
+    assert value is None or data.strip().lstrip(b"-").lstrip(b"0").decode() in {str(abs(value)), ""}
+
+
+@given(data=LETTERS)
+def test_blocks_of_jobs_lose_nothing_but_the_cut_line(data: bytes) -> None:
+    text = b"job_stats:\n- job_id:          a\n" + data
+    assert b"job_stats:\n" + b"".join(job_stats.split(text)) == text[: text.rfind(b"\n") + 1]

@@ -1,0 +1,174 @@
+"""The tapes: a real file system, with what was really going on beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tierd import replay
+from tierd.__main__ import main
+from tierd.config import Settings
+from tierd.sense import tape as tapes
+
+TAPES = Path(__file__).parent.parent / "tapes"
+NAMES = sorted(path.parent.name for path in TAPES.glob("*/tape.json"))
+UNPACKED = ExitStack()
+
+
+def truth(name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((TAPES / name / "tape.json").read_bytes())
+    return loaded
+
+
+@pytest.fixture(scope="module", autouse=True)
+def close_tapes() -> Iterator[None]:
+    with UNPACKED:
+        yield
+
+
+@cache
+def tape_of(name: str) -> tapes.Tape:
+    return UNPACKED.enter_context(tapes.opened(TAPES / name))
+
+
+@cache
+def report(name: str) -> replay.Report:
+    return replay.replay(tape_of(name), Settings())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_finds_what_the_tape_says_and_nothing_else(name: str) -> None:
+    expect = truth(name)["expect"]
+    found = [f for f in report(name).findings if f.kind == "noisy-neighbour"]
+    assert {f.aggressor for f in found} == set(expect["aggressors"])
+    assert {f.victim for f in found} == set(expect["victims"])
+    assert {t for f in found for t in f.targets} == set(expect["targets"])
+    assert {d for f in found for d in f.directories} == set(expect["directories"])
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n.startswith("noisy")])
+def test_finds_it_within_thirty_seconds_of_the_onset(name: str) -> None:
+    onset = next(p["start"] for p in truth(name)["phases"] if p["name"] == "contended")
+    assert all(onset < f.time <= onset + 30 for f in report(name).findings)
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n.startswith("control")])
+def test_plans_nothing_on_a_control_tape(name: str) -> None:
+    assert report(name).plan == ()
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n.startswith("noisy")])
+def test_the_flash_component_holds_the_whole_file(name: str) -> None:
+    expect = truth(name)["expect"]
+    defaults = [a for a in report(name).plan if a.kind == "set-default-layout"]
+    least = expect.get("min_flash_component_bytes")
+    if least is None:
+        assert defaults == []  # one large file: no first component helps it
+    else:
+        assert {a.directory for a in defaults} == set(expect["directories"])
+        assert all(a.layout.components[0].pool == "flash" for a in defaults)
+        assert all(least <= (a.layout.components[0].extent_end or 0) <= 8 * least for a in defaults)
+        assert all(a.layout.components[-1].pool == "hdd" for a in defaults)
+
+
+def test_numbers_agree_with_what_the_application_measured() -> None:
+    for name in NAMES:
+        measured = truth(name)["phase_mean_mb_s"]
+        for finding in report(name).findings:
+            assert finding.evidence["victim_usual_bytes_per_second"] / 1e6 == pytest.approx(measured["alone"], rel=0.1)
+            assert finding.evidence["victim_bytes_per_second"] / 1e6 == pytest.approx(measured["contended"], rel=0.15)
+
+
+Vary = Callable[[Settings], Settings]
+
+
+def noisy(**changes: float) -> Vary:
+    return lambda s: replace(s, noisy_neighbour=replace(s.noisy_neighbour, **changes))
+
+
+@pytest.mark.parametrize("vary", [
+    pytest.param(noisy(enter=0.78), id="enter 0.78"),
+    pytest.param(noisy(enter=0.9, leave=0.95), id="enter 0.9"),
+    pytest.param(noisy(operations_share=0.08), id="operations 8 %"),
+    pytest.param(noisy(operations_share=0.25), id="operations 25 %"),
+    pytest.param(noisy(slow_windows=0.45), id="slow 45 %"),
+    pytest.param(noisy(slow_windows=0.75), id="slow 75 %"),
+    pytest.param(noisy(recent_seconds=20), id="recent 20 s"),
+    pytest.param(noisy(recent_seconds=60), id="recent 60 s"),
+    pytest.param(noisy(load_share=0.1), id="load 10 %"),
+    pytest.param(noisy(load_share=0.4), id="load 40 %"),
+    pytest.param(noisy(presence=0.02), id="presence 2 %"),
+    pytest.param(noisy(presence=0.1), id="presence 10 %"),
+])
+def test_no_verdict_hangs_on_one_threshold(vary: Vary) -> None:
+    for name in NAMES:
+        found = replay.replay(tape_of(name), vary(Settings())).findings
+        assert {f.aggressor for f in found if not f.advice_only} == set(truth(name)["expect"]["aggressors"]), name
+
+
+@pytest.mark.parametrize("every", [2, 3])
+def test_slower_sampling_sees_the_same(every: int) -> None:
+    for name in NAMES:
+        tape = tape_of(name)
+        thinned = replace(tape, times=tape.times[::every], trees=tape.trees[::every])
+        found = replay.replay(thinned, Settings()).findings
+        assert {f.aggressor for f in found if not f.advice_only} == set(truth(name)["expect"]["aggressors"]), name
+
+
+def test_json_has_the_promised_shape(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", str(TAPES / "noisy-create-1m"), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    (finding,) = printed["findings"]
+    assert {"kind", "t", "aggressor", "victim", "targets", "directories", "evidence"} <= finding.keys()
+    (step,) = printed["plan"]
+    assert {"action", "directory", "layout", "reason"} <= step.keys()
+    assert step["layout"] == "-E 2M -c 1 -p flash -E -1 -c 1 -S 4M -p hdd"
+
+
+def test_text_names_the_command_that_would_be_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", str(TAPES / "noisy-create-1m")]) == 0
+    assert "lfs setstripe -E 2M -c 1 -p flash -E -1 -c 1 -S 4M -p hdd /proj/ingest" in capsys.readouterr().out
+
+
+def test_pools_of_other_names_need_a_line_of_configuration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "tierd.toml"
+    config.write_text("[small_files_to_flash]\nflash_pool = 'nvme'\n")
+    assert main(["replay", str(TAPES / "noisy-create-1m"), "--config", str(config)]) == 0
+    printed = capsys.readouterr().out
+    assert "Plan: nothing to do." in printed
+    assert "Not done: /proj/ingest: pool 'nvme' does not exist or has no targets." in printed
+
+
+@pytest.mark.parametrize(("name", "content", "says"), [
+    ("tape.json", b"{", "not JSON"),
+    ("tape.json", b"[]", "no list 'snapshot_times'"),
+    ("tape.tar.xz", b"not an archive", "cannot be unpacked"),
+])
+def test_a_broken_tape_is_named_with_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str,
+                                                   content: bytes, says: str) -> None:
+    good = TAPES / "control-quiet"
+    for file in ("tape.json", "tape.tar.xz"):
+        (tmp_path / file).write_bytes((good / file).read_bytes())
+    (tmp_path / name).write_bytes(content)
+    assert main(["replay", str(tmp_path)]) == 1
+    complaint = capsys.readouterr().err
+    assert says in complaint
+    assert name in complaint
+
+
+def test_a_missing_tape_says_what_a_tape_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", str(tmp_path / "none")]) == 1
+    assert "a tape is a folder with tape.json and tape.tar.xz" in capsys.readouterr().err
+
+
+def test_half_a_tape_is_replayed_as_far_as_it_goes(tmp_path: Path) -> None:
+    tape = tape_of("noisy-create-1m")
+    cut = replace(tape, times=tape.times[:8], trees=tape.trees[:8])
+    assert replay.replay(cut, Settings()).findings == ()

@@ -1,0 +1,56 @@
+"""The command ``tierd``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from lustre import __version__
+from tierd import replay
+from tierd.config import ConfigurationError, Settings, load
+from tierd.sense import tape
+
+EXAMPLES = """\
+examples:
+  tierd replay tests/tapes/noisy-create-1m            what would tierd have found and done? (reads, changes nothing)
+  tierd replay TAPE --json --config tierd.toml        the same for programs, with other settings
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Command line."""
+    main_parser = argparse.ArgumentParser(
+        prog="tierd", epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Keeps noisy neighbours apart on Lustre: finds the job whose small files slow other jobs' streams, "
+                    "and plans to put them on flash.")
+    main_parser.add_argument("--version", action="version", version=f"tierd {__version__}")
+    commands = main_parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    replaying = commands.add_parser(
+        "replay", help="run detection and planning over a recorded time series, in its own time; changes nothing")
+    replaying.add_argument("tape", type=Path, metavar="TAPE", help="folder with tape.json and tape.tar.xz")
+    replaying.add_argument("--config", type=Path, metavar="FILE", help="settings, TOML (defaults: pools flash and hdd)")
+    replaying.add_argument("--json", action="store_true", help="findings and plan as JSON")
+    return main_parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; 0 when it did its work, 1 for a mistake in its input, which it names."""
+    chosen = parser().parse_args(arguments)
+    try:
+        settings = load(chosen.config) if chosen.config else Settings()
+        with tape.opened(chosen.tape) as recording:
+            report = replay.replay(recording, settings)
+    except (ConfigurationError, tape.TapeError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+    print(replay.as_json(report) if chosen.json else replay.as_text(report))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,101 @@
+"""What tierd did and meant to do: an intent before each act, its outcome after, in SQLite. Nothing is forgotten.
+
+The layout that was there before stands beside the one that was set: undoing needs nothing but the journal.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from lustre.layout import Layout
+from lustre.layout_yaml import from_yaml, to_yaml
+from tierd.model import Action, Finding
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS findings (
+    id INTEGER PRIMARY KEY, time REAL NOT NULL, kind TEXT NOT NULL, aggressor TEXT NOT NULL, victim TEXT NOT NULL,
+    sentence TEXT NOT NULL, evidence TEXT NOT NULL, targets TEXT NOT NULL, directories TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS actions (
+    id INTEGER PRIMARY KEY, finding INTEGER REFERENCES findings(id), kind TEXT NOT NULL, place BLOB NOT NULL,
+    layout_before TEXT, layout_after TEXT, size_bytes INTEGER NOT NULL, reason TEXT NOT NULL, dry_run INTEGER NOT NULL,
+    intended_at REAL NOT NULL, ended_at REAL, outcome TEXT, detail TEXT);
+CREATE INDEX IF NOT EXISTS unfinished ON actions(id) WHERE outcome IS NULL;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One act, from the journal."""
+
+    id: int
+    kind: str
+    place: str
+    layout_before: Layout | None
+    layout_after: Layout | None
+    outcome: str
+    """Empty while it is under way, or when tierd died in the middle of it."""
+    detail: str
+
+
+class Journal:
+    """One file; safe to be killed at any instruction (SQLite's write-ahead log, full synchronisation)."""
+
+    def __init__(self, path: Path) -> None:
+        self._db = sqlite3.connect(path, isolation_level=None)
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=FULL")
+        self._db.executescript(_SCHEMA)
+
+    def close(self) -> None:
+        """Write what is in the log into the file."""
+        self._db.close()
+
+    def found(self, finding: Finding) -> int:
+        """Enter a finding; its number is what actions refer to."""
+        cursor = self._db.execute(
+            "INSERT INTO findings (time, kind, aggressor, victim, sentence, evidence, targets, directories) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (finding.time, finding.kind, finding.aggressor, finding.victim, finding.sentence,
+             json.dumps(dict(finding.evidence)), json.dumps(finding.targets), json.dumps(finding.directories)))
+        assert cursor.lastrowid is not None
+        return cursor.lastrowid
+
+    def intend(self, action: Action, finding: int, before: Layout | None, now: float, dry_run: bool) -> int:
+        """Enter what is about to be done, and what was there before."""
+        cursor = self._db.execute(
+            "INSERT INTO actions (finding, kind, place, layout_before, layout_after, size_bytes, reason, dry_run, "
+            "intended_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (finding, action.kind, _bytes(action.path or action.directory), _text(before), _text(action.layout),
+             action.size_bytes, action.reason, dry_run, now))
+        assert cursor.lastrowid is not None
+        return cursor.lastrowid
+
+    def ended(self, entry: int, outcome: str, detail: str, now: float) -> None:
+        """Enter how it went: ``done``, ``refused``, ``failed``, ``dry-run``, ``undone``."""
+        self._db.execute("UPDATE actions SET outcome = ?, detail = ?, ended_at = ? WHERE id = ?",
+                         (outcome, detail, now, entry))
+
+    def entries(self, outcome: str | None = None) -> Iterator[Entry]:
+        """Acts in order; those with one outcome only ("" for the unfinished), if asked for."""
+        for row in self._db.execute(
+                "SELECT id, kind, place, layout_before, layout_after, ifnull(outcome, ''), ifnull(detail, '') "
+                "FROM actions ORDER BY id").fetchall():
+            if outcome is None or row[5] == outcome:
+                yield Entry(row[0], row[1], row[2].decode("utf-8", "surrogateescape"), _layout(row[3]), _layout(row[4]),
+                            row[5], row[6])
+
+
+def _bytes(path: str) -> bytes:
+    return path.encode("utf-8", "surrogateescape")  # names may hold any byte but NUL and the slash
+
+
+def _text(layout: Layout | None) -> str | None:
+    return None if layout is None else to_yaml(layout)
+
+
+def _layout(text: str | None) -> Layout | None:
+    return None if text is None else from_yaml(text)

@@ -1,0 +1,98 @@
+"""Settings of tierd: a TOML file into frozen dataclasses, every mistake at once, with the line it stands in."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from annotated_types import Gt
+from pydantic import TypeAdapter, ValidationError
+
+from tierd import verify
+from tierd.act import budget
+from tierd.decide import small_files_to_flash
+from tierd.detect import noisy_neighbour
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The whole configuration. Every part has defaults that fit a file system with pools ``flash`` and ``hdd``."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    noisy_neighbour: noisy_neighbour.Settings = field(default_factory=noisy_neighbour.Settings)
+    small_files_to_flash: small_files_to_flash.Settings = field(default_factory=small_files_to_flash.Settings)
+    verify: verify.Settings = field(default_factory=verify.Settings)
+    limits: budget.Limits = field(default_factory=budget.Limits)
+    own_jobs: tuple[str, ...] = ("lfs.0", "tierd.0")
+    """Job ids of our own moves: what they do is not activity."""
+    history_seconds: Annotated[float, Gt(0)] = 1800.0
+    """How far back a stream's usual throughput is looked for."""
+
+
+class ConfigurationError(ValueError):
+    """Everything that is wrong with a configuration file, a line each: file, line, what, and the mend."""
+
+
+def load(path: Path) -> Settings:
+    """Read a configuration file. Raises ConfigurationError with all mistakes, or OSError."""
+    return parse(path.read_bytes(), str(path))
+
+
+def parse(data: bytes, name: str) -> Settings:
+    r"""Settings from the bytes of a TOML file. Raises ConfigurationError.
+
+    >>> parse(b"[small_files_to_flash]\nflash_pool = 'nvme'\n", "t.toml").small_files_to_flash.flash_pool
+    'nvme'
+    >>> parse(b"[noisy_neighbour]\nenter = 7\nentre = 1\n", "t.toml")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    tierd.config.ConfigurationError: t.toml:2: noisy_neighbour.enter: Input should be less than 1 (it is 7)
+    t.toml:3: noisy_neighbour.entre: unknown setting; known here: classes, enter, ...
+    """
+    try:
+        text = data.decode("utf-8")
+        values = tomllib.loads(text)
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigurationError(f"{name}: not a TOML file: {error}") from error
+    try:
+        return TypeAdapter(Settings).validate_python(values)
+    except ValidationError as error:
+        problems = [f"{name}:{line_of(text, e['loc'])}: {complaint(e['type'], e['loc'], e['msg'], e.get('input'))}"
+                    for e in error.errors(include_url=False)]
+        raise ConfigurationError("\n".join(problems)) from None
+
+
+def complaint(kind: str, location: Sequence[int | str], message: str, value: Any) -> str:
+    """One mistake, in words."""
+    where = ".".join(map(str, location))
+    if kind in {"extra_forbidden", "unexpected_keyword_argument"}:
+        return f"{where}: unknown setting; known here: {', '.join(known(location[:-1]))}"
+    return f"{where}: {message} (it is {value!r})"
+
+
+def known(location: Sequence[int | str]) -> list[str]:
+    """Names of the settings in one table."""
+    table: Any = Settings()
+    for part in location:
+        table = getattr(table, str(part))
+    return sorted(table.__dataclass_fields__)
+
+
+def line_of(text: str, location: Sequence[int | str]) -> int:
+    """Line of a setting in the file: its key, below the header of its table; 1 when it cannot be found."""
+    *tables, key = map(str, location)
+    header = re.compile(r"\s*\[\s*" + r"\s*\.\s*".join(map(re.escape, tables)) + r"\s*\]")
+    inside = not tables
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("["):
+            if re.match(rf"\s*\[.*\b{re.escape(key)}\s*\]", line):
+                return number
+            inside = bool(tables) and header.match(line) is not None
+        elif inside and re.match(rf"\s*\"?{re.escape(key)}\"?\s*=", line):
+            return number
+    return 1

@@ -1,0 +1,78 @@
+"""How fast a stream is when a suspect leaves it alone, and how fast now: the victim against its own past."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from statistics import median, quantiles
+
+from tierd.model import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Bytes per second of one stream on shared targets, window by window, and which windows the suspect was in."""
+
+    rates: tuple[float, ...]
+    disturbed: tuple[bool, ...]
+    ends: tuple[float, ...]
+
+    @property
+    def quiet(self) -> list[float]:
+        """Rates while the suspect was away."""
+        return [rate for rate, disturbed in zip(self.rates, self.disturbed, strict=True) if not disturbed]
+
+    @property
+    def contended(self) -> list[float]:
+        """Rates since the suspect came the last time, oldest first; empty while it is away."""
+        return list(self.rates[self.onset:])
+
+    @property
+    def onset(self) -> int:
+        """Index of the first window of the suspect's present stay. One window without it does not end a stay."""
+        index = len(self.rates)
+        gap = 0
+        for position in range(len(self.rates) - 1, -1, -1):
+            if self.disturbed[position]:
+                index, gap = position, 0
+            else:
+                gap += 1
+                if gap > 1:
+                    break
+        return index
+
+    def before_onset(self, count: int) -> list[float]:
+        """The last rates before the suspect came."""
+        return list(self.rates[max(0, self.onset - count):self.onset])
+
+
+def series(windows: Sequence[Window], victim: str, suspect: str, targets: Collection[str], presence: float) -> Series:
+    """Rates of the victim on these targets in the windows it was active in.
+
+    A window is disturbed when the suspect did at least ``presence`` of the operations of the two.
+    """
+    rates, disturbed, ends = [], [], []
+    for window in windows:
+        mine = [window.loads[target, victim] for target in targets if (target, victim) in window.loads]
+        if not any(load.moved_bytes for load in mine):
+            continue
+        theirs = [window.loads[target, suspect] for target in targets if (target, suspect) in window.loads]
+        own = sum(load.operations for load in mine)
+        other = sum(load.operations for load in theirs)
+        rates.append(sum(load.moved_bytes for load in mine) / window.seconds)
+        disturbed.append(other > 0 and other >= presence * (own + other))
+        ends.append(window.end)
+    return Series(tuple(rates), tuple(disturbed), tuple(ends))
+
+
+def lower_edge(rates: Sequence[float], fraction: float) -> float:
+    """Below this a rate is slower than the stream's own ups and downs: a share of its median, or its first quintile.
+
+    >>> lower_edge([100.0] * 8, 0.85)
+    85.0
+    >>> lower_edge([20.0, 100.0, 30.0, 110.0, 25.0, 105.0], 0.85) < 30  # a stream that pauses by itself
+    True
+    """
+    if len(rates) < 2:
+        return fraction * rates[0] if rates else 0.0
+    return min(fraction * median(rates), quantiles(rates, n=5, method="inclusive")[0])

@@ -1,0 +1,149 @@
+"""What a job is like, from a few windows: a stream, a writer or reader of whole small files, or small random I/O.
+
+Operation size alone does not tell: the neighbour of the paper (Cray, CUG 2018) writes 1-4 MB files with full-size
+RPCs. So files closed per second and bytes per file count as much as bytes per RPC.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from annotated_types import Gt
+
+from tierd.model import JobLoad, Window
+
+SMALL_SHARE = 0.5
+"""Share of a job's RPCs that must be small for it to count as small I/O."""
+
+STEADY_SHARE = 0.5
+"""Share of a job's windows in which it must finish files for it to count as a job of small files."""
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Where a stream ends and small I/O begins."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    stream_rpc_bytes: Annotated[int, Gt(0)] = 256 << 10
+    """Mean RPC of a stream at the least. Full RPCs are 1-16 MiB; a stream over short stripes sends less."""
+    small_rpc_bytes: Annotated[int, Gt(0)] = 64 << 10
+    """RPCs up to this are small: they cost a seek and move little."""
+    small_file_bytes: Annotated[int, Gt(0)] = 8 << 20
+    """Mean bytes per closed file up to which files are small: twice the largest of the paper."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A job over a few windows, those in which it did something."""
+
+    job: str
+    seconds: float
+    """Length of these windows together: divide by it for rates."""
+    by_target: dict[str, JobLoad]
+    closes: float
+    creates: float
+    closing_share: float
+    """Share of these windows in which it closed files. A job that opened its large files once works on no files."""
+
+    @property
+    def moved_bytes(self) -> float:
+        """Read and written."""
+        return sum(load.moved_bytes for load in self.by_target.values())
+
+    @property
+    def bulk_operations(self) -> float:
+        """Read and write RPCs."""
+        return sum(load.bulk_operations for load in self.by_target.values())
+
+    @property
+    def reads(self) -> float:
+        """Read RPCs."""
+        return sum(load.reads for load in self.by_target.values())
+
+    @property
+    def mean_rpc_bytes(self) -> float:
+        """Bytes per read or write RPC; 0 without any."""
+        return self.moved_bytes / self.bulk_operations if self.bulk_operations else 0.0
+
+    @property
+    def largest_rpc_bytes(self) -> int:
+        """Upper bound of the largest RPC seen; 0 where the kernel prints no sizes."""
+        return max((upper for load in self.by_target.values() for upper, n in load.sizes.items() if n), default=0)
+
+    @property
+    def files(self) -> float:
+        """Files finished. A close may be booked on a kernel thread instead of the job; then creates stand in."""
+        return max(self.closes, self.creates) if self.closes >= 0.3 * self.creates else 0.0
+
+    @property
+    def bytes_per_file(self) -> float:
+        """Mean bytes moved per file finished; infinite for a job that finishes none."""
+        return self.moved_bytes / self.files if self.files else float("inf")
+
+    def small_rpc_share(self, small_bytes: int) -> float:
+        """Share of RPCs up to so many bytes; from the sizes where the kernel counts them, else from the mean."""
+        sizes: defaultdict[int, float] = defaultdict(float)
+        for load in self.by_target.values():
+            for upper, count in load.sizes.items():
+                sizes[upper] += count
+        total = sum(sizes.values())
+        if total:
+            return sum(count for upper, count in sizes.items() if upper <= small_bytes) / total
+        return 1.0 if 0 < self.mean_rpc_bytes <= small_bytes else 0.0
+
+
+def is_small_files(profile: Profile, classes: Classes) -> bool:
+    """Whether the job works on whole small files all the time, whatever the size of its RPCs."""
+    return (profile.closing_share >= STEADY_SHARE and profile.moved_bytes > 0
+            and profile.bytes_per_file <= classes.small_file_bytes)
+
+
+def is_small_io(profile: Profile, classes: Classes) -> bool:
+    """Whether most RPCs are small."""
+    return profile.small_rpc_share(classes.small_rpc_bytes) >= SMALL_SHARE
+
+
+def is_stream(profile: Profile, classes: Classes) -> bool:
+    """Whether the job moves large files in large RPCs."""
+    return profile.mean_rpc_bytes >= classes.stream_rpc_bytes and not is_small_files(profile, classes)
+
+
+def profiles(windows: Sequence[Window]) -> dict[str, Profile]:
+    """Profiles of all jobs that did something in these windows."""
+    loads: defaultdict[str, defaultdict[str, list[JobLoad]]] = defaultdict(lambda: defaultdict(list))
+    active: defaultdict[str, list[Window]] = defaultdict(list)
+    for window in windows:
+        for (target, job), load in window.loads.items():
+            loads[job][target].append(load)
+        for job in window.jobs:
+            active[job].append(window)
+    return {job: profile(job, active[job], targets) for job, targets in loads.items()}
+
+
+def profile(job: str, active: Sequence[Window], loads: Mapping[str, Sequence[JobLoad]]) -> Profile:
+    """One job, from the windows it was active in and its loads by target."""
+    namespace = [w.namespace[job] for w in active if job in w.namespace]
+    return Profile(
+        job, sum(w.seconds for w in active), {target: total(parts) for target, parts in loads.items()},
+        sum(n.closes for n in namespace), sum(n.creates for n in namespace),
+        sum(n.closes > 0 for n in namespace) / len(active),
+    )
+
+
+def total(parts: Iterable[JobLoad]) -> JobLoad:
+    """Sum of one job's loads on one target."""
+    parts = list(parts)
+    sizes: defaultdict[int, float] = defaultdict(float)
+    for part in parts:
+        for upper, count in part.sizes.items():
+            sizes[upper] += count
+    return JobLoad(
+        parts[0].target, parts[0].job,
+        sum(p.read_bytes for p in parts), sum(p.write_bytes for p in parts),
+        sum(p.reads for p in parts), sum(p.writes for p in parts),
+        sum(p.other_operations for p in parts), sum(p.busy_usec for p in parts), dict(sizes),
+    )

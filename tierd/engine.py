@@ -1,0 +1,78 @@
+"""One cycle of thought: a new window in, findings and plans out. The same for a replay and for the daemon."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+
+from tierd.config import Settings
+from tierd.decide import small_files_to_flash
+from tierd.detect import attribution, noisy_neighbour, shared_bandwidth
+from tierd.model import Action, DirectoryActivity, Finding, Room, Window
+
+Activities = Callable[[str, float], Sequence[DirectoryActivity]]
+"""Where a job has been active since a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """What one cycle came to."""
+
+    findings: tuple[Finding, ...]
+    """All that hold now, attributed to directories."""
+    begun: tuple[Finding, ...]
+    """Those that did not hold in the cycle before."""
+    ended: tuple[Finding, ...]
+    """Those that held in the cycle before, as they were then."""
+
+
+class Engine:
+    """Holds the history of windows, and which findings held last time (hysteresis needs both)."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._windows: deque[Window] = deque()
+        self._active: dict[tuple[str, str, str], Finding] = {}
+
+    @property
+    def windows(self) -> Sequence[Window]:
+        """The history, oldest first."""
+        return tuple(self._windows)
+
+    def think(self, window: Window, activities: Activities) -> Thought:
+        """Take a window in and say what is seen."""
+        window = without(window, self._settings.own_jobs)
+        self._windows.append(window)
+        while self._windows[0].end < window.end - self._settings.history_seconds:
+            self._windows.popleft()
+        found: dict[tuple[str, str, str], Finding] = {}
+        for detector in (noisy_neighbour, shared_bandwidth):
+            for finding in detector.detect(self._windows, self._settings.noisy_neighbour, self._active):
+                since = window.end - self._settings.history_seconds
+                found[finding.key] = attribution.attribute(finding, activities(finding.aggressor, since))
+        begun = tuple(f for key, f in found.items() if key not in self._active)
+        ended = tuple(f for key, f in self._active.items() if key not in found)
+        self._active = found
+        return Thought(tuple(found.values()), begun, ended)
+
+    def plan(self, finding: Finding, activities: Sequence[DirectoryActivity], room: Room) -> small_files_to_flash.Plan:
+        """What to do about a finding."""
+        return small_files_to_flash.decide(finding, attribution.active_directories(activities), room,
+                                           self._settings.small_files_to_flash)
+
+
+def without(window: Window, jobs: Collection[str]) -> Window:
+    """The window less what some jobs did: our own moves are not news, and nobody's noise but ours."""
+    if not any(job in window.namespace or job in window.jobs for job in jobs):
+        return window
+    return replace(window, loads={key: load for key, load in window.loads.items() if key[1] not in jobs},
+                   namespace={job: load for job, load in window.namespace.items() if job not in jobs})
+
+
+def merged(actions: Sequence[Action]) -> tuple[Action, ...]:
+    """Actions without repetitions: the first for each directory default and each path."""
+    seen: dict[tuple[str, str], Action] = {}
+    for action in actions:
+        seen.setdefault((action.kind, action.path or action.directory), action)
+    return tuple(seen.values())

@@ -1,0 +1,175 @@
+"""The nouns of tierd: what a job did to a target, what that means, and what to do about it. All frozen.
+
+Targets carry their full names (``lustre-OST0003``), so that several file systems never mix. Times are epoch seconds,
+sizes bytes, rates per second of the window they stand in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lustre.fid import Fid
+from lustre.layout import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class JobLoad:
+    """What one job did to one OST during a window: differences of its ``job_stats`` counters."""
+
+    target: str
+    job: str
+    read_bytes: float = 0.0
+    write_bytes: float = 0.0
+    reads: float = 0.0
+    """Bulk RPCs, not system calls."""
+    writes: float = 0.0
+    other_operations: float = 0.0
+    """sync, destroy, create, punch, setattr, …: small operations that make a disk seek."""
+    busy_usec: float = 0.0
+    """Time the server spent in the bulk RPCs."""
+    sizes: Mapping[int, float] = field(default_factory=dict)
+    """Bulk RPCs by upper bound of their size in bytes (Lustre 2.16 and newer; empty before)."""
+
+    @property
+    def moved_bytes(self) -> float:
+        """Read and written."""
+        return self.read_bytes + self.write_bytes
+
+    @property
+    def bulk_operations(self) -> float:
+        """Reads and writes."""
+        return self.reads + self.writes
+
+    @property
+    def operations(self) -> float:
+        """Everything the target had to serve for the job."""
+        return self.reads + self.writes + self.other_operations
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceLoad:
+    """What one job asked of the metadata targets during a window."""
+
+    job: str
+    opens: float = 0.0
+    closes: float = 0.0
+    creates: float = 0.0
+    unlinks: float = 0.0
+    other_operations: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The file system between two readings."""
+
+    start: float
+    end: float
+    loads: Mapping[tuple[str, str], JobLoad]
+    """By (target, job); only jobs that did something."""
+    namespace: Mapping[str, NamespaceLoad]
+    """By job."""
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    """Target to why its speed says nothing now: ``degraded``, ``in recovery``, ``full``. Healthy targets are absent."""
+
+    @property
+    def seconds(self) -> float:
+        """Length."""
+        return self.end - self.start
+
+    @property
+    def jobs(self) -> frozenset[str]:
+        """Jobs that did something on an OST."""
+        return frozenset(job for _, job in self.loads)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFile:
+    """A file a job has opened without creating it, for jobs whose noise comes from few large files."""
+
+    fid: Fid
+    path: str
+    """Empty when nothing could name it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An existing file that could move."""
+
+    fid: Fid
+    path: str
+    closed_at: float
+    """When its last writer closed it; epoch seconds."""
+    size_bytes: int | None = None
+    """None where only a changelog has spoken of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryActivity:
+    """What one job did in one directory since it began there, from changelogs."""
+
+    job: str
+    directory: str
+    """Path below the root of the file system, or its FID in brackets where nothing could name it."""
+    creates: int = 0
+    opens: int = 0
+    """Opens of files that existed before."""
+    closes: int = 0
+    unlinks: int = 0
+    outgrown: int = 0
+    """Files for which a further component was instantiated: they did not fit the components before it."""
+    existing_files: tuple[OpenFile, ...] = ()
+    """Files it opened that it had not created."""
+    candidates: tuple[Candidate, ...] = ()
+    """Files nobody has open."""
+    sizes: tuple[int, ...] = ()
+    """Sizes of files in the directory, sampled by stat; empty where nothing can be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something seen, with the numbers that made it."""
+
+    kind: str
+    """``noisy-neighbour``, ``shared-bandwidth``, …"""
+    time: float
+    aggressor: str
+    """Job id; empty when a finding names none."""
+    victim: str
+    targets: tuple[str, ...]
+    sentence: str
+    evidence: Mapping[str, float]
+    directories: tuple[str, ...] = ()
+    advice_only: bool = False
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """The same trouble, however often it is seen."""
+        return self.kind, self.aggressor, self.victim
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One step of a plan. ``kind`` is ``set-default-layout``, ``migrate`` or ``advise``."""
+
+    kind: str
+    layout: Layout
+    reason: str
+    finding: tuple[str, str, str]
+    directory: str = ""
+    path: str = ""
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Where things may go: pools, and what is free there."""
+
+    pools: Mapping[str, tuple[str, ...]]
+    """Pool name to full target names."""
+    size_bytes: Mapping[str, int]
+    """By pool."""
+    avail_bytes: Mapping[str, int]
+    """By pool."""
+    default_layouts: Mapping[str, Layout | None] = field(default_factory=dict)
+    """Directory to its own default layout; None where it has none; absent where it could not be read."""

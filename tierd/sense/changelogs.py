@@ -1,0 +1,168 @@
+"""Changelog records, rolled up by (job, directory): who creates, opens, outgrows and unlinks where.
+
+Three facts of the records rule this module (all seen in recordings of Lustre 2.17):
+
+* only namespace records name a parent that can be trusted: the parent in an OPEN of an existing file may be another
+  directory, so the file's own path comes first;
+* the last CLOSE may carry the client's own thread (``ldlm_bl.0``), and the LYOUT of a new component no job at all: both
+  belong to the job that opened the file;
+* files that a job creates and unlinks again are gone before anybody could move them.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from lustre.changelog import Record, RecordType
+from lustre.fid import Fid
+from tierd.model import Candidate, DirectoryActivity, OpenFile
+from tierd.sense.paths import PathCache, Resolve, directory_of, join
+
+
+@dataclass(slots=True)
+class _File:
+    """A file that records spoke of. ``directory`` is a path, or the FID in brackets where it could not be resolved."""
+
+    directory: str
+    job: str
+    name: str = ""
+    created: bool = False
+    open_count: int = 0
+    closed_at: float = 0.0
+
+    @property
+    def path(self) -> str:
+        return join(self.directory, self.name) if self.directory.startswith("/") and self.name else ""
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What one job did in one directory."""
+
+    creates: int = 0
+    opens: int = 0
+    closes: int = 0
+    unlinks: int = 0
+    outgrown: int = 0
+    last_time: float = 0.0
+    files: OrderedDict[Fid, None] = field(default_factory=OrderedDict)
+
+
+class ActivityTable:
+    """A bounded table of files and of (job, directory) tallies; the least recently used fall out first."""
+
+    def __init__(self, resolve: Resolve, own_jobs: Iterable[str] = (), max_files: int = 200_000,
+                 max_tallies: int = 10_000, max_files_per_tally: int = 20_000) -> None:
+        self._path = PathCache(resolve)
+        self._own_jobs = frozenset(own_jobs)
+        self._max_files = max_files
+        self._max_tallies = max_tallies
+        self._max_files_per_tally = max_files_per_tally
+        self._files: OrderedDict[Fid, _File] = OrderedDict()
+        self._tallies: OrderedDict[tuple[str, str], _Tally] = OrderedDict()
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Take records in, in the order of one MDT's changelog. Our own (by job id) are not activity."""
+        handlers = {
+            RecordType.CREATE: self._create, RecordType.OPEN: self._open, RecordType.CLOSE: self._close,
+            RecordType.UNLINK: self._unlink, RecordType.LAYOUT: self._layout, RecordType.RENAME: self._rename,
+        }
+        for record in records:
+            handler = handlers.get(record.type)
+            job = record.job_id.decode("utf-8", "replace")
+            if handler is not None and job not in self._own_jobs:
+                handler(record, job)
+
+    def of_job(self, job: str, since: float) -> list[DirectoryActivity]:
+        """Where the job has been active since then or still has files open, most files first."""
+        found = [self._activity(name, directory, tally) for (name, directory), tally in self._tallies.items()
+                 if name == job and (tally.last_time >= since or self._has_open(tally))]
+        return sorted(found, key=lambda a: (-(a.creates + a.opens + a.closes), a.directory))
+
+    def _create(self, record: Record, job: str) -> None:
+        directory = self._path(record.parent) or str(record.parent)
+        name = record.name.decode("utf-8", "surrogateescape")
+        self._remember(record.target, _File(directory, job, name, created=True, closed_at=record.time))
+        tally = self._tally(job, directory, record.time)
+        tally.creates += 1
+        self._keep(tally, record.target)
+
+    def _open(self, record: Record, job: str) -> None:
+        file = self._files.get(record.target)
+        if file is None:
+            path = self._path(record.target)
+            directory = directory_of(path) if path else self._path(record.parent) or str(record.parent)
+            file = _File(directory, job, path.rpartition("/")[2])
+            self._remember(record.target, file)
+        file.open_count += 1
+        file.job = job
+        tally = self._tally(job, file.directory, record.time)
+        if not (file.created and file.open_count == 1 and record.time - file.closed_at < 1.0):
+            tally.opens += 1  # else it is the open of the create, which was counted
+        self._keep(tally, record.target)
+
+    def _close(self, record: Record, job: str) -> None:
+        file = self._files.get(record.target)
+        if file is None:
+            return
+        file.open_count = max(0, file.open_count - 1)
+        file.closed_at = record.time
+        owner = file.job if (file.job, file.directory) in self._tallies else job
+        self._tally(owner, file.directory, record.time).closes += 1
+
+    def _unlink(self, record: Record, job: str) -> None:
+        file = self._files.pop(record.target, None)
+        directory = file.directory if file else self._path(record.parent) or str(record.parent)
+        tally = self._tally(file.job if file else job, directory, record.time)
+        tally.unlinks += 1
+        tally.files.pop(record.target, None)
+
+    def _layout(self, record: Record, job: str) -> None:
+        file = self._files.get(record.target)
+        if file is not None and not job:  # with a job it is a migration or a setstripe, not a file that grew
+            self._tally(file.job, file.directory, record.time).outgrown += 1
+
+    def _rename(self, record: Record, job: str) -> None:
+        moved = record.source or record.target
+        file = self._files.get(moved)
+        if file is None:
+            self._path.renamed(moved)
+            return
+        # written under a temporary name and renamed: common, and the new name is the one that lasts
+        file.name = record.name.decode("utf-8", "surrogateescape")
+        file.directory = self._path(record.parent) or str(record.parent)
+
+    def _remember(self, fid: Fid, file: _File) -> None:
+        self._files[fid] = file
+        if len(self._files) > self._max_files:
+            self._files.popitem(last=False)
+
+    def _tally(self, job: str, directory: str, time: float) -> _Tally:
+        key = job, directory
+        tally = self._tallies.get(key)
+        if tally is None:
+            tally = self._tallies[key] = _Tally()
+            if len(self._tallies) > self._max_tallies:
+                self._tallies.popitem(last=False)
+        self._tallies.move_to_end(key)
+        tally.last_time = max(tally.last_time, time)
+        return tally
+
+    def _keep(self, tally: _Tally, fid: Fid) -> None:
+        tally.files[fid] = None
+        if len(tally.files) > self._max_files_per_tally:
+            tally.files.popitem(last=False)
+
+    def _has_open(self, tally: _Tally) -> bool:
+        return any(fid in self._files and self._files[fid].open_count for fid in tally.files)
+
+    def _activity(self, job: str, directory: str, tally: _Tally) -> DirectoryActivity:
+        known = [(fid, self._files[fid]) for fid in tally.files if fid in self._files]
+        return DirectoryActivity(
+            job, directory, tally.creates, tally.opens, tally.closes, tally.unlinks, tally.outgrown,
+            existing_files=tuple(OpenFile(fid, file.path) for fid, file in known if not file.created),
+            candidates=tuple(Candidate(fid, file.path, file.closed_at) for fid, file in known
+                             if not file.open_count and file.path),
+        )

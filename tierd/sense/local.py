@@ -1,0 +1,81 @@
+"""A reading from parameter files: a server's own, a recording's, or the simulator's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lustre.text import df, job_stats, pools, recovery_status
+from lustre.tree import Tree
+from tierd.model import Room
+from tierd.sense.readings import JobCounters, Reading
+
+_FULL_FRACTION = 0.05
+"""Below this share of free space an OST allocates slowly and its speed says nothing about neighbours."""
+
+
+def reading(tree: Tree, time: float) -> Reading:
+    """Job counters and conditions of every target this node serves. Targets that cannot be read are left out."""
+    jobs: dict[tuple[str, str], JobCounters] = {}
+    targets = set()
+    conditions = {}
+    for subsystem in ("obdfilter", "mdt"):
+        for target in tree.devices(subsystem):
+            data = tree.read(f"{subsystem}/{target}/job_stats")
+            if data is None:
+                continue
+            targets.add(target)
+            jobs.update(((target, job), counters) for job, counters in counters_of(data))
+            if condition := condition_of(tree, subsystem, target):
+                conditions[target] = condition
+    return Reading(time, jobs, frozenset(targets), conditions)
+
+
+def counters_of(data: bytes) -> Iterator[tuple[str, JobCounters]]:
+    """Job id and counters of every entry of a ``job_stats`` file."""
+    for job in job_stats.parse(data).jobs:
+        names = [name.decode("ascii", "replace") for name in job.names]
+        sizes: dict[int, float] = {}
+        for _, buckets in job.histograms:
+            for upper_bytes, count in buckets:
+                sizes[upper_bytes] = sizes.get(upper_bytes, 0.0) + count
+        yield job.job_id.decode("utf-8", "replace"), JobCounters(
+            dict(zip(names, map(float, job.samples), strict=True)),
+            {name: float(total) for name, total in zip(names, job.sums, strict=True) if total},
+            sizes,
+            job.start_time.decode("ascii", "replace"),
+        )
+
+
+def condition_of(tree: Tree, subsystem: str, target: str) -> str:
+    """Why the target's speed says nothing at the moment, or "" when it is healthy as far as can be seen."""
+    if df.integer(tree.read(f"{subsystem}/{target}/degraded") or b""):
+        return "degraded"
+    recovery = recovery_status.parse(tree.read(f"{subsystem}/{target}/recovery_status") or b"")
+    if recovery.status and recovery.in_recovery:
+        return "in recovery"
+    if subsystem == "obdfilter":
+        space = space_of(tree, f"{subsystem}/{target}")
+        if space.size_bytes and space.avail_bytes is not None and space.avail_bytes < _FULL_FRACTION * space.size_bytes:
+            return "full"
+    return ""
+
+
+def space_of(tree: Tree, device: str) -> df.Df:
+    """The df parameters of a device, in bytes."""
+    return df.parse(**{name: tree.read(f"{device}/{name}") for name in df.FILES})
+
+
+def room(tree: Tree) -> Room:
+    """Pools and their room, as the MDS or a client of this node lists them."""
+    members: dict[str, tuple[str, ...]] = {}
+    for subsystem in ("lod", "lov"):
+        for device in tree.devices(subsystem):
+            for pool in tree.children(f"{subsystem}/{device}/pools"):
+                found = pools.parse(tree.read(f"{subsystem}/{device}/pools/{pool}") or b"").members
+                members.setdefault(pool, found)
+    spaces = {target: space_of(tree, f"obdfilter/{target}") for target in tree.devices("obdfilter")}
+    return Room(
+        members,
+        {pool: sum(spaces[t].size_bytes or 0 for t in targets if t in spaces) for pool, targets in members.items()},
+        {pool: sum(spaces[t].avail_bytes or 0 for t in targets if t in spaces) for pool, targets in members.items()},
+    )

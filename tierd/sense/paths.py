@@ -1,0 +1,58 @@
+"""Paths of FIDs, remembered: each look-up is an RPC on a real client, and a directory is asked for again and again."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+from lustre.fid import Fid
+
+Resolve = Callable[[Fid], str]
+"""Path of a FID below the root; raises OSError where nothing has it, or where asking is not allowed."""
+
+
+class PathCache:
+    """Least recently used paths, those that could not be had among them (as "")."""
+
+    def __init__(self, resolve: Resolve, size: int = 100_000) -> None:
+        self._resolve = resolve
+        self._size = size
+        self._paths: OrderedDict[Fid, str] = OrderedDict()
+
+    def __call__(self, fid: Fid) -> str:
+        """Path of a FID, or "" where it has none any more."""
+        known = self._paths.get(fid)
+        if known is not None:
+            self._paths.move_to_end(fid)
+            return known
+        try:
+            path = self._resolve(fid) if fid else ""
+        except OSError:
+            path = ""
+        self._paths[fid] = path
+        if len(self._paths) > self._size:
+            self._paths.popitem(last=False)
+        return path
+
+    def renamed(self, fid: Fid) -> None:
+        """Forget what a rename made untrue: if a directory moved, any path below it."""
+        if fid in self._paths:
+            self._paths.clear()
+
+
+def directory_of(path: str) -> str:
+    """Directory of a path below the root.
+
+    >>> directory_of("/proj/rand/table.dat"), directory_of("/top")
+    ('/proj/rand', '/')
+    """
+    return path.rpartition("/")[0] or "/"
+
+
+def join(directory: str, name: str) -> str:
+    """Path of a name in a directory.
+
+    >>> join("/", "top"), join("/proj", "x")
+    ('/top', '/proj/x')
+    """
+    return f"{directory.rstrip('/')}/{name}"

@@ -1,0 +1,115 @@
+"""Two readings of counters make a window. Counters restart: a job that comes back begins at zero."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from tierd.model import JobLoad, NamespaceLoad, Window
+
+_DATA = frozenset({"read", "write", "read_bytes", "write_bytes"})
+_FREE = frozenset({"statfs", "get_info", "set_info", "quotactl", "prealloc", "getattr"})
+"""OST operations that are answered from memory: they make no disk seek and are no load."""
+
+_CLOCK_SLACK_SECONDS = 5.0
+"""A server's clock and ours may differ by this much without a new entry being taken for an old one."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobCounters:
+    """The counters of one job on one target, as they stood."""
+
+    samples: Mapping[str, float]
+    """By operation, ``read_bytes`` and ``write_bytes`` among them (their samples are bulk RPCs)."""
+    sums: Mapping[str, float]
+    """Bytes for ``…_bytes``, microseconds for the others."""
+    sizes: Mapping[int, float] = field(default_factory=dict)
+    """Bulk RPCs by upper bound of their size in bytes."""
+    start: str = ""
+    """When the entry began, as the kernel printed it; empty where it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one look at the counters of a file system gave."""
+
+    time: float
+    jobs: Mapping[tuple[str, str], JobCounters]
+    """By (full target name, job), OSTs and MDTs alike."""
+    targets: frozenset[str]
+    """Targets that were read, those without any job too."""
+    conditions: Mapping[str, str] = field(default_factory=dict)
+
+
+def restarted(before: JobCounters, after: JobCounters) -> bool:
+    """Whether the entry was dropped and began anew between the two."""
+    if before.start and after.start and before.start != after.start:
+        return True
+    return any(after.samples.get(name, 0.0) < count for name, count in before.samples.items())
+
+
+def difference(before: JobCounters | None, after: JobCounters) -> JobCounters:
+    """What happened between; everything, where the entry is new or restarted."""
+    if before is None or restarted(before, after):
+        return after
+    return JobCounters(
+        {name: count - before.samples.get(name, 0.0) for name, count in after.samples.items()},
+        {name: max(0.0, total - before.sums.get(name, 0.0)) for name, total in after.sums.items()},
+        {upper: max(0.0, count - before.sizes.get(upper, 0.0)) for upper, count in after.sizes.items()},
+        after.start,
+    )
+
+
+def is_ost(target: str) -> bool:
+    """Whether a full target name is an OST's."""
+    return "-OST" in target
+
+
+def window(before: Reading, after: Reading) -> Window:
+    """The loads between two readings. Raises ValueError when time did not pass."""
+    if after.time <= before.time:
+        raise ValueError(f"readings out of order: {before.time} then {after.time}")
+    loads: dict[tuple[str, str], JobLoad] = {}
+    metadata: defaultdict[str, list[JobCounters]] = defaultdict(list)
+    for (target, job), counters in after.jobs.items():
+        if target not in before.targets:
+            continue  # not read last time: what looks new may be hours old
+        earlier = before.jobs.get((target, job))
+        if earlier is None and counters.start and float(counters.start) < before.time - _CLOCK_SLACK_SECONDS:
+            continue  # overlooked last time, so its age says nothing about this window
+        done = difference(earlier, counters)
+        if not any(done.samples.values()):
+            continue
+        if is_ost(target):
+            loads[target, job] = job_load(target, job, done)
+        else:
+            metadata[job].append(done)
+    namespace = {job: namespace_load(job, parts) for job, parts in metadata.items()}
+    return Window(before.time, after.time, loads, namespace, after.conditions)
+
+
+def job_load(target: str, job: str, done: JobCounters) -> JobLoad:
+    """Differences of one job on one OST, by what they cost the disk."""
+    samples = done.samples
+    # 2.12 and 2.13 print no `read` and `write`; there the samples of the byte counters are the RPCs
+    return JobLoad(
+        target, job,
+        read_bytes=done.sums.get("read_bytes", 0.0), write_bytes=done.sums.get("write_bytes", 0.0),
+        reads=samples.get("read_bytes") or samples.get("read", 0.0),
+        writes=samples.get("write_bytes") or samples.get("write", 0.0),
+        other_operations=sum(n for name, n in samples.items() if name not in _DATA and name not in _FREE),
+        busy_usec=done.sums.get("read", 0.0) + done.sums.get("write", 0.0),
+        sizes={upper: count for upper, count in done.sizes.items() if count},
+    )
+
+
+def namespace_load(job: str, parts: Iterable[JobCounters]) -> NamespaceLoad:
+    """Differences of one job on the MDTs, summed."""
+    total: defaultdict[str, float] = defaultdict(float)
+    for done in parts:
+        for name, count in done.samples.items():
+            total[name] += count
+    known = ("open", "close", "mknod", "unlink")
+    other = sum(count for name, count in total.items() if name not in (*known, *_DATA))
+    return NamespaceLoad(job, total["open"], total["close"], total["mknod"], total["unlink"], other)

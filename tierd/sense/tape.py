@@ -1,0 +1,130 @@
+"""A recorded time series as a source: snapshots of parameter files, the changelogs, and the names of some FIDs.
+
+The format is described in tests/tapes/README.md: ``tape.json`` beside ``tape.tar.xz``, which holds ``NNN/proc/…``,
+``NNN/sys/…`` and one ``changelog-MDTxxxx.bin`` per MDT.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lustre import changelog, layout_yaml
+from lustre.changelog import Record
+from lustre.fid import Fid
+from lustre.layout import Layout
+from lustre.tree import Roots, Tree
+
+NEEDED = re.compile(r"/job_stats$|/pools/|/(obdfilter|mdt)/[^/]+/(degraded|recovery_status|kbytes\w+)$|^changelog-")
+"""Names of the files a replay reads; the others are not unpacked."""
+
+
+class TapeError(ValueError):
+    """What is wrong with a tape, and where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tape:
+    """A tape, unpacked."""
+
+    name: str
+    fsname: str
+    times: tuple[float, ...]
+    """When each snapshot was begun, epoch seconds."""
+    trees: tuple[Tree, ...]
+    records: tuple[Record, ...]
+    """Of all MDTs, by time."""
+    undecoded_bytes: int
+    """Bytes at the ends of changelogs that were no record, or no whole one."""
+    paths: dict[Fid, str]
+    layouts: dict[str, Layout]
+    mount_points: tuple[str, ...]
+
+    def resolve(self, fid: Fid) -> str:
+        """Path of a FID, as far as the tape knows. Raises FileNotFoundError."""
+        try:
+            return self.paths[fid]
+        except KeyError:
+            raise FileNotFoundError(f"{fid} is not named on the tape") from None
+
+    def layouts_of(self, directories: Iterable[str]) -> dict[str, Layout | None]:
+        """Default layouts of directories, as far as the tape tells; a directory it names without one has none."""
+        named = set(self.paths.values())
+        return {d: self.layouts.get(d) for d in directories if d in self.layouts or d in named}
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Tape]:
+    """Unpack a tape for as long as it is read. ``path`` is its folder, or the ``tape.tar.xz`` in it.
+
+    Raises TapeError where something is missing or broken.
+    """
+    folder = path if path.is_dir() else path.parent
+    meta = read_meta(folder / "tape.json")
+    archive = path if path.is_file() else folder / "tape.tar.xz"
+    if not archive.is_file():  # unpacked by hand
+        yield assemble(folder, meta)
+        return
+    with tempfile.TemporaryDirectory(prefix="tierd-replay-") as work:
+        try:
+            with tarfile.open(archive) as tar:
+                for member in tar:
+                    if member.isfile() and NEEDED.search(member.name):
+                        tar.extract(member, work, filter="data")
+        except (tarfile.TarError, EOFError, OSError) as error:
+            raise TapeError(f"{archive}: cannot be unpacked: {error}") from error
+        yield assemble(Path(work), meta)
+
+
+def read_meta(path: Path) -> dict[str, object]:
+    """The description of a tape."""
+    try:
+        meta = json.loads(path.read_bytes())
+    except OSError as error:
+        raise TapeError(f"{path}: {error.strerror}: a tape is a folder with tape.json and tape.tar.xz") from error
+    except ValueError as error:
+        raise TapeError(f"{path}: not JSON: {error}") from error
+    if not isinstance(meta, dict) or not isinstance(meta.get("snapshot_times"), list):
+        raise TapeError(f"{path}: no list 'snapshot_times'")
+    return meta
+
+
+def assemble(folder: Path, meta: dict[str, object]) -> Tape:
+    """The tape from its unpacked files."""
+    def table(key: str) -> dict[str, Any]:
+        value = meta.get(key)
+        return value if isinstance(value, dict) else {}
+
+    times = meta["snapshot_times"]
+    assert isinstance(times, list)
+    snapshots = [(float(t), folder / f"{n:03d}") for n, t in enumerate(times) if (folder / f"{n:03d}").is_dir()]
+    if len(snapshots) < 2:
+        raise TapeError(f"{folder}: {len(snapshots)} snapshots; two are needed to see anything happen")
+    records: list[Record] = []
+    left = 0
+    for binary in sorted(folder.glob("changelog-MDT*.bin")):
+        data = binary.read_bytes()
+        try:
+            decoded, consumed = changelog.decode(data)
+        except ValueError:  # not even the first record
+            decoded, consumed = [], 0
+        records += decoded
+        left += len(data) - consumed
+    fids = table("fids")
+    paths = {Fid.parse(fid): path for path, fid in fids.items()}
+    layouts = table("layouts")
+    return Tape(
+        str(meta.get("name", folder.name)), str(meta.get("fsname", "lustre")),
+        tuple(t for t, _ in snapshots),
+        tuple(Tree(Roots.of(root / "proc", root / "sys")) for _, root in snapshots),
+        tuple(sorted(records, key=lambda r: r.time)), left, paths,
+        {path: layout_yaml.from_yaml(text) for path, text in layouts.items()},
+        tuple(m["path"] for m in table("mounts").values() if isinstance(m, dict)),
+    )
