@@ -37,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
     layout = commands.add_parser("layout", help="show the layout of a file, or the default layout of a directory")
     what = layout.add_mutually_exclusive_group(required=True)
     what.add_argument("path", nargs="?", type=Path, metavar="PATH", help="file or directory on a mounted Lustre")
-    what.add_argument("--lov", type=Path, metavar="FILE", help="raw lustre.lov or trusted.lov saved to a file, binary or hex")
+    what.add_argument("--lov", type=Path, metavar="FILE", help="raw lustre.lov or trusted.lov, binary or hex")
     form = layout.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="all fields, for programs")
     form.add_argument("--yaml", action="store_true", help="as lfs getstripe --yaml prints it")

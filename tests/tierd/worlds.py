@@ -1,0 +1,48 @@
+"""Small worlds to test detection with: windows made of a few lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tierd.model import JobLoad, NamespaceLoad, Window
+
+TARGETS = tuple(f"lustre-OST000{n}" for n in range(2, 6))
+MIB = 1 << 20
+
+
+def stream(job: str, mb_s: float, seconds: float = 5.0, targets: Sequence[str] = TARGETS,
+           rpc_bytes: int = MIB) -> list[JobLoad]:
+    """A streaming writer at a rate, spread evenly."""
+    each = mb_s * 1e6 * seconds / len(targets)
+    return [JobLoad(t, job, write_bytes=each, writes=each / rpc_bytes, sizes={rpc_bytes: each / rpc_bytes})
+            for t in targets]
+
+
+def small_files(job: str, files_s: float, size: int = MIB, seconds: float = 5.0,
+                targets: Sequence[str] = TARGETS) -> tuple[list[JobLoad], NamespaceLoad]:
+    """A job that creates whole files: one write and one sync each."""
+    each = files_s * seconds / len(targets)
+    loads = [JobLoad(t, job, write_bytes=each * size, writes=each, other_operations=each, sizes={size: each})
+             for t in targets]
+    files = files_s * seconds
+    return loads, NamespaceLoad(job, opens=files, closes=files, creates=files)
+
+
+def small_io(job: str, rpc_s: float, size: int = 4096, seconds: float = 5.0,
+             targets: Sequence[str] = TARGETS) -> list[JobLoad]:
+    """Random small writes in a large file."""
+    each = rpc_s * seconds / len(targets)
+    return [JobLoad(t, job, write_bytes=each * size, writes=each, sizes={size: each}) for t in targets]
+
+
+def window(number: int, *parts: list[JobLoad] | tuple[list[JobLoad], NamespaceLoad],
+           conditions: dict[str, str] | None = None, seconds: float = 5.0) -> Window:
+    """The number-th window of a recording, with what the jobs did in it."""
+    loads: dict[tuple[str, str], JobLoad] = {}
+    namespace: dict[str, NamespaceLoad] = {}
+    for part in parts:
+        mine, names = part if isinstance(part, tuple) else (part, None)
+        loads.update({(load.target, load.job): load for load in mine})
+        if names is not None:
+            namespace[names.job] = names
+    return Window(number * seconds, (number + 1) * seconds, loads, namespace, conditions or {})

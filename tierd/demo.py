@@ -1,0 +1,167 @@
+"""``make demo``: a simulated cluster, the exporter over the files it writes, and tierd over HTTP, until Ctrl-C.
+
+Everything is on loopback and in one temporary folder, and is gone afterwards.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from simulator.clock import WallClock
+from simulator.cluster import Cluster
+from simulator.filesystem import SimulatedFilesystem
+from simulator.realtime import RealTimeDriver
+from simulator.scenario import Scenario, library
+from simulator.settings import recorded_test_bed
+from tierd.act.budget import Budget
+from tierd.act.gate import Gate
+from tierd.act.journal import Journal
+from tierd.clock import SystemClock
+from tierd.config import Settings
+from tierd.loop import Daemon
+from tierd.sense import exporters
+from tierd.sense.http_source import HttpSource
+
+CYCLE_SECONDS = 2.0
+REPORT_SECONDS = 6.0
+
+
+def settings() -> Settings:
+    """A demonstration has two minutes, so it looks every two seconds and judges after half a minute."""
+    defaults = Settings()
+    return replace(
+        defaults,
+        noisy_neighbour=replace(defaults.noisy_neighbour, recent_seconds=12.0),
+        small_files_to_flash=replace(defaults.small_files_to_flash, settle_seconds=4.0),
+        limits=replace(defaults.limits, files_per_second=4.0, bytes_per_second=4e6),
+        verify=replace(defaults.verify, settle_seconds=6.0, judge_seconds=24.0),
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run until Ctrl-C, SIGTERM or the end of ``--seconds``."""
+    parser = argparse.ArgumentParser(prog="python -m tierd.demo", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="end by itself after so long")
+    parser.add_argument("--port", type=int, default=9169, help="of the exporter; another is taken when it is in use")
+    chosen = parser.parse_args(arguments)
+    clock = SystemClock()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: clock.wake())
+    with tempfile.TemporaryDirectory(prefix="tierd-demo-") as folder:
+        run(Path(folder), library("demo"), clock, chosen.port, chosen.seconds)
+    print("\nStopped. Nothing is left behind.")
+    return 0
+
+
+def run(folder: Path, scenario: Scenario, clock: SystemClock, port: int, seconds: float) -> None:
+    """Wire the parts together and cycle."""
+    begun = clock.now()
+    cluster = Cluster(replace(recorded_test_bed(), epoch_seconds=int(begun)), scenario.jobs)
+    root = folder / "node"
+    with RealTimeDriver(cluster, root, WallClock()) as driver, exporting(root, port) as url:
+        await_exporter(url, clock)
+        introduce(url, scenario)
+        filesystem = SimulatedFilesystem(cluster, driver.wait_for)
+        journal = Journal(folder / "journal.sqlite")
+        options = settings()
+        gate = Gate(filesystem, Budget(options.limits, begun), journal, clock, dry_run=False)
+        mdts = [mdt.short_name for mdt in cluster.mdts]
+        daemon = Daemon(HttpSource([url], filesystem, mdts, clock), filesystem, gate, journal, clock, options,
+                        lambda sentence: print(f"{clock.now() - begun:5.0f} s  {sentence}", flush=True))
+        reported = begun
+        while not clock.wait(CYCLE_SECONDS) and clock.now() < begun + seconds and driver.error is None:
+            daemon.cycle(clock.now() + CYCLE_SECONDS / 2)
+            if clock.now() >= reported + REPORT_SECONDS:
+                reported = clock.now()
+                print(f"{reported - begun:5.0f} s  {state(cluster, filesystem)}", flush=True)
+        journal.close()
+        if driver.error is not None:
+            raise driver.error
+
+
+def state(cluster: Cluster, filesystem: SimulatedFilesystem) -> str:
+    """The last seconds in one line."""
+    now = cluster.now
+    parts = []
+    for job in cluster.runs:
+        rates = cluster.throughput(job, now - REPORT_SECONDS, now)
+        parts.append(f"{job} {sum(rates) / len(rates) if rates else 0:.1f} MB/s")
+    space = filesystem.space()
+    flash = [space[target] for target in filesystem.pools()["flash"]]
+    used = 1 - sum(s.avail_bytes for s in flash) / sum(s.size_bytes for s in flash)
+    return f"  {' · '.join(parts)} · flash pool {used:.0%} used"
+
+
+def introduce(url: str, scenario: Scenario) -> None:
+    """What will be seen, and where to look."""
+    print(f"""
+A simulated Lustre file system: 2 flash and 4 HDD targets, pools "flash" and "hdd", in this process.
+  {scenario.jobs[0].job_id} streams to the disks; after {scenario.jobs[1].start_seconds:.0f} s {scenario.jobs[1].job_id} begins
+  to write and re-read small files on the same disks. tierd watches through the exporter, and acts.
+
+Open in a browser, or with curl:
+  {url.removesuffix('metrics')}          what the exporter found on this node
+  {url}   all metrics
+
+Ctrl-C ends it. It takes about a minute and a half to see everything.
+""", flush=True)
+
+
+@contextmanager
+def exporting(root: Path, port: int) -> Iterator[str]:
+    """The exporter as a process of its own over the parameter files below ``root``; its URL."""
+    port = free_port(port)
+    command = [sys.executable, "-m", "exporter", f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys",
+               f"--web.listen-address=127.0.0.1:{port}"]
+    if shutil.which("setpriv"):
+        command = ["setpriv", "--pdeathsig", "TERM", *command]  # even kill -9 of this process leaves no exporter
+    process = subprocess.Popen(command, start_new_session=True)  # noqa: S603 -- our own program; Ctrl-C is for us only
+    try:
+        yield f"http://127.0.0.1:{port}/metrics"
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def free_port(wanted: int) -> int:
+    """The port, or one the system chooses when it is in use."""
+    for port in (wanted, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            bound: int = probe.getsockname()[1]
+            return bound
+    raise OSError("no port is free on 127.0.0.1")
+
+
+def await_exporter(url: str, clock: SystemClock, patience_seconds: float = 20.0) -> None:
+    """Wait until the exporter answers. Raises SourceError when it does not."""
+    until = clock.now() + patience_seconds
+    while True:
+        try:
+            exporters.fetch(url, 5.0)
+            return
+        except exporters.SourceError:
+            if clock.now() > until or clock.wait(0.1):
+                raise
+
+
+if __name__ == "__main__":
+    sys.exit(main())
