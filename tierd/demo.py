@@ -104,9 +104,10 @@ def state(cluster: Cluster, filesystem: SimulatedFilesystem) -> str:
 
 def introduce(url: str, scenario: Scenario) -> None:
     """What will be seen, and where to look."""
+    stream, noise = scenario.jobs
     print(f"""
 A simulated Lustre file system: 2 flash and 4 HDD targets, pools "flash" and "hdd", in this process.
-  {scenario.jobs[0].job_id} streams to the disks; after {scenario.jobs[1].start_seconds:.0f} s {scenario.jobs[1].job_id} begins
+  {stream.job_id} streams to the disks; after {noise.start_seconds:.0f} s {noise.job_id} begins
   to write and re-read small files on the same disks. tierd watches through the exporter, and acts.
 
 Open in a browser, or with curl:

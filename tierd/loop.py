@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from lustre.changelog import Record
 from lustre.filesystem import Filesystem
-from lustre.layout import explain
+from tierd import narrate
 from tierd.act.gate import Gate, Outcome
 from tierd.act.journal import Journal
 from tierd.clock import Clock
 from tierd.config import Settings
-from tierd.decide.small_files_to_flash import reserved
+from tierd.decide.small_files_to_flash import Plan, reserved
 from tierd.engine import Engine, Thought
-from tierd.model import DirectoryActivity, Finding, Window
+from tierd.model import Action, DirectoryActivity, Finding, Window
 from tierd.sense import space
 from tierd.sense.changelogs import ActivityTable
 from tierd.sense.readings import Reading, window
-from tierd.text import quoted
-from tierd.verify import Judgement, judge
+from tierd.verify import judge
 
 Say = Callable[[str], None]
 
@@ -43,6 +42,8 @@ class Case:
     number: int
     acted_at: float = 0.0
     defaults: list[Outcome] = field(default_factory=list)
+    tried: set[str] = field(default_factory=set)
+    """Files whose move was tried or is waiting: each file once in a case."""
     judged: bool = False
 
 
@@ -83,10 +84,13 @@ class Daemon:
             return
         thought = self._engine.think(window(last, reading), self._table.of_job)
         self._tell(thought)
-        self._act(thought)
-        self._move(move_until)
-        self._judge(reading.time)
-        self._watch_room()
+        try:
+            self._act(thought)
+            self._say_all(narrate.moved(self._gate.pump(move_until), self._gate.waiting))
+            self._judge(reading.time)
+            self._watch_room()
+        except OSError as error:
+            self._say(f"the file system does not answer: {error}; nothing more is done in this cycle")
 
     @property
     def windows(self) -> Sequence[Window]:
@@ -100,87 +104,73 @@ class Daemon:
 
     def _tell(self, thought: Thought) -> None:
         for finding in thought.begun:
-            self._say(f"FOUND {finding.kind}: {finding.sentence}")
-            self._say(f"      on {', '.join(finding.targets)}, in "
-                      f"{', '.join(map(quoted, finding.directories)) or 'directories not known yet'}")
+            self._say_all(narrate.found(finding))
         for finding in thought.ended:
-            self._say(f"over: {finding.aggressor} no longer slows {finding.victim}")
+            self._say(narrate.over(finding))
+
+    def _say_all(self, sentences: Iterable[str]) -> None:
+        for sentence in sentences:
+            self._say(sentence)
 
     def _act(self, thought: Thought) -> None:
         for finding in thought.findings:
             if finding.advice_only or finding.key in self._cases:
                 continue
-            activities = self._activities(finding)
-            room = space.room(self._filesystem, finding.directories)
-            plan = self._engine.plan(finding, activities, room)
+            plan = self._plan(finding, self._activities(finding))
             for refusal in plan.refusals:
                 if refusal not in self._refused:
                     self._refused[refusal] = None
                     self._say(f"not done: {refusal}")
-            if not plan.actions:
-                continue
-            case = self._cases[finding.key] = Case(finding, self._journal.found(finding), self._clock.now())
-            for outcome in self._gate.submit(plan.actions, case.number):
-                self._say_default(outcome)
-                if outcome.result in {"done", "dry-run"}:
-                    case.defaults.append(outcome)
-            moves = [a for a in plan.actions if a.kind == "migrate"]
-            if moves:
-                megabytes = sum(a.size_bytes for a in moves) / 1e6
-                self._say(f"QUEUED {len(moves)} existing files, {megabytes:.0f} MB, to move to "
-                          f"{explain(moves[0].layout)}: {moves[0].reason}")
+            if plan.actions:
+                case = self._cases[finding.key] = Case(finding, self._journal.found(finding), self._clock.now())
+                self._submit(case, plan.actions)
+        for case in self._cases.values():
+            if not case.judged:
+                self._follow_up(case)
+
+    def _plan(self, finding: Finding, activities: Sequence[DirectoryActivity]) -> Plan:
+        return self._engine.plan(finding, space.measured(self._filesystem, activities),
+                                 space.room(self._filesystem, finding.directories))
 
     def _activities(self, finding: Finding) -> list[DirectoryActivity]:
         since = finding.time - self._settings.history_seconds
-        named = [a for a in self._table.of_job(finding.aggressor, since) if a.directory in finding.directories]
-        return space.measured(self._filesystem, named)
+        return [a for a in self._table.of_job(finding.aggressor, since) if a.directory in finding.directories]
 
-    def _say_default(self, outcome: Outcome) -> None:
-        action = outcome.action
-        before = "none of its own" if outcome.before is None else explain(outcome.before)
-        verb = {"done": "SET", "dry-run": "WOULD SET", "refused": "REFUSED", "failed": "FAILED"}[outcome.result]
-        detail = f" ({outcome.detail})" if outcome.detail else ""
-        self._say(f"{verb} default layout of {quoted(action.directory)}: {explain(action.layout)}; before: {before}"
-                  f"{detail}")
-        self._say(f"      because {action.reason}")
+    def _follow_up(self, case: Case) -> None:
+        """Files that were too young to be moved when the plan was made have settled since."""
+        left = [replace(activity, candidates=tuple(c for c in activity.candidates
+                                                   if c.created_at < case.acted_at and c.path not in case.tried))
+                for activity in self._activities(case.finding)]
+        if any(activity.candidates for activity in left):
+            plan = self._plan(replace(case.finding, time=self._clock.now()), left)
+            self._submit(case, [a for a in plan.actions if a.kind == "migrate"])
 
-    def _move(self, until: float) -> None:
-        outcomes = self._gate.pump(until)
-        moved = [o for o in outcomes if o.result in {"done", "dry-run"}]
-        if moved:
-            verb = "MOVED" if moved[0].result == "done" else "WOULD MOVE"
-            names = ", ".join(quoted(o.action.path) for o in moved[:2])
-            more = f" and {len(moved) - 2} more" if len(moved) > 2 else ""
-            self._say(f"{verb} {names}{more} to flash; {self._gate.waiting} wait")
-        for outcome in outcomes:
-            if outcome.result in {"refused", "failed"}:
-                self._say(f"left alone: {quoted(outcome.action.path)}: {outcome.detail}")
+    def _submit(self, case: Case, actions: Sequence[Action]) -> None:
+        for outcome in self._gate.submit([a for a in actions if a.kind == "set-default-layout"], case.number):
+            self._say_all(narrate.default_layout(outcome))
+            if outcome.result in {"done", "dry-run"}:
+                case.defaults.append(outcome)
+        moves = [a for a in actions if a.kind == "migrate" and a.path not in case.tried]
+        if moves:
+            case.tried.update(a.path for a in moves)
+            self._gate.submit(moves, case.number)
+            self._say(narrate.queued(moves))
 
     def _judge(self, now: float) -> None:
         for case in self._cases.values():
             if case.judged:
                 continue
             judgement = judge(case.finding, case.acted_at, self._engine.windows, now, self._settings.verify)
-            if judgement.verdict == "too-early":
-                continue
-            case.judged = True
-            self._conclude(case, judgement)
-
-    def _conclude(self, case: Case, judgement: Judgement) -> None:
-        numbers = (f"{case.finding.victim}: {judgement.usual / 1e6:.1f} MB/s before the noise, "
-                   f"{judgement.contended / 1e6:.1f} during, {judgement.after / 1e6:.1f} after")
-        if judgement.verdict == "helped":
-            self._say(f"KEPT: it helped. {numbers} ({judgement.won_back:.0%} of the loss won back)")
-        elif judgement.verdict == "cannot-tell":
-            self._say(f"KEPT: it cannot be judged, one of the two jobs has gone. {numbers}")
-        else:
-            self._undo(case, f"it did not help: {numbers}")
+            if judgement.verdict != "too-early":
+                case.judged = True
+                self._say(narrate.judged(case.finding, judgement))
+                if judgement.verdict == "did-not-help":
+                    self._undo(case, "it did not help")
 
     def _undo(self, case: Case, reason: str) -> None:
         dropped = self._gate.drop(case.finding.key)
         for outcome in case.defaults:
-            undone = self._gate.restore(outcome, reason)
-            self._say(f"{undone.result.upper()} default layout of {quoted(outcome.action.directory)}: {undone.detail}")
+            self._say(narrate.undone(self._gate.restore(outcome, reason)))
         if dropped:
             self._say(f"dropped {dropped} waiting moves: {reason}")
         case.defaults.clear()

@@ -99,7 +99,9 @@ class Candidate:
     fid: Fid
     path: str
     closed_at: float
-    """When its last writer closed it; epoch seconds."""
+    """When it was last closed; epoch seconds."""
+    created_at: float = 0.0
+    """0 for a file that was there before anybody listened."""
     size_bytes: int | None = None
     """None where only a changelog has spoken of it."""
 

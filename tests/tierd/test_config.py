@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -37,12 +38,12 @@ small_file_bytes = -1
 
 @pytest.mark.parametrize("data", [b"x = [", b"\xff\xfe", b"x = 1\nx = 2\n"])
 def test_what_is_no_toml_is_named(data: bytes) -> None:
-    with pytest.raises(ConfigurationError, match="tierd.toml: not a TOML file"):
+    with pytest.raises(ConfigurationError, match=r"tierd\.toml: not a TOML file"):
         parse(data, "tierd.toml")
 
 
 def test_a_file_is_named_by_its_path(tmp_path: Path) -> None:
     path = tmp_path / "tierd.toml"
     path.write_text("[verify]\nleast_gain = 2\n")
-    with pytest.raises(ConfigurationError, match=f"{path}:2: verify.least_gain"):
+    with pytest.raises(ConfigurationError, match=re.escape(f"{path}:2: verify.least_gain")):
         load(path)

@@ -30,6 +30,7 @@ class _File:
     name: str = ""
     created: bool = False
     open_count: int = 0
+    created_at: float = 0.0
     closed_at: float = 0.0
 
     @property
@@ -84,7 +85,7 @@ class ActivityTable:
     def _create(self, record: Record, job: str) -> None:
         directory = self._path(record.parent) or str(record.parent)
         name = record.name.decode("utf-8", "surrogateescape")
-        self._remember(record.target, _File(directory, job, name, created=True, closed_at=record.time))
+        self._remember(record.target, _File(directory, job, name, True, 0, record.time, record.time))
         tally = self._tally(job, directory, record.time)
         tally.creates += 1
         self._keep(tally, record.target)
@@ -99,7 +100,7 @@ class ActivityTable:
         file.open_count += 1
         file.job = job
         tally = self._tally(job, file.directory, record.time)
-        if not (file.created and file.open_count == 1 and record.time - file.closed_at < 1.0):
+        if not (file.created and file.closed_at == file.created_at):
             tally.opens += 1  # else it is the open of the create, which was counted
         self._keep(tally, record.target)
 
@@ -163,6 +164,6 @@ class ActivityTable:
         return DirectoryActivity(
             job, directory, tally.creates, tally.opens, tally.closes, tally.unlinks, tally.outgrown,
             existing_files=tuple(OpenFile(fid, file.path) for fid, file in known if not file.created),
-            candidates=tuple(Candidate(fid, file.path, file.closed_at) for fid, file in known
+            candidates=tuple(Candidate(fid, file.path, file.closed_at, file.created_at) for fid, file in known
                              if not file.open_count and file.path),
         )

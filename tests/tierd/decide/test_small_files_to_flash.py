@@ -24,7 +24,7 @@ READS = replace(FINDING, evidence={**FINDING.evidence, "aggressor_read_share": 0
 
 
 def file(number: int, closed_at: float = 900.0, size: int | None = MIB) -> Candidate:
-    return Candidate(Fid(1, number), f"/proj/in/f{number}", closed_at, size)
+    return Candidate(Fid(1, number), f"/proj/in/f{number}", closed_at, size_bytes=size)
 
 
 def test_new_files_first() -> None:
@@ -99,10 +99,11 @@ def test_one_large_file_is_moved_whole_or_advised_about() -> None:
     activity = DirectoryActivity("m.2", "/proj/in", opens=1, existing_files=(OpenFile(fid, "/proj/in/table"),))
     (advice,) = decide(finding, [activity], ROOM, Settings()).actions
     assert (advice.kind, advice.path) == ("advise", "/proj/in/table")
-    closed = replace(activity, candidates=(Candidate(fid, "/proj/in/table", 900.0, 128 * MIB),))
+    closed = replace(activity, candidates=(Candidate(fid, "/proj/in/table", 900.0, size_bytes=128 * MIB),))
     (move,) = decide(finding, [closed], ROOM, Settings()).actions
-    assert (move.kind, move.layout.components[0].pool, move.layout.components[0].extent_end) == ("migrate", "flash", None)
-    huge = replace(activity, candidates=(Candidate(fid, "/proj/in/table", 900.0, 1 << 40),))
+    (component,) = move.layout.components
+    assert (move.kind, component.pool, component.extent_end) == ("migrate", "flash", None)
+    huge = replace(activity, candidates=(Candidate(fid, "/proj/in/table", 900.0, size_bytes=1 << 40),))
     assert [a.kind for a in decide(finding, [huge], ROOM, Settings()).actions] == ["advise"]
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,7 +53,7 @@ def test_metadata_of_all_mdts_is_one_load() -> None:
 
 @given(st.lists(st.integers(0, 10**9), min_size=2, max_size=20))
 def test_no_order_of_values_gives_a_negative_load(values: list[int]) -> None:
-    for before, after in zip(values, values[1:], strict=False):
+    for before, after in pairwise(values):
         seen = window(reading(0, {(OST, "j"): counters(before)}), reading(5, {(OST, "j"): counters(after)}))
         assert all(load.writes >= 0 and load.write_bytes >= 0 and min(load.sizes.values(), default=0) >= 0
                    for load in seen.loads.values())

@@ -1,0 +1,70 @@
+"""The whole road in virtual time: simulated cluster, parameter files, exporter over HTTP, tierd, the same cluster."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.tierd.simulated import NOISE, STREAM, LocalSource, VirtualClock, world
+from tierd.clock import SystemClock
+from tierd.demo import await_exporter, exporting
+from tierd.sense import exporters
+from tierd.sense.http_source import HttpSource
+from tierd.sense.readings import Reading, window
+
+
+class FreshFiles(HttpSource):
+    """The daemon's own source; the cluster writes its parameter files just before each scrape."""
+
+    def __init__(self, url: str, local_source: LocalSource, clock: VirtualClock) -> None:
+        super().__init__([url], local_source.filesystem, ["MDT0000", "MDT0001"], clock)
+        self.local = local_source
+        self.pairs: list[tuple[Reading, Reading]] = []
+
+    def reading(self) -> Reading:
+        near = self.local.reading()
+        far = super().reading()
+        self.pairs.append((near, far))
+        return far
+
+
+def test_from_a_parameter_file_to_a_layout_and_a_recovered_stream(tmp_path: Path) -> None:
+    root = tmp_path / "node"
+    (root / "proc").mkdir(parents=True)
+    (root / "sys").mkdir()
+    with exporting(root, 0) as url:
+        await_exporter(url, SystemClock())
+        at = world(tmp_path, source=lambda near, clock: FreshFiles(url, near, clock))
+        source = at.source
+        assert isinstance(source, FreshFiles)
+        at.run(until=130)
+        page = exporters.fetch(url.removesuffix("metrics"), 5.0)
+    told = "\n".join(at.said)
+    assert "FOUND noisy-neighbour" in told
+    assert "SET default layout of /proj/ingest: first 1M on flash" in told
+    assert "KEPT: it helped" in told
+    assert at.rate(STREAM.job_id, 110, 128) >= 0.97 * at.rate(STREAM.job_id, 5, NOISE.start_seconds)
+    assert "Lustre exporter" in page
+    for (near0, far0), (near1, far1) in pairwise(source.pairs):
+        assert far1.targets == near1.targets
+        over_http, from_files = window(far0, far1), window(near0, near1)
+        assert over_http.loads.keys() == from_files.loads.keys()
+        for key, load in from_files.loads.items():
+            same = over_http.loads[key]
+            assert (same.read_bytes, same.write_bytes, same.reads, same.writes) == (
+                load.read_bytes, load.write_bytes, load.reads, load.writes)
+            assert same.sizes == load.sizes
+        assert over_http.namespace.keys() == from_files.namespace.keys()
+
+
+def test_an_exporter_that_does_not_answer_is_an_error_that_names_it() -> None:
+    with pytest.raises(exporters.SourceError, match=r"http://127\.0\.0\.1:1/metrics"):
+        exporters.fetch("http://127.0.0.1:1/metrics", 1.0)
+
+
+def test_what_is_no_exposition_is_an_error() -> None:
+    with pytest.raises(exporters.SourceError, match="not an exposition"):
+        exporters.reading(["<html>{"], 0.0)
+

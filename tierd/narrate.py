@@ -1,0 +1,70 @@
+"""What the daemon says: findings, acts and judgements as plain sentences for a log and a console."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lustre.layout import explain
+from tierd.act.gate import Outcome
+from tierd.model import Action, Finding
+from tierd.text import quoted
+from tierd.verify import Judgement
+
+
+def found(finding: Finding) -> Iterator[str]:
+    """A finding that began."""
+    yield f"FOUND {finding.kind}: {finding.sentence}"
+    where = ", ".join(map(quoted, finding.directories)) or "directories not known yet"
+    yield f"      on {', '.join(finding.targets)}, in {where}"
+
+
+def over(finding: Finding) -> str:
+    """A finding that no longer holds."""
+    return f"over: {finding.aggressor} no longer slows {finding.victim}"
+
+
+def default_layout(outcome: Outcome) -> Iterator[str]:
+    """A default layout that was set, would have been, or was not."""
+    verb = {"done": "SET", "dry-run": "WOULD SET", "refused": "REFUSED to set", "failed": "FAILED to set"}
+    before = "none of its own" if outcome.before is None else explain(outcome.before)
+    detail = f" ({outcome.detail})" if outcome.detail else ""
+    action = outcome.action
+    yield (f"{verb[outcome.result]} default layout of {quoted(action.directory)}: {explain(action.layout)}; "
+           f"before: {before}{detail}")
+    yield f"      because {action.reason}"
+
+
+def queued(moves: Sequence[Action]) -> str:
+    """Moves that now wait for their turn."""
+    megabytes = sum(a.size_bytes for a in moves) / 1e6
+    return (f"QUEUED {len(moves)} existing files, {megabytes:.0f} MB, to move to {explain(moves[0].layout)}: "
+            f"{moves[0].reason}")
+
+
+def moved(outcomes: Sequence[Outcome], waiting: int) -> Iterator[str]:
+    """Moves of one cycle: those that went in one line, each of the others with its reason."""
+    went = [o for o in outcomes if o.result in {"done", "dry-run"}]
+    if went:
+        verb = "MOVED" if went[0].result == "done" else "WOULD MOVE"
+        names = ", ".join(quoted(o.action.path) for o in went[:2])
+        more = f" and {len(went) - 2} more" if len(went) > 2 else ""
+        yield f"{verb} {names}{more} to flash; {waiting} wait"
+    for outcome in outcomes:
+        if outcome.result in {"refused", "failed"}:
+            yield f"left alone: {quoted(outcome.action.path)}: {outcome.detail}"
+
+
+def judged(finding: Finding, judgement: Judgement) -> str:
+    """The victim's throughput before, during and after, and what follows from it."""
+    numbers = (f"{finding.victim}: {judgement.usual / 1e6:.1f} MB/s before the noise, "
+               f"{judgement.contended / 1e6:.1f} during, {judgement.after / 1e6:.1f} after")
+    if judgement.verdict == "helped":
+        return f"KEPT: it helped. {numbers} ({judgement.won_back:.0%} of the loss won back)"
+    if judgement.verdict == "cannot-tell":
+        return f"KEPT: it cannot be judged, one of the two jobs has gone. {numbers}"
+    return f"UNDOING: it did not help. {numbers}"
+
+
+def undone(outcome: Outcome) -> str:
+    """A default layout taken back, or why not."""
+    return f"{outcome.result.upper()} default layout of {quoted(outcome.action.directory)}: {outcome.detail}"
