@@ -10,9 +10,11 @@ from collections.abc import Iterable, Sequence
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from tierd.sense.readings import JobCounters, Reading
+from tierd.sense.readings import FULL_FRACTION, JobCounters, Reading
 
 _USEC = 1e6
+_CONDITIONS = frozenset({"lustre_ost_degraded", "lustre_ost_recovering", "lustre_mdt_recovering",
+                         "lustre_ost_size_bytes", "lustre_ost_avail_bytes"})
 
 
 class SourceError(OSError):
@@ -40,7 +42,7 @@ def reading(expositions: Sequence[str], time: float) -> Reading:
                     collected.add(family.samples)
         except ValueError as error:
             raise SourceError(f"not an exposition: {error}") from error
-    return Reading(time, collected.counters(), frozenset(collected.targets), dict(collected.conditions))
+    return Reading(time, collected.counters(), frozenset(collected.targets), collected.conditions())
 
 
 class _Jobs:
@@ -48,7 +50,7 @@ class _Jobs:
 
     def __init__(self) -> None:
         self.targets: set[str] = set()
-        self.conditions: dict[str, str] = {}
+        self._gauges: defaultdict[str, dict[str, float]] = defaultdict(dict)
         self._samples: defaultdict[tuple[str, str], dict[str, float]] = defaultdict(dict)
         self._sums: defaultdict[tuple[str, str], dict[str, float]] = defaultdict(dict)
         self._buckets: defaultdict[tuple[str, str, str], dict[float, float]] = defaultdict(dict)
@@ -63,6 +65,8 @@ class _Jobs:
             self.targets.add(target)
             if "job" in labels:
                 self._take((target, labels["job"]), sample)
+            elif sample.name in _CONDITIONS:
+                self._gauges[target][sample.name] = sample.value
 
     def _take(self, key: tuple[str, str], sample: Sample) -> None:
         name, value = sample.name, sample.value
@@ -78,6 +82,19 @@ class _Jobs:
             self._buckets[*key, direction][float(sample.labels["le"])] = value
         elif name == "lustre_job_io_size_bytes_count":
             self._samples[key][f"{direction}_bytes"] = value
+
+    def conditions(self) -> dict[str, str]:
+        """Why a target's speed says nothing at the moment; healthy targets are left out."""
+        found = {}
+        for target, gauges in self._gauges.items():
+            size, avail = gauges.get("lustre_ost_size_bytes", 0.0), gauges.get("lustre_ost_avail_bytes")
+            if gauges.get("lustre_ost_degraded"):
+                found[target] = "degraded"
+            elif gauges.get("lustre_ost_recovering") or gauges.get("lustre_mdt_recovering"):
+                found[target] = "in recovery"
+            elif size and avail is not None and avail < FULL_FRACTION * size:
+                found[target] = "full"
+        return found
 
     def counters(self) -> dict[tuple[str, str], JobCounters]:
         """What each job did on each target, in the units of the parameter files."""

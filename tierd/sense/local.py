@@ -7,10 +7,7 @@ from collections.abc import Iterator
 from lustre.text import df, job_stats, pools, recovery_status
 from lustre.tree import Tree
 from tierd.model import Room
-from tierd.sense.readings import JobCounters, Reading
-
-_FULL_FRACTION = 0.05
-"""Below this share of free space an OST allocates slowly and its speed says nothing about neighbours."""
+from tierd.sense.readings import FULL_FRACTION, JobCounters, Reading
 
 
 def reading(tree: Tree, time: float) -> Reading:
@@ -55,7 +52,7 @@ def condition_of(tree: Tree, subsystem: str, target: str) -> str:
         return "in recovery"
     if subsystem == "obdfilter":
         space = space_of(tree, f"{subsystem}/{target}")
-        if space.size_bytes and space.avail_bytes is not None and space.avail_bytes < _FULL_FRACTION * space.size_bytes:
+        if space.size_bytes and space.avail_bytes is not None and space.avail_bytes < FULL_FRACTION * space.size_bytes:
             return "full"
     return ""
 

@@ -12,6 +12,9 @@ _DATA = frozenset({"read", "write", "read_bytes", "write_bytes"})
 _FREE = frozenset({"statfs", "get_info", "set_info", "quotactl", "prealloc", "getattr"})
 """OST operations that are answered from memory: they make no disk seek and are no load."""
 
+FULL_FRACTION = 0.05
+"""Below this share of free space an OST allocates slowly, and its speed says nothing about neighbours."""
+
 _CLOCK_SLACK_SECONDS = 5.0
 """A server's clock and ours may differ by this much without a new entry being taken for an old one."""
 

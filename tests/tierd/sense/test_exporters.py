@@ -1,0 +1,49 @@
+"""The same server, once from its files and once from what the exporter makes of them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from lustre.tree import Roots, Tree
+from tests.conftest import Unpack
+from tierd.sense import exporters, local
+
+HEAD = "# TYPE lustre_ost_degraded gauge\n"
+
+
+@pytest.mark.parametrize("name", ["tree-idle", "tree-load-1", "tree-load-2"])
+def test_job_counters_over_http_equal_those_of_the_files(capture: Unpack, name: str) -> None:
+    root = capture(f"2.17.57/{name}")
+    printed = subprocess.run(
+        [sys.executable, "-m", "exporter", "--once", f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys"],
+        check=True, capture_output=True, text=True).stdout
+    far, near = exporters.reading([printed], 0.0), local.reading(Tree(Roots.of(root / "proc", root / "sys")), 0.0)
+    assert far.targets == near.targets
+    busy = {key: counters for key, counters in near.jobs.items() if any(counters.samples.values())}
+    assert far.jobs.keys() == busy.keys()
+    for key, counters in busy.items():
+        there = far.jobs[key]
+        assert {k: v for k, v in there.samples.items() if v} == {k: v for k, v in counters.samples.items() if v}
+        assert {k: round(v) for k, v in there.sums.items() if v} == {k: v for k, v in counters.sums.items() if v}
+        assert {k: v for k, v in there.sizes.items() if v} == {k: v for k, v in counters.sizes.items() if v}
+
+
+@pytest.mark.parametrize(("lines", "conditions"), [
+    ('lustre_ost_degraded{fs="l",target="OST0000"} 1', {"l-OST0000": "degraded"}),
+    ('lustre_ost_degraded{fs="l",target="OST0000"} 0', {}),
+    ('lustre_ost_size_bytes{fs="l",target="OST0000"} 100\nlustre_ost_avail_bytes{fs="l",target="OST0000"} 4',
+     {"l-OST0000": "full"}),
+    ('lustre_ost_recovering{fs="l",target="OST0000"} 1', {"l-OST0000": "in recovery"}),
+])
+def test_conditions(lines: str, conditions: dict[str, str]) -> None:
+    assert exporters.reading([lines + "\n"], 0.0).conditions == conditions
+
+
+def test_several_exporters_are_one_reading() -> None:
+    one, two = (f'lustre_job_write_bytes_total{{fs="l",target="OST000{n}",job="j"}} {n}\n' for n in (1, 2))
+    seen = exporters.reading([one, two], 0.0)
+    assert seen.jobs["l-OST0001", "j"].sums == {"write_bytes": 1}
+    assert seen.jobs["l-OST0002", "j"].sums == {"write_bytes": 2}
