@@ -1,0 +1,134 @@
+"""Virtual time: a heap of things to happen, and processes that wait for them.
+
+A process is a generator. It yields a number of seconds to sleep, or a :class:`Completion` to wait for; what the
+completion carries comes back from the ``yield``, an OSError is raised there. Nothing here knows the time of day.
+
+>>> engine = Engine()
+>>> def writer():
+...     yield 1.5
+...     return engine.now
+>>> finished = engine.spawn(writer())
+>>> engine.run_until(10.0)
+>>> finished.value, engine.now
+(1.5, 10.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from heapq import heappop, heappush
+from typing import Any, TypeAlias, TypeVar
+
+
+class Completion:
+    """Something that will be done once: an I/O, an RPC, a process. Carries a value, or the error it ended with."""
+
+    __slots__ = ("_waiters", "done", "error", "value")
+
+    def __init__(self) -> None:
+        self.done = False
+        self.value: Any = None
+        self.error: OSError | None = None
+        self._waiters: list[Callable[[Completion], None]] = []
+
+    def succeed(self, value: Any = None) -> None:
+        """It is done; whoever waits goes on now."""
+        self.value = value
+        self._finish()
+
+    def fail(self, error: OSError) -> None:
+        """It is done and went wrong; whoever waits gets the error."""
+        self.error = error
+        self._finish()
+
+    def then(self, callback: Callable[[Completion], None]) -> None:
+        """Call back when done, at once if it is done already."""
+        if self.done:
+            callback(self)
+        else:
+            self._waiters.append(callback)
+
+    def _finish(self) -> None:
+        self.done = True
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            waiter(self)
+
+
+T = TypeVar("T")
+Steps: TypeAlias = Generator[float | Completion, Any, T]
+"""A process, or a part of one to ``yield from``."""
+
+
+def gather(parts: Iterable[Completion]) -> Completion:
+    """Done when all parts are; fails with the first error among them."""
+    waiting = list(parts)
+    whole = Completion()
+    left = len(waiting)
+
+    def one_done(_part: Completion) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            error = next((part.error for part in waiting if part.error is not None), None)
+            if error is None:
+                whole.succeed()
+            else:
+                whole.fail(error)
+
+    if not waiting:
+        whole.succeed()
+    for part in waiting:
+        part.then(one_done)
+    return whole
+
+
+class Engine:
+    """The event loop of the model. Events of the same instant happen in the order they were asked for."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._sequence = 0
+        self._events: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
+
+    @property
+    def pending(self) -> int:
+        """Events not yet happened."""
+        return len(self._events)
+
+    def after(self, delay_seconds: float, callback: Callable[..., None], *arguments: Any) -> None:
+        """Let something happen later; a delay below zero counts as none."""
+        self._sequence += 1
+        heappush(self._events, (self.now + max(delay_seconds, 0.0), self._sequence, callback, arguments))
+
+    def spawn(self, steps: Steps[Any]) -> Completion:
+        """Start a process; it runs until its first wait before this returns."""
+        finished = Completion()
+        self._resume(steps, finished, None, None)
+        return finished
+
+    def run_until(self, time: float) -> None:
+        """Let everything happen that is due by then."""
+        events = self._events
+        while events and events[0][0] <= time:
+            self.now, _, callback, arguments = heappop(events)
+            callback(*arguments)
+        self.now = max(self.now, time)
+
+    def _resume(self, steps: Steps[Any], finished: Completion, value: Any, error: OSError | None) -> None:
+        while True:
+            try:
+                wanted = steps.send(value) if error is None else steps.throw(error)
+            except StopIteration as stop:
+                finished.succeed(stop.value)
+                return
+            except OSError as failure:
+                finished.fail(failure)
+                return
+            if not isinstance(wanted, Completion):
+                self.after(wanted, self._resume, steps, finished, None, None)
+                return
+            if not wanted.done:
+                wanted.then(lambda part: self._resume(steps, finished, part.value, part.error))
+                return
+            value, error = wanted.value, wanted.error

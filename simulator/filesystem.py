@@ -1,0 +1,103 @@
+"""The port of tierd over the model: what a mounted Lustre would answer, answered by the cluster.
+
+What takes time takes virtual time. ``migrate`` starts the move, which loads the same targets as everybody, and then
+calls ``wait``. The owner of the clock decides what that does: :func:`advance_until` (the default) moves the cluster's
+time on until the move is over, for programs that own the time; with a driver in the background it is
+``RealTimeDriver.wait_for``, which blocks the calling thread and leaves the time to the driver. Every method takes the
+cluster's lock, and none holds it while waiting.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator, Mapping
+
+from lustre.fid import Fid
+from lustre.filesystem import FileStatus, Space
+from lustre.layout import Layout
+from simulator.cluster import Cluster
+from simulator.engine import Completion
+
+STEP_SECONDS = 0.05
+Wait = Callable[[Completion], None]
+
+
+def advance_until(cluster: Cluster) -> Wait:
+    """Move time on in small steps until it is done."""
+
+    def wait(completion: Completion) -> None:
+        while not completion.done:
+            cluster.advance(STEP_SECONDS)
+
+    return wait
+
+
+class SimulatedFilesystem:
+    """Implements :class:`lustre.filesystem.Filesystem`."""
+
+    def __init__(self, cluster: Cluster, wait: Wait | None = None) -> None:
+        self._cluster = cluster
+        self._wait = wait or advance_until(cluster)
+
+    @property
+    def fsname(self) -> str:
+        """The name in ``lustre-OST0003``: here ``lustre``."""
+        return self._cluster.settings.fsname
+
+    def pools(self) -> Mapping[str, tuple[str, ...]]:
+        """Pool name to the full names of its targets."""
+        osts = self._cluster.osts
+        return {name: tuple(osts[i].name for i in members) for name, members in self._cluster.settings.pools.items()}
+
+    def space(self) -> Mapping[str, Space]:
+        """Full OST name to its room."""
+        with self._cluster.lock:
+            return {ost.name: ost.store.space() for ost in self._cluster.osts}
+
+    def path_of(self, fid: Fid) -> str:
+        """One path of a FID. Raises FileNotFoundError when nothing has it any more."""
+        with self._cluster.lock:
+            return self._cluster.namespace.by_fid(fid).path
+
+    def status(self, path: str) -> FileStatus:
+        """Stat without following symbolic links."""
+        with self._cluster.lock:
+            inode = self._cluster.namespace.lookup(path)
+            return FileStatus(
+                inode.fid, inode.size_bytes, inode.mtime, inode.atime, inode.uid, inode.gid,
+                2 if inode.is_directory else 1, inode.is_directory,
+            )  # fmt: skip
+
+    def entries(self, directory: str) -> Iterator[str]:
+        """Names in a directory, without ``.`` and ``..``."""
+        with self._cluster.lock:
+            inode = self._cluster.namespace.lookup(directory)
+            if not inode.is_directory:
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
+            return iter(list(inode.children))
+
+    def layout(self, path: str) -> Layout | None:
+        """Layout of a file; default layout of a directory, None where it has none of its own."""
+        with self._cluster.lock:
+            return self._cluster.namespace.lookup(path).layout
+
+    def set_default_layout(self, directory: str, layout: Layout | None) -> None:
+        """Give new files below a directory a layout, or (None) take the directory's own default away."""
+        with self._cluster.lock:
+            self._cluster.set_default_layout(directory, layout)
+
+    def migrate(self, path: str, layout: Layout) -> None:
+        """Rewrite a file with another layout, as ``lfs migrate -n``; takes virtual time."""
+        migration = self._cluster.start_migration(path, layout)
+        self._wait(migration.finished)
+        if migration.finished.error is not None:
+            raise migration.finished.error
+
+    def changelog(self, mdt: str, after_index: int) -> bytes:
+        """Raw records of one MDT with a higher index than given, oldest first."""
+        with self._cluster.lock:
+            for target in self._cluster.mdts:
+                if target.short_name == mdt:
+                    return target.changelog.read(after_index)
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), mdt)

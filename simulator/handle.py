@@ -1,0 +1,53 @@
+"""An open file: who opened it and how, and the pieces written to it that no OST has yet."""
+
+from __future__ import annotations
+
+from lustre.fid import Fid
+from simulator.changelog import Actor
+from simulator.namespace import Inode
+from simulator.placement import Extent
+from simulator.readahead import Window
+from simulator.rpc import Fragment, joined
+
+
+class FileHandle:
+    """One open file descriptor."""
+
+    __slots__ = ("_dirty", "actor", "flags", "inode", "locked", "opened_at", "window", "writable")
+
+    def __init__(self, inode: Inode, actor: Actor, flags: int, now: float, *, writable: bool) -> None:
+        self.inode = inode
+        self.actor = actor
+        self.flags = flags
+        self.opened_at = now
+        self.writable = writable
+        self.locked: set[Fid] = set()
+        self.window: Window | None = None
+        self._dirty: dict[tuple[int, Fid], list[Fragment]] = {}
+
+    @property
+    def dirty(self) -> bool:
+        """Whether there is something to write out."""
+        return bool(self._dirty)
+
+    def soil(self, pieces: list[Extent]) -> int:
+        """Pages were written to: how many bytes more are dirty now."""
+        before = self.dirty_bytes
+        for piece in pieces:
+            key = piece.ost_index, piece.fid
+            self._dirty[key] = joined([*self._dirty.get(key, ()), (piece.offset, piece.size_bytes)])
+        return self.dirty_bytes - before
+
+    @property
+    def dirty_bytes(self) -> int:
+        """Bytes to write out."""
+        return sum(size for fragments in self._dirty.values() for _, size in fragments)
+
+    def clean(self, least_bytes: int = 0) -> list[Extent]:
+        """Take out the dirty pieces of every object that has at least so many bytes of them."""
+        taken: list[Extent] = []
+        for (ost_index, fid), fragments in list(self._dirty.items()):
+            if sum(size for _, size in fragments) >= least_bytes:
+                taken += [Extent(ost_index, fid, offset, size) for offset, size in fragments]
+                del self._dirty[ost_index, fid]
+        return taken

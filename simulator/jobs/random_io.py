@@ -1,0 +1,53 @@
+"""Random I/O: small direct writes all over one file, the classic way to keep disk heads moving."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lustre.layout import Component, Layout
+from simulator.engine import Steps
+from simulator.handle import FileHandle
+from simulator.jobs.job import Run
+
+HDD_STRIPED = Layout((Component(pool="hdd", stripe_count=4, stripe_size=1 << 20),), composite=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RandomWriter:
+    """Several processes, each with one write under way."""
+
+    job_id: str = "fio_rand.1001"
+    path: str = "/proj/rand/table.dat"
+    start_seconds: float = 0.0
+    stop_seconds: float = float("inf")
+    client: int = 1
+    call_bytes: int = 4096
+    file_bytes: int = 128 << 20
+    processes_count: int = 8
+    layout: Layout | None = HDD_STRIPED
+
+    def directories(self) -> tuple[tuple[str, Layout | None], ...]:
+        """Directories it needs, with their default layouts."""
+        return ((self.path.rpartition("/")[0], self.layout),)
+
+    def files(self) -> tuple[tuple[str, int], ...]:
+        """Files that exist before it starts, with their sizes."""
+        return ((self.path, self.file_bytes),)
+
+    def processes(self, run: Run) -> Iterator[Steps[None]]:
+        """Its processes, each with the file open."""
+        yield from (self._process(run) for _ in range(self.processes_count))
+
+    def _process(self, run: Run) -> Steps[None]:
+        names = run.client.names
+        handle: FileHandle = yield from names.open(run.lookup(self.path), run.actor, write=True)
+        while run.active:
+            offset = run.rng.randrange(self.file_bytes // self.call_bytes) * self.call_bytes
+            try:
+                yield from run.client.data.write(handle, offset, self.call_bytes, direct=True)
+                run.got(self.call_bytes)
+            except OSError as error:
+                run.failed(error)
+                yield 0.1
+        yield from names.close(handle)

@@ -1,0 +1,111 @@
+"""Small files: many threads create them in one directory, make each safe, and remove the older ones."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lustre.layout import Component, Layout
+from simulator.engine import Steps
+from simulator.jobs.job import Run
+from simulator.namespace import Inode
+
+HDD = Layout((Component(pool="hdd"),), composite=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SmallFileWriter:
+    """Creates files at a rate; ``sizes`` are drawn from with equal chance, so repeat a size to make it likelier."""
+
+    job_id: str = "mdt_small.1001"
+    directory: str = "/proj/ingest"
+    start_seconds: float = 0.0
+    stop_seconds: float = float("inf")
+    client: int = 1
+    files_per_second: float = 20.0
+    sizes: tuple[int, ...] = (1 << 20,)
+    threads: int = 8
+    keep: int = 400
+    """Files that stay; the oldest beyond that are unlinked."""
+    fsync: bool = True
+    rereads_per_second: float = 0.0
+    """Whole files read again, of those that stay, past the client's cache."""
+    layout: Layout | None = HDD
+
+    def directories(self) -> tuple[tuple[str, Layout | None], ...]:
+        """Directories it needs, with their default layouts."""
+        return ((self.directory, self.layout),)
+
+    def files(self) -> tuple[tuple[str, int], ...]:
+        """None exist before."""
+        return ()
+
+    def processes(self, run: Run) -> Iterator[Steps[None]]:
+        """Its threads, and one that reads."""
+        work = _Work(self, run)
+        yield from (work.writer(number) for number in range(self.threads))
+        if self.rereads_per_second:
+            yield work.reader()
+
+
+class _Work:
+    """What the threads share: whose turn it is, and the files there are."""
+
+    def __init__(self, job: SmallFileWriter, run: Run) -> None:
+        self._job = job
+        self._run = run
+        self._kept: deque[Inode] = deque()
+        self._next_at = 0.0
+        self._prefix = f"f{int(run.client.time) % 100000}"
+
+    def writer(self, thread: int) -> Steps[None]:
+        run, number = self._run, 0
+        while self._run.active:
+            yield self._turn()
+            if run.now >= run.stop_seconds:
+                break
+            try:
+                yield from self._one_file(f"{self._prefix}.{thread}.{number}")
+                yield from self._remove_old()
+            except OSError as error:
+                run.failed(error)
+            number += 1
+
+    def reader(self) -> Steps[None]:
+        run, names, data = self._run, self._run.client.names, self._run.client.data
+        while run.active:
+            yield run.think(1 / self._job.rereads_per_second)
+            if not self._kept:
+                continue
+            inode = run.rng.choice(self._kept)
+            try:
+                handle = yield from names.open(inode, run.actor)
+                run.got((yield from data.read(handle, 0, inode.size_bytes, direct=True)))
+                yield from names.close(handle)
+            except OSError as error:
+                run.failed(error)
+
+    def _turn(self) -> float:
+        """Seconds until this thread may create the next file: all of them together keep to the rate."""
+        start = max(self._next_at, self._run.now)
+        self._next_at = start + 1 / self._job.files_per_second
+        return start - self._run.now
+
+    def _one_file(self, name: str) -> Steps[None]:
+        run, names, data = self._run, self._run.client.names, self._run.client.data
+        size = run.rng.choice(self._job.sizes)
+        handle = yield from names.create(run.lookup(self._job.directory), name, run.actor)
+        self._kept.append(handle.inode)
+        try:
+            yield from data.write(handle, 0, size, direct=False)
+            if self._job.fsync:
+                yield from data.fsync(handle)
+            run.got(size)
+        except OSError as error:
+            run.failed(error)
+        yield from names.close(handle)
+
+    def _remove_old(self) -> Steps[None]:
+        while len(self._kept) > self._job.keep:
+            yield from self._run.client.names.unlink(self._kept.popleft(), self._run.actor)

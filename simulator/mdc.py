@@ -1,0 +1,67 @@
+"""The metadata client: one mount's connection to one MDT."""
+
+from __future__ import annotations
+
+from simulator import shapes
+from simulator.engine import Engine, Steps
+from simulator.mdt import Mdt
+from simulator.rpc import NETWORK_SECONDS
+from simulator.tally import Histogram, Stats, microseconds
+
+_REQUESTS: dict[str, tuple[str, str]] = {
+    "open": ("", "intent_lock"),
+    "mknod": ("ldlm_ibits_enqueue", "create"),
+    "close": ("mds_close", "close"),
+    "unlink": ("", "unlink"),
+    "mkdir": ("", "create"),
+    "getattr": ("mds_getattr_lock", "getattr"),
+    "setattr": ("", "setattr"),
+    "getxattr": ("mds_getxattr", "getxattr"),
+    "setxattr": ("", "setxattr"),
+    "sync": ("mds_sync", "fsync"),
+    "statfs": ("mds_statfs", ""),
+    "layout": ("ldlm_ibits_enqueue", "intent_lock"),
+    "rename": ("", "rename"),
+}
+"""What an operation counts in ``stats`` and in ``md_stats`` of the mdc."""
+
+_MODIFYING = frozenset(("mknod", "unlink", "mkdir", "setattr", "setxattr", "rename", "close"))
+
+
+class Mdc:
+    """One client's view of one MDT."""
+
+    max_rpcs_in_flight = 8
+    max_mod_rpcs_in_flight = 7
+
+    def __init__(self, engine: Engine, name: str, mdt: Mdt) -> None:
+        self.name = name
+        self.mdt = mdt
+        self.stats = Stats(shapes.MDC, engine.now)
+        self.md_stats = Stats(shapes.MDC_MD, engine.now)
+        self.modifying = Histogram()
+        self.modifying_in_flight = 0
+        self.in_flight = 0
+        self.locks = 0
+        self._engine = engine
+
+    def ask(self, operation: str, job_id: str) -> Steps[None]:
+        """One request and its answer."""
+        began = self._engine.now
+        request, md_counter = _REQUESTS[operation]
+        self.in_flight += 1
+        if operation in _MODIFYING:
+            self.modifying_in_flight += 1
+            self.modifying.tally(self.modifying_in_flight)
+        self.stats.tally("req_active", self.in_flight)
+        yield NETWORK_SECONDS
+        yield from self.mdt.work(operation, job_id)
+        yield NETWORK_SECONDS
+        self.in_flight -= 1
+        self.modifying_in_flight -= operation in _MODIFYING
+        waited = microseconds(self._engine.now - began)
+        self.stats.tally("req_waittime", waited)
+        if request:
+            self.stats.tally(request, 1 if request == "ldlm_ibits_enqueue" else waited)
+        if md_counter:
+            self.md_stats.tally(md_counter)

@@ -1,0 +1,97 @@
+"""A move: the mover copies a file into a new layout and swaps the two, as ``lfs migrate -n`` does.
+
+It reads every byte from the old targets and writes it to the new ones, through the same queues as everybody. Whoever
+opens the file for writing meanwhile wins, and so does an unlink: the copy is thrown away. The changelog shows what it
+shows for the real one: the file opened and closed, a nameless file opened, one change of layout.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from lustre.changelog import RecordType
+from lustre.layout import Layout
+from simulator.changelog import OPEN_CREATE, OPEN_MODE_BASE, Actor
+from simulator.client import Client
+from simulator.engine import Completion, Steps
+from simulator.handle import FileHandle
+from simulator.namespace import Inode
+
+CALL_BYTES = 4 << 20
+LEASE_FLAGS = 0x3
+
+
+class Migration:
+    """One move under way, or over: ``finished`` holds the error if there was one."""
+
+    def __init__(self, path: str, layout: Layout) -> None:
+        self.path = path
+        self.layout = layout
+        self.copied_bytes = 0
+        self.finished = Completion()
+
+    def steps(self, client: Client, actor: Actor, start_seconds: float) -> Steps[None]:
+        """The whole move. Raises OSError as Lustre would."""
+        yield client.jitter(start_seconds)
+        inode = client.servers.namespace.lookup(self.path)
+        _refuse(inode)
+        if inode.migrating:
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), inode.path)
+        inode.migrating = True
+        try:
+            inode.lease_broken = False
+            if inode.write_back is not None:
+                yield inode.write_back()
+            yield from client.mdcs[inode.mdt_index].ask("open", actor.job_id)
+            client.record(RecordType.OPEN, inode, actor, LEASE_FLAGS, open_mode=OPEN_MODE_BASE | LEASE_FLAGS)
+            yield from self._copy_and_swap(client, actor, inode)
+        finally:
+            inode.migrating = False
+
+    def _copy_and_swap(self, client: Client, actor: Actor, inode: Inode) -> Steps[None]:
+        placement = client.servers.placement
+        fid = client.servers.namespace.new_fid(inode.mdt_index, client.index)
+        volatile = Inode(fid, inode.mdt_index, None, "", client.time)
+        yield from client.mdcs[inode.mdt_index].ask("open", actor.job_id)
+        volatile.layout = placement.create(self.layout)
+        mode = OPEN_MODE_BASE | OPEN_CREATE
+        client.record(RecordType.OPEN, volatile, actor, OPEN_CREATE, parent=inode.parent, open_mode=mode)
+        try:
+            if inode.size_bytes:
+                volatile.layout = placement.reach(volatile.layout, inode.size_bytes)
+            yield from self._copy(client, FileHandle(inode, actor, 1, 0.0, writable=False), volatile)
+            yield from client.mdcs[inode.mdt_index].ask("layout", actor.job_id)
+            _refuse(inode)
+        except OSError:
+            placement.release(volatile.layout)
+            raise
+        finally:
+            yield from client.mdcs[inode.mdt_index].ask("close", actor.job_id)
+            client.record(RecordType.CLOSE, inode, actor, LEASE_FLAGS)
+        old, inode.layout = inode.layout, volatile.layout
+        inode.ctime = client.time
+        client.record(RecordType.LAYOUT, inode, actor, parent=inode.parent)
+        if old is not None:
+            client.engine.after(client.jitter(0.5), placement.release, old)
+
+    def _copy(self, client: Client, source: FileHandle, volatile: Inode) -> Steps[None]:
+        target = FileHandle(volatile, source.actor, OPEN_CREATE, 0.0, writable=True)
+        size = source.inode.size_bytes
+        atime = source.inode.atime
+        for offset in range(0, size, CALL_BYTES):
+            length = min(CALL_BYTES, size - offset)
+            yield from client.data.read(source, offset, length, direct=True)
+            _refuse(source.inode)
+            yield from client.data.write(target, offset, length, direct=True)
+            _refuse(source.inode)
+            self.copied_bytes += length
+        source.inode.atime = atime
+
+
+def _refuse(inode: Inode) -> None:
+    """Raise OSError when the file is not one to be moved, or no longer."""
+    if inode.is_directory:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), inode.path)
+    if inode.writers or inode.unlinked or (inode.lease_broken and inode.migrating):
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), inode.path)

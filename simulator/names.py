@@ -1,0 +1,131 @@
+"""What applications do with names, each a conversation with one MDT: create, open, close, unlink, stat."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import TYPE_CHECKING
+
+from lustre.changelog import RecordType
+from simulator.changelog import CLOSE_CREATE, OPEN_CREATE, OPEN_MODE_BASE, Actor
+from simulator.engine import Steps
+from simulator.handle import FileHandle
+from simulator.namespace import Inode
+from simulator.tally import microseconds
+
+if TYPE_CHECKING:
+    from simulator.client import Client
+
+OPEN_READ, OPEN_WRITE = 1, 2
+DESTROY_SECONDS = 0.5
+"""From an unlink until the MDT has told the OSTs to destroy the objects."""
+
+
+class Names:
+    """The name operations of one mount."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def mkdir(self, parent: Inode, name: str, actor: Actor, mdt_index: int | None = None) -> Steps[Inode]:
+        """A new directory, with its parent's default layout when the parent has one of its own."""
+        client, servers, began = self._client, self._client.servers, self._client.engine.now
+        yield from client.mdcs[parent.mdt_index].ask("mkdir", actor.job_id)
+        index = parent.mdt_index if mdt_index is None else mdt_index
+        fid = servers.namespace.new_fid(index, client.index)
+        inode = servers.namespace.add(parent, name, fid, index, client.time, directory=True)
+        inode.uid, inode.gid = actor.uid, actor.gid
+        inode.layout = parent.layout if parent.parent is not None else None
+        servers.mdts[index].inodes_used += 1
+        client.record(RecordType.MKDIR, inode, actor, parent=parent, name=name)
+        client.stats.tally("mkdir", client.since(began))
+        return inode
+
+    def create(self, parent: Inode, name: str, actor: Actor) -> Steps[FileHandle]:
+        """Create a file and open it for writing. Its layout is the directory's, or else the file system's."""
+        client, servers, began = self._client, self._client.servers, self._client.engine.now
+        self._check_permission()
+        yield from client.mdcs[parent.mdt_index].ask("mknod", actor.job_id)
+        layout = servers.placement.create(parent.layout or servers.namespace.root.layout)
+        fid = servers.namespace.new_fid(parent.mdt_index, client.index)
+        try:
+            inode = servers.namespace.add(parent, name, fid, parent.mdt_index, client.time, directory=False)
+        except FileExistsError:
+            servers.placement.release(layout)
+            raise
+        inode.layout = layout
+        inode.uid, inode.gid = actor.uid, actor.gid
+        mdt = servers.mdts[parent.mdt_index]
+        mdt.inodes_used += 1
+        mdt.tally(actor.job_id, "open", client.since(began))
+        client.record(RecordType.CREATE, inode, actor, parent=parent, name=name)
+        mode = OPEN_MODE_BASE | OPEN_CREATE
+        client.record(RecordType.OPEN, inode, actor, OPEN_CREATE, parent=parent, open_mode=mode)
+        client.stats.tally("mknod", client.since(began))
+        return self._opened(inode, actor, OPEN_CREATE, began, writable=True)
+
+    def open(self, inode: Inode, actor: Actor, *, write: bool = False) -> Steps[FileHandle]:
+        """Open a file that is there."""
+        client, began = self._client, self._client.engine.now
+        mode = OPEN_WRITE if write else OPEN_READ
+        self._check_permission()
+        yield from client.mdcs[inode.mdt_index].ask("open", actor.job_id)
+        if inode.unlinked:
+            raise _gone(inode)
+        client.record(RecordType.OPEN, inode, actor, mode, open_mode=OPEN_MODE_BASE | mode)
+        return self._opened(inode, actor, mode, began, writable=write)
+
+    def close(self, handle: FileHandle) -> Steps[None]:
+        """Close; what is still dirty goes out a while later."""
+        client, inode, began = self._client, handle.inode, self._client.engine.now
+        yield from client.mdcs[inode.mdt_index].ask("close", handle.actor.job_id)
+        flags = CLOSE_CREATE if handle.flags == OPEN_CREATE else handle.flags
+        client.record(RecordType.CLOSE, inode, handle.actor, flags)
+        inode.writers -= handle.writable
+        if handle.dirty:
+            client.data.write_back_later(handle)
+        client.stats.tally("openclosetime", microseconds(client.engine.now - handle.opened_at))
+        client.stats.tally("close", client.since(began))
+
+    def unlink(self, inode: Inode, actor: Actor) -> Steps[None]:
+        """Remove a file's name, and the file; its objects are destroyed when the MDT tells the OSTs."""
+        client, servers, began = self._client, self._client.servers, self._client.engine.now
+        parent, name = inode.parent, inode.name
+        yield from client.mdcs[inode.mdt_index].ask("unlink", actor.job_id)
+        if inode.unlinked:
+            raise _gone(inode)
+        servers.namespace.remove(inode, client.time)
+        servers.mdts[inode.mdt_index].inodes_used -= 1
+        client.cache.drop(inode.fid)
+        if inode.layout is not None:
+            for part in inode.layout.components:
+                for stripe in part.objects:
+                    client.oscs[stripe.ost_index].cancel_lock(client.jitter(0.003))
+            client.engine.after(client.jitter(DESTROY_SECONDS), servers.placement.release, inode.layout)
+            inode.layout = None
+        client.record(RecordType.UNLINK, inode, actor, 1, parent=parent, name=name)
+        client.stats.tally("unlink", client.since(began))
+
+    def getattr(self, inode: Inode, actor: Actor) -> Steps[None]:
+        """stat(2)."""
+        client, began = self._client, self._client.engine.now
+        yield from client.mdcs[inode.mdt_index].ask("getattr", actor.job_id)
+        client.stats.tally("getattr", client.since(began))
+
+    def _opened(self, inode: Inode, actor: Actor, flags: int, began: float, *, writable: bool) -> FileHandle:
+        client = self._client
+        handle = FileHandle(inode, actor, flags, client.engine.now, writable=writable)
+        handle.window = client.data.window(handle)
+        inode.writers += writable
+        inode.lease_broken |= writable
+        client.stats.tally("open", client.since(began))
+        client.stats.tally("opencount", 1)
+        return handle
+
+    def _check_permission(self) -> None:
+        for _ in range(4):
+            self._client.stats.tally("inode_permission", microseconds(self._client.jitter(0.00002)))
+
+
+def _gone(inode: Inode) -> FileNotFoundError:
+    return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), inode.name)

@@ -1,0 +1,143 @@
+"""The object storage client: one mount's connection to one OST. Collects RPCs, limits how many are on the way, counts.
+
+What is asked for within the same moment goes together: pieces of one object become one RPC, up to its largest size.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from functools import partial
+
+from simulator import shapes
+from simulator.engine import Completion, Engine, Steps, gather
+from simulator.objects import StoredObject
+from simulator.ost import Ost
+from simulator.rpc import NETWORK_SECONDS, Rpc
+from simulator.tally import Histogram, Stats, microseconds
+
+PAGE_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class OscSettings:
+    """Tunables of ``osc.*``."""
+
+    max_rpcs_in_flight: int = 8
+    max_pages_per_rpc: int = 1024
+    max_dirty_bytes: int = 64 << 20
+    gather_seconds: float = 0.0005
+    """How long a piece waits for others to go with it."""
+
+
+class OscHistograms:
+    """``rpc_stats``: one side, reads or writes."""
+
+    def __init__(self) -> None:
+        self.pages = Histogram()
+        self.in_flight = Histogram()
+        self.offset = Histogram()
+        self.latency = Histogram()
+
+
+class Osc:
+    """One client's view of one OST."""
+
+    def __init__(self, engine: Engine, name: str, ost: Ost, settings: OscSettings) -> None:
+        self.name = name
+        self.ost = ost
+        self.settings = settings
+        self.stats = Stats(shapes.OSC, engine.now)
+        self.histograms = (OscHistograms(), OscHistograms())
+        self.in_flight = [0, 0]
+        self.direct_in_flight = 0
+        self.dirty_bytes = 0
+        self.locks = 0
+        self._engine = engine
+        self._gathering: list[Rpc] = []
+        self._ready: deque[Rpc] = deque()
+
+    @property
+    def pages_waiting(self) -> tuple[int, int]:
+        """Pages of reads and of writes not yet sent."""
+        waiting = [*self._gathering, *self._ready]
+        pages = [(rpc.write, -(-rpc.size_bytes // PAGE_BYTES)) for rpc in waiting]
+        return sum(n for write, n in pages if not write), sum(n for write, n in pages if write)
+
+    def transfer(
+        self, write: bool, stored: StoredObject, offset: int, size: int, job_id: str, sync: bool
+    ) -> Completion:  # fmt: skip
+        """Read or write a piece of an object, in as many RPCs as it takes; done when all are answered."""
+        step = self.settings.max_pages_per_rpc * PAGE_BYTES
+        last = offset + size
+        starts = range(offset, last, step)
+        parts = [Rpc(write, stored, [(at, min(step, last - at))], job_id, sync) for at in starts]
+        if not self._gathering:
+            self._engine.after(self.settings.gather_seconds, self._unplug)
+        for part in parts:
+            if not any(known.merge(part, step) for known in self._gathering):
+                self._gathering.append(part)
+        return parts[0].done if len(parts) == 1 else gather(part.done for part in parts)
+
+    def _unplug(self) -> None:
+        self._ready.extend(self._gathering)
+        self._gathering.clear()
+        self._send()
+
+    def _send(self) -> None:
+        while self._ready and sum(self.in_flight) < self.settings.max_rpcs_in_flight:
+            rpc = self._ready.popleft()
+            self.in_flight[rpc.write] += 1
+            self.direct_in_flight += rpc.sync
+            rpc.sent_at = self._engine.now
+            self._count_sent(rpc)
+            self._engine.after(NETWORK_SECONDS, self.ost.serve, rpc, partial(self._reply, rpc))
+
+    def _reply(self, rpc: Rpc, error: OSError | None) -> None:
+        self._engine.after(NETWORK_SECONDS, self._answered, rpc, error)
+
+    def _answered(self, rpc: Rpc, error: OSError | None) -> None:
+        self.in_flight[rpc.write] -= 1
+        self.direct_in_flight -= rpc.sync
+        seconds = self._engine.now - rpc.sent_at
+        self.stats.tally("req_waittime", microseconds(seconds))
+        self.stats.tally("ost_write" if rpc.write else "ost_read", microseconds(seconds))
+        self.histograms[rpc.write].latency.tally_log2(int(seconds * 1e9) >> 10)  # the kernel's cheap microseconds
+        if error is None:
+            rpc.done.succeed()
+        else:
+            rpc.done.fail(error)
+        self._send()
+
+    def sync(self, job_id: str) -> Steps[None]:
+        """Ask the OST to make everything safe."""
+        began = self._engine.now
+        yield NETWORK_SECONDS
+        yield from self.ost.sync(job_id)
+        yield NETWORK_SECONDS
+        self.request("ost_sync", self._engine.now - began)
+
+    def request(self, name: str, seconds: float) -> None:
+        """Count a small request and its answer."""
+        self.stats.tally("req_waittime", microseconds(seconds))
+        self.stats.tally("req_active", 1 + sum(self.in_flight))
+        self.stats.tally(name, microseconds(seconds))
+
+    def enqueue_lock(self) -> None:
+        """Take an extent lock; it stays with the client until the file goes."""
+        self.locks += 1
+        self.stats.tally("ldlm_extent_enqueue", 1)
+
+    def cancel_lock(self, seconds: float) -> None:
+        """Give an extent lock back."""
+        if self.locks:
+            self.locks -= 1
+            self.request("ldlm_cancel", seconds)
+
+    def _count_sent(self, rpc: Rpc) -> None:
+        side = self.histograms[rpc.write]
+        side.pages.tally_log2(-(-rpc.size_bytes // PAGE_BYTES))
+        side.in_flight.tally(self.in_flight[rpc.write])
+        side.offset.tally_log2(rpc.fragments[0][0] // PAGE_BYTES + 1)
+        self.stats.tally("req_active", sum(self.in_flight))
+        self.stats.tally("write_bytes" if rpc.write else "read_bytes", rpc.size_bytes)

@@ -1,0 +1,71 @@
+"""``import`` and ``state``: how a client stands with one target."""
+
+from __future__ import annotations
+
+OST_CONNECT_FLAGS = (
+    "write_grant, server_lock, version, max_byte_per_rpc, early_lock_cancel, adaptive_timeouts, lru_resize, "
+    "alt_checksum_algorithm, fid_is_enabled, version_recovery, grant_shrink, full20, layout_lock, 64bithash, "
+    "object_max_bytes, jobstats, einprogress, grant_param, hpreq_check1, lvb_type, short_io, lfsck, bulk_mbits, "
+    "second_flags, lockaheadv2, increasing_xid, lseek, reply_mbits, unaligned_dio"
+)
+MDT_CONNECT_FLAGS = (
+    "write_grant, server_lock, version, acl, xattr, create_on_write, inode_bit_locks, getattr_by_fid, "
+    "no_oh_for_devices, max_byte_per_rpc, early_lock_cancel, adaptive_timeouts, lru_resize, fid_is_enabled, "
+    "version_recovery, pools, large_ea, full20, layout_lock, 64bithash, jobstats, umask, einprogress, grant_param, "
+    "short_io, open_by_fid, lfsck, multi_mod_rpcs, dir_stripe, second_flags, sum_statfs, overstriping, flr, lsom, "
+    "lseek, dom_lvb, reply_mbits, batch_rpc"
+)
+
+
+def import_file(
+    name: str, target: str, flags: str, nid: str, in_flight: int, wait_usec: int, version: str, *, recovering: bool,
+) -> str:  # fmt: skip
+    """A whole ``import`` file, but for the averages an osc adds."""
+    state = "REPLAY_WAIT" if recovering else "FULL"
+    return f"""\
+import:
+    name: {name}
+    target: {target}_UUID
+    state: {state}
+    connect_flags: [ {flags} ]
+    connect_data:
+       flags: 0xa0427af2e3440038
+       instance: 1
+       target_version: {version}.0
+       initial_grant: 8437760
+       max_brw_size: 4194304
+       grant_block_size: 4096
+       grant_inode_size: 32
+       grant_max_extent_size: 67108864
+       grant_extent_tax: 24576
+       cksum_types: 0xb2
+       max_object_bytes: 17592186040320
+    import_flags: [ IMPF_REPLAYABLE, IMPF_PINGABLE, IMPF_CONNECT_TRIED ]
+    connection:
+       failover_nids: [ "{nid}" ]
+       nids_stats:
+          "{nid}": {{ connects: 1, replied: 1, uptodate: uptodate, sec_ago: 0 }}
+       current_connection: "{nid}"
+       connection_attempts: 1
+       generation: 1
+       in-progress_invalidations: 0
+       idle: 0 sec
+    rpcs:
+       inflight: {in_flight}
+       unregistering: 0
+       timeouts: 0
+       avg_waittime: {wait_usec} usecs
+    service_estimates:
+       services: 5 sec
+       network: 5 sec
+    transactions:
+       last_replay: 0
+       peer_committed: 4294967296
+       last_checked: 4294967296
+"""
+
+
+def state_file(connected_at: int) -> str:
+    """``state``: since when it has been connected."""
+    history = "".join(f" - [ {connected_at}, {state} ]\n" for state in ("CONNECTING", "FULL"))
+    return f"current_state: FULL\nstate_history:\n{history}"

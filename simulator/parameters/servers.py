@@ -1,0 +1,84 @@
+"""What servers show: OSTs and MDTs with their jobs, their disks, their services, the changelog's consumers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from simulator import shapes
+from simulator.brw import TABLES, BrwStats
+from simulator.mdt import Mdt
+from simulator.parameters.job_stats import job_stats_file, size_label
+from simulator.parameters.text import Clock, rows, stats_file
+from simulator.tally import Stats
+
+if TYPE_CHECKING:
+    from simulator.cluster import Cluster
+
+_MASK = (
+    "MARK,CREAT,MKDIR,HLINK,SLINK,MKNOD,UNLNK,RMDIR,RENME,RNMTO,OPEN,CLOSE,LYOUT,TRUNC,SATTR,XATTR,HSM,MTIME,CTIME,"
+    "MIGRT,FLRW,RESYNC"
+)
+_IDLE_SERVICES = (
+    "ost/OSS/ost", "ost/OSS/ost_create", "ost/OSS/ost_out", "ost/OSS/ost_seq", "mds/MDS/mdt", "mds/MDS/mdt_fld",
+    "mds/MDS/mdt_io", "mds/MDS/mdt_out", "mds/MDS/mdt_readpage", "mds/MDS/mdt_seqm", "mds/MDS/mdt_seqs",
+)  # fmt: skip
+_DEBUGFS = "sys/kernel/debug/lustre"
+
+
+def files(cluster: Cluster) -> Iterator[tuple[str, str]]:
+    """All of obdfilter, mdt, mdd, osd, ost and mds."""
+    clock = Clock(cluster.epoch_ns, cluster.now)
+    for ost in cluster.osts:
+        yield f"proc/fs/lustre/obdfilter/{ost.name}/job_stats", job_stats_file(clock, ost.jobs, cluster.now)
+        yield f"{_DEBUGFS}/obdfilter/{ost.name}/stats", stats_file(clock, ost.stats)
+        yield f"{_DEBUGFS}/obdfilter/{ost.name}/recovery_status", _recovery(ost.recovering)
+        yield f"{_DEBUGFS}/osd-ldiskfs/{ost.name}/brw_stats", brw_stats_file(clock, ost.brw)
+    for mdt in cluster.mdts:
+        yield f"proc/fs/lustre/mdt/{mdt.name}/job_stats", job_stats_file(clock, mdt.jobs, cluster.now)
+        yield f"proc/fs/lustre/mdt/{mdt.name}/md_stats", stats_file(clock, mdt.stats)
+        yield f"{_DEBUGFS}/mdt/{mdt.name}/recovery_status", _recovery(mdt.recovering)
+        yield f"{_DEBUGFS}/osd-ldiskfs/{mdt.name}/brw_stats", brw_stats_file(clock, mdt.brw)
+        yield f"{_DEBUGFS}/mdd/{mdt.name}/changelog_users", _changelog_users(cluster, mdt)
+    yield f"{_DEBUGFS}/ost/OSS/ost_io/stats", stats_file(clock, _ost_io(cluster))
+    for service in _IDLE_SERVICES:
+        yield f"{_DEBUGFS}/{service}/stats", clock.header(0.0, 35)
+
+
+def _ost_io(cluster: Cluster) -> Stats:
+    """The service threads are the node's: its counters are the sums over its OSTs."""
+    whole = Stats(shapes.OST_IO, 0.0)
+    for ost in cluster.osts:
+        for name, counter in ost.io_service.items():
+            whole[name].join(counter)
+    return whole
+
+
+def _recovery(recovering: bool) -> str:
+    return "status: RECOVERING\n" if recovering else "status: INACTIVE\n"
+
+
+def _changelog_users(cluster: Cluster, mdt: Mdt) -> str:
+    log = mdt.changelog
+    idle = int(cluster.now - log.cleared_at)
+    return (
+        f"current_index: {log.last_index}\n{'ID':<30}index (idle) mask\n"
+        f"{log.user:<30}{log.cleared_index:5} ({idle}) mask={_MASK}\n"
+    )
+
+
+def brw_stats_file(clock: Clock, brw: BrwStats) -> str:
+    """``brw_stats``: eight tables, a table without samples being its two lines of titles."""
+    text = clock.header(brw.start_time, 25, ":")
+    for title, units, log2 in TABLES:
+        sides = brw.reads[title], brw.writes[title]
+        text += f"\n{' ':>26} read      |     write\n{title:<22} {units:<5} % cum % |  {units:<11} % cum %\n"
+        if not any(side.total for side in sides):
+            continue
+        seen = False
+        for number, (r, rp, rc, w, wp, wc) in rows(sides):
+            seen = seen or bool(r or w)
+            if seen:
+                label = size_label(number) if log2 else str(number)
+                text += f"{label}:\t\t{r:10} {rp:3} {rc:3}   | {w:4} {wp:3} {wc:3}\n"
+    return text

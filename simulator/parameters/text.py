@@ -1,0 +1,88 @@
+"""How the kernel prints: headers, stats files, histogram tables. Column by column as Lustre 2.17 does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from simulator.tally import BUCKETS, MINMAX, Counter, Histogram, Stats
+
+NANOSECONDS = 10**9
+
+
+class Clock:
+    """The two ways a time is printed: an instant of the epoch, and a span."""
+
+    def __init__(self, epoch_ns: int, now: float) -> None:
+        self._epoch_ns = epoch_ns
+        self._now = now
+
+    def header(self, start_time: float, width: int, colon: str = "", indent: str = "") -> str:
+        """The three lines on top of a stats file."""
+        names = ("snapshot_time", "start_time", "elapsed_time")
+        values = (self.instant(self._now), self.instant(start_time), span(self._now - start_time))
+        lines = zip(names, values, strict=True)
+        return "".join(f"{indent}{name + colon:<{width}} {value} secs.nsecs\n" for name, value in lines)
+
+    def instant(self, time: float) -> str:
+        """Virtual seconds as seconds and nanoseconds of the epoch."""
+        return _nanoseconds(self._epoch_ns + round(time * NANOSECONDS))
+
+    def at(self, now: float) -> Clock:
+        """The same epoch at another time, for what keeps its own time of last change."""
+        return Clock(self._epoch_ns, now)
+
+
+def span(seconds: float) -> str:
+    """A duration as the kernel prints it.
+
+    >>> span(518.5)
+    '518.500000000'
+    """
+    return _nanoseconds(round(seconds * NANOSECONDS))
+
+
+def _nanoseconds(value: int) -> str:
+    return f"{value // NANOSECONDS}.{value % NANOSECONDS:09d}"
+
+
+def stats_file(clock: Clock, stats: Stats) -> str:
+    """A whole ``stats`` file: the header and every counter that has samples."""
+    lines = [_counter(name, counter) for name, counter in stats.items() if counter.samples]
+    return clock.header(stats.start_time, 35) + "".join(lines)
+
+
+def _counter(name: str, counter: Counter) -> str:
+    line = f"{name:<35} {counter.samples} samples [{counter.unit}]"
+    if counter.detail >= MINMAX:
+        line += f" {counter.minimum} {counter.maximum} {counter.total}"
+    if counter.detail > MINMAX:
+        line += f" {counter.squares}"
+    return line + "\n"
+
+
+def percent(part: int, whole: int) -> int:
+    """Rounded down, 0 of nothing."""
+    return part * 100 // whole if whole else 0
+
+
+def rows(columns: Sequence[Histogram], first: int = 0) -> Iterable[tuple[int, list[int]]]:
+    """Bucket number, and for each column count, percent, cumulative percent; ends where both columns are complete."""
+    totals = [column.total for column in columns]
+    sums = [0] * len(columns)
+    for number in range(first, BUCKETS):
+        cells: list[int] = []
+        for index, column in enumerate(columns):
+            count = column.buckets[number]
+            sums[index] += count
+            cells += [count, percent(count, totals[index]), percent(sums[index], totals[index])]
+        yield number, cells
+        if sums == totals:
+            return
+
+
+def two_columns(label: int | str, cells: Sequence[int]) -> str:
+    """One row of an ``rpc_stats`` table."""
+    r, rp, rc, w, wp, wc = cells
+    return f"{label}:\t\t{r:10} {rp:3} {rc:3}   | {w:10} {wp:3} {wc:3}\n"
+
+

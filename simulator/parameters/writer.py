@@ -1,0 +1,38 @@
+"""Parameter files on a disk, for readers that cannot tell: each is replaced whole, and only when it changed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from simulator.parameters import render
+
+if TYPE_CHECKING:
+    from simulator.cluster import Cluster
+
+
+class ParameterWriter:
+    """Keeps the files below one root up to date. The root should be on a file system in memory."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._written: dict[str, bytes] = {}
+
+    def write(self, cluster: Cluster) -> int:
+        """Bring everything up to date; how many files changed."""
+        changed = 0
+        for path, content in render(cluster).items():
+            if self._written.get(path) != content:
+                self._replace(self.root / path, content, new=path not in self._written)
+                self._written[path] = content
+                changed += 1
+        return changed
+
+    def _replace(self, path: Path, content: bytes, *, new: bool) -> None:
+        if new:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = f"{path}.new"
+        with open(temporary, "wb", buffering=0) as file:
+            file.write(content)
+        os.replace(temporary, path)

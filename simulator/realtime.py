@@ -1,0 +1,84 @@
+"""A cluster that lives in real time: a thread moves its time along with the clock and keeps its parameter files fresh.
+
+Others may look and act meanwhile; the cluster's lock keeps them apart. Its file system waits here for what takes
+virtual time (:class:`simulator.filesystem.SimulatedFilesystem` with ``wait=driver.wait_for``).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Condition, Event, Thread
+from types import TracebackType
+from typing import Self
+
+from simulator.clock import Clock
+from simulator.cluster import Cluster
+from simulator.engine import Completion
+
+TICK_SECONDS = 0.05
+
+
+class RealTimeDriver:
+    """Context manager: the thread runs from entering to leaving."""
+
+    def __init__(self, cluster: Cluster, root: Path | None, clock: Clock, speed: float = 1.0) -> None:
+        self.cluster = cluster
+        self.error: BaseException | None = None
+        """What ended the thread, if it was not :meth:`stop`."""
+        self._root = root
+        self._clock = clock
+        self._speed = speed
+        self._stopping = Event()
+        self._moved = Condition()
+        self._thread = Thread(target=self._run, name="lustre-simulator", daemon=True)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Write the parameter files once, then begin."""
+        if self._root is not None:
+            self.cluster.write_parameters(self._root)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread and wait for it; whoever waits for something virtual gets TimeoutError."""
+        self._stopping.set()
+        with self._moved:
+            self._moved.notify_all()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def wait_for(self, completion: Completion) -> None:
+        """Block the calling thread until something is done in virtual time. Raises TimeoutError when that has ended."""
+        with self._moved:
+            self._moved.wait_for(lambda: completion.done or self._stopping.is_set())
+        if not completion.done:
+            raise TimeoutError("the simulated cluster was stopped")
+
+    def _run(self) -> None:
+        try:
+            self._drive()
+        except BaseException as error:  # noqa: BLE001 - kept for the owner, who would otherwise wait forever
+            self.error = error
+        finally:
+            self._stopping.set()
+            with self._moved:
+                self._moved.notify_all()
+
+    def _drive(self) -> None:
+        last = self._clock.monotonic()
+        files_due = last + 1.0
+        while not self._clock.wait(TICK_SECONDS, self._stopping):
+            now = self._clock.monotonic()
+            self.cluster.advance((now - last) * self._speed)
+            last = now
+            with self._moved:
+                self._moved.notify_all()
+            if self._root is not None and now >= files_due:
+                self.cluster.write_parameters(self._root)
+                files_due = max(files_due + 1.0, now)

@@ -1,0 +1,1 @@
+"""The library of scenarios: TOML files, each saying what it teaches."""

@@ -1,0 +1,53 @@
+"""A cluster as a description, and the one the tapes were recorded on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from simulator.client import ClientSettings
+from simulator.devices import FlashSettings, ThrottledSettings
+from simulator.mdt import MdtSettings
+from simulator.objects import Capacity
+from simulator.osc import OscSettings
+from simulator.ost import OstSettings
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """Everything that is there before the first job starts."""
+
+    osts: tuple[OstSettings, ...]
+    pools: Mapping[str, tuple[int, ...]]
+    fsname: str = "lustre"
+    mdts: tuple[MdtSettings, ...] = (MdtSettings(), MdtSettings())
+    clients: tuple[ClientSettings, ...] = (ClientSettings(),)
+    nid: str = "10.0.2.15@tcp"
+    version: str = "2.17.57"
+    epoch_seconds: int = 1_795_000_000
+    seed: int = 1
+    mover_client: int = 0
+    mover_start_seconds: float = 0.1
+    """From the decision to move a file to its first read: a process starts, opens, takes a lease."""
+
+
+FLASH_KIB, HDD_KIB = 978_880, 1_957_708
+
+
+def recorded_test_bed(
+    seed: int = 1, *, hdd_bytes_per_second: int = 16 << 20, hdd_ios_per_second: int = 40
+) -> ClusterSettings:
+    """Two MDTs, two flash OSTs, four OSTs held to the rates of a slow disk, two mounts on one node."""
+    flash = OstSettings(FlashSettings(size_bytes=FLASH_KIB << 10), Capacity(FLASH_KIB << 10, 16384))
+    throttled = ThrottledSettings(hdd_bytes_per_second, hdd_ios_per_second, size_bytes=HDD_KIB << 10)
+    hdd = OstSettings(throttled, Capacity(HDD_KIB << 10, 32768))
+    emulated = OscSettings(gather_seconds=0.002)  # its processors were slow, so more came together
+    return ClusterSettings(
+        osts=(flash, flash, hdd, hdd, hdd, hdd),
+        pools={"flash": (0, 1), "hdd": (2, 3, 4, 5)},
+        clients=(
+            ClientSettings("/mnt/lustre", instance="ff110001298dd800", osc=emulated),
+            ClientSettings("/mnt/lustre2", instance="ff1100012ac8e000", osc=emulated),
+        ),
+        seed=seed,
+    )

@@ -1,0 +1,100 @@
+"""The model against the clean measurements on the recorded test bed: nothing here is written into the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from lustre.layout import Component, Layout
+from simulator.cluster import Cluster
+from simulator.jobs import Job, RandomWriter, SmallFileWriter, StreamingWriter
+from simulator.settings import recorded_test_bed
+
+STREAM = "ior_stream.1002"
+SMALL = "mdt_small.1001"
+Measure = Callable[[str], float]
+
+
+def flash_first(size_bytes: int) -> Layout:
+    return Layout((Component(0, size_bytes, "flash"), Component(size_bytes, None, "hdd")))
+
+
+CASES: dict[str, tuple[Job, ...]] = {
+    "alone": (),
+    "small files on the disks": (SmallFileWriter(),),
+    "flash covers": (SmallFileWriter(layout=flash_first(2 << 20)),),
+    "flash too small": (SmallFileWriter(layout=flash_first(128 << 10)),),
+    "random 4 KiB": (RandomWriter(),),
+    "second stream": (StreamingWriter("ior_second.1001", "/proj/second/stream.dat", client=1, file_bytes=512 << 20),),
+}
+
+
+@pytest.fixture(scope="module")
+def measured() -> Measure:
+    done: dict[str, float] = {}
+
+    def measure(case: str) -> float:
+        if case not in done:
+            cluster = Cluster(recorded_test_bed(seed=1), (StreamingWriter(), *CASES[case]))
+            cluster.advance(60)
+            done[case] = cluster.log.mean(STREAM, 15, 60)
+        return done[case]
+
+    return measure
+
+
+def test_a_stream_alone_gets_what_four_disks_give(measured: Measure) -> None:
+    assert measured("alone") == pytest.approx(66.6, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("case", "recorded", "tolerance"),
+    [
+        ("small files on the disks", 0.67, 0.07),
+        ("flash covers", 1.00, 0.03),
+        ("flash too small", 0.71, 0.07),
+        ("random 4 KiB", 0.53, 0.06),
+        ("second stream", 0.50, 0.03),
+    ],
+)
+def test_what_the_stream_keeps(measured: Measure, case: str, recorded: float, tolerance: float) -> None:
+    assert measured(case) / measured("alone") == pytest.approx(recorded, abs=tolerance)
+
+
+def test_a_component_too_small_is_no_cure(measured: Measure) -> None:
+    gained = measured("flash too small") - measured("small files on the disks")
+    lost = measured("alone") - measured("small files on the disks")
+    assert gained < 0.3 * lost
+
+
+def test_the_small_files_keep_their_rate() -> None:
+    cluster = Cluster(recorded_test_bed(seed=3), (StreamingWriter(), SmallFileWriter()))
+    cluster.advance(40)
+    assert cluster.log.mean(SMALL, 10, 40) == pytest.approx(20.9, rel=0.05)
+
+
+def test_a_new_default_layout_gives_the_stream_its_disks_back() -> None:
+    cluster = Cluster(recorded_test_bed(seed=1), (StreamingWriter(), SmallFileWriter(start_seconds=15)))
+    cluster.advance(40)
+    alone, contended = cluster.log.mean(STREAM, 5, 15), cluster.log.mean(STREAM, 20, 40)
+    cluster.set_default_layout("/proj/ingest", flash_first(2 << 20))
+    cluster.advance(40)
+    assert contended < 0.75 * alone
+    assert cluster.log.mean(STREAM, 60, 80) > 0.92 * alone
+
+
+def test_reads_of_small_files_load_the_disks_too(measured: Measure) -> None:
+    rereading = SmallFileWriter(rereads_per_second=15.0)
+    cluster = Cluster(recorded_test_bed(seed=1), (StreamingWriter(), rereading))
+    cluster.advance(50)
+    assert cluster.log.mean(STREAM, 20, 50) < 0.85 * measured("small files on the disks")
+
+
+def test_a_slow_disk_looks_like_the_recorded_one() -> None:
+    cluster = Cluster(recorded_test_bed(seed=1), (StreamingWriter(),))
+    cluster.advance(20)
+    for index in (2, 3, 4, 5):
+        cluster.slow_down(index, 2.0)
+    cluster.advance(20)
+    assert cluster.log.mean(STREAM, 25, 40) == pytest.approx(32.0, rel=0.1)

@@ -1,0 +1,121 @@
+"""Disks cost what disks cost."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from simulator.devices import Device, DeviceSettings, FlashSettings, HddSettings, Io, ThrottledSettings, build
+from simulator.engine import Engine
+
+MIB = 1 << 20
+HDD = HddSettings(bytes_per_second=150e6, size_bytes=4 << 40)
+
+
+class Load:
+    """Keeps so many I/Os at a device at all times and counts what is done."""
+
+    def __init__(self, settings: DeviceSettings) -> None:
+        self.engine = Engine()
+        self.device: Device = build(self.engine, settings)
+        self.bytes = 0
+        self.ios = 0
+
+    def stream(self, start: int, size: int) -> None:
+        def done() -> None:
+            self.bytes += size
+            self.ios += 1
+            self.stream(start + size, size)
+
+        self.device.submit(Io(True, start, size, done))
+
+    def scatter(self, rng: Random, size: int, span: int) -> None:
+        def done() -> None:
+            self.ios += 1
+            self.scatter(rng, size, span)
+
+        self.device.submit(Io(True, rng.randrange(span // size) * size, size, done))
+
+
+def test_a_disk_streams_at_its_bandwidth() -> None:
+    load = Load(HDD)
+    load.stream(0, MIB)
+    load.engine.run_until(10)
+    assert load.bytes / 10 == pytest.approx(150e6, rel=0.02)
+
+
+def test_random_io_costs_a_seek_and_half_a_revolution_each() -> None:
+    load = Load(HDD)
+    load.scatter(Random(1), 4096, 4 << 40)
+    load.engine.run_until(10)
+    assert 60 < load.ios / 10 < 130
+
+
+def test_a_deep_queue_lets_the_elevator_shorten_the_way() -> None:
+    shallow, deep = Load(HDD), Load(HDD)
+    shallow.scatter(Random(1), 4096, 4 << 40)
+    for number in range(32):
+        deep.scatter(Random(number), 4096, 4 << 40)
+    shallow.engine.run_until(20)
+    deep.engine.run_until(20)
+    assert deep.ios > 1.2 * shallow.ios
+
+
+def test_small_random_io_takes_far_more_from_a_stream_than_its_bytes() -> None:
+    load = Load(HDD)
+    load.stream(0, MIB)
+    load.engine.run_until(10)
+    alone = load.bytes
+    for number in range(4):
+        load.scatter(Random(number), 4096, 4 << 40)
+    load.engine.run_until(20)
+    taken = alone - (load.bytes - alone)
+    assert taken > 0.2 * alone
+    assert taken > 20 * 4096 * (load.ios - load.bytes // MIB)
+
+
+def test_two_streams_cost_seeks_between_them() -> None:
+    load = Load(HDD)
+    load.stream(0, MIB)
+    load.stream(1 << 40, MIB)
+    load.engine.run_until(10)
+    assert 0.5 * 150e6 < load.bytes / 10 < 0.99 * 150e6
+
+
+def test_nobody_starves_behind_a_stream() -> None:
+    load = Load(HDD)
+    load.stream(0, MIB)
+    seen: list[float] = []
+    load.device.submit(Io(False, 3 << 40, 4096, lambda: seen.append(load.engine.now)))
+    load.engine.run_until(5)
+    assert seen
+    assert seen[0] < 1.0
+
+
+@pytest.mark.parametrize(("size", "rate"), [(MIB, 16.0), (4096, 40.0)])
+def test_a_throttled_device_keeps_both_limits(size: int, rate: float) -> None:
+    load = Load(ThrottledSettings(16 * MIB, 40))
+    load.stream(0, size)
+    load.stream(1 << 30, size)
+    load.engine.run_until(20)
+    assert load.ios / 20 == pytest.approx(rate, rel=0.03)
+
+
+def test_flash_seeks_nothing_and_serves_many_at_once() -> None:
+    load = Load(FlashSettings(bytes_per_second=400e6, latency_seconds=0.0002, channels=16))
+    for number in range(16):
+        load.scatter(Random(number), 4096, 1 << 30)
+    load.engine.run_until(1)
+    assert load.ios > 30_000
+
+
+def test_a_slow_device_takes_that_many_times_as_long() -> None:
+    rates = []
+    for slowdown in (1.0, 3.0):
+        load = Load(HDD)
+        load.device.slowdown = slowdown
+        load.stream(0, MIB)
+        load.engine.run_until(10)
+        rates.append(load.bytes)
+    assert rates[0] == pytest.approx(3 * rates[1], rel=0.05)

@@ -1,0 +1,148 @@
+"""The port over the model: what tierd may look at, and the two things it may do."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from lustre.changelog import decode
+from lustre.filesystem import Filesystem
+from lustre.layout import Component, Layout
+from simulator.changelog import Actor
+from simulator.cluster import Cluster
+from simulator.filesystem import SimulatedFilesystem
+from simulator.jobs import SmallFileWriter, StreamingWriter
+from simulator.settings import recorded_test_bed
+
+MIB = 1 << 20
+FLASH = Layout((Component(0, 2 * MIB, "flash"), Component(2 * MIB, None, "hdd")))
+PLAIN_FLASH = Layout((Component(pool="flash"),), composite=False)
+ACTOR = Actor("vi.1001", 1001, 1001, "10.0.2.15@tcp")
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    cluster = Cluster(recorded_test_bed(1))
+    cluster.make_directory("/proj/ingest", Layout((Component(pool="hdd"),), composite=False), uid=1001)
+    for number in range(4):
+        cluster.make_file(f"/proj/ingest/f{number}", MIB, uid=1001)
+    return cluster
+
+
+@pytest.fixture
+def filesystem(cluster: Cluster) -> SimulatedFilesystem:
+    return SimulatedFilesystem(cluster)
+
+
+def test_it_is_the_port(filesystem: SimulatedFilesystem) -> None:
+    port: Filesystem = filesystem
+    assert port.fsname == "lustre"
+    assert port.pools() == {
+        "flash": ("lustre-OST0000", "lustre-OST0001"),
+        "hdd": ("lustre-OST0002", "lustre-OST0003", "lustre-OST0004", "lustre-OST0005"),
+    }
+    assert set(port.space()) == {f"lustre-OST000{i}" for i in range(6)}
+
+
+def test_names_and_status(filesystem: SimulatedFilesystem) -> None:
+    assert sorted(filesystem.entries("/proj/ingest")) == ["f0", "f1", "f2", "f3"]
+    status = filesystem.status("/proj/ingest/f1")
+    assert (status.size_bytes, status.uid, status.is_directory) == (MIB, 1001, False)
+    assert filesystem.path_of(status.fid) == "/proj/ingest/f1"
+    assert filesystem.status("/proj").is_directory
+    for call in (filesystem.status, filesystem.layout, lambda path: list(filesystem.entries(path))):
+        with pytest.raises(FileNotFoundError):
+            call("/proj/nothing")
+
+
+def test_default_layouts(filesystem: SimulatedFilesystem) -> None:
+    filesystem.set_default_layout("/proj/ingest", FLASH)
+    assert filesystem.layout("/proj/ingest") == FLASH
+    filesystem.set_default_layout("/proj/ingest", None)
+    assert filesystem.layout("/proj/ingest") is None
+    with pytest.raises(NotADirectoryError):
+        filesystem.set_default_layout("/proj/ingest/f0", FLASH)
+    with pytest.raises(OSError, match="Invalid argument"):
+        filesystem.set_default_layout("/proj/ingest", Layout((Component(pool="nosuch"),), composite=False))
+
+
+def test_a_move_takes_time_and_keeps_the_file(cluster: Cluster, filesystem: SimulatedFilesystem) -> None:
+    inode = cluster.namespace.lookup("/proj/ingest/f0")
+    before = inode.fid, inode.content, inode.size_bytes, inode.mtime
+    used = cluster.osts[2].store.used_bytes
+    began = cluster.now
+    filesystem.migrate("/proj/ingest/f0", FLASH)
+    assert cluster.now > began
+    assert (inode.fid, inode.content, inode.size_bytes, inode.mtime) == before
+    layout = filesystem.layout("/proj/ingest/f0")
+    assert layout is not None
+    assert [part.pool for part in layout.components] == ["flash", "hdd"]
+    assert layout.components[0].objects
+    assert not layout.components[1].objects
+    cluster.advance(5)
+    assert cluster.osts[2].store.used_bytes == used - MIB
+    assert cluster.osts[2].read_bytes == MIB
+    assert sum(cluster.osts[i].written_bytes for i in (0, 1)) == MIB
+    assert {e.job_id for e in cluster.osts[2].jobs.entries(cluster.now)} == {"lfs.0"}
+
+
+def test_a_move_echoes_in_the_changelog_as_the_real_one_does(cluster: Cluster, filesystem: SimulatedFilesystem) -> None:
+    fid = filesystem.status("/proj/ingest/f0").fid
+    filesystem.migrate("/proj/ingest/f0", FLASH)
+    records, _ = decode(filesystem.changelog("MDT0000", 0))
+    assert {record.job_id for record in records} == {b"lfs.0"}
+    of_file = [(record.type.label, record.flags) for record in records if record.target == fid]
+    assert of_file == [("OPEN", 3), ("CLOSE", 3), ("LYOUT", 0)]
+    (volatile,) = [record for record in records if record.target != fid]
+    assert (volatile.type.label, volatile.flags) == ("OPEN", 0xCA)
+    with pytest.raises(FileNotFoundError):
+        filesystem.changelog("MDT0009", 0)
+
+
+def test_an_open_file_is_left_alone(cluster: Cluster, filesystem: SimulatedFilesystem) -> None:
+    inode = cluster.namespace.lookup("/proj/ingest/f0")
+    cluster.engine.spawn(cluster.clients[1].names.open(inode, ACTOR, write=True))
+    cluster.advance(1)
+    with pytest.raises(OSError, match="busy") as caught:
+        filesystem.migrate("/proj/ingest/f0", FLASH)
+    assert caught.value.errno == errno.EBUSY
+
+
+@pytest.mark.parametrize("what", ["open for writing", "unlink"])
+def test_whoever_comes_during_a_move_wins(cluster: Cluster, what: str) -> None:
+    big = cluster.make_file("/proj/ingest/big", 64 * MIB)
+    names = cluster.clients[1].names
+    migration = cluster.start_migration("/proj/ingest/big", PLAIN_FLASH)
+    cluster.advance(2)
+    assert 0 < migration.copied_bytes < 64 * MIB
+    cluster.engine.spawn(names.unlink(big, ACTOR) if what == "unlink" else names.open(big, ACTOR, write=True))
+    cluster.advance(30)
+    assert migration.finished.error is not None
+    assert migration.finished.error.errno == errno.EBUSY
+    assert all(not cluster.osts[i].store.objects for i in (0, 1))
+
+
+def test_errors_of_a_move(cluster: Cluster, filesystem: SimulatedFilesystem) -> None:
+    with pytest.raises(FileNotFoundError):
+        filesystem.migrate("/proj/ingest/nothing", FLASH)
+    with pytest.raises(IsADirectoryError):
+        filesystem.migrate("/proj/ingest", FLASH)
+    cluster.make_file("/proj/ingest/huge", 1500 * MIB)
+    with pytest.raises(OSError, match="No space") as caught:
+        filesystem.migrate("/proj/ingest/huge", PLAIN_FLASH)
+    assert caught.value.errno == errno.ENOSPC
+    assert all(not cluster.osts[i].store.objects for i in (0, 1))
+    assert all(cluster.osts[i].store.used_bytes == 0 for i in (0, 1))
+
+
+def test_moves_slow_the_stream_a_little() -> None:
+    jobs = (StreamingWriter(), SmallFileWriter(files_per_second=50, keep=300, stop_seconds=8))
+    cluster = Cluster(recorded_test_bed(2), jobs)
+    filesystem = SimulatedFilesystem(cluster)
+    cluster.advance(25)
+    began = cluster.now
+    for name in list(filesystem.entries("/proj/ingest"))[:60]:
+        filesystem.migrate(f"/proj/ingest/{name}", FLASH)
+    share = cluster.log.mean("ior_stream.1002", began, cluster.now) / 66.6
+    assert 0.7 < share < 0.97

@@ -1,0 +1,161 @@
+"""What must hold whatever the jobs do: bytes and objects are conserved, counters grow, the same seed gives the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lustre.layout import Component, Layout
+from simulator.client import ClientSettings
+from simulator.cluster import Cluster
+from simulator.devices import DeviceSettings, FlashSettings, HddSettings, ThrottledSettings
+from simulator.filesystem import SimulatedFilesystem
+from simulator.jobs import Job, RandomWriter, SmallFileWriter, StreamingReader, StreamingWriter
+from simulator.objects import Capacity
+from simulator.ost import OstSettings
+from simulator.parameters import render
+from simulator.settings import ClusterSettings, recorded_test_bed
+from simulator.tally import Counter
+
+MIB = 1 << 20
+DEVICES: st.SearchStrategy[DeviceSettings] = st.sampled_from(
+    [FlashSettings(), HddSettings(), ThrottledSettings(16 * MIB, 40)]
+)
+POOLS = st.sampled_from(["", "a", "b"])
+COMPONENTS = st.builds(
+    lambda ends, pools, counts: Layout(
+        tuple(
+            Component(start, end, pool, count, stripe_size=MIB)
+            for (start, end), pool, count in zip(ends, pools, counts, strict=False)
+        ),
+        composite=len(ends) > 1,
+    ),
+    st.sampled_from([[(0, None)], [(0, 128 << 10), (128 << 10, None)], [(0, MIB), (MIB, 4 * MIB), (4 * MIB, None)]]),
+    st.lists(POOLS, min_size=3, max_size=3),
+    st.lists(st.sampled_from([1, 2, -1]), min_size=3, max_size=3),
+)
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> Cluster:
+    devices: list[DeviceSettings] = draw(st.lists(DEVICES, min_size=2, max_size=4))
+    size = draw(st.sampled_from([256, 1024])) * MIB
+    osts = tuple(OstSettings(device, Capacity(size, 4096)) for device in devices)
+    half = len(osts) // 2
+    return Cluster(
+        ClusterSettings(
+            osts, {"a": tuple(range(half)), "b": tuple(range(half, len(osts)))},
+            clients=(ClientSettings(instance="ff01"), ClientSettings(instance="ff02")), seed=draw(st.integers(0, 99)),
+        ),
+        draw(jobs()),
+    )  # fmt: skip
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> list[Job]:
+    small = SmallFileWriter(
+        files_per_second=draw(st.sampled_from([5.0, 60.0])), sizes=draw(st.sampled_from([(4096,), (MIB, 3 * MIB + 1)])),
+        keep=draw(st.sampled_from([0, 20])), fsync=draw(st.booleans()), rereads_per_second=5.0,
+        layout=draw(COMPONENTS), stop_seconds=6.0,
+    )  # fmt: skip
+    stream = StreamingWriter(
+        file_bytes=32 * MIB, direct=draw(st.booleans()), layout=draw(COMPONENTS), stop_seconds=6.0,
+        threads=draw(st.integers(1, 3)),
+    )  # fmt: skip
+    reader = StreamingReader(file_bytes=32 * MIB, direct=draw(st.booleans()), stop_seconds=6.0, client=1, layout=None)
+    random = RandomWriter(file_bytes=16 * MIB, layout=draw(COMPONENTS), stop_seconds=6.0)
+    chosen: list[Job] = draw(st.lists(st.sampled_from([small, stream, reader, random]), unique=True, min_size=1))
+    return chosen
+
+
+def check_conservation(cluster: Cluster) -> None:
+    referenced = [
+        (stripe.ost_index, stripe.fid)
+        for inode in cluster.namespace.files()
+        if inode.layout is not None
+        for part in inode.layout.components
+        for stripe in part.objects
+    ]
+    assert len(referenced) == len(set(referenced)), "an object belongs to two files"
+    stored = {(ost.index, fid) for ost in cluster.osts for fid in ost.store.objects}
+    assert stored == set(referenced), "objects without a file, or files without their objects"
+    for ost in cluster.osts:
+        assert ost.store.used_bytes == sum(o.allocated_bytes for o in ost.store.objects.values())
+        assert ost.store.created - ost.store.destroyed == len(ost.store.objects)
+        space = ost.store.space()
+        assert 0 <= space.avail_bytes <= space.free_bytes <= space.size_bytes
+
+
+def counters(cluster: Cluster) -> Iterator[Counter]:
+    for ost in cluster.osts:
+        yield from (counter for _, counter in ost.stats.items())
+    for mdt in cluster.mdts:
+        yield from (counter for _, counter in mdt.stats.items())
+    for client in cluster.clients:
+        for stats in (client.stats, *(osc.stats for osc in client.oscs), *(mdc.stats for mdc in client.mdcs)):
+            yield from (counter for _, counter in stats.items())
+
+
+@settings(max_examples=25, deadline=None)
+@given(clusters())
+def test_bytes_objects_and_queues(cluster: Cluster) -> None:
+    before: list[tuple[int, int]] = []
+    for _ in range(12):
+        cluster.advance(0.5)
+        now = [(counter.samples, counter.total) for counter in counters(cluster)]
+        for (samples, total), (samples_before, total_before) in zip(now, before, strict=False):
+            assert samples >= samples_before
+            assert total >= total_before
+        before = now
+        for ost in cluster.osts:
+            assert ost.device.queued >= 0
+            assert ost.active >= 0
+        for osc in (osc for client in cluster.clients for osc in client.oscs):
+            assert 0 <= sum(osc.in_flight) <= osc.settings.max_rpcs_in_flight
+            assert osc.dirty_bytes >= 0
+    cluster.advance(120)  # jobs have stopped, what was dirty is written, what was unlinked is destroyed
+    check_conservation(cluster)
+    for ost in cluster.osts:
+        assert ost.device.queued == 0
+        assert ost.active == 0
+        assert ost.stats["write_bytes"].total == ost.written_bytes
+        assert ost.written_bytes == sum(client.oscs[ost.index].stats["write_bytes"].total for client in cluster.clients)
+    for osc in (osc for client in cluster.clients for osc in client.oscs):
+        assert osc.dirty_bytes == 0
+
+
+@settings(max_examples=10, deadline=None)
+@given(clusters(), COMPONENTS)
+def test_moves_lose_nothing(cluster: Cluster, layout: Layout) -> None:
+    cluster.advance(20)
+    filesystem = SimulatedFilesystem(cluster)
+    for inode in list(cluster.namespace.files())[:5]:
+        content, size = inode.content, inode.size_bytes
+        with suppress(OSError):
+            filesystem.migrate(inode.path, layout)
+        assert (inode.content, inode.size_bytes) == (content, size)
+    cluster.advance(60)
+    check_conservation(cluster)
+
+
+def test_the_same_seed_gives_the_same() -> None:
+    def story(seed: int) -> tuple[list[float], dict[str, bytes], bytes]:
+        cluster = Cluster(recorded_test_bed(seed), (StreamingWriter(), SmallFileWriter(start_seconds=2)))
+        cluster.advance(15)
+        log = cluster.throughput("ior_stream.1002", 0, 15)
+        return log, render(cluster), cluster.mdts[0].changelog.read(0)
+
+    assert story(7) == story(7)
+    assert story(7) != story(8)
+
+
+def test_steps_of_any_length_give_the_same() -> None:
+    one = Cluster(recorded_test_bed(1), (StreamingWriter(), SmallFileWriter()))
+    many = Cluster(recorded_test_bed(1), (StreamingWriter(), SmallFileWriter()))
+    one.advance(8)
+    for _ in range(64):
+        many.advance(0.125)
+    assert one.throughput("ior_stream.1002", 0, 8) == many.throughput("ior_stream.1002", 0, 8)

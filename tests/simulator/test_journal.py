@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from simulator.devices import HddSettings, Io, build
+from simulator.engine import Engine
+from simulator.journal import Journal, JournalSettings
+
+
+def journal(engine: Engine) -> Journal:
+    return Journal(engine, build(engine, HddSettings()), JournalSettings(), 1 << 30)
+
+
+def test_those_who_ask_together_share_a_commit() -> None:
+    engine = Engine()
+    log = journal(engine)
+    waiting = []
+    for number in range(20):
+        log.change(("inode", number))
+        waiting.append(log.commit())
+    engine.run_until(1.0)
+    assert all(done.done for done in waiting)
+    assert log.commits <= 2
+
+
+def test_nothing_to_commit_is_done_at_once() -> None:
+    assert journal(Engine()).commit().done
+
+
+def test_changes_are_committed_without_anybody_asking() -> None:
+    engine = Engine()
+    log = journal(engine)
+    log.change("inode")
+    engine.run_until(4.9)
+    assert log.commits == 0
+    engine.run_until(10)
+    assert log.commits == 1
+
+
+def test_an_idle_journal_has_no_events_left() -> None:
+    engine = Engine()
+    log = journal(engine)
+    log.change("inode")
+    engine.run_until(60)
+    assert engine.pending == 0
+
+
+def test_whoever_asks_during_a_commit_waits_for_the_next() -> None:
+    engine = Engine()
+    device = build(engine, HddSettings())
+    log = Journal(engine, device, JournalSettings(), 1 << 30)
+    device.submit(Io(True, 0, 16 << 20, lambda: None))
+    log.change("one")
+    first = log.commit()
+    engine.run_until(0.01)
+    log.change("two")
+    second = log.commit()
+    engine.run_until(5)
+    assert first.done
+    assert second.done
+    assert log.commits == 2

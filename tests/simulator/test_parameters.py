@@ -1,0 +1,252 @@
+"""The parameter files: every parser of lustre.text reads the model's own numbers back; the form is the kernel's."""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lustre.text import (
+    brw_stats,
+    changelog_users,
+    df,
+    extents_stats,
+    import_,
+    job_stats,
+    max_cached_mb,
+    pools,
+    read_ahead_stats,
+    recovery_status,
+    rpc_stats,
+    statahead_stats,
+    stats,
+)
+from lustre.tree import Roots, Tree
+from simulator.cluster import Cluster
+from simulator.jobs import RandomWriter, SmallFileWriter, StreamingReader, StreamingWriter
+from simulator.parameters import render
+from simulator.settings import recorded_test_bed
+from simulator.tally import Histogram, Stats
+
+Unpack = Callable[[str], Path]
+PROC, SYSFS, DEBUGFS = "proc/fs/lustre", "sys/fs/lustre", "sys/kernel/debug/lustre"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Cluster:
+    jobs = (
+        StreamingWriter(),
+        SmallFileWriter(rereads_per_second=2, keep=50),
+        RandomWriter("we ird:x.0"),
+        StreamingReader(path="/proj/in/data", client=1, file_bytes=64 << 20),
+    )
+    cluster = Cluster(recorded_test_bed(1), jobs)
+    cluster.advance(20.25)
+    return cluster
+
+
+@pytest.fixture(scope="module")
+def files(cluster: Cluster) -> dict[str, bytes]:
+    return render(cluster)
+
+
+def same_counters(data: bytes, expected: Stats) -> None:
+    read = stats.parse(data)
+    assert read.skipped == 0
+    used = {name.encode(): counter for name, counter in expected.items() if counter.samples}
+    assert set(read.names) == set(used)
+    for name, counter in used.items():
+        got = read.counter(name)
+        assert got is not None
+        assert got.samples == counter.samples
+        assert got.unit == counter.unit.encode()
+        if counter.detail:
+            assert (got.minimum, got.maximum, got.sum) == (counter.minimum, counter.maximum, counter.total)
+
+
+def nonzero(histogram: Histogram, first: int = 0) -> list[int]:
+    return [count for count in histogram.buckets[first:] if count]
+
+
+def test_stats_of_clients_and_servers(cluster: Cluster, files: dict[str, bytes]) -> None:
+    for client in cluster.clients:
+        same_counters(files[f"{DEBUGFS}/llite/lustre-{client.settings.instance}/stats"], client.stats)
+        for osc in client.oscs:
+            same_counters(files[f"{DEBUGFS}/osc/{osc.name}/stats"], osc.stats)
+        for mdc in client.mdcs:
+            same_counters(files[f"{DEBUGFS}/mdc/{mdc.name}/stats"], mdc.stats)
+            same_counters(files[f"{PROC}/mdc/{mdc.name}/md_stats"], mdc.md_stats)
+    for ost in cluster.osts:
+        same_counters(files[f"{DEBUGFS}/obdfilter/{ost.name}/stats"], ost.stats)
+    for mdt in cluster.mdts:
+        same_counters(files[f"{PROC}/mdt/{mdt.name}/md_stats"], mdt.stats)
+
+
+def test_job_stats(cluster: Cluster, files: dict[str, bytes]) -> None:
+    for ost in cluster.osts:
+        read = job_stats.parse(files[f"{PROC}/obdfilter/{ost.name}/job_stats"])
+        entries = ost.jobs.entries(cluster.now)
+        assert read.skipped == 0
+        assert [job.job_id for job in read.jobs] == [entry.job_id.encode() for entry in entries]
+        for job, entry in zip(read.jobs, entries, strict=True):
+            assert job.names == tuple(name.encode() for name, _ in entry.stats.items())
+            assert [int(n) for n in job.samples] == [counter.samples for _, counter in entry.stats.items()]
+            assert [int(n) for n in job.sums] == [counter.total for _, counter in entry.stats.items()]
+            for name, buckets in job.histograms:
+                model = entry.histograms[name.decode()]
+                assert buckets == tuple((1 << i, n) for i, n in enumerate(model.buckets) if n)
+
+
+def test_job_stats_know_only_who_touched_the_target(files: dict[str, bytes]) -> None:
+    flash = job_stats.parse(files[f"{PROC}/obdfilter/lustre-OST0000/job_stats"])
+    hdd = job_stats.parse(files[f"{PROC}/obdfilter/lustre-OST0002/job_stats"])
+    assert flash.jobs == ()
+    assert {job.job_id for job in hdd.jobs} >= {b"ior_stream.1002", b"mdt_small.1001", b"we ird:x.0"}
+
+
+def test_rpc_stats(cluster: Cluster, files: dict[str, bytes]) -> None:
+    for client in cluster.clients:
+        for osc in client.oscs:
+            read = rpc_stats.parse(files[f"{DEBUGFS}/osc/{osc.name}/rpc_stats"])
+            assert read.skipped == 0
+            assert (read.read_in_flight, read.write_in_flight) == tuple(osc.in_flight)
+            assert (read.pending_read_pages, read.pending_write_pages) == osc.pages_waiting
+            for got, name in (
+                (read.pages_per_rpc, "pages"), (read.offset, "offset"), (read.rpcs_in_flight, "in_flight"),
+                (read.latency_usec, "latency"),
+            ):  # fmt: skip
+                for direction, side in enumerate(osc.histograms):
+                    model: Histogram = getattr(side, name)
+                    counts = [] if got is None else [n for n in got.columns[direction] if n]
+                    assert counts == nonzero(model), (osc.name, name)
+
+
+def test_brw_stats(cluster: Cluster, files: dict[str, bytes]) -> None:
+    for ost in cluster.osts:
+        read = brw_stats.parse(files[f"{DEBUGFS}/osd-ldiskfs/{ost.name}/brw_stats"])
+        assert read.skipped == 0
+        for histogram in read.histograms:
+            title = histogram.name.decode()
+            model = next(side for name, side in ost.brw.writes.items() if name.startswith(title))
+            assert [n for n in histogram.columns[1] if n] == nonzero(model)
+
+
+def test_sizes_add_up(cluster: Cluster, files: dict[str, bytes]) -> None:
+    def sizes(place: str) -> df.Df:
+        names = ("kbytestotal", "kbytesfree", "kbytesavail", "filestotal", "filesfree")
+        return df.parse(*(files[f"{SYSFS}/{place}/{name}"] for name in names))
+
+    per_ost = [sizes(f"obdfilter/{ost.name}") for ost in cluster.osts]
+    for ost, room in zip(cluster.osts, per_ost, strict=True):
+        assert room.free_bytes == ost.store.space().free_bytes // 1024 * 1024
+        assert room == sizes(f"osc/{ost.name}-osc-{cluster.clients[0].settings.instance}")
+    whole = sizes(f"llite/lustre-{cluster.clients[0].settings.instance}")
+    assert whole.size_bytes == sum(room.size_bytes or 0 for room in per_ost)
+
+
+def test_the_small_ones(cluster: Cluster, files: dict[str, bytes]) -> None:
+    client = cluster.clients[0]
+    llite = f"{DEBUGFS}/llite/lustre-{client.settings.instance}"
+    cached = max_cached_mb.parse(files[f"{llite}/max_cached_mb"])
+    assert cached.max_bytes == client.cache.max_bytes
+    assert cached.skipped == 0
+    assert not extents_stats.parse(files[f"{llite}/extents_stats"]).enabled
+    assert statahead_stats.parse(files[f"{llite}/statahead_stats"]).total == 0
+    reader = f"{DEBUGFS}/llite/lustre-{cluster.clients[1].settings.instance}"
+    ahead = read_ahead_stats.parse(files[f"{reader}/read_ahead_stats"])
+    model = cluster.clients[1].read_ahead.stats
+    assert dict(zip(ahead.names, ahead.counts, strict=True))[b"hits"] == str(model["hits"].samples).encode()
+    flash = pools.parse(files[f"{PROC}/lod/lustre-MDT0000-mdtlov/pools/flash"])
+    assert flash.members == ("lustre-OST0000", "lustre-OST0001")
+    assert recovery_status.parse(files[f"{DEBUGFS}/mdt/lustre-MDT0000/recovery_status"]).status == b"INACTIVE"
+    users = changelog_users.parse(files[f"{DEBUGFS}/mdd/lustre-MDT0000/changelog_users"])
+    assert users.current_index == cluster.mdts[0].changelog.last_index
+    assert users.skipped == 0
+
+
+def test_imports(cluster: Cluster, files: dict[str, bytes]) -> None:
+    osc = cluster.clients[0].oscs[2]
+    read = import_.parse(files[f"{DEBUGFS}/osc/{osc.name}/import"])
+    assert (read.state, read.target, read.skipped) == (b"FULL", b"lustre-OST0002_UUID", 0)
+    assert read.inflight == sum(osc.in_flight)
+    waited = osc.stats["req_waittime"]
+    assert read.avg_waittime_usec == waited.total // waited.samples
+
+
+def test_everything_a_tape_has_is_there(cluster: Cluster, files: dict[str, bytes], tape: Unpack) -> None:
+    meta = json.loads((tape("noisy-create-1m") / "tape.json").read_text())
+    ours = {"A": cluster.clients[0].settings.instance, "B": cluster.clients[1].settings.instance}
+    wanted = set()
+    with tarfile.open(tape("noisy-create-1m") / "tape.tar.xz") as archive:
+        for member in archive:
+            if member.name.startswith("001/"):
+                break
+            if member.isfile() and member.name.startswith("000/") and "lock_count" not in member.name:
+                path = member.name.removeprefix("000/")
+                for mount, described in meta["mounts"].items():
+                    path = path.replace(described["llite"].removeprefix("lustre-"), ours[mount])
+                wanted.add(path)
+    assert len(wanted) >= 300
+    assert wanted - set(files) == set()
+
+
+def form(line: str) -> str:
+    """A line with its numbers taken out and their columns kept."""
+    return re.sub(r" *\d+", lambda match: "~" * len(match.group()), line)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "label"),
+    [
+        (f"{PROC}/obdfilter/lustre-OST0002/job_stats", r"  (\w+):"),
+        (f"{PROC}/mdt/lustre-MDT0000/job_stats", r"  (\w+):"),
+        (f"{DEBUGFS}/osd-ldiskfs/lustre-OST0002/brw_stats", r"(\d{1,2}K?):"),
+        (f"{DEBUGFS}/osc/lustre-OST0002-osc-INSTANCE/rpc_stats", r"(\d{1,3}):"),
+    ],
+)
+def test_columns_stand_where_the_kernel_puts_them(
+    cluster: Cluster, files: dict[str, bytes], capture: Unpack, pattern: str, label: str
+) -> None:
+    root = capture("2.17.57/tree-load-2")
+    recorded = next(root.glob(pattern.replace("INSTANCE", "*"))).read_text()
+    mine = files[pattern.replace("INSTANCE", cluster.clients[0].settings.instance)].decode()
+    columns: dict[str, set[str]] = {}
+    for line in recorded.splitlines():
+        if match := re.match(label, line):
+            columns.setdefault(match[1], set()).add(form(re.sub(r", hist: .*", "", line)))
+    compared = 0
+    for line in mine.splitlines():
+        match = re.match(label, line)
+        if match and match[1] in columns:
+            compared += 1
+            assert form(re.sub(r", hist: .*", "", line)) in columns[match[1]], line
+    assert compared > 5
+
+
+def test_titles_and_headers_are_the_kernels(cluster: Cluster, files: dict[str, bytes], capture: Unpack) -> None:
+    root = capture("2.17.57/tree-load-2")
+    instance = cluster.clients[0].settings.instance
+    for path in ("osc/lustre-OST0002-osc-INSTANCE/rpc_stats", "mdc/lustre-MDT0000-mdc-INSTANCE/rpc_stats",
+                 "osd-ldiskfs/lustre-OST0002/brw_stats"):  # fmt: skip
+        recorded = next((root / DEBUGFS).glob(path.replace("INSTANCE", "*"))).read_text()
+        mine = files[f"{DEBUGFS}/{path.replace('INSTANCE', instance)}"].decode()
+
+        def titles(text: str) -> list[str]:
+            return [line for line in text.splitlines() if not re.search(r"\d", line)]
+
+        assert titles(mine) == titles(recorded), path
+
+
+def test_files_are_replaced_whole_and_found_by_the_tree(cluster: Cluster, tmp_path: Path) -> None:
+    first = cluster.write_parameters(tmp_path)
+    assert first > 300
+    assert cluster.write_parameters(tmp_path) == 0
+    assert not list(tmp_path.rglob("*.new"))
+    tree = Tree(Roots.of(tmp_path / "proc", tmp_path / "sys"))
+    assert len(tree.devices("osc")) == 12
+    path = "obdfilter/lustre-OST0002/job_stats"
+    assert tree.read(path) == render(cluster)[f"{PROC}/{path}"]
