@@ -48,7 +48,7 @@ def test_from_a_parameter_file_to_a_layout_and_a_recovered_stream(tmp_path: Path
     assert at.rate(STREAM.job_id, 110, 128) >= 0.97 * at.rate(STREAM.job_id, 5, NOISE.start_seconds)
     assert "Lustre exporter" in page
     for (near0, far0), (near1, far1) in pairwise(source.pairs):
-        assert far1.targets == near1.targets
+        assert far1.targets <= near1.targets  # an MDT nobody has used yet shows no counters
         over_http, from_files = window(far0, far1), window(near0, near1)
         assert over_http.loads.keys() == from_files.loads.keys()
         for key, load in from_files.loads.items():

@@ -1,0 +1,23 @@
+"""How full a mounted file system is: ``llite.*.kbytestotal`` and its neighbours."""
+
+from __future__ import annotations
+
+from exporter.collector import Collect, Collector, Context
+from exporter.families import Page
+from exporter.node import Node
+from exporter.room import room_families
+
+ROOM = room_families("lustre_filesystem", "the file system", ("fs", "mount"), "llite.*")
+
+
+def start(_: Context) -> Collect:
+    """Nothing to keep."""
+
+    def collect(node: Node, page: Page) -> None:
+        for device, labels in node.mounts():
+            ROOM.put(page, labels, node.room("llite", device))
+
+    return collect
+
+
+COLLECTOR = Collector("filesystem", "size and free room of mounted file systems", ROOM.families, start)

@@ -1,0 +1,59 @@
+"""What applications on this node asked of their mounts: ``llite.*.stats``.
+
+A counter of bytes goes, as its sum, to a family of its own. Every other counter is an operation: how often, and since
+Lustre measures it, how long. Releases that do not time reads and writes count them only by their bytes, and there the
+samples of ``read_bytes`` are the operations.
+"""
+
+from __future__ import annotations
+
+from exporter.collector import Collect, Collector, Context
+from exporter.counters import Rule
+from exporter.families import Counter, Page
+from exporter.node import Node
+from exporter.sources import Source, StatsRenderer
+
+LABELS = ("fs", "mount")
+STATS = "llite.*.stats"
+
+BYTES = {
+    name: Counter(f"lustre_llite_{name.decode()}_total", text, LABELS, STATS, "bytes", versions)
+    for name, text, versions in (
+        (b"read_bytes", "Bytes applications read from the mount.", "2.10+"),
+        (b"write_bytes", "Bytes applications wrote to the mount.", "2.10+"),
+        (b"cached_read_bytes", "Bytes applications read that were in the page cache already.", "2.18+"),
+        (b"hybrid_read_bytes", "Bytes of buffered reads that were carried out as direct I/O.", "2.17+"),
+        (b"hybrid_write_bytes", "Bytes of buffered writes that were carried out as direct I/O.", "2.17+"),
+        (b"pcc_hit_bytes", "Bytes read and written in the persistent client cache.", "2.17+"),
+        (b"pcc_attach_bytes", "Bytes of files put into the persistent client cache.", "2.17+"),
+    )
+}
+OPERATIONS = Counter(
+    "lustre_llite_operations_total",
+    "Operations applications asked of the mount.",
+    (*LABELS, "operation"),
+    STATS,
+)
+SECONDS = Counter(
+    "lustre_llite_operation_seconds_total",
+    "Time these operations took, added up over all callers. openclosetime is how long files stayed open.",
+    (*LABELS, "operation"),
+    STATS,
+    "seconds",
+    "2.14+",
+)
+
+RULE = Rule(OPERATIONS, SECONDS, BYTES, implied={b"read_bytes": b"read", b"write_bytes": b"write"})
+
+
+def start(_: Context) -> Collect:
+    """Begin with nothing read."""
+    source = Source("llite", "stats", StatsRenderer(RULE))
+
+    def collect(node: Node, page: Page) -> None:
+        source.collect(node, page, node.mounts())
+
+    return collect
+
+
+COLLECTOR = Collector("llite", "bytes, operations and their time, as applications see them", RULE.families(), start)

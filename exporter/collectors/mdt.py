@@ -1,0 +1,65 @@
+"""What metadata targets of this node did for all their clients: ``mdt.*``."""
+
+from __future__ import annotations
+
+from exporter.collector import Collect, Collector, Context
+from exporter.counters import Rule
+from exporter.families import Counter, Gauge, Page
+from exporter.node import Node
+from exporter.sources import Source, StatsRenderer
+
+LABELS = ("fs", "target")
+STATS = "mdt.*.md_stats"
+RULE = Rule(
+    Counter(
+        "lustre_mdt_operations_total",
+        "Metadata operations of the target, by operation. samedir_rename, crossdir_rename, parallel_rename_file and"
+        " parallel_rename_dir are renames that rename counts too.",
+        (*LABELS, "operation"),
+        STATS,
+    ),
+    Counter(
+        "lustre_mdt_operation_seconds_total",
+        "Time the target took for these operations, added up.",
+        (*LABELS, "operation"),
+        STATS,
+        "seconds",
+        "2.14+",
+    ),
+    {
+        b"read_bytes": Counter(
+            "lustre_mdt_read_bytes_total",
+            "Bytes of files read from the metadata target itself (data on MDT).",
+            LABELS,
+            STATS,
+            "bytes",
+            "2.15+",
+        ),
+        b"write_bytes": Counter(
+            "lustre_mdt_write_bytes_total",
+            "Bytes of files written to the metadata target itself (data on MDT).",
+            LABELS,
+            STATS,
+            "bytes",
+            "2.15+",
+        ),
+    },
+    implied={b"read_bytes": b"read", b"write_bytes": b"write"},
+)
+EXPORTS = Gauge("lustre_mdt_exports", "Clients and servers connected to the target.", LABELS, "mdt.*.num_exports")
+
+
+def start(_: Context) -> Collect:
+    """Begin with nothing read."""
+    stats = Source("mdt", "md_stats", StatsRenderer(RULE))
+
+    def collect(node: Node, page: Page) -> None:
+        targets = node.labelled_targets("mdt")
+        stats.collect(node, page, targets)
+        for device, labels in targets:
+            page.sample(EXPORTS, labels, node.number("mdt", device, "num_exports"))
+
+    return collect
+
+
+COLLECTOR = Collector("mdt", "metadata targets of this node", (*RULE.families(), EXPORTS), start)

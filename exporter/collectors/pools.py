@@ -1,0 +1,133 @@
+"""OST pools: how full they are, and what this node's mounts read from and wrote to them.
+
+Lustre shows the members of a pool (``lov.*.pools``, ``lod.*.pools``) and the room on each target, but nowhere the two
+together. Targets in no pool are the pool with the empty name; a target in several pools counts in each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from exporter.collector import Collect, Collector, Context
+from exporter.counters import Key
+from exporter.families import Counter, Family, Gauge, Page, label_text
+from exporter.node import Node
+from exporter.osc import OSC
+from exporter.room import room_families, total
+from exporter.spill import FAMILIES as SPILL
+from exporter.spill import Spill
+from exporter.totals import AnyKey, Summed, put_totals
+from lustre.text.df import Df
+
+LABELS = ("fs", "pool")
+ROOM = room_families("lustre_pool", "the pool, over the targets that say", LABELS, "osc.*")
+TARGETS = Gauge("lustre_pool_targets", "Object targets in the pool.", LABELS, "lov.*.pools.*")
+REPORTING = Gauge(
+    "lustre_pool_targets_reporting", "Those of them whose room is known, and in the sums.", LABELS, "osc.*.kbytestotal"
+)
+
+STATS = "osc.*.stats"
+MOUNT = ("fs", "mount", "pool")
+READ = Counter("lustre_pool_read_bytes_total", "Bytes the mount read from the pool.", MOUNT, STATS, "bytes")
+WRITTEN = Counter("lustre_pool_write_bytes_total", "Bytes the mount wrote to the pool.", MOUNT, STATS, "bytes")
+OPERATIONS = Counter(
+    "lustre_pool_operations_total",
+    "Requests of the mount to targets of the pool, by operation.",
+    (*MOUNT, "operation"),
+    STATS,
+)
+SECONDS = Counter(
+    "lustre_pool_operation_seconds_total",
+    "Time from sending these requests to their answer, added up.",
+    (*MOUNT, "operation"),
+    STATS,
+    "seconds",
+)
+SAME: Mapping[Family, Counter] = {
+    OSC.rule.byte_sums[b"read_bytes"]: READ,
+    OSC.rule.byte_sums[b"write_bytes"]: WRITTEN,
+    OSC.rule.operations: OPERATIONS,
+    **({OSC.rule.seconds: SECONDS} if OSC.rule.seconds else {}),
+}
+"""What is called so of a group of clients is called so of a pool."""
+
+
+def start(context: Context) -> Collect:
+    """Begin with nothing read."""
+    spill = Spill()
+
+    def collect(node: Node, page: Page) -> None:
+        room = _room_by_target(node)
+        for (fs, pool), targets in _members(node, room).items():
+            known = [room[fs, target] for target in targets if (fs, target) in room]
+            labels = label_text(fs=fs, pool=pool)
+            page.sample(TARGETS, labels, len(targets))
+            page.sample(REPORTING, labels, len(known))
+            ROOM.put(page, labels, total(known))
+        _traffic(context.osc_totals.refresh(node), page)
+        spill.collect(node, page)
+
+    return collect
+
+
+def _room_by_target(node: Node) -> dict[tuple[str, str], Df]:
+    """Room of each object target, from whoever on this node knows it: a mount, else a metadata server, else itself."""
+    found: dict[tuple[str, str], Df] = {}
+    for kind, devices in (
+        ("osc", [(client.name, client.device) for client in node.clients("osc")]),
+        ("osp", node.every("osp")),
+        ("obdfilter", node.targets("obdfilter")),
+    ):
+        for name, device in devices:
+            target = device.fsname, device.target
+            if device.target.startswith("OST") and target not in found:
+                df = node.room(kind, name)
+                if df.size_bytes:
+                    found[target] = df
+    return found
+
+
+def _members(node: Node, room: Mapping[tuple[str, str], Df]) -> dict[tuple[str, str], list[str]]:
+    """Targets of each pool, and of none."""
+    membership = node.membership()
+    members: dict[tuple[str, str], list[str]] = {
+        (fs, pool): sorted(targets) for fs, pools in membership.pools.items() for pool, targets in pools.items()
+    }
+    for fs, target in sorted(_targets(node) | room.keys()):
+        if (fs, target) not in membership.by_target:
+            members.setdefault((fs, ""), []).append(target)
+    return members
+
+
+def _targets(node: Node) -> set[tuple[str, str]]:
+    """Object targets this node has to do with, whether or not they say how full they are."""
+    return {
+        (device.fsname, device.target)
+        for devices in ([(c.name, c.device) for c in node.clients("osc")], node.every("osp"), node.targets("obdfilter"))
+        for _, device in devices
+        if device.target.startswith("OST")
+    }
+
+
+def _traffic(osc: Summed, page: Page) -> None:
+    """What mounts did in each pool: the sum over the groups of targets that are in it."""
+    shown = {(fs, mount, pool) for fs, mount, joined in osc.groups for pool in joined.split(",")}
+    sums: dict[tuple[str, str, str], dict[AnyKey, int]] = {key: {} for key in shown}
+    for (fs, mount, joined), totals in osc.by_group().items():
+        for pool in joined.split(","):
+            if (fs, mount, pool) in shown:
+                for key, value in _renamed(totals):
+                    of_pool = sums[fs, mount, pool]
+                    of_pool[key] = of_pool.get(key, 0) + value
+    for (fs, mount, pool), of_pool in sorted(sums.items()):
+        put_totals(page, label_text(fs=fs, mount=mount, pool=pool), of_pool)
+
+
+def _renamed(totals: Mapping[AnyKey, int]) -> Iterator[tuple[Key, int]]:
+    for key, value in totals.items():
+        if (family := SAME.get(key[0])) is not None:
+            yield (family, key[1]), value
+
+
+FAMILIES = (*ROOM.families, TARGETS, REPORTING, READ, WRITTEN, OPERATIONS, SECONDS, *SPILL)
+COLLECTOR = Collector("pools", "room in OST pools and traffic to them", FAMILIES, start)

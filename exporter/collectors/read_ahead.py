@@ -1,0 +1,177 @@
+"""How well the client foresees what will be read: ``llite.*.read_ahead_stats``, ``llite.*.statahead_stats``, limits.
+
+Read-ahead fetches pages of a file before they are asked for; statahead fetches attributes of the files of a directory.
+"""
+
+from __future__ import annotations
+
+from exporter.collector import Collect, Collector, Context
+from exporter.families import Counter, Gauge, Page, escape
+from exporter.node import Node
+from exporter.sources import Render, Rendered, Source
+from lustre.text import df, read_ahead_stats, statahead_stats
+
+LABELS = ("fs", "mount")
+AHEAD = "llite.*.read_ahead_stats"
+STATAHEAD = "llite.*.statahead_stats"
+
+HITS = Counter(
+    "lustre_llite_read_ahead_hits_total", "Pages that had been read ahead when they were asked for.", LABELS, AHEAD
+)
+MISSES = Counter("lustre_llite_read_ahead_misses_total", "Pages that applications had to wait for.", LABELS, AHEAD)
+EVENTS = Counter(
+    "lustre_llite_read_ahead_events_total",
+    "What else happened in read-ahead, such as reads out of sequence or pages read ahead in vain.",
+    (*LABELS, "event"),
+    AHEAD,
+)
+PAGES = Counter(
+    "lustre_llite_read_ahead_pages_total",
+    "Pages read ahead, by the event that caused it.",
+    (*LABELS, "event"),
+    AHEAD,
+    versions="2.16+",
+)
+STARTED = Counter(
+    "lustre_llite_statahead_started_total",
+    "Times the client began to fetch attributes ahead of a program that lists a directory.",
+    LABELS,
+    STATAHEAD,
+)
+WRONG = Counter(
+    "lustre_llite_statahead_wrong_total", "Those of them given up because too little was foreseen.", LABELS, STATAHEAD
+)
+GLIMPSES = Counter(
+    "lustre_llite_statahead_async_glimpses_total",
+    "Times file sizes were asked of the object servers ahead as well.",
+    LABELS,
+    STATAHEAD,
+)
+PATTERNS = Counter(
+    "lustre_llite_statahead_patterns_total",
+    "Statahead by what was foreseen: a listing in directory order, or names that follow a pattern.",
+    (*LABELS, "pattern"),
+    STATAHEAD,
+    versions="2.16+",
+)
+FOUND = Counter(
+    "lustre_llite_statahead_hits_total",
+    "Attributes that had been fetched when they were asked for.",
+    LABELS,
+    STATAHEAD,
+    versions="2.16+",
+)
+MISSED = Counter(
+    "lustre_llite_statahead_misses_total",
+    "Attributes that had to be asked of the server after all.",
+    LABELS,
+    STATAHEAD,
+    versions="2.16+",
+)
+LIMITS = {
+    "max_read_ahead_mb": Gauge(
+        "lustre_llite_read_ahead_max_bytes",
+        "Most that may be read ahead, all files of the mount together.",
+        LABELS,
+        "llite.*.max_read_ahead_mb",
+        "bytes",
+    ),
+    "max_read_ahead_per_file_mb": Gauge(
+        "lustre_llite_read_ahead_max_file_bytes",
+        "Most that may be read ahead in one file.",
+        LABELS,
+        "llite.*.max_read_ahead_per_file_mb",
+        "bytes",
+    ),
+    "max_read_ahead_whole_mb": Gauge(
+        "lustre_llite_read_ahead_max_whole_bytes",
+        "Files up to this size are read whole at the first read.",
+        LABELS,
+        "llite.*.max_read_ahead_whole_mb",
+        "bytes",
+    ),
+    "statahead_max": Gauge(
+        "lustre_llite_statahead_max_entries",
+        "Most directory entries whose attributes one listing fetches ahead; 0 switches statahead off.",
+        LABELS,
+        "llite.*.statahead_max",
+    ),
+    "statahead_running_max": Gauge(
+        "lustre_llite_statahead_max_running",
+        "Most listings that fetch ahead at once.",
+        LABELS,
+        "llite.*.statahead_running_max",
+    ),
+    "statahead_batch_max": Gauge(
+        "lustre_llite_statahead_batch_max_entries",
+        "Most attributes asked for in one request; 0 asks for each by itself.",
+        LABELS,
+        "llite.*.statahead_batch_max",
+        versions="2.16+",
+    ),
+}
+
+
+def start(_: Context) -> Collect:
+    """Begin with nothing read."""
+    sources = Source("llite", "read_ahead_stats", _read_ahead), Source("llite", "statahead_stats", _statahead)
+
+    def collect(node: Node, page: Page) -> None:
+        mounts = node.mounts()
+        for source in sources:
+            source.collect(node, page, mounts)
+        for device, labels in mounts:
+            for name, family in LIMITS.items():
+                parse = megabytes if name.endswith("_mb") else df.integer
+                page.sample(family, labels, node.number("llite", device, name, parse))
+
+    return collect
+
+
+def megabytes(data: bytes) -> int | None:
+    r"""A size in MiB, which some releases print with a fraction, as bytes.
+
+    >>> megabytes(b"64\n"), megabytes(b"0.50\n"), megabytes(b"64"), megabytes(b"many\n")
+    (67108864, 524288, None, None)
+    """
+    whole, dot, fraction = data.strip().partition(b".")
+    if not data.endswith(b"\n") or not whole.isdigit() or (dot and not fraction.isdigit()):
+        return None
+    return (int(whole + fraction) << 20) // int(b"1".ljust(len(fraction) + 1, b"0"))
+
+
+def _read_ahead(labels: bytes) -> Render:
+    def render(data: bytes) -> Rendered:
+        parsed = read_ahead_stats.parse(data)
+        rows = dict(zip(parsed.names, zip(parsed.counts, parsed.sums, strict=True), strict=True))
+        page = Page()
+        for name, (count, pages) in rows.items():
+            if name in {b"hits", b"misses"}:
+                page.sample(HITS if name == b"hits" else MISSES, labels, count)
+                continue
+            event = b'%b,event="%b"' % (labels, escape(name))
+            page.sample(EVENTS, event, count)
+            page.sample(PAGES, event, pages if pages.isdigit() else None)
+        return Rendered(page.lines(), parsed.skipped + len(parsed.names) - len(rows))
+
+    return render
+
+
+def _statahead(labels: bytes) -> Render:
+    def render(data: bytes) -> Rendered:
+        parsed = statahead_stats.parse(data)
+        page = Page()
+        page.sample(STARTED, labels, parsed.total)
+        page.sample(WRONG, labels, parsed.wrong)
+        page.sample(GLIMPSES, labels, parsed.agl_total)
+        page.sample(PATTERNS, labels + b',pattern="list"', parsed.list_total)
+        page.sample(PATTERNS, labels + b',pattern="name"', parsed.fname_total)
+        page.sample(FOUND, labels, parsed.hit_total)
+        page.sample(MISSED, labels, parsed.miss_total)
+        return Rendered(page.lines(), parsed.skipped)
+
+    return render
+
+
+FAMILIES = (HITS, MISSES, EVENTS, PAGES, STARTED, WRONG, GLIMPSES, PATTERNS, FOUND, MISSED, *LIMITS.values())
+COLLECTOR = Collector("read_ahead", "read-ahead and statahead of clients, and their limits", FAMILIES, start)

@@ -1,0 +1,164 @@
+"""From the counters of a ``stats`` file to samples: which family each goes to, and templates for their lines.
+
+Shared by all collectors whose parameter has that form. A ``Rule`` says where counters belong; a ``Plan`` is the rule
+applied to the set of counters a file holds at the moment, made once for all files with that set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+
+from exporter.families import Counter, escape, seconds
+from lustre.text.stats import Stats
+
+Key = tuple[Counter, bytes]
+"""A family, and the label text that tells its samples apart (``,operation="read"``)."""
+Chunks = tuple[tuple[Counter, bytes], ...]
+Shape = tuple[tuple[bytes, ...], tuple[bytes, ...], tuple[bool, ...], bool]
+"""Names, units, whether each has a sum, and whether this release times operations."""
+
+CLIPPED = b"9223372036854775807"
+"""A sum that ran into the end of the kernel's 64 bits: no longer a sum."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rule:
+    """Where the counters of one kind of ``stats`` file belong."""
+
+    operations: Counter
+    """Takes the samples of every counter not named below."""
+    seconds: Counter | None = None
+    """Takes the sums of those of them that are in microseconds."""
+    byte_sums: Mapping[bytes, Counter] = field(default_factory=dict)
+    """Counters of bytes: their sums go to families of their own."""
+    implied: Mapping[bytes, bytes] = field(default_factory=dict)
+    """Operations that releases without latencies (up to 2.13) count only by their bytes."""
+    special: Mapping[bytes, tuple[Counter | None, Counter | None]] = field(default_factory=dict)
+    """Counters that are no operation: families for their samples and for their sum."""
+
+    def families(self) -> tuple[Counter, ...]:
+        """All it may fill."""
+        more = [family for pair in self.special.values() for family in pair]
+        every = (*self.byte_sums.values(), self.operations, self.seconds, *more)
+        return tuple([family for family in every if family is not None])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """A rule applied to one set of counters."""
+
+    keys: tuple[Key, ...]
+    """What the values are, family by family."""
+    pick: Callable[[Sequence[bytes]], tuple[bytes, ...]]
+    """Takes the values out of the columns (samples, then sums)."""
+    parts: tuple[tuple[Counter, slice, bool], ...]
+    """Family, which of the values are its, and whether they are microseconds."""
+    unknown: int
+    """Counters the rule has no place for."""
+
+    def templates(self, labels: bytes) -> tuple[bytes, ...]:
+        """One template per part."""
+        return tuple(
+            [
+                b"".join([family.template(labels, extra) for _, extra in self.keys[part]])
+                for family, part, _ in self.parts
+            ]
+        )
+
+    def fill(self, templates: tuple[bytes, ...], columns: Sequence[bytes]) -> Chunks:
+        """Finished lines, the kernel's digits passed through."""
+        values = self.pick(columns)
+        return tuple(
+            [
+                (family, template % (tuple(map(seconds, values[part])) if usec else values[part]))
+                for (family, part, usec), template in zip(self.parts, templates, strict=True)
+            ]
+        )
+
+
+class Planner:
+    """Keeps the plans of one rule: thousands of files share a few sets of counters."""
+
+    def __init__(self, rule: Rule) -> None:
+        self._untimed = rule
+        self._timed = replace(rule, implied={})
+        self._plans: dict[Shape, Plan] = {}
+
+    def plan(self, stats: Stats) -> tuple[Plan, Sequence[bytes]]:
+        """The plan for this file, and the columns to use with it."""
+        samples, sums = stats.samples, stats.sums
+        if any(digits[:1] == b"-" or digits == CLIPPED for digits in sums):
+            sums = tuple([b"" if digits[:1] == b"-" or digits == CLIPPED else digits for digits in sums])
+        timed = bool(stats.start_time) or b"usecs" in stats.units
+        shape = (stats.names, stats.units, tuple(map(bool, sums)), timed)
+        plan = self._plans.get(shape)
+        if plan is None:
+            if len(self._plans) >= MOST_PLANS:
+                self._plans.clear()
+            plan = self._plans[shape] = _make(self._untimed if not timed else self._timed, shape)
+        return plan, samples + sums
+
+
+MOST_PLANS = 256
+"""More sets of counters than any node shows; a bound all the same."""
+
+
+def _make(rule: Rule, shape: Shape) -> Plan:
+    names, units, summed, _ = shape
+    wanted: dict[Counter, list[tuple[bytes, int, bool]]] = {}
+    taken: set[Key] = set()
+    unknown = 0
+    for i, (name, unit) in enumerate(zip(names, units, strict=True)):
+        outputs = list(_outputs(rule, names, name, unit))
+        unknown += not outputs and name not in rule.special
+        for family, extra, is_sum, usec in outputs:
+            if is_sum and not summed[i]:
+                unknown += unit in {b"usecs", b"bytes"}
+                continue
+            if (family, extra) in taken:  # a counter printed twice must not become a series twice
+                unknown += 1
+                continue
+            taken.add((family, extra))
+            wanted.setdefault(family, []).append((extra, i + len(names) * is_sum, usec))
+    keys: list[Key] = []
+    indices: list[int] = []
+    parts: list[tuple[Counter, slice, bool]] = []
+    for family, outputs_of in wanted.items():
+        parts.append((family, slice(len(keys), len(keys) + len(outputs_of)), outputs_of[0][2]))
+        keys += [(family, extra) for extra, _, _ in outputs_of]
+        indices += [index for _, index, _ in outputs_of]
+    return Plan(tuple(keys), _picker(indices), tuple(parts), unknown)
+
+
+def _outputs(
+    rule: Rule, names: tuple[bytes, ...], name: bytes, unit: bytes
+) -> Iterator[tuple[Counter, bytes, bool, bool]]:
+    """Family, further label text, samples or sum, microseconds or not."""
+    if name in rule.special:
+        of_samples, of_sum = rule.special[name]
+        if of_samples is not None:
+            yield of_samples, b"", False, False
+        if of_sum is not None and (unit == b"usecs" or of_sum.unit != "seconds"):
+            yield of_sum, b"", True, unit == b"usecs"
+    elif unit == b"bytes":
+        if name in rule.byte_sums:
+            yield rule.byte_sums[name], b"", True, False
+        if name in rule.implied and rule.implied[name] not in names:
+            yield rule.operations, operation(rule.implied[name]), False, False
+    else:
+        yield rule.operations, operation(name), False, False
+        if unit == b"usecs" and rule.seconds is not None:
+            yield rule.seconds, operation(name), True, True
+
+
+def operation(name: bytes) -> bytes:
+    """Further label text for an operation."""
+    return b',operation="%b"' % escape(name)
+
+
+def _picker(indices: list[int]) -> Callable[[Sequence[bytes]], tuple[bytes, ...]]:
+    if len(indices) > 1:
+        return itemgetter(*indices)
+    return lambda columns: tuple([columns[i] for i in indices])

@@ -1,0 +1,120 @@
+"""``python -m exporter.docs > docs/metrics.md``: the reference of all metrics, made from the collectors themselves."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator
+
+from exporter import clock
+from exporter.collector import Collector
+from exporter.collectors import COLLECTORS
+from exporter.config import Settings
+from exporter.families import Family
+from exporter.own import Own
+from exporter.scrape import Scraper
+from lustre.tree import Roots, Tree
+
+MULTIPLIERS = {
+    "mount": "mounts",
+    "target": "targets",
+    "pool": "pools",
+    "operation": "operations seen",
+    "event": "events seen",
+    "direction": "2 directions",
+    "pattern": "2 patterns",
+    "job": "jobs",
+    "state": "states",
+    "version": "releases",
+}
+"""What each label multiplies the series of a family by."""
+
+HEAD = """\
+# Metrics
+
+Made from the collectors by `python -m exporter.docs > docs/metrics.md`; a test compares.
+
+`fs` is the file system's name, `target` is `OST0003` or `MDT0000`. `mount` is the mount point on this node,
+never the hexadecimal instance that Lustre puts into device names, which is new at each mount. Where
+`/proc/mounts` does not tell, it is empty for a single mount, and `1`, `2`, … from the oldest for several.
+`pool` is the OST pool; it is empty for targets in no pool.
+
+Units are base units: bytes and seconds. Counters end in `_total` and only grow. Lustre's tables of requests
+come as histograms; they have buckets only, except where Lustre also tells the sum. A label's value that is
+not in the kernel's file has no series: Lustre prints a counter from its first use on.
+
+## Sums over targets
+
+`lustre_osc_…` are sums over the object targets of a mount, by pool (a target in several pools belongs to the
+group `a,b`; in `lustre_pool_…` it counts in each). A sum begins as the sum of what the files say and only
+grows: a target that is cleared, remounted or failed over counts from zero again without the sum going back,
+one that vanishes keeps its part. That memory is the process's own: after a restart, and in every run of
+`--once` or `--output`, a sum is again what the files say, which Prometheus takes for a reset if it is less.
+With `--collector.osc.per-target` the same families show each target as it is, with the label `target`.
+
+What to expect:
+
+| node | series |
+|---|---|
+| client, 400 OSTs in 4 pools, 8 MDTs | about 1,000 |
+| the same with `--collector.osc.per-target` | about 34,700 |
+| object server, 16 OSTs, 1,000 jobs each | about 180,000 |
+| the same with `--jobs.limit=50` | about 10,000 |
+
+## Jobs
+
+Counters at zero are left out. With `--jobs.limit=N` the N busiest jobs of each target have series of their
+own; the others are summed under `job="other"`, a sum that only grows, and counted in
+`lustre_jobs_beyond_limit`. A job of that very name is part of the sum. Job ids that are not UTF-8 show
+U+FFFD, or their bytes in hexadecimal where two would look alike.
+"""
+
+
+def reference() -> str:
+    """The whole document."""
+    return "\n".join([HEAD, *(section for collector in COLLECTORS for section in _of(collector)), *_own(), ""])
+
+
+def _of(collector: Collector) -> Iterator[str]:
+    yield f"## {collector.name}\n"
+    yield f"{collector.help[0].upper()}{collector.help[1:]}. Switched off by `--no-collector.{collector.name}`.\n"
+    yield "| name | type | labels | unit | parameter | Lustre | series |\n|---|---|---|---|---|---|---|"
+    yield from (_row(family) for family in collector.families)
+    yield ""
+    yield from (f"- `{family.name}`: {family.help}" for family in collector.families)
+    yield ""
+
+
+def _row(family: Family) -> str:
+    labels = ", ".join(f"`{label}`" for label in family.labels)
+    where = f"`{family.source}`", family.versions, _series(family)
+    return "| " + " | ".join((f"`{family.name}`", family.kind, labels, family.unit, *where)) + " |"
+
+
+def _series(family: Family) -> str:
+    factors = [MULTIPLIERS[label] for label in family.labels if label != "fs"] or ["file systems"]
+    if family.kind == "histogram":
+        factors.append("buckets seen")
+    return " × ".join(factors)
+
+
+def _own() -> Iterator[str]:
+    yield "## The exporter itself\n"
+    yield "| name | type | labels |\n|---|---|---|"
+    with tempfile.TemporaryDirectory() as empty:
+        names = frozenset(collector.name for collector in COLLECTORS)
+        scraper = Scraper(Tree(Roots.of(empty, empty)), COLLECTORS, Settings(names), clock.monotonic)
+        metrics = list(Own(scraper).collect())
+    helps = []
+    for metric in metrics:
+        name = metric.name + ("_total" if metric.type == "counter" else "")
+        labels = ", ".join(f"`{label}`" for label in getattr(metric, "_labelnames", ()))
+        yield f"| `{name}` | {metric.type} | {labels} |"
+        helps.append(f"- `{name}`: {metric.documentation}")
+    yield ""
+    yield from helps
+    yield "\nBesides, `process_…` and `python_gc_…` of the exporter's process."
+
+
+if __name__ == "__main__":
+    sys.stdout.write(reference())

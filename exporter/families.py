@@ -1,0 +1,160 @@
+r"""Metric families: what they are called, what they mean, and how their lines begin.
+
+Bulk samples never become objects: a family gives templates, the digits the kernel printed are put into them, and the
+finished lines travel as chunks of bytes.
+
+>>> reads = Counter("lustre_llite_read_bytes_total", "Bytes read.", ("fs",), "llite.*.stats", unit="bytes")
+>>> print(reads.head(openmetrics=True).decode(), end="")
+# HELP lustre_llite_read_bytes Bytes read.
+# TYPE lustre_llite_read_bytes counter
+>>> reads.template(label_text(fs="50%")) % b"17"
+b'lustre_llite_read_bytes_total{fs="50%"} 17\n'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import ClassVar
+
+INFINITY = float("inf")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Family:
+    """One metric family and what an administrator should know of it."""
+
+    name: str
+    """As the samples are called: a counter's ends in ``_total``, a histogram's lacks ``_bucket``."""
+    help: str
+    labels: tuple[str, ...]
+    source: str
+    """The kernel's parameter, as ``lctl get_param`` names it."""
+    unit: str = ""
+    versions: str = "2.10+"
+    """Lustre releases that have it."""
+
+    kind: ClassVar[str]
+
+    def head(self, *, openmetrics: bool) -> bytes:
+        """The HELP and TYPE lines. OpenMetrics names a counter without ``_total``; that is the only difference."""
+        name = self.name.removesuffix("_total") if openmetrics else self.name
+        text = self.help.replace("\\", r"\\").replace("\n", r"\n")
+        return f"# HELP {name} {text}\n# TYPE {name} {self.kind}\n".encode()
+
+    def template(self, labels: bytes, extra: bytes = b"") -> bytes:
+        """A line with ``%b`` where the digits go. ``extra`` is further label text, comma first."""
+        return b"%b{%b%b} %%b\n" % (self.name.encode(), double_percent(labels), double_percent(extra))
+
+    def line(self, labels: bytes, value: int | float | bytes) -> bytes:
+        """One finished sample."""
+        digits = value if isinstance(value, bytes) else str(value).encode()
+        return b"%b{%b} %b\n" % (self.name.encode(), labels, digits)
+
+
+class Counter(Family):
+    """Only ever grows, until what it counts starts anew."""
+
+    __slots__ = ()
+    kind = "counter"
+
+
+class Gauge(Family):
+    """A value of this moment."""
+
+    __slots__ = ()
+    kind = "gauge"
+
+
+class Histogram(Family):
+    """Cumulative buckets. Lustre's tables have no sum; where one is known otherwise, sum and count are shown too."""
+
+    __slots__ = ()
+    kind = "histogram"
+
+    def buckets_template(self, labels: bytes, bounds: Sequence[float]) -> bytes:
+        """Bucket lines with ``%d`` for the cumulative counts; the last is +Inf, whether ``bounds`` has it or not."""
+        begin = b'%b_bucket{%b,le="' % (self.name.encode(), double_percent(labels))
+        finite = [bound(upper) for upper in bounds if upper != INFINITY]
+        return b"".join([b'%b%b"} %%d\n' % (begin, upper) for upper in (*finite, b"+Inf")])
+
+    def buckets(self, labels: bytes, bounds: Sequence[float], counts: Iterable[int], total: bytes = b"") -> bytes:
+        """Finished lines from counts that are not cumulative; with ``total``, digits, also ``_sum`` and ``_count``."""
+        counted = cumulative(bounds, counts)
+        lines = self.buckets_template(labels, bounds) % counted
+        if not total:
+            return lines
+        name = self.name.encode()
+        return b"%b%b_sum{%b} %b\n%b_count{%b} %d\n" % (lines, name, labels, total, name, labels, counted[-1])
+
+
+def cumulative(bounds: Sequence[float], counts: Iterable[int]) -> tuple[int, ...]:
+    """Counts as a bucket template takes them.
+
+    >>> cumulative((1, 2), (5, 7)), cumulative((1, INFINITY), (5, 7))
+    ((5, 12, 12), (5, 12))
+    """
+    counted = tuple(accumulate(counts))
+    return counted if bounds and bounds[-1] == INFINITY else (*counted, counted[-1] if counted else 0)
+
+
+@dataclass(slots=True)
+class Page:
+    """What one pass of one collector found: for each family its chunks of finished lines."""
+
+    chunks: dict[Family, list[bytes]] = field(default_factory=dict)
+
+    def add(self, family: Family, chunk: bytes) -> None:
+        """Put finished lines below their family."""
+        if chunk:
+            self.chunks.setdefault(family, []).append(chunk)
+
+    def sample(self, family: Family, labels: bytes, value: int | float | bytes | None) -> None:
+        """Put one sample; None, what this node does not show, leaves none."""
+        if value is not None:
+            self.add(family, family.line(labels, value))
+
+    def lines(self) -> tuple[tuple[Family, bytes], ...]:
+        """Each family with all its lines."""
+        return tuple([(family, b"".join(chunks)) for family, chunks in self.chunks.items()])
+
+
+def label_text(**labels: str | bytes) -> bytes:
+    r"""Label text as it stands between the braces.
+
+    >>> label_text(fs="a", job=b'b"c\\\n\xff').decode()
+    'fs="a",job="b\\"c\\\\\\n�"'
+    """
+    return b",".join([b'%b="%b"' % (name.encode(), escape(value)) for name, value in labels.items()])
+
+
+def escape(value: str | bytes) -> bytes:
+    """A label's value as it stands between the quotes; bytes that are no UTF-8 become U+FFFD."""
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    text = text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+    return text.encode("utf-8", "replace")
+
+
+def double_percent(text: bytes) -> bytes:
+    """For text that becomes part of a ``%`` template."""
+    return text.replace(b"%", b"%%")
+
+
+def bound(value: float) -> bytes:
+    """A bucket's bound as both formats want it: always a float.
+
+    >>> bound(4096), bound(0.000256)
+    (b'4096.0', b'0.000256')
+    """
+    return repr(float(value)).encode()
+
+
+def seconds(usec: bytes) -> bytes:
+    """Microseconds as seconds, by moving the decimal point in the digits.
+
+    >>> seconds(b"63381633"), seconds(b"12")
+    (b'63.381633', b'0.000012')
+    """
+    digits = usec.zfill(7)
+    return digits[:-6] + b"." + digits[-6:]

@@ -1,0 +1,146 @@
+r"""One job's block of ``job_stats`` as samples: families, and lines or numbers for them.
+
+Counters at zero, which is most of them, are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from exporter.counters import CLIPPED, operation
+from exporter.families import INFINITY, Counter, Gauge, Histogram, seconds
+from exporter.rpcs import READ, WRITE
+from exporter.totals import AnyKey
+from lustre.text import job_stats
+from lustre.text.job_stats import Job
+
+LABELS = ("fs", "target", "job")
+STATS = "obdfilter.*.job_stats, mdt.*.job_stats"
+
+READ_BYTES = Counter("lustre_job_read_bytes_total", "Bytes the job read from the target.", LABELS, STATS, "bytes")
+WRITE_BYTES = Counter("lustre_job_write_bytes_total", "Bytes the job wrote to the target.", LABELS, STATS, "bytes")
+OPERATIONS = Counter(
+    "lustre_job_operations_total", "Operations the job caused on the target.", (*LABELS, "operation"), STATS
+)
+SECONDS = Counter(
+    "lustre_job_operation_seconds_total",
+    "Time the target took for these operations, added up.",
+    (*LABELS, "operation"),
+    STATS,
+    "seconds",
+    "2.14+",
+)
+IO_SIZE = Histogram(
+    "lustre_job_io_size_bytes",
+    "Sizes of the job's reads and writes as the target saw them.",
+    (*LABELS, "direction"),
+    STATS,
+    "bytes",
+    "2.16+",
+)
+JOBS = Gauge("lustre_jobs", "Jobs the target has statistics of.", ("fs", "target"), STATS)
+UNNAMED = Gauge(
+    "lustre_jobs_beyond_limit",
+    'Jobs without series of their own, summed under job="other" because of --jobs.limit.',
+    ("fs", "target"),
+    STATS,
+)
+FAMILIES = (READ_BYTES, WRITE_BYTES, OPERATIONS, SECONDS, IO_SIZE, JOBS, UNNAMED)
+SUMS = {(IO_SIZE, READ): (READ_BYTES, b""), (IO_SIZE, WRITE): (WRITE_BYTES, b"")}
+"""What the sum of a size histogram is."""
+
+_BYTES = {b"read_bytes": (READ_BYTES, b"read", READ), b"write_bytes": (WRITE_BYTES, b"write", WRITE)}
+_LAST_BUCKET = 1 << 31
+"""The kernel's last one counts everything larger too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """A job's finished lines, in the order of ``FAMILIES``."""
+
+    chunks: tuple[bytes, bytes, bytes, bytes, bytes]
+    skipped: int
+
+
+def render(job: Job, labels: bytes) -> Lines:
+    """Finished lines under these labels (fs, target and job)."""
+    reads = writes = b""
+    operations: list[bytes] = []
+    times: list[bytes] = []
+    totals: dict[bytes, bytes] = {}
+    skipped = job.skipped
+    for name, samples, unit, total in zip(job.names, job.samples, job.units, job.sums, strict=True):
+        if samples == b"0":
+            continue
+        bad = total[:1] == b"-" or total == CLIPPED
+        skipped += bad
+        if name in _BYTES:
+            if bad or not total:
+                continue
+            totals[name] = total
+            if name == b"read_bytes":
+                reads = READ_BYTES.line(labels, total)
+            else:
+                writes = WRITE_BYTES.line(labels, total)
+            implied = _BYTES[name][1]
+            if _implied(job, implied):
+                operations.append(b'lustre_job_operations_total{%b,operation="%b"} %b\n' % (labels, implied, samples))
+            continue
+        operations.append(b'lustre_job_operations_total{%b,operation="%b"} %b\n' % (labels, name, samples))
+        if unit == b"usecs" and total and not bad:
+            times.append(b'lustre_job_operation_seconds_total{%b,operation="%b"} %b\n' % (labels, name, seconds(total)))
+    sizes = [
+        IO_SIZE.buckets(labels + _BYTES[name][2], *_bounds(buckets), totals[name])
+        for name, buckets in job.histograms
+        if name in totals
+    ]
+    return Lines((reads, writes, b"".join(operations), b"".join(times), b"".join(sizes)), skipped)
+
+
+def numbers(job: Job) -> Iterator[tuple[AnyKey, int]]:
+    """The same in numbers, for sums over jobs."""
+    for name, samples, unit, total in zip(job.names, job.samples, job.units, job.sums, strict=True):
+        if samples == b"0":
+            continue
+        usable = total.isdigit() and total != CLIPPED
+        if name in _BYTES:
+            family, implied, _ = _BYTES[name]
+            if usable:
+                yield (family, b""), int(total)
+                if _implied(job, implied):
+                    yield (OPERATIONS, operation(implied)), int(samples)
+            continue
+        yield (OPERATIONS, operation(name)), int(samples)
+        if unit == b"usecs" and usable:
+            yield (SECONDS, operation(name)), int(total)
+    for name, buckets in job.histograms:
+        if name in _BYTES:
+            for upper, count in zip(*_bounds(buckets), strict=True):
+                yield (IO_SIZE, _BYTES[name][2], upper), count
+
+
+def _implied(job: Job, name: bytes) -> bool:
+    """Whether an operation is counted by its bytes only: by releases that time nothing (up to 2.13)."""
+    return name not in job.names and not job.start_time and b"usecs" not in job.units
+
+
+def read_block(block: bytes) -> Job:
+    """The job of a block; a counter printed twice counts once, since a series must not come twice."""
+    job = job_stats.parse_block(block)
+    if len(set(job.names)) == len(job.names):
+        return job
+    first = sorted({name: i for i, name in reversed([*enumerate(job.names)])}.values())
+    columns = (job.names, job.samples, job.units, job.sums, job.maxima)
+    names, samples, units, sums, maxima = (tuple([column[i] for i in first]) for column in columns)
+    histograms = tuple({name: (name, buckets) for name, buckets in reversed(job.histograms)}.values())
+    skipped = job.skipped + len(job.names) - len(first)
+    return Job(job.job_id, job.start_time, job.snapshot_time, names, samples, units, sums, maxima, histograms, skipped)
+
+
+def _bounds(buckets: tuple[tuple[int, int], ...]) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    counted: dict[float, int] = {}
+    for upper, count in buckets:
+        bound = INFINITY if upper >= _LAST_BUCKET else upper
+        counted[bound] = counted.get(bound, 0) + count
+    return tuple(sorted(counted)), tuple([counted[bound] for bound in sorted(counted)])

@@ -1,0 +1,124 @@
+"""Sums of counters over many targets that only ever grow, whatever becomes of a single target.
+
+A target's counters start anew when its file is cleared, its client remounted or its server failed over; a target may
+vanish and come back. Prometheus understands a reset of one series, not one hidden in a sum. So the ledger remembers
+what each target last showed and credits only growth:
+
+* the first pass credits everything, so a sum begins as the sum of what the files say;
+* a target that was not there before is credited in full, since all it counts happened since the last pass;
+* one that was there but could not be read is remembered without credit: when it counted is unknown;
+* a counter that went back, or a new ``start_time``, is a reset: what it shows now is credited in full;
+* one that vanished keeps its contribution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from operator import sub
+from typing import Generic, TypeVar
+
+G = TypeVar("G", bound=Hashable)
+K = TypeVar("K", bound=Hashable)
+
+SPARE = 1024
+"""Vanished members remembered beyond as many as are present, in case they come back."""
+
+
+class _Member(Generic[G, K]):
+    __slots__ = ("group", "keys", "listed_at", "parked", "seen_at", "start", "values", "whole")
+
+    def __init__(self, group: G | None, listed_at: int) -> None:
+        self.group = group
+        self.listed_at = listed_at
+        """The pass in which it first appeared."""
+        self.seen_at = 0
+        """The pass in which it was last credited; 0 is never."""
+        self.start = b""
+        self.keys: Sequence[K] = ()
+        self.values: Sequence[int] = ()
+        self.parked: dict[K, int] = {}
+        """Last values of counters that are not in the file now."""
+        self.whole = True
+
+
+class Ledger(Generic[G, K]):
+    """Members (targets, jobs) belong to groups; a group's totals are sums over its members, by key."""
+
+    def __init__(self) -> None:
+        self._members: dict[str, _Member[G, K]] = {}
+        self._totals: dict[G, dict[K, int]] = {}
+        self._groups: frozenset[G] = frozenset()
+        self._pass = 0
+
+    @property
+    def groups(self) -> frozenset[G]:
+        """Groups that have a member in this pass."""
+        return self._groups
+
+    def totals(self, group: G) -> Mapping[K, int]:
+        """What the members of the group, present and past, have counted."""
+        return self._totals.get(group, {})
+
+    def every(self) -> Mapping[G, Mapping[K, int]]:
+        """The totals of all groups, those included that have no member now."""
+        return self._totals
+
+    def begin(self, members: Mapping[str, G | None]) -> None:
+        """A new pass: who is there, and which group each belongs to now. A member of no group is remembered only."""
+        self._pass += 1
+        self._groups = frozenset(group for group in members.values() if group is not None)
+        for name, group in members.items():
+            member = self._members.get(name)
+            if member is None:
+                self._members[name] = _Member(group, self._pass)
+            elif member.group != group:
+                member.group = group
+                member.parked |= zip(member.keys, member.values, strict=True)
+                member.keys, member.values = (), ()
+        if len(self._members) > 2 * len(members) + SPARE:
+            self._forget(members)
+
+    def credit(self, name: str, start: bytes, keys: Sequence[K], values: Sequence[int], *, whole: bool = True) -> None:
+        """What a member shows in this pass. ``keys`` should be the same object as long as they are the same keys.
+
+        ``whole`` is False when part of its file was not understood: what appears later may then be an old counter.
+        """
+        member = self._members[name]
+        start = start or member.start  # a file cut short in its header says nothing of when it began
+        if keys is member.keys and start == member.start:
+            deltas = list(map(sub, values, member.values))
+            if min(deltas, default=0) >= 0:
+                if member.group is not None:
+                    self._add(member.group, keys, deltas)
+                member.values, member.seen_at, member.whole = values, self._pass, whole
+                return
+        self._credit_with_care(member, start, keys, values)
+        member.start, member.keys, member.values = start, keys, values
+        member.seen_at, member.whole = self._pass, whole
+
+    def _credit_with_care(self, member: _Member[G, K], start: bytes, keys: Sequence[K], values: Sequence[int]) -> None:
+        known = member.parked | dict(zip(member.keys, member.values, strict=True))
+        first = member.seen_at == 0
+        if member.start and start != member.start and not first:
+            known, new_ones_count = {}, True
+        else:
+            new_ones_count = member.listed_at == self._pass if first else member.whole
+        if member.group is not None:
+            deltas = [
+                (value - known[key] if value >= known[key] else value) if key in known else value * new_ones_count
+                for key, value in zip(keys, values, strict=True)
+            ]
+            self._add(member.group, keys, deltas, every=True)
+        present = set(keys)
+        member.parked = {key: value for key, value in known.items() if key not in present}
+
+    def _add(self, group: G, keys: Sequence[K], deltas: Iterable[int], *, every: bool = False) -> None:
+        totals = self._totals.setdefault(group, {})
+        for key, delta in zip(keys, deltas, strict=True):
+            if delta or every:
+                totals[key] = totals.get(key, 0) + delta
+
+    def _forget(self, members: Mapping[str, G | None]) -> None:
+        gone = sorted((m.seen_at, name) for name, m in self._members.items() if name not in members)
+        for _, name in gone[: len(self._members) - len(members) - SPARE]:
+            del self._members[name]

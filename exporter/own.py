@@ -1,0 +1,93 @@
+"""The exporter's metrics about itself: few, so they are ordinary prometheus_client objects."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from exporter.scrape import Scraper
+from lustre import __version__
+
+PREFIX = "lustre_exporter_"
+
+
+class Own(Collector):
+    """How the collectors fared, read from the scraper when it is asked for."""
+
+    def __init__(self, scraper: Scraper) -> None:
+        self._scraper = scraper
+
+    def collect(self) -> Iterator[Metric]:
+        """All families about the exporter."""
+        yield _info()
+        yield from self._outcomes()
+        yield from self._tallies()
+        yield self._places()
+
+    def _outcomes(self) -> Iterator[Metric]:
+        success = GaugeMetricFamily(
+            PREFIX + "collector_success", "Whether the collector succeeded (1) in its latest pass or not (0).",
+            labels=("collector",),
+        )  # fmt: skip
+        duration = GaugeMetricFamily(
+            PREFIX + "collector_duration_seconds", "Time the collector took for its latest pass.", labels=("collector",)
+        )
+        for name, outcome in self._scraper.outcomes.items():
+            success.add_metric((name,), float(outcome.success))
+            duration.add_metric((name,), outcome.seconds)
+        yield success
+        yield duration
+
+    def _tallies(self) -> Iterator[Metric]:
+        read = CounterMetricFamily(PREFIX + "read_bytes", "Bytes of parameters read.", labels=("collector",))
+        skipped = CounterMetricFamily(
+            PREFIX + "skipped_lines", "Lines of parameters that were not understood and left out.",
+            labels=("collector", "parameter"),
+        )  # fmt: skip
+        errors = CounterMetricFamily(
+            PREFIX + "read_errors", "Parameters that could not be read, or were empty.",
+            labels=("collector", "parameter", "error"),
+        )  # fmt: skip
+        for name, outcome in self._scraper.outcomes.items():
+            read.add_metric((name,), outcome.tally.bytes_read)
+            for parameter, lines in sorted(outcome.tally.skipped.copy().items()):
+                skipped.add_metric((name, parameter), lines)
+            for (parameter, error), times in sorted(outcome.tally.errors.copy().items()):
+                errors.add_metric((name, parameter, error), times)
+        yield read
+        yield skipped
+        yield errors
+
+    def _places(self) -> Metric:
+        closed = self._scraper.tree.closed()
+        roots = self._scraper.tree.roots
+        readable = GaugeMetricFamily(
+            PREFIX + "path_readable",
+            "Whether Lustre's part of a kernel file system may be read (1) or is closed to the exporter (0).",
+            labels=("path",),
+        )
+        for name, root in (("procfs", roots.procfs), ("sysfs", roots.sysfs), ("debugfs", roots.debugfs)):
+            readable.add_metric((name,), float(not any(place.startswith(f"{root}/") for place in closed)))
+        return readable
+
+
+def _info() -> Metric:
+    info = GaugeMetricFamily(
+        PREFIX + "build_info", "1, labelled with the exporter's release and the Python it runs on.",
+        labels=("version", "python"),
+    )  # fmt: skip
+    info.add_metric((__version__, platform.python_version()), 1)
+    return info
+
+
+def registry(scraper: Scraper) -> CollectorRegistry:
+    """The exporter's own metrics, those of its process and of its memory management included."""
+    own = CollectorRegistry()
+    own.register(Own(scraper))
+    ProcessCollector(registry=own)
+    GCCollector(registry=own)
+    return own

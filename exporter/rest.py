@@ -1,0 +1,84 @@
+"""The busiest jobs of a target keep series of their own, the others are summed: ``--jobs.limit``.
+
+Busy is what a job does now: every scrape halves what earlier ones counted for it. The sum of the others only grows:
+what a job did while it was shown by itself never enters it, and what it did before stays in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from exporter.families import Page
+from exporter.jobs import OPERATIONS, SUMS, numbers, read_block
+from exporter.ledger import Ledger
+from exporter.totals import AnyKey, put_totals
+
+OTHER = b"other"
+_GROUP = "other"
+"""Also the job of that name: its series is taken."""
+MOST_SHAPES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A job's block, in numbers."""
+
+    member: str
+    start: bytes
+    keys: tuple[AnyKey, ...]
+    values: tuple[int, ...]
+    operations: int
+    skipped: int
+
+
+class Rest:
+    """Divides a target's jobs into those shown and the rest."""
+
+    def __init__(self, limit: int, labels: bytes) -> None:
+        self._limit = limit
+        self._labels = b'%b,job="%b"' % (labels, OTHER)
+        self._ledger: Ledger[str, AnyKey] = Ledger()
+        self._seen: dict[int, _Seen] = {}
+        """By the hash of the block; the text itself would be most of the exporter's memory."""
+        self._keys: dict[tuple[AnyKey, ...], tuple[AnyKey, ...]] = {}
+        self._busy: dict[str, tuple[float, int]] = {}
+        """How busy a job is, and its operations at the last scrape."""
+
+    def divide(self, blocks: list[bytes], page: Page) -> tuple[list[bytes], int]:
+        """Blocks of the jobs to show, in order, and lines not understood in the rest, which is put on the page."""
+        seen: dict[int, _Seen] = {}
+        text: dict[str, bytes] = {}
+        for block in blocks:
+            job = self._seen.get(hash(block)) or self._read(block)
+            if job.member not in text:  # a job listed twice would look like one that starts anew all the time
+                seen[hash(block)], text[job.member] = job, block
+        self._rank(list(seen.values()))
+        busiest = sorted(text.keys() - {_GROUP}, key=lambda member: (*self._busy[member], member))
+        shown = set(busiest[-self._limit :])
+        self._ledger.begin({member: None if member in shown else _GROUP for member in text})
+        for key, job in seen.items():
+            if key not in self._seen:
+                self._ledger.credit(job.member, job.start, job.keys, job.values, whole=not job.skipped)
+        self._seen = seen
+        put_totals(page, self._labels, self._ledger.totals(_GROUP), SUMS)
+        skipped = sum([job.skipped for job in seen.values() if job.member not in shown])
+        return [block for member, block in text.items() if member in shown], skipped + len(blocks) - len(text)
+
+    def _read(self, block: bytes) -> _Seen:
+        job = read_block(block)
+        counted = list(numbers(job))
+        keys = tuple([key for key, _ in counted])
+        values = tuple([value for _, value in counted])
+        if len(self._keys) > MOST_SHAPES:
+            self._keys.clear()
+        operations = sum([value for key, value in counted if key[0] is OPERATIONS])
+        member = job.job_id.decode("utf-8", "surrogateescape")
+        return _Seen(member, job.start_time, self._keys.setdefault(keys, keys), values, operations, job.skipped)
+
+    def _rank(self, jobs: list[_Seen]) -> None:
+        busy: dict[str, tuple[float, int]] = {}
+        for job in jobs:
+            score, before = self._busy.get(job.member, (0.0, 0))
+            growth = job.operations - before if job.operations >= before else job.operations
+            busy[job.member] = (score / 2 + growth, job.operations)
+        self._busy = busy

@@ -1,0 +1,65 @@
+"""How full something is, in five families: of a file system, a pool, a target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from exporter.families import Gauge, Page
+from lustre.text.df import Df
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Size, free, available, files, free files."""
+
+    size: Gauge
+    free: Gauge
+    avail: Gauge
+    files: Gauge
+    files_free: Gauge
+
+    @property
+    def families(self) -> tuple[Gauge, ...]:
+        """All five."""
+        return self.size, self.free, self.avail, self.files, self.files_free
+
+    def put(self, page: Page, labels: bytes, df: Df) -> None:
+        """What is known of one of them."""
+        page.sample(self.size, labels, df.size_bytes)
+        page.sample(self.free, labels, df.free_bytes)
+        page.sample(self.avail, labels, df.avail_bytes)
+        page.sample(self.files, labels, df.files)
+        page.sample(self.files_free, labels, df.files_free)
+
+
+def room_families(prefix: str, of: str, labels: tuple[str, ...], source: str) -> Room:
+    """The five families of ``of`` (``the file system``)."""
+
+    def gauge(name: str, text: str, parameter: str, unit: str = "") -> Gauge:
+        return Gauge(f"{prefix}_{name}", text, labels, f"{source}.{parameter}", unit)
+
+    return Room(
+        gauge("size_bytes", f"Size of {of}.", "kbytestotal", "bytes"),
+        gauge("free_bytes", f"Free room in {of}.", "kbytesfree", "bytes"),
+        gauge("avail_bytes", f"Free room in {of} that may be written: less what is kept back.", "kbytesavail", "bytes"),
+        gauge("files", f"Files (inodes or objects) {of} can hold, used and free.", "filestotal"),
+        gauge("files_free", f"Files (inodes or objects) {of} can still take.", "filesfree"),
+    )
+
+
+def total(parts: Iterable[Df]) -> Df:
+    """Room of several together. A number is known only when it is known of each."""
+    known = list(parts)
+
+    def add(values: list[int | None]) -> int | None:
+        numbers = [value for value in values if value is not None]
+        return sum(numbers) if len(numbers) == len(values) and numbers else None
+
+    return Df(
+        add([df.size_bytes for df in known]),
+        add([df.free_bytes for df in known]),
+        add([df.avail_bytes for df in known]),
+        add([df.files for df in known]),
+        add([df.files_free for df in known]),
+    )

@@ -1,0 +1,101 @@
+"""A parameter of one form, one file per device: read it, see whether it changed, render it, hand out its chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from exporter.counters import Planner, Rule
+from exporter.families import Family, Page
+from exporter.node import Node
+from lustre.text import stats
+
+Chunks = tuple[tuple[Family, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """The finished lines of one file, and how many of its lines were not understood."""
+
+    chunks: Chunks
+    skipped: int
+
+
+Render = Callable[[bytes], Rendered]
+"""Of one device: it may keep templates between calls."""
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What one device's file held last."""
+
+    labels: bytes
+    render: Render
+    mark: int | None = None
+    """Hash of the text without the times, which change at every reading; thousands of texts would be megabytes."""
+    rendered: Rendered = Rendered((), 0)
+
+
+class Source:
+    """All files of one parameter (``obdfilter.*.stats``)."""
+
+    def __init__(
+        self,
+        kind: str,
+        name: str,
+        renderer: Callable[[bytes], Render],
+        unchanging: Callable[[bytes], bytes] = stats.after_header,
+    ) -> None:
+        self._kind = kind
+        self._name = name
+        self._renderer = renderer
+        self._unchanging = unchanging
+        self._readings: dict[str, _Reading] = {}
+
+    def collect(self, node: Node, page: Page, devices: Iterable[tuple[str, bytes]]) -> None:
+        """Read the file of each (device, label text); one that did not change keeps its chunks."""
+        kept: dict[str, _Reading] = {}
+        for device, labels in devices:
+            data = node.read(self._kind, device, self._name)
+            if data is None:
+                continue
+            reading = self._readings.get(device)
+            if reading is None or reading.labels != labels:
+                reading = _Reading(labels, self._renderer(labels))
+            mark = hash(self._unchanging(data))
+            if mark != reading.mark:
+                reading.rendered = reading.render(data)
+                reading.mark = mark
+            kept[device] = reading
+            node.skipped(self._kind, self._name, reading.rendered.skipped)
+            for family, chunk in reading.rendered.chunks:
+                page.add(family, chunk)
+        self._readings = kept
+
+
+class StatsRenderer:
+    """Makes the renderers of one ``stats`` parameter; they share plans."""
+
+    def __init__(self, rule: Rule) -> None:
+        self._planner = Planner(rule)
+
+    def __call__(self, labels: bytes) -> Render:
+        """The renderer of the device with these labels."""
+        return _StatsOfDevice(self._planner, labels)
+
+
+class _StatsOfDevice:
+    __slots__ = ("_labels", "_plan", "_planner", "_templates")
+
+    def __init__(self, planner: Planner, labels: bytes) -> None:
+        self._planner = planner
+        self._labels = labels
+        self._plan: object = None
+        self._templates: tuple[bytes, ...] = ()
+
+    def __call__(self, data: bytes) -> Rendered:
+        parsed = stats.parse(data)
+        plan, columns = self._planner.plan(parsed)
+        if plan is not self._plan:
+            self._plan, self._templates = plan, plan.templates(self._labels)
+        return Rendered(plan.fill(self._templates, columns), parsed.skipped + plan.unknown)

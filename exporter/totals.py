@@ -1,0 +1,172 @@
+"""Sums over the targets of a mount: per file system, mount and pool, instead of per target.
+
+A client of 2,000 object targets would be 170,000 series; the sums are a few hundred. They only grow
+(``exporter.ledger``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from exporter.counters import Key, Planner, Rule
+from exporter.families import Family, Histogram, Page, label_text, seconds
+from exporter.ledger import Ledger
+from exporter.links import Sample
+from exporter.node import Node
+from exporter.rpcs import BucketKey, RpcFamilies, RpcKeys
+from lustre.text import rpc_stats, stats
+
+
+class Group(NamedTuple):
+    """What a sum is over: the targets of a mount that are in a pool, or in none."""
+
+    fs: str
+    mount: str
+    pool: str
+    """A target in several pools belongs to a group of its own, named after all of them."""
+
+    def labels(self) -> bytes:
+        """As they stand between the braces."""
+        return label_text(fs=self.fs, mount=self.mount, pool=self.pool)
+
+
+AnyKey = Key | BucketKey
+Combine = Callable[[int, int], int]
+"""Makes one value of two targets'."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What one file adds to the sums."""
+
+    start: bytes
+    keys: Sequence[AnyKey]
+    values: Sequence[int]
+    gauges: Sequence[Sample]
+    """What is the case now."""
+    skipped: int
+
+
+class Summed:
+    """All files of one parameter, summed by group."""
+
+    def __init__(
+        self,
+        kind: str,
+        name: str,
+        read_out: Callable[[bytes], Contribution],
+        unchanging: Callable[[bytes], bytes] = stats.after_header,
+    ) -> None:
+        self._kind = kind
+        self._name = name
+        self._read_out = read_out
+        self._unchanging = unchanging
+        self._ledger: Ledger[Group, AnyKey] = Ledger()
+        self._last: dict[str, tuple[int, Contribution]] = {}
+        """By device: the hash of what does not change by itself, and what was read out of it."""
+        self._groups: Mapping[str, Group] = {}
+
+    def refresh(self, node: Node, groups: Mapping[str, Group]) -> None:
+        """Read every device; credit what changed."""
+        last: dict[str, tuple[int, Contribution]] = {}
+        self._groups = groups
+        self._ledger.begin(groups)
+        for device in groups:
+            data = node.read(self._kind, device, self._name)
+            if data is None:
+                continue
+            mark = hash(self._unchanging(data))
+            before = self._last.get(device)
+            if before is not None and before[0] == mark:
+                contribution = before[1]
+            else:
+                contribution = self._read_out(data)
+                whole = not contribution.skipped
+                self._ledger.credit(device, contribution.start, contribution.keys, contribution.values, whole=whole)
+            last[device] = mark, contribution
+            node.skipped(self._kind, self._name, contribution.skipped)
+        self._last = last
+
+    def put(self, page: Page, combine: Mapping[Family, Combine] | None = None) -> None:
+        """The sums of every group that has a target now."""
+        for group in self.groups:
+            put_totals(page, group.labels(), self._ledger.totals(group))
+        gauges = (
+            (self._groups[device], sample)
+            for device, (_, contribution) in self._last.items()
+            for sample in contribution.gauges
+        )
+        put_gauges(page, gauges, combine or {})
+
+    @property
+    def groups(self) -> list[Group]:
+        """Groups that have a target now."""
+        return sorted(self._ledger.groups)
+
+    def by_group(self) -> Mapping[Group, Mapping[AnyKey, int]]:
+        """The sums themselves, also of groups that have lost their last target."""
+        return self._ledger.every()
+
+
+def put_totals(
+    page: Page, labels: bytes, totals: Mapping[AnyKey, int], sums: Mapping[tuple[Histogram, bytes], Key] | None = None
+) -> None:
+    """Lines of the sums of one group. ``sums`` says which counter is the sum of what a histogram counts."""
+    tables: dict[tuple[Histogram, bytes], list[tuple[float, int]]] = {}
+    for key, value in totals.items():
+        if len(key) == 2:
+            family, extra = key
+            digits = b"%d" % value
+            page.add(family, family.line(labels + extra, seconds(digits) if family.unit == "seconds" else digits))
+        else:
+            histogram, extra, upper = key
+            tables.setdefault((histogram, extra), []).append((upper, value))
+    for (histogram, extra), rows in tables.items():
+        bounds, counts = zip(*sorted(rows), strict=True)
+        total = totals.get(sums[histogram, extra]) if sums else None
+        page.add(
+            histogram,
+            histogram.buckets(labels + extra, bounds, counts, b"" if total is None else b"%d" % total),
+        )
+
+
+def put_gauges(page: Page, samples: Iterable[tuple[Group, Sample]], combine: Mapping[Family, Combine]) -> None:
+    """One line per group and label, values added up unless ``combine`` says otherwise."""
+    found: dict[tuple[Group, Family, bytes], int] = {}
+    for group, (family, extra, value) in samples:
+        key = group, family, extra
+        found[key] = combine.get(family, _add)(found[key], value) if key in found else value
+    for (group, family, extra), value in found.items():
+        digits = b"%d" % value
+        page.add(family, family.line(group.labels() + extra, seconds(digits) if family.unit == "seconds" else digits))
+
+
+def _add(one: int, other: int) -> int:
+    return one + other
+
+
+def stats_out(rule: Rule) -> Callable[[bytes], Contribution]:
+    """Reads out ``stats`` files."""
+    planner = Planner(rule)
+
+    def read_out(data: bytes) -> Contribution:
+        parsed = stats.parse(data)
+        plan, columns = planner.plan(parsed)
+        values = list(map(int, plan.pick(columns)))
+        return Contribution(parsed.start_time, plan.keys, values, (), parsed.skipped + plan.unknown)
+
+    return read_out
+
+
+def rpcs_out(families: RpcFamilies) -> Callable[[bytes], Contribution]:
+    """Reads out ``rpc_stats`` files."""
+    rows = RpcKeys(families)
+
+    def read_out(data: bytes) -> Contribution:
+        parsed = rpc_stats.parse(data)
+        keys, values = rows.flatten(parsed)
+        return Contribution(parsed.start_time, keys, values, tuple(families.gauges(parsed)), parsed.skipped)
+
+    return read_out

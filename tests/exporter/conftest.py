@@ -1,0 +1,163 @@
+"""Trees to look at, real and made up, and what the exporter says of them."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from exporter import exposition
+from exporter.collectors import COLLECTORS
+from exporter.config import Settings
+from exporter.scrape import Scraper
+from lustre.tree import Roots, Tree
+
+EVERY = frozenset(collector.name for collector in COLLECTORS)
+
+
+@dataclass
+class Ticks:
+    """A clock that moves by a second each time it is looked at."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1.0
+        return self.now
+
+
+@dataclass
+class Exporter:
+    """An exporter over a tree, asked as often as a test likes."""
+
+    root: Path
+    settings: Settings
+    scraper: Scraper = field(init=False)
+
+    def __post_init__(self) -> None:
+        tree = Tree(Roots.of(self.root / "proc", self.root / "sys"))
+        self.scraper = Scraper(tree, COLLECTORS, self.settings, Ticks())
+
+    def scrape(self, *names: str, openmetrics: bool = False) -> bytes:
+        """What Lustre's parameters say, without the exporter's own metrics."""
+        result = self.scraper.run(names or None)
+        return b"".join(exposition.text(result, CollectorRegistry(), openmetrics=openmetrics))
+
+    def skipped(self) -> dict[str, int]:
+        """Lines left out, by parameter."""
+        tallies = [outcome.tally for outcome in self.scraper.outcomes.values()]
+        return {parameter: lines for tally in tallies for parameter, lines in tally.skipped.items()}
+
+    def errors(self) -> dict[tuple[str, str], int]:
+        """Readings that failed, by parameter and error."""
+        tallies = [outcome.tally for outcome in self.scraper.outcomes.values()]
+        return {key: times for tally in tallies for key, times in tally.errors.items()}
+
+    def reasons(self) -> dict[str, str]:
+        """Collectors that did not succeed, and why."""
+        return {name: outcome.reason for name, outcome in self.scraper.outcomes.items() if outcome.reason}
+
+
+Make = Callable[..., Exporter]
+
+
+@pytest.fixture
+def exporter() -> Make:
+    """``exporter(root, osc_per_target=True)``: one over that tree, all collectors on."""
+
+    def make(root: Path, **settings: object) -> Exporter:
+        return Exporter(root, Settings(**{"enabled": EVERY, **settings}))  # type: ignore[arg-type]
+
+    return make
+
+
+@pytest.fixture
+def grow(tmp_path: Path) -> Callable[[Mapping[str, str | bytes]], Path]:
+    """``grow({"sys/fs/lustre/version": "2.17"})`` writes files below a root of the test's own; None removes one."""
+
+    def write(files: Mapping[str, str | bytes | None]) -> Path:
+        (tmp_path / "proc").mkdir(exist_ok=True)
+        (tmp_path / "sys").mkdir(exist_ok=True)
+        for name, text in files.items():
+            path = tmp_path / name
+            if text is None:
+                path.unlink()
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return tmp_path
+
+    return write
+
+
+@dataclass(frozen=True)
+class Tape:
+    """A recorded time series, of which some snapshots are unpacked."""
+
+    about: dict[str, dict[str, dict[str, str]]]
+    root: Path
+
+    def snapshot(self, number: int) -> Path:
+        return self.root / f"{number:03}"
+
+
+@pytest.fixture(scope="session")
+def snapshots(tape: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Tape]:
+    """``snapshots("noisy-create-1m", 0, 20)`` unpacks those snapshots of the tape."""
+    done: dict[tuple[str, int], Path] = {}
+    roots: dict[str, Path] = {}
+
+    def unpack(name: str, *numbers: int) -> Tape:
+        folder = tape(name)
+        root = roots.setdefault(name, tmp_path_factory.mktemp(name))
+        missing = {f"{number:03}" for number in numbers if (name, number) not in done}
+        if missing:
+            with tarfile.open(folder / "tape.tar.xz") as archive:
+                members: Iterator[tarfile.TarInfo] = (m for m in archive if m.name.split("/")[0] in missing)
+                archive.extractall(root, members=members, filter="data")
+            done.update({(name, int(number)): root for number in missing})
+        return Tape(json.loads((folder / "tape.json").read_text()), root)
+
+    return unpack
+
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], str]
+
+
+@pytest.fixture(scope="session")
+def samples() -> Callable[[bytes], Samples]:
+    """Reads an exposition into {(name, labels): digits}; a sample that comes twice is an error."""
+
+    def read(text: bytes) -> Samples:
+        found: Samples = {}
+        for line in text.decode().split("\n"):
+            if not line or line.startswith("#"):
+                continue
+            before, _, value = line.rpartition(" ")
+            name, _, labels = before.partition("{")
+            key = name, frozenset(_labels(labels.removesuffix("}")))
+            assert key not in found, line
+            found[key] = value
+        return found
+
+    return read
+
+
+def _labels(text: str) -> Iterator[tuple[str, str]]:
+    while text:
+        name, _, rest = text.partition('="')
+        value, i = "", 0
+        while rest[i] != '"':
+            if rest[i] == "\\":
+                value += {"n": "\n"}.get(rest[i + 1], rest[i + 1])
+                i += 2
+            else:
+                value += rest[i]
+                i += 1
+        yield name, value
+        text = rest[i + 1 :].removeprefix(",")

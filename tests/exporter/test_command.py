@@ -1,0 +1,114 @@
+"""The command: what it prints, writes, refuses, and how it ends."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from exporter.__main__ import main
+
+COMMAND = [sys.executable, "-m", "exporter"]
+
+
+def roots(root: Path) -> list[str]:
+    return [f"--path.procfs={root / 'proc'}", f"--path.sysfs={root / 'sys'}"]
+
+
+def test_once_prints_the_metrics(capture, capfdbinary) -> None:
+    assert main(["--once", *roots(capture("2.17.57/tree-idle"))]) == 0
+    printed = capfdbinary.readouterr().out
+    assert b"# TYPE lustre_llite_operations_total counter\n" in printed
+    assert b'lustre_exporter_collector_success{collector="osc"} 1.0\n' in printed
+
+
+def test_output_is_written_whole_and_readable(capture, tmp_path) -> None:
+    target = tmp_path / "lustre.prom"
+    assert main(["--output", str(target), "--no-collector.jobs", *roots(capture("2.17.57/tree-idle"))]) == 0
+    text = target.read_bytes()
+    assert b"lustre_llite_operations_total" in text
+    assert b'collector="jobs"' not in text
+    assert target.stat().st_mode & 0o777 == 0o644
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_output_that_cannot_be_written_is_an_error_in_one_line(capture, tmp_path, capsys) -> None:
+    assert main(["--output", str(tmp_path / "no" / "file"), *roots(capture("2.17.57/tree-idle"))]) == 1
+    assert re.fullmatch(r"lustre-exporter: cannot write .*: No such file or directory\n", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--path.procfs=/no/such/place"], "--path.procfs: /no/such/place is not a directory"),
+        (["--web.listen-address=nowhere"], "'nowhere' is no address to listen on"),
+        (["--jobs.limit=-1"], "--jobs.limit: must not be negative"),
+        (["--web.telemetry-path=metrics"], "--web.telemetry-path: 'metrics' must begin with /"),
+        (["--collector.deadline=0"], "--collector.deadline"),
+        (["--collector.nonsense"], "unrecognized arguments: --collector.nonsense"),
+    ],
+)
+def test_mistakes_are_named(arguments, complaint, capsys) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--once", *arguments])
+    assert caught.value.code == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_all_mistakes_come_at_once(capsys) -> None:
+    with pytest.raises(SystemExit):
+        main(["--path.procfs=/no/such", "--path.sysfs=/nor/this", "--jobs.limit=-1"])
+    printed = capsys.readouterr().err
+    assert all(flag in printed for flag in ("--path.procfs:", "--path.sysfs:", "--jobs.limit:"))
+
+
+def test_a_port_in_use_is_an_error_in_one_line(capture, capsys) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert main([f"--web.listen-address={address}", *roots(capture("2.17.57/tree-idle"))]) == 1
+    assert capsys.readouterr().err == f"lustre-exporter: cannot listen on {address}: Address already in use\n"
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(capture) -> None:
+    running = subprocess.Popen([*COMMAND, "--once", *roots(capture("2.17.57/tree-load-1"))], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE)  # fmt: skip
+    assert running.stdout is not None
+    assert running.stderr is not None
+    running.stdout.read(1)
+    running.stdout.close()
+    assert running.stderr.read() == b""
+    running.stderr.close()
+    assert running.wait(30) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_serves_until_it_is_told_to_stop(capture, number) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    listen = f"--web.listen-address=127.0.0.1:{port}"
+    with subprocess.Popen([*COMMAND, listen, *roots(capture("2.17.57/tree-idle"))], stderr=subprocess.PIPE) as running:
+        try:
+            assert running.stderr is not None
+            assert running.stderr.readline() == f"lustre-exporter: listening on 127.0.0.1:{port}\n".encode()
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            connection.request("GET", "/metrics")
+            assert b"lustre_llite_operations_total" in connection.getresponse().read()
+            connection.close()
+            running.send_signal(number)
+            assert running.wait(20) == 0
+            assert running.stderr.read() == b""
+        finally:
+            running.kill()
+
+
+def test_help_shows_examples(capsys) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--help"])
+    assert caught.value.code == 0
+    assert "examples:\n  lustre-exporter " in capsys.readouterr().out

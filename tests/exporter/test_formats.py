@@ -1,0 +1,90 @@
+"""Both formats under the strictest readers there are."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_parser
+from prometheus_client.parser import text_string_to_metric_families as text_parser
+
+from exporter import exposition
+from exporter.own import registry
+
+PROMTOOL = shutil.which("promtool") or shutil.which("promtool", path=Path(__file__).parents[2] / ".tools" / "bin")
+TREES = ["2.17.57/tree-idle", "2.17.57/tree-load-1", "2.17.57/tree-load-2"]
+
+
+def flat(families) -> dict:
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+@pytest.mark.parametrize("per_target", [False, True])
+@pytest.mark.parametrize("tree", TREES)
+def test_both_strict_parsers_read_the_same_samples(capture, exporter, samples, tree, per_target) -> None:
+    running = exporter(capture(tree), osc_per_target=per_target)
+    text = running.scrape()
+    plain = flat(text_parser(text.decode()))
+    assert plain == flat(openmetrics_parser(running.scrape(openmetrics=True).decode()))
+    assert len(plain) == len(samples(text))
+
+
+def test_two_mounts_too(snapshots, exporter) -> None:
+    running = exporter(snapshots("control-two-streams", 4).snapshot(4))
+    assert flat(text_parser(running.scrape().decode())) == flat(
+        openmetrics_parser(running.scrape(openmetrics=True).decode())
+    )
+
+
+def test_own_metrics_are_part_of_both(capture, exporter) -> None:
+    running = exporter(capture(TREES[0]))
+    own = registry(running.scraper)
+    result = running.scraper.run()
+    text = b"".join(exposition.text(result, own, openmetrics=False)).decode()
+    open_text = b"".join(exposition.text(result, own, openmetrics=True)).decode()
+    assert open_text.endswith("# EOF\n")
+    assert open_text.count("# EOF") == 1
+    names = {name for name, _ in flat(text_parser(text))}
+    assert {"lustre_exporter_collector_success", "lustre_exporter_build_info"} <= names
+    assert names == {name for name, _ in flat(openmetrics_parser(open_text))}
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
+@pytest.mark.parametrize("per_target", [False, True])
+@pytest.mark.parametrize("tree", TREES)
+def test_promtool_finds_nothing_to_say(capture, exporter, tree, per_target) -> None:
+    running = exporter(capture(tree), osc_per_target=per_target, jobs_limit=3)
+    text = b"".join(exposition.text(running.scraper.run(), registry(running.scraper), openmetrics=False))
+    done = subprocess.run([str(PROMTOOL), "check", "metrics"], input=text, capture_output=True, check=False)
+    assert (done.stdout, done.stderr, done.returncode) == (b"", b"", 0)
+
+
+@pytest.mark.parametrize(
+    ("accept", "openmetrics"),
+    [
+        ("", False),
+        ("text/html", False),
+        ("text/plain;version=0.0.4", False),
+        ("application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5", True),
+        ("application/openmetrics-text;version=nonsense", False),
+    ],
+)
+def test_the_format_is_negotiated(accept, openmetrics) -> None:
+    wanted = exposition.negotiate(accept, "")
+    assert wanted.openmetrics is openmetrics
+    assert wanted.content_type.startswith("application/openmetrics-text" if openmetrics else "text/plain")
+
+
+def test_an_empty_node_is_a_whole_exposition(grow, exporter) -> None:
+    running = exporter(grow({}))
+    assert running.scrape() == b""
+    assert running.scrape(openmetrics=True) == b"# EOF\n"
+    assert running.reasons() == {}
+    assert b"".join(exposition.text(running.scraper.run(), CollectorRegistry(), openmetrics=False)) == b""

@@ -1,0 +1,152 @@
+"""Jobs: hostile ids, zero counters, the limit and the sum of the rest."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+OST = "proc/fs/lustre/obdfilter/lustre-OST0000/job_stats"
+NAMES = "abcdef"
+
+
+def block(job: bytes, reads: int, read_bytes: int = 0, start: int = 1) -> bytes:
+    return (
+        b"- job_id:          %b\n  snapshot_time:   9.0 secs.nsecs\n  start_time:      %d.0 secs.nsecs\n"
+        b"  elapsed_time:    1.0 secs.nsecs\n"
+        b"  read_bytes:      { samples: %d, unit: bytes, min: 0, max: 0, sum: %d, sumsq: 0, hist: { 4K: %d } }\n"
+        b"  write_bytes:     { samples: 0, unit: bytes, min: 0, max: 0, sum: 0, sumsq: 0, hist: {  } }\n"
+        b"  read:            { samples: %d, unit: usecs, min: 1, max: 1, sum: %d, sumsq: 1 }\n"
+        b"  punch:           { samples: 0, unit: usecs, min: 0, max: 0, sum: 0, sumsq: 0 }\n"
+        % (job, start, reads, read_bytes, reads, reads, 2 * reads)
+    )
+
+
+def stats(*blocks: bytes) -> bytes:
+    return b"job_stats:\n" + b"".join(blocks)
+
+
+def by_job(samples, text: bytes, name: str = "lustre_job_operations_total") -> dict[str, str]:
+    return {dict(labels)["job"]: value for (family, labels), value in samples(text).items() if family == name}
+
+
+def test_counters_at_zero_are_left_out(grow, exporter, samples) -> None:
+    text = exporter(grow({OST: stats(block(b"dd.0", 3, 100))})).scrape("jobs")
+    shown = {(n, dict(k).get("operation"), dict(k).get("le")): v for (n, k), v in samples(text).items()}
+    assert shown == {
+        ("lustre_job_read_bytes_total", None, None): "100",
+        ("lustre_job_operations_total", "read", None): "3",
+        ("lustre_job_operation_seconds_total", "read", None): "0.000006",
+        ("lustre_job_io_size_bytes_bucket", None, "4096.0"): "3",
+        ("lustre_job_io_size_bytes_bucket", None, "+Inf"): "3",
+        ("lustre_job_io_size_bytes_sum", None, None): "100",
+        ("lustre_job_io_size_bytes_count", None, None): "3",
+        ("lustre_jobs", None, None): "1",
+    }
+
+
+def test_an_idle_job_keeps_its_lines_and_a_gone_one_leaves(grow, exporter, samples) -> None:
+    root = grow({OST: stats(block(b"a", 1), block(b"b", 2))})
+    running = exporter(root)
+    running.scrape("jobs")
+    grow({OST: stats(block(b"a", 1), block(b"c", 4))})
+    assert by_job(samples, running.scrape("jobs")) == {"a": "1", "c": "4"}
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        (b'"a\\x20b:1"', "a b:1"),
+        (b'x"y', 'x"y'),
+        (b"back\\slash", "back\\slash"),
+        (b'"new\\x0aline"', "new\nline"),
+        (b"100%s", "100%s"),
+        (b"\xe9t\xe9", "\ufffdt\ufffd"),
+        ("é".encode(), "é"),
+        (b"", ""),
+    ],
+)
+def test_job_ids_may_hold_anything(grow, exporter, samples, printed, shown) -> None:
+    text = exporter(grow({OST: stats(block(printed, 1))})).scrape("jobs")
+    assert by_job(samples, text) == {shown: "1"}
+
+
+def test_ids_that_would_look_alike_stay_apart(grow, exporter, samples) -> None:
+    ids = (b"a\xff", b"a\xfe", b"a\xff", rb"a\xfe")
+    text = exporter(grow({OST: stats(*(block(job, n + 1) for n, job in enumerate(ids)))})).scrape("jobs")
+    assert sorted(by_job(samples, text).values()) == ["1", "2", "3", "4"]
+
+
+def test_the_busiest_keep_their_series(grow, exporter, samples) -> None:
+    root = grow({OST: stats(block(b"a", 5, 50), block(b"b", 9, 90), block(b"c", 1, 10), block(b"d", 2, 20))})
+    running = exporter(root, jobs_limit=2)
+    text = running.scrape("jobs")
+    assert by_job(samples, text) == {"a": "5", "b": "9", "other": "3"}
+    assert by_job(samples, text, "lustre_job_read_bytes_total")["other"] == "30"
+    assert by_job(samples, text, "lustre_job_operation_seconds_total")["other"] == "0.000006"
+    assert by_job(samples, text, "lustre_job_io_size_bytes_count")["other"] == "3"
+    assert by_job(samples, text, "lustre_job_io_size_bytes_sum")["other"] == "30"
+    assert b'lustre_jobs_beyond_limit{fs="lustre",target="OST0000"} 2\n' in text
+    assert b'lustre_jobs{fs="lustre",target="OST0000"} 4\n' in text
+
+
+def test_who_is_busy_now_comes_forward_and_the_rest_only_grows(grow, exporter, samples) -> None:
+    running = exporter(grow({OST: stats(block(b"a", 100), block(b"b", 10))}), jobs_limit=1)
+    assert by_job(samples, running.scrape("jobs")) == {"a": "100", "other": "10"}
+    grow({OST: stats(block(b"a", 101), block(b"b", 500))})
+    assert by_job(samples, running.scrape("jobs")) == {"b": "500", "other": "11"}
+
+
+def test_an_expired_job_leaves_its_part_in_the_rest(grow, exporter, samples) -> None:
+    running = exporter(grow({OST: stats(block(b"a", 100), block(b"b", 10))}), jobs_limit=1)
+    running.scrape("jobs")
+    grow({OST: stats(block(b"a", 101))})
+    assert by_job(samples, running.scrape("jobs")) == {"a": "101", "other": "10"}
+    grow({OST: stats(block(b"a", 102), block(b"b", 4, start=7))})
+    assert by_job(samples, running.scrape("jobs")) == {"a": "102", "other": "14"}
+
+
+def test_a_job_called_other_is_part_of_the_rest(grow, exporter, samples) -> None:
+    running = exporter(grow({OST: stats(block(b"other", 100), block(b"b", 10))}), jobs_limit=1)
+    assert by_job(samples, running.scrape("jobs")) == {"b": "10", "other": "100"}
+    assert by_job(samples, exporter(running.root).scrape("jobs")) == {"b": "10", "other": "100"}
+
+
+step = st.dictionaries(st.sampled_from(NAMES), st.tuples(st.sampled_from(["work", "expire"]), st.integers(0, 1000)))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(step, min_size=1, max_size=10), st.integers(1, 4))
+def test_the_rest_never_goes_back_or_beyond_what_was_done(grow, exporter, samples, steps, limit) -> None:
+    running = exporter(grow({OST: stats()}), jobs_limit=limit)
+    jobs: dict[str, tuple[int, int]] = {}
+    done = before = 0
+    for number, changes in enumerate(steps, 1):
+        for name, (what, amount) in changes.items():
+            if what == "expire":
+                jobs.pop(name, None)
+            else:
+                reads, start = jobs.get(name, (0, number))
+                jobs[name] = reads + amount + 1, start
+                done += amount + 1
+        grow({OST: stats(*(block(name.encode(), reads, start=start) for name, (reads, start) in jobs.items()))})
+        shown = by_job(samples, running.scrape("jobs"))
+        rest = int(shown.pop("other", 0))
+        assert before <= rest <= done
+        assert len(shown) == min(limit, len(jobs))
+        assert all(int(reads) == jobs[name][0] for name, reads in shown.items())
+        before = rest
+
+
+def test_old_releases_without_times_and_units_of_their_own(grow, exporter, samples) -> None:
+    text = exporter(grow({OST: "job_stats:\n- job_id:          cp.0\n  snapshot_time:   1600000000\n"
+    "  read_bytes:      { samples:           4, unit: bytes, min:    4096, max:    4096, sum:           16384 }\n"
+    "  write_bytes:     { samples:           0, unit: bytes, min:       0, max:       0, sum:               0 }\n"
+    "  setattr:         { samples:           2, unit:  reqs }\n"})).scrape("jobs")  # fmt: skip
+    shown = {(n, dict(k).get("operation")): v for (n, k), v in samples(text).items()}
+    assert shown == {
+        ("lustre_job_read_bytes_total", None): "16384",
+        ("lustre_job_operations_total", "read"): "4",
+        ("lustre_job_operations_total", "setattr"): "2",
+        ("lustre_jobs", None): "1",
+    }

@@ -1,0 +1,179 @@
+"""Sums over targets survive any one of them: they never go back, and never jump by what was counted long ago."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exporter.ledger import SPARE, Ledger
+
+KEYS = ("a", "b")
+
+
+def sums(ledger: Ledger[str, str]) -> dict[str, int]:
+    return {f"{group}/{key}": value for group in ("g", "h") for key, value in ledger.totals(group).items()}
+
+
+def test_the_first_pass_is_the_plain_sum() -> None:
+    ledger: Ledger[str, str] = Ledger()
+    ledger.begin({"x": "g", "y": "g"})
+    ledger.credit("x", b"1", KEYS, [10, 1])
+    ledger.credit("y", b"1", KEYS, [5, 2])
+    assert sums(ledger) == {"g/a": 15, "g/b": 3}
+
+
+def test_a_cleared_file_counts_from_zero() -> None:
+    ledger: Ledger[str, str] = Ledger()
+    for value in (10, 4, 6):
+        ledger.begin({"x": "g"})
+        ledger.credit("x", b"", ("a",), [value])
+    assert sums(ledger) == {"g/a": 16}
+
+
+def test_a_new_start_time_is_a_reset_even_if_more_was_counted_since() -> None:
+    ledger: Ledger[str, str] = Ledger()
+    for start, value in ((b"1", 10), (b"2", 12)):
+        ledger.begin({"x": "g"})
+        ledger.credit("x", start, ("a",), [value])
+    assert sums(ledger) == {"g/a": 22}
+
+
+def test_a_vanished_target_keeps_its_part_and_returns_without_a_jump() -> None:
+    ledger: Ledger[str, str] = Ledger()
+    for members in ({"x": 100, "y": 1}, {"y": 2}, {"x": 103, "y": 2}):
+        ledger.begin(dict.fromkeys(members, "g"))
+        for name, value in members.items():
+            ledger.credit(name, b"1", ("a",), [value])
+    assert sums(ledger) == {"g/a": 105}
+
+
+def test_a_new_target_counts_in_full_but_one_that_could_not_be_read_does_not() -> None:
+    ledger: Ledger[str, str] = Ledger()
+    ledger.begin({"unreadable": "g"})
+    ledger.begin({"unreadable": "g", "new": "g"})
+    ledger.credit("unreadable", b"1", ("a",), [1000])
+    ledger.credit("new", b"9", ("a",), [7])
+    ledger.begin({"unreadable": "g", "new": "g"})
+    ledger.credit("unreadable", b"1", ("a",), [1001])
+    assert sums(ledger) == {"g/a": 8}
+
+
+def test_a_counter_lost_to_a_cut_file_comes_back_without_a_jump() -> None:
+    ledger: Ledger[str, str] = Ledger()
+    for keys, values, whole in ((KEYS, [10, 20], True), (("a",), [11], False), (KEYS, [12, 21], True)):
+        ledger.begin({"x": "g"})
+        ledger.credit("x", b"1", keys, values, whole=whole)
+    assert sums(ledger) == {"g/a": 12, "g/b": 21}
+
+
+def test_what_a_first_cut_reading_lacked_is_no_growth() -> None:
+    ledger: Ledger[str, str] = Ledger()
+    for keys, values, whole in ((("a",), [1], False), (KEYS, [1, 5000], True), (KEYS, [1, 5001], True)):
+        ledger.begin({"x": "g"})
+        ledger.credit("x", b"1", keys, values, whole=whole)
+    assert sums(ledger) == {"g/a": 1, "g/b": 1}
+
+
+def test_a_file_cut_in_its_header_is_no_reset() -> None:
+    ledger: Ledger[str, str] = Ledger()
+    for start, value in ((b"1", 10), (b"", 11), (b"1", 12)):
+        ledger.begin({"x": "g"})
+        ledger.credit("x", start, ("a",), [value])
+    assert sums(ledger) == {"g/a": 12}
+
+
+def test_a_target_that_changes_its_pool_leaves_its_past_behind() -> None:
+    ledger: Ledger[str, str] = Ledger()
+    for group, value in (("g", 10), ("h", 13), ("h", 14)):
+        ledger.begin({"x": group})
+        ledger.credit("x", b"1", ("a",), [value])
+    assert sums(ledger) == {"g/a": 10, "h/a": 4}
+    assert ledger.groups == {"h"}
+
+
+def test_a_member_of_no_group_is_remembered_only() -> None:
+    ledger: Ledger[str, str] = Ledger()
+    for group, value in (("g", 10), (None, 50), ("g", 53)):
+        ledger.begin({"x": group})
+        ledger.credit("x", b"1", ("a",), [value])
+    assert sums(ledger) == {"g/a": 13}
+
+
+def test_memory_of_the_vanished_is_bounded() -> None:
+    ledger: Ledger[str, str] = Ledger()
+    for number in range(3 * SPARE):
+        ledger.begin({f"job{number}": "g"})
+        ledger.credit(f"job{number}", b"1", ("a",), [1])
+    assert sums(ledger) == {"g/a": 3 * SPARE}
+    assert len(ledger._members) <= SPARE + 3
+
+
+events = st.lists(
+    st.lists(
+        st.tuples(
+            st.sampled_from("xyz"),
+            st.sampled_from(["grow", "clear", "vanish", "unreadable", "cut"]),
+            st.integers(0, 1000),
+            st.sampled_from(["g", "h"]),
+        ),
+        max_size=4,
+    ),
+    min_size=1,
+    max_size=15,
+)
+
+
+class World:
+    """Targets that count, and a truth: how much was counted since each was first seen."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, dict[str, int]] = {}
+        self.starts: dict[str, int] = {}
+        self.group: dict[str, str] = {}
+        self.counted = 0
+
+    def step(self, name: str, what: str, amount: int, group: str) -> None:
+        if what == "clear" or name not in self.values:
+            self.values[name] = dict.fromkeys(KEYS, 0)
+            self.starts[name] = self.starts.get(name, 0) + 1
+        self.group[name] = group
+        self.values[name]["a"] += amount
+        self.values[name]["b"] += amount
+        self.counted += 2 * amount
+
+
+@settings(max_examples=300)
+@given(events)
+def test_sums_never_go_back_and_never_exceed_what_was_counted(passes: list[list[tuple[str, str, int, str]]]) -> None:
+    ledger: Ledger[str, str] = Ledger()
+    world = World()
+    before: dict[str, int] = {}
+    for steps in passes:
+        how = {}
+        for name, what, amount, group in steps:
+            world.step(name, what, amount, group)
+            how[name] = what
+        listed = {name: group for name, group in world.group.items() if how.get(name) != "vanish"}
+        ledger.begin(listed)
+        for name in listed:
+            if how.get(name) == "unreadable":
+                continue
+            keys = KEYS[:1] if how.get(name) == "cut" else KEYS
+            values = [world.values[name][key] for key in keys]
+            ledger.credit(name, b"%d" % world.starts[name], keys, values, whole=how.get(name) != "cut")
+        after = sums(ledger)
+        assert all(after.get(key, 0) >= value for key, value in before.items())
+        assert sum(after.values()) <= world.counted
+        before = after
+
+
+@given(st.lists(st.lists(st.integers(0, 50), min_size=3, max_size=3), min_size=1, max_size=20))
+def test_without_incidents_the_sum_is_exact(growth: list[list[int]]) -> None:
+    ledger: Ledger[str, str] = Ledger()
+    values = [0, 0, 0]
+    for steps in growth:
+        values = [value + step for value, step in zip(values, steps, strict=True)]
+        ledger.begin(dict.fromkeys("xyz", "g"))
+        for name, value in zip("xyz", values, strict=True):
+            ledger.credit(name, b"1", ("a",), [value])
+        assert sums(ledger) == {"g/a": sum(values)}

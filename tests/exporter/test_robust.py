@@ -1,0 +1,217 @@
+"""Files that are cut, empty, binary, unreadable or hang: the rest is served, and what is missing is counted."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
+
+OSC = "sys/kernel/debug/lustre/osc"
+FIRST = f"{OSC}/lustre-OST0000-osc-ff1100011d6c9800"
+STATS = b"snapshot_time 9.5 secs.nsecs\nstart_time 5.0 secs.nsecs\nelapsed_time 1.0 secs.nsecs\n"
+KINDS = ["stats", "rpc_stats", "import"]
+READERS = {
+    "llite": ["llite", "read_ahead", "extents", "page_cache"],
+    "osc": ["osc", "pools"],
+    "obdfilter": ["ost", "jobs"],
+    "mdt": ["mdt"],
+}
+
+
+@pytest.fixture
+def tree(capture, tmp_path) -> Path:
+    """A copy that may be spoilt."""
+    root = tmp_path / "tree"
+    unread = shutil.ignore_patterns("ldlm", "exports", "osd-*", "lwp", "seq", "fld", "mdd", "mds", "ost", "mgs", "qmt")
+    shutil.copytree(capture("2.17.57/tree-load-1"), root, symlinks=True, ignore=unread)
+    return root
+
+
+def spoil(path: Path, data: bytes) -> None:
+    path.chmod(0o644)
+    path.write_bytes(data)
+
+
+def families_of(text: bytes, samples) -> set[str]:
+    return {name for name, _ in samples(text)}
+
+
+@pytest.mark.parametrize("per_target", [False, True])
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("data", [b"", b"\x00\xff\xfe\x80" * 500, b"\n\n\n", b"a" * 5000])
+def test_one_spoilt_file_costs_its_own_samples_only(tree, exporter, samples, name, per_target, data) -> None:
+    before = families_of(exporter(tree, osc_per_target=per_target).scrape("osc", "llite"), samples)
+    spoil(tree / FIRST / name, data)
+    running = exporter(tree, osc_per_target=per_target)
+    assert families_of(running.scrape("osc", "llite"), samples) == before
+    assert running.reasons() == {}
+    noticed = running.errors().get((f"osc.*.{name}", "empty"), 0) + running.skipped().get(f"osc.*.{name}", 0)
+    assert noticed or data.isspace()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "sys/kernel/debug/lustre/llite/lustre-ff1100011d6c9800/stats",
+        "sys/kernel/debug/lustre/llite/lustre-ff1100011d6c9800/read_ahead_stats",
+        "sys/kernel/debug/lustre/llite/lustre-ff1100011d6c9800/statahead_stats",
+        "sys/kernel/debug/lustre/llite/lustre-ff1100011d6c9800/extents_stats",
+        "sys/kernel/debug/lustre/llite/lustre-ff1100011d6c9800/max_cached_mb",
+        "sys/kernel/debug/lustre/obdfilter/lustre-OST0000/stats",
+        f"{FIRST}/stats",
+        f"{FIRST}/rpc_stats",
+        "proc/fs/lustre/mdt/lustre-MDT0000/md_stats",
+        "proc/fs/lustre/obdfilter/lustre-OST0002/job_stats",
+    ],
+)
+def test_a_file_cut_anywhere_never_shows_another_value(tree, exporter, samples, path) -> None:
+    whole = (tree / path).read_bytes()
+    readers = READERS[path.split("lustre/")[1].split("/")[0]]
+    true = samples(exporter(tree, osc_per_target=True).scrape(*readers))
+    for cut in range(1, len(whole), max(1, len(whole) // 25)):
+        spoil(tree / path, whole[:cut])
+        running = exporter(tree, osc_per_target=True)
+        shown = samples(running.scrape(*readers))
+        assert running.reasons() == {}
+        for key, value in shown.items():
+            if key[0].startswith(("lustre_pool_", "lustre_jobs")):
+                assert Decimal(value) <= Decimal(true.get(key, value))
+            elif "_bucket" not in key[0] and not key[0].endswith(("_sum", "_count")):
+                assert value == true.get(key), (cut, key)
+
+
+def test_unreadable_files_are_counted_by_their_error(tree, exporter) -> None:
+    for name in KINDS:
+        (tree / FIRST / name).unlink()
+        (tree / FIRST / name).mkdir()
+    running = exporter(tree)
+    assert b"lustre_osc_requests_total" in running.scrape()
+    assert running.errors() == {(f"osc.*.{name}", "EISDIR"): 1 for name in KINDS}
+
+
+def test_a_target_that_vanishes_is_absent_and_no_error(tree, exporter) -> None:
+    running = exporter(tree, osc_per_target=True)
+    assert b'target="OST0000"' in running.scrape("osc")
+    shutil.rmtree(tree / FIRST)
+    shutil.rmtree(tree / FIRST.replace("sys/kernel/debug/lustre", "sys/fs/lustre"))
+    assert b'target="OST0000"' not in running.scrape("osc")
+    assert running.errors() == {}
+    assert running.reasons() == {}
+
+
+def test_a_number_that_is_none_is_counted(tree, exporter, samples) -> None:
+    spoil(tree / "sys/fs/lustre/obdfilter/lustre-OST0001/kbytesfree", b"12\x00\n")
+    spoil(tree / "sys/fs/lustre/obdfilter/lustre-OST0002/kbytesfree", b"12345")
+    running = exporter(tree)
+    shown = samples(running.scrape("ost"))
+    assert sum(name == "lustre_ost_free_bytes" for name, _ in shown) == 4
+    assert running.skipped() == {"obdfilter.*.kbytesfree": 2}
+
+
+def test_sums_that_wrapped_or_ran_into_the_end_are_left_out(grow, exporter, samples) -> None:
+    root = grow({
+        "sys/kernel/debug/lustre/obdfilter/lustre-OST0000/stats": STATS
+        + b"read_bytes 5 samples [bytes] 1 1 -17 1\nread 5 samples [usecs] 1 1 9223372036854775807 1\n"
+        b"write 6 samples [usecs] 1 1 18446744073709551 -1\n"
+    })  # fmt: skip
+    running = exporter(root)
+    shown = {(name, dict(k).get("operation")): value for (name, k), value in samples(running.scrape()).items()}
+    del shown["lustre_pool_targets", None], shown["lustre_pool_targets_reporting", None]
+    assert shown == {
+        ("lustre_ost_operations_total", "read"): "5",
+        ("lustre_ost_operations_total", "write"): "6",
+        ("lustre_ost_operation_seconds_total", "write"): "18446744073.709551",
+    }
+    assert running.skipped() == {"obdfilter.*.stats": 2}
+
+
+def test_before_latencies_reads_are_counted_by_their_bytes(grow, exporter, samples) -> None:
+    root = grow({
+        "proc/fs/lustre/llite/lustre-ffff9f0a8c3d1800/stats": "snapshot_time 1.5 secs.usecs\n"
+        "read_bytes 7 samples [bytes] 1 4096 9000\nwrite_bytes 3 samples [bytes] 1 4096 20\nopen 4 samples [regs]\n"
+    })  # fmt: skip
+    shown = {(name, dict(labels).get("operation")): value for (name, labels), value in
+             samples(exporter(root).scrape()).items()}  # fmt: skip
+    assert shown == {
+        ("lustre_llite_read_bytes_total", None): "9000",
+        ("lustre_llite_write_bytes_total", None): "20",
+        ("lustre_llite_operations_total", "read"): "7",
+        ("lustre_llite_operations_total", "write"): "3",
+        ("lustre_llite_operations_total", "open"): "4",
+    }
+
+
+def test_digits_beyond_floating_point_pass_unchanged(grow, exporter) -> None:
+    value = 9007199254740993
+    root = grow({"proc/fs/lustre/llite/lustre-ffff9f0a8c3d1800/stats": f"read_bytes 1 samples [bytes] 1 1 {value} 1\n"})
+    assert b'lustre_llite_read_bytes_total{fs="lustre",mount=""} 9007199254740993\n' in exporter(root).scrape()
+
+
+def test_a_counter_printed_twice_is_one_series(grow, exporter, samples) -> None:
+    line = "open 4 samples [regs]\n"
+    running = exporter(grow({"proc/fs/lustre/llite/lustre-ffff9f0a8c3d1800/stats": line + line}))
+    assert len(samples(running.scrape())) == 1
+    assert running.skipped() == {"llite.*.stats": 1}
+
+
+def test_a_hanging_file_costs_its_collector_and_no_second_thread(tree, exporter) -> None:
+    (tree / FIRST / "import").unlink()
+    os.mkfifo(tree / FIRST / "import")
+    running = exporter(tree, deadline_seconds=0.3)
+    threads = threading.active_count()
+    assert b"lustre_osc" not in running.scrape()
+    assert list(running.reasons()) == ["osc"]
+    assert b"lustre_llite_read_bytes_total" in running.scrape()
+    assert "still waits" in running.reasons()["osc"]
+    assert threading.active_count() == threads + 1
+    writer = os.open(tree / FIRST / "import", os.O_WRONLY)
+    os.close(writer)
+    (tree / FIRST / "import").unlink()
+    lane = running.scraper._running[5].lane
+    assert lane._running.done.wait(10)
+    assert b"lustre_osc_requests_total" in running.scrape()
+    assert running.reasons() == {}
+
+
+HOSTILE = 'a"b\\c%d{}\u2028é'
+
+
+def test_hostile_names_are_escaped(grow, exporter, samples) -> None:
+    fs = HOSTILE.replace("/", "")
+    root = grow({
+        f"sys/kernel/debug/lustre/obdfilter/{fs}-OST0000/stats": STATS + b'x"\\%s 5 samples [usecs] 1 1 7 1\n',
+        f"proc/fs/lustre/obdfilter/{fs}-OST0000/job_stats": "job_stats:\n- job_id:          %b%s%%\n"
+        "  read_bytes:      { samples: 1, unit: bytes, min: 1, max: 1, sum: 1 }\n",
+    })  # fmt: skip
+    text = exporter(root).scrape()
+    operations = {dict(labels)["operation"] for name, labels in samples(text) if name == "lustre_ost_operations_total"}
+    assert operations == {'x"\\%s'}
+    assert {dict(labels)["fs"] for _, labels in samples(text)} == {fs}
+    assert {dict(labels)["job"] for name, labels in samples(text) if "_job_" in name} == {"%b%s%%"}
+    assert len(list(text_string_to_metric_families(text.decode()))) > 0
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=400))
+def test_no_bytes_at_all_spoil_a_scrape(grow, exporter, data) -> None:
+    root = grow({
+        **{f"{OSC}/lustre-OST0000-osc-ffff9f0a8c3d1800/{name}": data for name in KINDS},
+        **{f"sys/fs/lustre/osc/lustre-OST0000-osc-ffff9f0a8c3d1800/{name}": data for name in ("kbytesfree", "active")},
+        "proc/fs/lustre/lov/lustre-clilov-ffff9f0a8c3d1800/pools/flash": data,
+        "proc/fs/lustre/obdfilter/lustre-OST0000/job_stats": data,
+        "proc/fs/lustre/llite/lustre-ffff9f0a8c3d1800/stats": data,
+        "proc/fs/lustre/llite/lustre-ffff9f0a8c3d1800/read_ahead_stats": data,
+        "proc/fs/lustre/llite/lustre-ffff9f0a8c3d1800/max_read_ahead_mb": data,
+        "proc/mounts": data,
+    })  # fmt: skip
+    for options in ({}, {"osc_per_target": True}, {"jobs_limit": 1}):
+        running = exporter(root, **options)
+        list(text_string_to_metric_families(running.scrape().decode()))
+        assert running.reasons() == {}

@@ -1,0 +1,162 @@
+"""Over HTTP: formats, compression, shared passes, the page, and an end without a cut."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import threading
+from collections.abc import Iterator
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_parser
+from prometheus_client.parser import text_string_to_metric_families as text_parser
+
+from exporter.config import Address, MistakesError, check_roots, parse_address
+from exporter.flight import SingleFlight
+from exporter.own import registry
+from exporter.server import App, Server, listen
+
+WAIT = 20.0
+
+
+class Served:
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.thread = threading.Thread(target=server.serve_forever)
+        self.thread.start()
+
+    def get(self, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.server_port, timeout=WAIT)
+        try:
+            connection.request(method, path, headers={k.replace("_", "-"): v for k, v in headers.items()})
+            answer = connection.getresponse()
+            return answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read()
+        finally:
+            connection.close()
+
+    def stop(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join(WAIT)
+
+
+@pytest.fixture
+def served(capture, exporter) -> Iterator[Served]:
+    running = exporter(capture("2.17.57/tree-load-1"))
+    app = App(running.scraper, registry(running.scraper), "/metrics")
+    served = Served(listen(Address("127.0.0.1", 0), app))
+    yield served
+    served.stop()
+
+
+def test_text_openmetrics_and_gzip(served) -> None:
+    status, headers, body = served.get("/metrics")
+    assert status == 200
+    assert headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert len(list(text_parser(body.decode()))) > 100
+    _, headers, body = served.get(
+        "/metrics", Accept="application/openmetrics-text;version=1.0.0", Accept_Encoding="gzip, deflate"
+    )
+    assert headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
+    assert headers["content-encoding"] == "gzip"
+    assert len(list(openmetrics_parser(gzip.decompress(body).decode()))) > 100
+
+
+def test_collectors_can_be_chosen_by_the_request(served) -> None:
+    _, _, body = served.get("/metrics?collect[]=llite&collect[]=extents")
+    assert b"lustre_llite_read_bytes_total{" in body
+    assert b"lustre_osc_" not in body
+    status, _, body = served.get("/metrics?collect[]=nonsense")
+    assert (status, body) == (400, b"No such collector, or not enabled: nonsense.\n")
+
+
+def test_the_page_for_people(served) -> None:
+    served.get("/metrics")
+    status, headers, body = served.get("/")
+    assert status == 200
+    assert headers["content-type"].startswith("text/html")
+    assert b'<a href="/metrics">' in body
+    assert b"<td>osc</td><td>found</td>" in body
+    assert b"<td>extents</td><td>found</td>" in body
+
+
+def test_other_requests(served) -> None:
+    assert served.get("/-/healthy")[0] == 200
+    assert served.get("/nothing")[0] == 404
+    status, headers, _ = served.get("/metrics", method="POST")
+    assert (status, headers["allow"]) == (405, "GET, HEAD")
+    status, headers, body = served.get("/metrics", method="HEAD")
+    assert (status, body) == (200, b"")
+
+
+def test_stopping_waits_for_the_answer_that_has_begun() -> None:
+    entered, go_on = threading.Event(), threading.Event()
+
+    def slow(environ, start_response):
+        entered.set()
+        assert go_on.wait(WAIT)
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        return [b"whole"]
+
+    busy = Served(listen(Address("127.0.0.1", 0), slow))
+    answers: list[bytes] = []
+    client = threading.Thread(target=lambda: answers.append(busy.get("/")[2]))
+    client.start()
+    assert entered.wait(WAIT)
+    busy.server.shutdown()
+    assert not busy.server.finish(0.01)
+    go_on.set()
+    assert busy.server.finish(WAIT)
+    client.join(WAIT)
+    busy.stop()
+    assert answers == [b"whole"]
+
+
+def test_concurrent_callers_share_one_pass() -> None:
+    flight: SingleFlight[int] = SingleFlight()
+    entered, go_on = threading.Event(), threading.Event()
+    calls: list[int] = []
+    results: list[int] = []
+
+    def make() -> int:
+        calls.append(1)
+        entered.set()
+        assert go_on.wait(WAIT)
+        return len(calls)
+
+    first = threading.Thread(target=lambda: results.append(flight.do("all", make)))
+    first.start()
+    assert entered.wait(WAIT)
+    others = [threading.Thread(target=lambda: results.append(flight.do("all", make))) for _ in range(5)]
+    for thread in others:
+        thread.start()
+    while flight.waiting("all") < len(others):
+        pass
+    go_on.set()
+    for thread in (first, *others):
+        thread.join(WAIT)
+    assert results == [1] * 6
+    assert flight.do("all", make) == 2
+
+
+def test_a_failed_pass_is_not_shared() -> None:
+    flight: SingleFlight[int] = SingleFlight()
+
+    def fail() -> int:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        flight.do("all", fail)
+    assert flight.do("all", lambda: 7) == 7
+
+
+@pytest.mark.parametrize("text", ["", "9169", "host", "host:", ":99999", "[::1]", "::1:80", "a:b"])
+def test_addresses_that_are_none(text) -> None:
+    with pytest.raises(ValueError, match="no address to listen on"):
+        parse_address(text)
+
+
+def test_every_missing_root_is_named_at_once(tmp_path) -> None:
+    with pytest.raises(MistakesError) as caught:
+        check_roots(str(tmp_path / "a"), str(tmp_path), str(tmp_path / "b"))
+    assert [sentence.split(":")[0] for sentence in caught.value.sentences] == ["--path.procfs", "--path.debugfs"]

@@ -1,0 +1,111 @@
+"""Sums by pool: over time, over pools that overlap, over targets that come and go."""
+
+from __future__ import annotations
+
+import shutil
+
+A, B = "ffff9f0a8c3d1800", "ffff9f0a00000000"
+POOLS = "proc/fs/lustre/lov/lustre-clilov-{}/pools"
+
+
+def osc(target: str, instance: str = A) -> str:
+    return f"sys/kernel/debug/lustre/osc/lustre-{target}-osc-{instance}/stats"
+
+
+def stats(read: int, start: int = 5) -> str:
+    return (
+        f"snapshot_time 9.5 secs.nsecs\nstart_time {start}.0 secs.nsecs\nelapsed_time 1.0 secs.nsecs\n"
+        f"req_waittime 3 samples [usecs] 1 1 1500000 1\nread_bytes 3 samples [bytes] 1 1 {read} 1\n"
+    )
+
+
+def pool(*targets: str) -> str:
+    return "".join(f"lustre-{target}_UUID\n" for target in targets)
+
+
+def of(samples, text: bytes, name: str) -> dict[str, str]:
+    """{pool: value}."""
+    return {dict(labels)["pool"]: value for (family, labels), value in samples(text).items() if family == name}
+
+
+def reads(samples, text: bytes) -> tuple[dict[str, str], dict[str, str]]:
+    return of(samples, text, "lustre_osc_read_bytes_total"), of(samples, text, "lustre_pool_read_bytes_total")
+
+
+def test_a_target_in_two_pools_counts_in_each_pool_and_once_in_osc(grow, exporter, samples) -> None:
+    lists = POOLS.format(A)
+    root = grow({
+        osc("OST0000"): stats(1), osc("OST0001"): stats(10), osc("OST0002"): stats(100), osc("OST0003"): stats(1000),
+        f"{lists}/a": pool("OST0000", "OST0001"), f"{lists}/b": pool("OST0001", "OST0002"), f"{lists}/empty": "",
+    })  # fmt: skip
+    text = exporter(root).scrape()
+    assert reads(samples, text) == (
+        {"a": "1", "a,b": "10", "b": "100", "": "1000"},
+        {"a": "11", "b": "110", "": "1000"},
+    )
+    assert of(samples, text, "lustre_osc_request_wait_seconds_total")["a"] == "1.500000"
+    assert of(samples, text, "lustre_pool_targets") == {"a": "2", "b": "2", "empty": "0", "": "1"}
+
+
+def test_a_pool_that_gains_a_target_does_not_jump(grow, exporter, samples) -> None:
+    lists = POOLS.format(A)
+    root = grow({osc("OST0000"): stats(1000), osc("OST0001"): stats(5), f"{lists}/a": pool("OST0001")})
+    running = exporter(root)
+    assert reads(samples, running.scrape())[1] == {"a": "5", "": "1000"}
+    grow({osc("OST0000"): stats(1003), f"{lists}/a": pool("OST0000", "OST0001")})
+    assert reads(samples, running.scrape())[1] == {"a": "8"}
+    grow({osc("OST0000"): stats(1004), f"{lists}/a": pool("OST0001")})
+    assert reads(samples, running.scrape())[1] == {"a": "8", "": "1001"}
+
+
+def test_overlap_that_ends_keeps_its_part_in_both_pools(grow, exporter, samples) -> None:
+    lists = POOLS.format(A)
+    root = grow({osc("OST0000"): stats(10), osc("OST0001"): stats(1), f"{lists}/a": pool("OST0000", "OST0001"),
+                 f"{lists}/b": pool("OST0000", "OST0001")})  # fmt: skip
+    running = exporter(root)
+    assert reads(samples, running.scrape())[1] == {"a": "11", "b": "11"}
+    grow({osc("OST0000"): stats(12), f"{lists}/a": pool("OST0000"), f"{lists}/b": pool("OST0001")})
+    assert reads(samples, running.scrape())[1] == {"a": "13", "b": "11"}
+
+
+def test_a_remount_adds_to_the_sum(grow, exporter, samples) -> None:
+    root = grow({osc("OST0000"): stats(100), "proc/mounts": "m@tcp:/lustre /mnt lustre rw 0 0\n"})
+    running = exporter(root)
+    assert reads(samples, running.scrape())[0] == {"": "100"}
+    shutil.rmtree((root / osc("OST0000")).parent)
+    assert reads(samples, running.scrape())[0] == {}
+    grow({osc("OST0000", B): stats(7, start=99)})
+    assert reads(samples, running.scrape())[0] == {"": "107"}
+
+
+def test_a_target_of_a_server_is_no_client(grow, exporter) -> None:
+    root = grow({"proc/fs/lustre/osc/lustre-OST0000-osc-MDT0000/stats": stats(1)})
+    assert b"lustre_osc" not in exporter(root).scrape()
+
+
+def test_a_metadata_server_knows_pools_and_room_without_a_client(grow, exporter, samples) -> None:
+    osp = "sys/fs/lustre/osp/lustre-OST0000-osc-MDT000{}/{}"
+    room = {"kbytestotal": 10, "kbytesfree": 5, "kbytesavail": 4, "filestotal": 3, "filesfree": 2}
+    root = grow({
+        **{osp.format(mdt, name): f"{value}\n" for mdt in (0, 1) for name, value in room.items()},
+        **{f"proc/fs/lustre/lod/lustre-MDT000{mdt}-mdtlov/pools/fast": pool("OST0000", "OST0007") for mdt in (0, 1)},
+    })  # fmt: skip
+    shown = {name: value for (name, labels), value in samples(exporter(root).scrape()).items()}
+    assert shown == {
+        "lustre_pool_size_bytes": "10240",
+        "lustre_pool_free_bytes": "5120",
+        "lustre_pool_avail_bytes": "4096",
+        "lustre_pool_files": "3",
+        "lustre_pool_files_free": "2",
+        "lustre_pool_targets": "2",
+        "lustre_pool_targets_reporting": "1",
+    }
+
+
+def test_per_target_shows_the_file_as_it_is(grow, exporter, samples) -> None:
+    running = exporter(grow({osc("OST0000"): stats(100)}), osc_per_target=True)
+    running.scrape()
+    grow({osc("OST0000"): stats(4, start=8)})
+    text = running.scrape()
+    assert reads(samples, text) == ({"": "4"}, {"": "104"})
+    assert b'lustre_osc_read_bytes_total{fs="lustre",mount="",target="OST0000",pool=""} 4\n' in text
