@@ -96,8 +96,8 @@ def noisy(**changes: float) -> Vary:
 @pytest.mark.parametrize("vary", [
     pytest.param(noisy(enter=0.78), id="enter 0.78"),
     pytest.param(noisy(enter=0.9, leave=0.95), id="enter 0.9"),
-    pytest.param(noisy(operations_share=0.08), id="operations 8 %"),
-    pytest.param(noisy(operations_share=0.25), id="operations 25 %"),
+    pytest.param(noisy(target_share=0.08), id="target 8 %"),
+    pytest.param(noisy(target_share=0.25), id="target 25 %"),
     pytest.param(noisy(slow_windows=0.45), id="slow 45 %"),
     pytest.param(noisy(slow_windows=0.75), id="slow 75 %"),
     pytest.param(noisy(recent_seconds=20), id="recent 20 s"),

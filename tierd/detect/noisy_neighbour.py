@@ -23,7 +23,7 @@ from annotated_types import Ge, Gt, Lt
 
 from tierd.detect.baseline import Series, lower_edge, series
 from tierd.detect.profile import Classes, Profile, is_small_files, is_small_io, is_stream, profiles
-from tierd.model import Finding, Window
+from tierd.model import Finding, JobLoad, Window
 
 KIND = "noisy-neighbour"
 
@@ -45,8 +45,8 @@ class Settings:
     """Windows with and windows without the aggressor, at the least: fewer are no evidence."""
     slow_windows: Annotated[float, Gt(0), Lt(1)] = 0.6
     """Share of the windows since the aggressor came in which the victim must have been slow."""
-    operations_share: Annotated[float, Gt(0), Lt(1)] = 0.15
-    """Aggressor's part of the operations of the two on a target, for the target to count as shared."""
+    target_share: Annotated[float, Gt(0), Lt(1)] = 0.15
+    """Aggressor's part of the operations or of the bytes of the two on a target, for the target to count as shared."""
     presence: Annotated[float, Gt(0), Lt(1)] = 0.05
     """Aggressor's part of the operations of the two for a window to count as disturbed."""
     load_share: Annotated[float, Gt(0), Lt(1)] = 0.25
@@ -64,7 +64,7 @@ def detect(windows: Sequence[Window], settings: Settings,
     victims = [p for p in jobs.values() if is_stream(p, settings.classes) and p not in suspects]
     for victim in victims:
         for suspect in suspects:
-            targets = shared_targets(victim, suspect, windows[-1], settings.operations_share)
+            targets = shared_targets(victim, suspect, windows[-1], settings.target_share)
             if targets and load_share(suspect, victim, jobs, targets) >= settings.load_share:
                 key = (KIND, suspect.job, victim.job)
                 edge = settings.leave if key in active else settings.enter
@@ -79,11 +79,18 @@ def detect(windows: Sequence[Window], settings: Settings,
 
 
 def shared_targets(victim: Profile, suspect: Profile, now: Window, share: float) -> tuple[str, ...]:
-    """Healthy targets where both work and the suspect does at least its share of the operations of the two."""
+    """Healthy targets where both work and the suspect does at least its share of the operations or bytes of the two.
+
+    Either is enough: 4 KiB writes are many operations and hardly any bytes, 4 MiB files the other way round.
+    """
+    def fair(target: str, load: JobLoad) -> bool:
+        other = victim.by_target[target]
+        return (load.operations >= share * (load.operations + other.operations)
+                or load.moved_bytes >= share * (load.moved_bytes + other.moved_bytes))
+
     return tuple(sorted(
         target for target, load in suspect.by_target.items()
-        if target in victim.by_target and target not in now.conditions
-        and load.operations >= share * (load.operations + victim.by_target[target].operations)
+        if target in victim.by_target and target not in now.conditions and fair(target, load)
     ))
 
 

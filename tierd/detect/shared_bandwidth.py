@@ -24,7 +24,7 @@ def detect(windows: Sequence[Window], settings: Settings,
         for other in streams:
             if other is victim:
                 continue
-            targets = shared_targets(victim, other, windows[-1], settings.operations_share)
+            targets = shared_targets(victim, other, windows[-1], settings.target_share)
             edge = settings.leave if (KIND, other.job, victim.job) in active else settings.enter
             course = series(windows, victim.job, other.job, targets, settings.presence)
             if targets and slowed(course, len(recent), edge, settings):

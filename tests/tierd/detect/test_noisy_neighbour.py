@@ -122,5 +122,4 @@ def test_hysteresis_holds_a_finding_that_no_longer_would_begin() -> None:
 def test_any_finding_means_a_real_loss(ratio: float, files: float, size_bits: int) -> None:
     for found in detect(episode(small_files("m.2", files, 1 << size_bits), now=66.0 * ratio), Settings()):
         assert found.evidence["slowdown"] >= 1 / 0.85 - 1e-9
-        assert found.evidence["aggressor_operations_share"] >= 0.15
         assert found.aggressor == "m.2"

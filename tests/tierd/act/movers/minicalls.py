@@ -1,0 +1,216 @@
+"""The mover's side of the Lustre in memory: :class:`lustre.calls.Calls`, with a hook before each call."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Mapping
+
+from lustre.calls import FileFlags, Hsm, Status
+from lustre.errors import of_errno
+from lustre.fid import Fid
+from lustre.layout import Layout
+from tests.tierd.act.movers.minilustre import PAGE, MiniLustre, Node
+
+
+class Killed(BaseException):
+    """SIGKILL: the process does nothing any more, not even close."""
+
+
+class MiniCalls:
+    """The calls of one mover process."""
+
+    def __init__(self, lustre: MiniLustre) -> None:
+        self.lustre = lustre
+        self.made: list[str] = []
+        self.dead = False
+        self.before: Callable[[str, int], None] = lambda name, number: None
+        """Told before every call, with its number from 1; may act as an application, or raise."""
+        self.volatile_mdt: int | None = None
+        """Where volatile files land, whatever was asked for."""
+        self.short_transfers = False
+        self.corrupt_writes = False
+        self.lose_reply = False
+        """The exchange is done, and an error reported."""
+
+    def open_for_reading(self, path: str) -> int:
+        self._call("open_for_reading")
+        return self.lustre.open(self._named(path), writable=False)
+
+    def open_for_swap(self, path: str, direct: bool) -> int:
+        self._call("open_for_swap")
+        node = self._named(path)
+        if node.flags & (FileFlags.IMMUTABLE | FileFlags.APPEND_ONLY):
+            raise of_errno(errno.EPERM, "open", path)
+        return self.lustre.open(node, writable=True)
+
+    def open_fid(self, fid: Fid) -> int:
+        self._call("open_fid")
+        if fid not in self.lustre.nodes:
+            raise of_errno(errno.ENOENT, "open by FID", str(fid))
+        return self.lustre.open(self.lustre.nodes[fid], writable=False)
+
+    def create_volatile(self, beside: str, mdt_index: int, layout: Layout, source: int) -> int:
+        self._call("create_volatile")
+        node = self.lustre.new_node(mdt_index if self.volatile_mdt is None else self.volatile_mdt, layout)
+        node.volatile, node.uid, node.gid, node.project = True, 0, 0, 0
+        return self.lustre.open(node, writable=True)
+
+    def close(self, descriptor: int) -> None:
+        self._call("close")
+        self.lustre.release(descriptor)
+
+    def status(self, descriptor: int) -> Status:
+        self._call("status")
+        node = self._of(descriptor)
+        mtime = max(node.mtime_ns, node.store.mtime_ns)
+        return Status(node.mode, node.uid, node.gid, len(node.store.data), node.links or int(node.volatile),
+                      node.atime_ns, mtime, node.ctime_ns)
+
+    def fid(self, descriptor: int) -> Fid:
+        self._call("fid")
+        return self._of(descriptor).fid
+
+    def mdt_index(self, descriptor: int) -> int:
+        self._call("mdt_index")
+        return self._of(descriptor).mdt
+
+    def mdt_index_of(self, fid: Fid) -> int:
+        self._call("mdt_index_of")
+        return self.lustre.nodes[fid].mdt
+
+    def layout(self, descriptor: int) -> Layout | None:
+        self._call("layout")
+        return self._of(descriptor).store.layout
+
+    def xattrs(self, descriptor: int) -> Mapping[str, bytes]:
+        self._call("xattrs")
+        return dict(self._of(descriptor).xattrs)
+
+    def flags(self, descriptor: int) -> FileFlags:
+        self._call("flags")
+        return self._of(descriptor).flags
+
+    def hsm(self, descriptor: int) -> Hsm:
+        self._call("hsm")
+        return self._of(descriptor).hsm
+
+    def pin(self, descriptor: int) -> bytes:
+        self._call("pin")
+        return self._of(descriptor).pin
+
+    def project(self, descriptor: int) -> int:
+        self._call("project")
+        return self._of(descriptor).project
+
+    def set_project(self, descriptor: int, project: int) -> None:
+        self._call("set_project")
+        node = self._of(descriptor)
+        node.project = project
+        node.store.owner = (node.uid, node.gid, node.project)
+
+    def set_owner(self, descriptor: int, uid: int, gid: int) -> None:
+        self._call("set_owner")
+        node = self._of(descriptor)
+        node.uid, node.gid = uid, gid
+        node.store.owner = (node.uid, node.gid, node.project)
+
+    def set_times(self, descriptor: int, atime_ns: int, mtime_ns: int) -> None:
+        self._call("set_times")
+        node = self._of(descriptor)
+        node.atime_ns, node.mtime_ns, node.store.mtime_ns = atime_ns, mtime_ns, mtime_ns
+
+    def read(self, descriptor: int, length: int, offset: int) -> bytes:
+        self._call("read")
+        store = self._of(descriptor).store
+        if self.short_transfers and length > 1:
+            length -= length // 3
+        return bytes(store.data[offset : offset + length])
+
+    def write(self, descriptor: int, data: bytes, offset: int) -> int:
+        self._call("write")
+        node = self._of(descriptor)
+        assert node.volatile, "a mover writes to nothing but its copy"
+        if self.short_transfers and len(data) > 1:
+            data = data[: len(data) - len(data) // 3]
+        if self.lustre.used_bytes() + len(data) > self.lustre.room_bytes:
+            raise of_errno(errno.ENOSPC, "write")
+        stored = bytes(len(data)) if self.corrupt_writes else data
+        self.lustre.put(node.store, stored, offset)
+        node.store.mtime_ns = self.lustre.tick()
+        return len(data)
+
+    def truncate(self, descriptor: int, size_bytes: int) -> None:
+        self._call("truncate")
+        node = self._of(descriptor)
+        assert node.volatile, "a mover truncates nothing but its copy"
+        self.lustre.cut(node.store, size_bytes)
+
+    def next_data(self, descriptor: int, offset: int) -> tuple[int, int] | None:
+        self._call("next_data")
+        store = self._of(descriptor).store
+        pages = sorted(page for page in store.pages if (page + 1) * PAGE > offset and page * PAGE < len(store.data))
+        if not pages:
+            return None
+        last = pages[0]
+        while last + 1 in store.pages:
+            last += 1
+        return max(offset, pages[0] * PAGE), min((last + 1) * PAGE, len(store.data))
+
+    def sync(self, descriptor: int) -> None:
+        self._call("sync")
+
+    def drop_cache(self, descriptor: int) -> None:
+        self._call("drop_cache")
+
+    def lease(self, descriptor: int) -> None:
+        self._call("lease")
+        node = self._of(descriptor)
+        others = sum(d.writable and d.node is node for n, d in self.lustre.descriptors.items() if n != descriptor)
+        if node.writers or others or node.leased_by is not None:
+            raise of_errno(errno.EBUSY, "lease")
+        node.leased_by, node.lease_broken = descriptor, not (node.links or node.volatile)
+
+    def lease_held(self, descriptor: int) -> bool:
+        self._call("lease_held")
+        node = self._of(descriptor)
+        return node.leased_by == descriptor and not node.lease_broken
+
+    def data_version(self, descriptor: int) -> int:
+        self._call("data_version")
+        return self._of(descriptor).store.version
+
+    def swap_and_close(self, source: int, volatile: int, source_version: int, volatile_version: int) -> None:
+        self._call("swap_and_close")
+        one, other = self._of(source), self._of(volatile)
+        if one.leased_by != source or one.lease_broken:
+            raise of_errno(errno.ESTALE, "swap")
+        if (one.uid, one.gid) != (other.uid, other.gid):
+            raise of_errno(errno.EPERM, "swap")
+        one.leased_by = None
+        one.store, other.store = other.store, one.store
+        one.ctime_ns = self.lustre.tick()
+        if one.mdt != other.mdt:
+            other.store = one.store  # that MDT never hears of the exchange: it will destroy what it knows
+        if self.lose_reply:
+            raise of_errno(errno.EIO, "swap")
+
+    def _call(self, name: str) -> None:
+        if self.dead:
+            raise Killed
+        self.made.append(name)
+        try:
+            self.before(name, len(self.made))
+        except Killed:
+            self.dead = True
+            raise
+
+    def _named(self, path: str) -> Node:
+        if path not in self.lustre.names:
+            raise of_errno(errno.ENOENT, "open", path)
+        return self.lustre.names[path]
+
+    def _of(self, descriptor: int) -> Node:
+        if descriptor not in self.lustre.descriptors:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        return self.lustre.descriptors[descriptor].node

@@ -1,0 +1,126 @@
+"""Files a mover leaves alone, each for a reason it can name. What cannot be told counts as a reason."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lustre.calls import FileFlags, HsmFlags
+from lustre.layout import Component, Layout
+from tierd.act.movers.facts import Facts
+from tierd.act.movers.outcome import Move
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why not: a word for counters and a sentence for people."""
+
+    reason: str
+    detail: str
+
+
+_KNOWN_PATTERNS = {"raid0", "mdt", "overstriped", "released"}
+_SETTLED = HsmFlags.EXISTS | HsmFlags.ARCHIVED | HsmFlags.NO_RELEASE | HsmFlags.NO_ARCHIVE
+"""What an archive may say of a file that can be moved: its copy there is up to date."""
+
+
+def of_file(move: Move, facts: Facts) -> Refusal | None:
+    """Why this file is not moved; None when nothing speaks against it."""
+    for check in _CHECKS:
+        refusal = check(move, facts)
+        if refusal is not None:
+            return refusal
+    return None
+
+
+def _kind(move: Move, facts: Facts) -> Refusal | None:
+    if not facts.is_file:
+        return Refusal("not-a-file", "no regular file")
+    if facts.status.mode & (stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH):
+        return Refusal("executable", "it can be executed: starting it while it moves would fail (text file busy)")
+    if facts.status.link_count < 1:
+        return Refusal("gone", "it has no name any more")
+    return None
+
+
+def _flags(move: Move, facts: Facts) -> Refusal | None:
+    if FileFlags.IMMUTABLE in facts.flags:
+        return Refusal("immutable", "it is immutable (chattr +i)")
+    if FileFlags.APPEND_ONLY in facts.flags:
+        return Refusal("append-only", "it is append-only (chattr +a)")
+    if facts.pin:
+        return Refusal("pinned", f"it is pinned: {facts.pin.decode('utf-8', 'replace').strip()}")
+    return None
+
+
+def _archive(move: Move, facts: Facts) -> Refusal | None:
+    hsm = facts.hsm
+    released = facts.layout is not None and any(component.released for component in facts.layout.components)
+    if released or HsmFlags.RELEASED in hsm.flags:
+        return Refusal("released", "released to the archive: moving it would bring it back first")
+    if hsm.in_progress:
+        return Refusal("archiving", "the archive is busy with it")
+    if HsmFlags.DIRTY in hsm.flags:
+        return Refusal("archived-dirty", "changed since it was archived")
+    if hsm.flags & ~_SETTLED:
+        return Refusal("archive-state", f"archive state {hsm.flags!r}")
+    return None
+
+
+def _layout(move: Move, facts: Facts) -> Refusal | None:
+    if facts.layout is None:
+        return None
+    for component in facts.layout.components:
+        words = set(component.pattern.split(","))
+        if component.foreign is not None or "foreign" in words:
+            return Refusal("foreign", "its data lies outside of Lustre")
+        if "parity" in words or "parity" in component.flags or component.parity_stripes:
+            return Refusal("erasure-coded", "it has erasure coding, which a move would drop")
+        if words - _KNOWN_PATTERNS:
+            return Refusal("layout", f"layout pattern {component.pattern!r} is not known here")
+    if facts.layout.mirror_count > 1 and not move.mirrors_may_go:
+        return Refusal("mirrored", f"it has {facts.layout.mirror_count} mirrors, which a move would drop")
+    return None
+
+
+def _chosen(move: Move, facts: Facts) -> Refusal | None:
+    status = facts.status
+    if move.fid is not None and move.fid != facts.fid:
+        return Refusal("changed", f"the name belongs to another file now ({facts.fid}, chosen was {move.fid})")
+    if move.size_bytes is not None and move.size_bytes != status.size_bytes:
+        return Refusal("changed", f"{status.size_bytes} bytes now, {move.size_bytes} when it was chosen")
+    if move.mtime_seconds is not None and int(move.mtime_seconds) != status.mtime_ns // 1_000_000_000:
+        return Refusal("changed", "modified since it was chosen")
+    if move.project is not None and move.project != facts.project:
+        return Refusal("project", f"it belongs to project {facts.project}, not to {move.project}")
+    return None
+
+
+def _wanted(move: Move, facts: Facts) -> Refusal | None:
+    """Layouts that would put the file elsewhere than they say, or not hold it."""
+    end: int | None = 0
+    if move.layout.mirror_count > 1:
+        return Refusal("wanted-layout", "the layout asked for has mirrors")
+    for component in move.layout.components:
+        if component.extent_start != end:
+            return Refusal("wanted-layout", f"the layout asked for has a gap or an overlap at {component.extent_start}")
+        end = component.extent_end
+        if set(component.pattern.split(",")) - {"raid0", "mdt", "overstriped"}:
+            return Refusal("wanted-layout", f"no file can be given the pattern {component.pattern!r}")
+        if not component.on_mdt and not component.pool:
+            return Refusal("wanted-layout", f"no pool is named for {component.extent_start} and up")
+    if end is not None and facts.status.size_bytes > end:
+        return Refusal("wanted-layout", f"the layout asked for ends at {end}, the file at {facts.status.size_bytes}")
+    if _on_mdt(move.layout) not in {0, _on_mdt(facts.layout)}:
+        return Refusal("wanted-layout", "data cannot be moved onto an MDT, nor its part there be given another size")
+    return None
+
+
+def _on_mdt(layout: Layout | None) -> int:
+    """Bytes of each file that lie on its MDT."""
+    first: Component | None = layout.components[0] if layout is not None and layout.components else None
+    return first.extent_end or 0 if first is not None and first.on_mdt else 0
+
+
+_CHECKS: tuple[Callable[[Move, Facts], Refusal | None], ...] = (_kind, _flags, _archive, _layout, _chosen, _wanted)

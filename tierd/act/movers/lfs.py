@@ -1,0 +1,121 @@
+"""The engine that runs ``lfs migrate --non-block``, many files per process; the default one (docs/decisions).
+
+``lfs`` is never believed: it may end with 0 after moving nothing where it should, and print words after success. Every
+file is looked at before and after. Its default mode is never used: that takes the group lock, and loses a truncate.
+
+One thing cannot be closed from outside: between the look and ``lfs`` opening the file, another file may take its name
+and be moved unchecked. It would keep its data, though not its mirrors; its outcome is doubtful.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from lustre.calls import Calls
+from lustre.errors import LustreError, of_errno
+from lustre.layout import setstripe_arguments
+from tierd.act.movers import aftermath, checks, room
+from tierd.act.movers.facts import Facts, look
+from tierd.act.movers.outcome import Move, Outcome, Result, of_error
+from tierd.act.movers.runner import Finished, Runner
+
+FILES_PER_PROCESS = 64
+ARGUMENT_BYTES = 64 << 10
+_BUSY = ("Device or resource busy", "Text file busy", "Resource temporarily unavailable", "source file changed")
+_NUMBERS = {
+    "No space left on device": errno.ENOSPC, "Disk quota exceeded": errno.EDQUOT,
+    "Operation not permitted": errno.EPERM, "Permission denied": errno.EACCES,
+    "Read-only file system": errno.EROFS, "No such file or directory": errno.ENOENT,
+    "Required key not available": errno.ENOKEY,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A file that was looked at and may be moved."""
+
+    move: Move
+    facts: Facts
+    place: str
+
+
+class LfsMover:
+    """Implements :class:`~tierd.act.movers.outcome.Mover`. Holds no state: any number of threads may use one."""
+
+    def __init__(self, calls: Calls, destination: room.Destination, place: Callable[[str], str], run: Runner,
+                 lfs: str = "lfs") -> None:
+        """``place`` makes a path of this machine from one of the file system."""
+        self._calls = calls
+        self._destination = destination
+        self._place = place
+        self._run = run
+        self._lfs = lfs
+
+    def move(self, moves: Sequence[Move]) -> Iterator[Outcome]:
+        """Move these; files that are to have the same layout go together."""
+        ready: dict[tuple[str, ...], list[_Ready]] = {}
+        for move in moves:
+            found = self._look(move)
+            if isinstance(found, Outcome):
+                yield found
+            else:
+                ready.setdefault(setstripe_arguments(move.layout), []).append(found)
+        for arguments, group in ready.items():
+            for batch in _batches(group):
+                yield from self._batch(arguments, batch)
+
+    def _look(self, move: Move) -> _Ready | Outcome:
+        try:
+            facts = look(self._calls, move.path)
+            refusal = checks.of_file(move, facts) or room.refusal(move, facts, self._destination)
+            if refusal is None:
+                setstripe_arguments(move.layout)
+        except OSError as error:
+            return of_error(move, error)
+        except ValueError as error:
+            return Outcome(move, Result.REFUSED, "wanted-layout", str(error))
+        if refusal is not None:
+            return Outcome(move, Result.REFUSED, refusal.reason, refusal.detail, facts.layout, facts.layout)
+        if facts.layout is not None and aftermath.lies_as_wanted(facts.layout, move.layout, self._destination.pools()):
+            return Outcome(move, Result.ALREADY, "already", "it has this layout", facts.layout, facts.layout)
+        return _Ready(move, facts, self._place(move.path))
+
+    def _batch(self, arguments: tuple[str, ...], batch: list[_Ready]) -> Iterator[Outcome]:
+        """One process. Whatever it says, each file is looked at."""
+        command = [self._lfs, "migrate", "--non-block", *arguments, *(ready.place for ready in batch)]
+        try:
+            finished = self._run(command)
+        except OSError as error:
+            finished = Finished(127, f"{self._lfs} cannot be run: {error}")
+        for ready in batch:
+            failure = _failure(finished, ready.place)
+            yield aftermath.judge(self._calls, ready.move, ready.facts, None, self._destination.pools(), failure)
+
+
+def _batches(group: list[_Ready]) -> Iterator[list[_Ready]]:
+    batch: list[_Ready] = []
+    size = 0
+    for ready in group:
+        length = len(ready.place.encode("utf-8", "surrogateescape")) + 1
+        if batch and (len(batch) == FILES_PER_PROCESS or size + length > ARGUMENT_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(ready)
+        size += length
+    if batch:
+        yield batch
+
+
+def _failure(finished: Finished, place: str) -> OSError | None:
+    """What ``lfs`` said of one file, as an error that explains why it did not move; it does not say whether it did."""
+    begin = finished.errors.find(f": {place}: ")
+    if begin < 0:
+        said = finished.errors.strip() or "nothing"
+        return LustreError(errno.EIO, f"lfs ended with {finished.code}, saying: {said}") if finished.code else None
+    words = finished.errors[begin + len(place) + 4 :].partition("\n")[0]
+    if any(word in words for word in _BUSY):
+        return of_errno(errno.EBUSY, f"lfs migrate: {words}")
+    number = next((number for text, number in _NUMBERS.items() if text in words), errno.EIO)
+    return of_errno(number, f"lfs migrate: {words}")
