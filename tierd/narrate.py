@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from lustre.layout import explain
@@ -49,9 +50,13 @@ def moved(outcomes: Sequence[Outcome], waiting: int) -> Iterator[str]:
         names = ", ".join(quoted(o.action.path) for o in went[:2])
         more = f" and {len(went) - 2} more" if len(went) > 2 else ""
         yield f"{verb} {names}{more} to flash; {waiting} wait"
-    for outcome in outcomes:
-        if outcome.result in {"refused", "failed"}:
-            yield f"left alone: {quoted(outcome.action.path)}: {outcome.detail}"
+    gone = sum(o.result == "gone" for o in outcomes)
+    if gone:
+        yield f"{gone} of the waiting files are gone: their job unlinked them"
+    left = Counter(o.detail for o in outcomes if o.result in {"refused", "failed"})
+    for detail, count in left.items():
+        example = next(o.action.path for o in outcomes if o.detail == detail)
+        yield f"left alone: {quoted(example)}{f' and {count - 1} more' if count > 1 else ''}: {detail}"
 
 
 def judged(finding: Finding, judgement: Judgement) -> str:

@@ -131,7 +131,9 @@ class TestGate:
             "refused", "it has grown to 5242880 bytes and no longer fits the flash component")
 
     def test_a_file_that_is_gone(self, at: World) -> None:
-        assert self.act(at, Action("migrate", COVERING, "", self.FINDING, path="/proj/ingest/x"))[0] == "failed"
+        action = Action("migrate", COVERING, "", self.FINDING, path="/proj/ingest/x", size_bytes=1 << 40)
+        assert self.act(at, action) == ("gone", "")
+        assert list(at.journal.entries()) == []
 
     def test_a_file_somebody_writes(self, at: World) -> None:
         result, detail = self.act(at, Action("migrate", Layout(COVERING.components[1:]), "", self.FINDING,

@@ -20,7 +20,7 @@ from tierd.model import Action
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one act went: ``done``, ``dry-run``, ``refused`` or ``failed``, and why."""
+    """How one act went: ``done``, ``dry-run``, ``refused``, ``failed`` or ``gone``, and why."""
 
     action: Action
     result: str
@@ -72,12 +72,21 @@ class Gate:
         outcomes = []
         while self._queue and self._clock.now() < deadline:
             action, finding = self._queue[0]
-            if self._budget.take(action.size_bytes, self._clock.now()):
+            gone = self._is_gone(action.path)
+            if not gone and self._budget.take(action.size_bytes, self._clock.now()):
                 break
             self._queue.popleft()
             self._queued.discard(action.path)
-            outcomes.append(self._act(action, finding))
+            outcomes.append(Outcome(action, "gone", "", 0) if gone else self._act(action, finding))
         return outcomes
+
+    def _is_gone(self, path: str) -> bool:
+        """Whether the job has unlinked the file itself: no act, and nothing to spend budget on."""
+        try:
+            self._filesystem.status(path)
+        except FileNotFoundError:
+            return True
+        return False
 
     def restore(self, outcome: Outcome, reason: str) -> Outcome:
         """Take a default layout back, to what was there before, unless somebody changed it since."""

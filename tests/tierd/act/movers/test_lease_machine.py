@@ -20,7 +20,7 @@ from tierd.act.movers.room import Destination
 NAMES = ("/a", "/b", "/d/c")
 LAYOUTS = {"flash": FLASH, "hdd": HDD, "pfl": PFL}
 FAULTS = (errno.EIO, errno.ENOSPC, errno.EBUSY, errno.ESTALE, errno.EDQUOT, errno.EINTR, errno.EROFS, errno.EACCES)
-NOBODY_ELSE = 60
+NOBODY_ELSE = 80
 """More calls than a move makes: something scheduled later than that does not happen."""
 
 names = st.sampled_from(NAMES)
