@@ -7,18 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.tierd.simulated import NOISE, STREAM, LocalSource, VirtualClock, world
+from tests.tierd.simulated import NOISE, STREAM, world
 from tierd.clock import SystemClock
 from tierd.demo import await_exporter, exporting
 from tierd.sense import exporters
 from tierd.sense.http_source import HttpSource
 from tierd.sense.readings import Reading, window
+from tierd.simulation.world import ParameterSource, VirtualClock
 
 
 class FreshFiles(HttpSource):
     """The daemon's own source; the cluster writes its parameter files just before each scrape."""
 
-    def __init__(self, url: str, local_source: LocalSource, clock: VirtualClock) -> None:
+    def __init__(self, url: str, local_source: ParameterSource, clock: VirtualClock) -> None:
         super().__init__([url], local_source.filesystem, ["MDT0000", "MDT0001"], clock)
         self.local = local_source
         self.pairs: list[tuple[Reading, Reading]] = []
@@ -36,7 +37,7 @@ def test_from_a_parameter_file_to_a_layout_and_a_recovered_stream(tmp_path: Path
     (root / "sys").mkdir()
     with exporting(root, 0) as url:
         await_exporter(url, SystemClock())
-        at = world(tmp_path, source=lambda near, clock: FreshFiles(url, near, clock))
+        at = world(tmp_path, hook=lambda near, clock: FreshFiles(url, near, clock))
         source = at.source
         assert isinstance(source, FreshFiles)
         at.run(until=130)

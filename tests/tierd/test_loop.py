@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lustre.layout import Layout, same_shape
-from tests.tierd.simulated import COVERING, NOISE, STREAM, World, world
+from tests.tierd.simulated import COVERING, NOISE, STREAM, Faulty, World, world
 from tierd.config import Settings
 from tierd.model import Action
 
@@ -83,13 +83,14 @@ def test_small_files_on_flash_already_are_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_blind_source_stops_everything_and_says_so(tmp_path: Path) -> None:
-    at = world(tmp_path)
+    at = world(tmp_path, hook=lambda near, _: Faulty(near))
+    assert isinstance(at.source, Faulty)
     at.run(until=40)
-    at.near.fault = ConnectionRefusedError(111, "Connection refused")
+    at.source.fault = ConnectionRefusedError(111, "Connection refused")
     at.run(until=80)
     assert sum("blind" in s for s in at.said) == 8
     assert list(at.journal.entries()) == []
-    at.near.fault = None
+    at.source.fault = None
     at.run(until=140)
     assert [e.outcome for e in at.journal.entries()] == ["done"]
 

@@ -1,0 +1,112 @@
+"""tierd over a simulated cluster in virtual time: the daemon's own parts, with a clock that is the cluster's."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from lustre import changelog
+from lustre.changelog import Record
+from lustre.tree import Roots, Tree
+from simulator.cluster import Cluster
+from simulator.filesystem import SimulatedFilesystem
+from tierd.act.budget import Budget
+from tierd.act.gate import Gate
+from tierd.act.journal import Journal
+from tierd.config import Settings
+from tierd.loop import Daemon, Say, Source
+from tierd.sense import local
+from tierd.sense.readings import Reading
+
+
+class VirtualClock:
+    """The cluster's time; waiting advances it."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def now(self) -> float:
+        """Epoch seconds of the cluster."""
+        return self._cluster.epoch
+
+    def wait(self, seconds: float) -> bool:
+        """Let the cluster live so long."""
+        self._cluster.advance(seconds)
+        return False
+
+
+class ParameterSource:
+    """Reads the parameter files the cluster writes, and follows its changelogs."""
+
+    def __init__(self, cluster: Cluster, filesystem: SimulatedFilesystem, root: Path) -> None:
+        self.filesystem = filesystem
+        self._cluster = cluster
+        self._root = root
+        self._heard = {mdt.short_name: 0 for mdt in cluster.mdts}
+
+    def reading(self) -> Reading:
+        """Counters now, by way of the files."""
+        self._cluster.write_parameters(self._root)
+        return local.reading(Tree(Roots.of(self._root / "proc", self._root / "sys")), self._cluster.epoch)
+
+    def records(self) -> Iterator[Record]:
+        """Records since the last call."""
+        for mdt, heard in self._heard.items():
+            records, _ = changelog.decode(self.filesystem.changelog(mdt, heard))
+            if records:
+                self._heard[mdt] = records[-1].index
+            yield from records
+
+
+@dataclass
+class World:
+    """A cluster with tierd at work on it."""
+
+    cluster: Cluster
+    filesystem: SimulatedFilesystem
+    source: Source
+    gate: Gate
+    journal: Journal
+    daemon: Daemon
+
+    def run(self, until: float, cycle_seconds: float = 5.0) -> None:
+        """Cycle until a virtual time."""
+        while self.cluster.now < until:
+            self.cluster.advance(min(cycle_seconds, until - self.cluster.now))
+            self.daemon.cycle(self.cluster.epoch + cycle_seconds / 2)
+
+    def rate(self, job: str, since: float, until: float) -> float:
+        """Mean MB/s of a job."""
+        rates = self.cluster.throughput(job, since, until)
+        return sum(rates) / len(rates) if rates else 0.0
+
+
+Hook = Callable[[ParameterSource, VirtualClock], Source]
+"""Puts something between the cluster and tierd: an exporter, a fault."""
+
+
+def wired(cluster: Cluster, settings: Settings, say: Say, folder: Path, dry_run: bool = False,
+          hook: Hook | None = None) -> World:
+    """Wire tierd to a cluster; parameter files and journal lie in ``folder``."""
+    filesystem = SimulatedFilesystem(cluster)
+    clock = VirtualClock(cluster)
+    journal = Journal(folder / "journal.sqlite")
+    gate = Gate(filesystem, Budget(settings.limits, clock.now()), journal, clock, dry_run)
+    near = ParameterSource(cluster, filesystem, folder / "node")
+    source = hook(near, clock) if hook else near
+    daemon = Daemon(source, filesystem, gate, journal, clock, settings, say)
+    return World(cluster, filesystem, source, gate, journal, daemon)
+
+
+@contextmanager
+def world(cluster: Cluster, settings: Settings, say: Say, dry_run: bool = False) -> Iterator[World]:
+    """The same in a temporary folder, which is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="tierd-simulate-") as folder:
+        at = wired(cluster, settings, say, Path(folder), dry_run)
+        try:
+            yield at
+        finally:
+            at.journal.close()
