@@ -64,6 +64,7 @@ class Daemon:
         self._last: Reading | None = None
         self._cases: dict[tuple[str, str, str], Case] = {}
         self._refused: dict[str, None] = {}
+        self._findings: tuple[Finding, ...] = ()
 
     def run(self, cycle_seconds: float) -> None:
         """Cycle until the clock is woken."""
@@ -83,6 +84,7 @@ class Daemon:
         if last is None or reading.time <= last.time:
             return
         thought = self._engine.think(window(last, reading), self._table.of_job)
+        self._findings = thought.findings
         self._tell(thought)
         try:
             self._act(thought)
@@ -96,6 +98,11 @@ class Daemon:
     def windows(self) -> Sequence[Window]:
         """History, for reports."""
         return self._engine.windows
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What holds now."""
+        return self._findings
 
     @property
     def cases(self) -> Sequence[Case]:

@@ -36,6 +36,7 @@ class Entry:
     place: str
     layout_before: Layout | None
     layout_after: Layout | None
+    size_bytes: int
     outcome: str
     """Empty while it is under way, or when tierd died in the middle of it."""
     detail: str
@@ -82,11 +83,11 @@ class Journal:
     def entries(self, outcome: str | None = None) -> Iterator[Entry]:
         """Acts in order; those with one outcome only ("" for the unfinished), if asked for."""
         for row in self._db.execute(
-                "SELECT id, kind, place, layout_before, layout_after, ifnull(outcome, ''), ifnull(detail, '') "
-                "FROM actions ORDER BY id").fetchall():
-            if outcome is None or row[5] == outcome:
+                "SELECT id, kind, place, layout_before, layout_after, size_bytes, ifnull(outcome, ''), "
+                "ifnull(detail, '') FROM actions ORDER BY id").fetchall():
+            if outcome is None or row[6] == outcome:
                 yield Entry(row[0], row[1], row[2].decode("utf-8", "surrogateescape"), _layout(row[3]), _layout(row[4]),
-                            row[5], row[6])
+                            row[5], row[6], row[7])
 
 
 def _bytes(path: str) -> bytes:

@@ -37,9 +37,7 @@ def judge(calls: Calls, move: Move, before: Facts, copied: Copy | None, pools: M
             return of_error(move, failure, before.layout)
         detail = "no error was reported, yet it lies where it lay"
         return Outcome(move, Result.FAILED, "not-moved", detail, before.layout, now.layout)
-    written_since = copied is not None and version != copied.version
-    doubts = _placement(move, now, copied, pools) + _belongings(before, now)
-    doubts += [] if written_since else _contents(before, now)
+    doubts = _placement(move, now, copied, pools) + _belongings(before, now) + _contents(before, now, copied, version)
     result = Result.DOUBTFUL if doubts else Result.DONE
     if not doubts and failure is not None and copied is not None:
         doubts.append(f"Lustre reported {failure}, yet it was done")
@@ -99,12 +97,19 @@ def _belongings(before: Facts, now: Facts) -> list[str]:
     return doubts
 
 
-def _contents(before: Facts, now: Facts) -> list[str]:
-    """Only asked when nobody has written to it since the exchange."""
+def _contents(before: Facts, now: Facts, copied: Copy | None, version: int) -> list[str]:
+    """Size and modification time. Somebody may have written to it since: its version says so where it is known, else
+    a later modification time does.
+    """
+    size_bytes, mtime = now.status.size_bytes, now.status.mtime_ns // _SECOND_NS
+    size_bytes_then, mtime_then = before.status.size_bytes, before.status.mtime_ns // _SECOND_NS
+    written_since = mtime > mtime_then if copied is None else version != copied.version
+    if written_since:
+        return []
     doubts = []
-    if now.status.size_bytes != before.status.size_bytes:
-        doubts.append(f"it has {now.status.size_bytes} bytes and had {before.status.size_bytes}")
-    if now.status.mtime_ns // _SECOND_NS != before.status.mtime_ns // _SECOND_NS:
+    if size_bytes != size_bytes_then:
+        doubts.append(f"it has {size_bytes} bytes and had {size_bytes_then}")
+    if mtime != mtime_then:
         doubts.append("its modification time differs")
     return doubts
 

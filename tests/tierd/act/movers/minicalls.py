@@ -12,6 +12,8 @@ from lustre.fid import Fid
 from lustre.layout import Layout
 from tests.tierd.act.movers.minilustre import PAGE, MiniLustre, Node
 
+STRIPE_PAGES = 4
+
 
 class Killed(BaseException):
     """SIGKILL: the process does nothing any more, not even close."""
@@ -156,7 +158,7 @@ class MiniCalls:
         if not pages:
             return None
         last = pages[0]
-        while last + 1 in store.pages:
+        while last + 1 in store.pages and (last + 1) % STRIPE_PAGES:  # a stripe may end what is one piece of data
             last += 1
         return max(offset, pages[0] * PAGE), min((last + 1) * PAGE, len(store.data))
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from lustre.calls import FileFlags, Hsm, HsmFlags
 from lustre.errors import Busy, NoSpace, of_errno
 from lustre.layout import Component, Layout
 from tests.tierd.act.movers.minicalls import MiniCalls
@@ -146,6 +148,21 @@ def test_a_file_open_for_writing_is_not_touched(world: World) -> None:
     assert "create_volatile" not in world.calls.made
 
 
+@pytest.mark.parametrize("change", [
+    {"pin": b"- pool: hdd\n"}, {"flags": FileFlags.APPEND_ONLY}, {"project": 8}, {"uid": 1002},
+    {"hsm": Hsm(HsmFlags.EXISTS | HsmFlags.RELEASED)},
+])
+@pytest.mark.parametrize("step", ["lease", "write", "sync"])
+def test_what_speaks_against_a_move_is_seen_as_late_as_can_be(world: World, step: str, change: dict[str, Any]) -> None:
+    def act() -> None:
+        for name, value in change.items():
+            setattr(world.node, name, value)
+
+    world.at(step, act)
+    assert world.move().result in {Result.GAVE_WAY, Result.FAILED}
+    assert pools_of_file(world) == ["hdd"]
+
+
 def test_removed_while_copied(world: World) -> None:
     world.at("write", lambda: world.lustre.unlink("/a"))
     assert world.move().result is Result.GAVE_WAY
@@ -178,6 +195,13 @@ def test_holes_stay_holes(world: World) -> None:
     assert world.move(path="/sparse").result is Result.DONE
     assert sparse.store.pages == {50}
     assert len(world.lustre.contents("/sparse")) == 100 * PAGE
+
+
+def test_data_that_is_told_in_pieces_is_copied_without_a_gap(world: World) -> None:
+    data = bytes(range(1, 256)) * 160  # ten pages; the memory Lustre ends a piece of data at every fourth
+    world.lustre.create("/long", data)
+    assert world.move(path="/long").result is Result.DONE
+    assert world.lustre.contents("/long") == data
 
 
 def test_an_empty_file_moves(world: World) -> None:
@@ -246,8 +270,6 @@ def test_written_right_after_the_exchange_is_nothing_to_doubt(world: World) -> N
 
 
 def test_encrypted_files_are_not_for_this_engine(world: World) -> None:
-    from lustre.calls import FileFlags
-
     world.node.flags = FileFlags.ENCRYPTED
     assert (world.move().result, world.move().reason) == (Result.REFUSED, "encrypted")
 

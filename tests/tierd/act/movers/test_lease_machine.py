@@ -25,7 +25,8 @@ NOBODY_ELSE = 80
 
 names = st.sampled_from(NAMES)
 layouts = st.sampled_from(sorted(LAYOUTS))
-contents = st.binary(min_size=1, max_size=40)
+contents = st.binary(min_size=1, max_size=40) | st.builds(lambda c, n: bytes((c,)) * n, st.integers(1, 255),
+                                                          st.integers(PAGE, 7 * PAGE))
 offsets = st.integers(0, 12 * PAGE)
 steps = st.integers(1, NOBODY_ELSE)
 acts = st.one_of(
@@ -41,6 +42,7 @@ acts = st.one_of(
     st.tuples(st.just("open"), names),
     st.tuples(st.just("close")),
     st.tuples(st.just("pin"), names),
+    st.tuples(st.just("chproject"), names, st.sampled_from((7, 8))),
 )
 
 
@@ -116,6 +118,11 @@ class Mover(RuleBasedStateMachine):
         node.uid = self.known(name).uid = uid
         node.store.owner = (node.uid, node.gid, node.project)
 
+    def do_chproject(self, name: str, project: int) -> None:
+        node = self.lustre.names[name]
+        node.project = project
+        node.store.owner = (node.uid, node.gid, node.project)
+
     def do_setxattr(self, name: str, value: bytes) -> None:
         self.lustre.names[name].xattrs["user.note"] = value
         self.known(name).xattrs["user.note"] = value
@@ -178,11 +185,17 @@ class Mover(RuleBasedStateMachine):
         try:
             (outcome,) = LeaseMover(calls, destination).move((Move(name, LAYOUTS[layout]),))
             self.judge(outcome, node, layout, disturbed)
+            if not disturbed and node is not None and elsewhere in {None, node.mdt} and self.movable(node):
+                assert outcome.result in {Result.DONE, Result.ALREADY}, outcome
         except Killed:
             pass
         finally:
             self.lustre.process_died() if calls.dead else None
         assert not self.lustre.descriptors, "it left files open"
+
+    def movable(self, node: Node) -> bool:
+        dirty = HsmFlags.DIRTY in node.hsm.flags
+        return not (node.pin or dirty or node.writers) and self.lustre.room_bytes > 1 << 20
 
     def judge(self, outcome: Outcome, node: Node | None, layout: str, disturbed: bool) -> None:
         if not disturbed:

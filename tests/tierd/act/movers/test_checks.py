@@ -1,0 +1,173 @@
+"""Every kind of file that is left alone, with the reason that is told."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from lustre.calls import FileFlags, Hsm, HsmFlags, Quota
+from lustre.errors import of_errno
+from lustre.layout import Component, Foreign, Layout
+from tests.tierd.act.movers.minicalls import MiniCalls
+from tests.tierd.act.movers.minilustre import FLASH, HDD, PAGE, PFL, MiniLustre, Node
+from tierd.act.movers import checks, room
+from tierd.act.movers.facts import look
+from tierd.act.movers.outcome import Move
+from tierd.act.movers.room import Destination
+
+ARCHIVED = HsmFlags.EXISTS | HsmFlags.ARCHIVED
+
+
+def having(**changes: object) -> Callable[[Node], None]:
+    def change(node: Node) -> None:
+        for name, value in changes.items():
+            setattr(node, name, value)
+
+    return change
+
+
+def laid_out(layout: Layout) -> Callable[[Node], None]:
+    return lambda node: setattr(node.store, "layout", layout)
+
+
+def of(pattern: str, **more: object) -> Layout:
+    return Layout((replace(Component(pool="hdd", pattern=pattern), **more),))  # type: ignore[arg-type]
+
+
+def reason(change: Callable[[Node], None], move: Move | None = None) -> str:
+    lustre = MiniLustre()
+    change(lustre.create("/a", b"data"))
+    refusal = checks.of_file(move or Move("/a", FLASH), look(MiniCalls(lustre), "/a"))
+    return "" if refusal is None else refusal.reason
+
+
+@pytest.mark.parametrize(("change", "expected"), [
+    (having(), ""),
+    (having(mode=stat.S_IFDIR | 0o755), "not-a-file"),
+    (having(mode=stat.S_IFIFO | 0o600), "not-a-file"),
+    (having(mode=stat.S_IFREG | 0o755), "executable"),
+    (having(flags=FileFlags.IMMUTABLE), "immutable"),
+    (having(flags=FileFlags.APPEND_ONLY), "append-only"),
+    (having(pin=b"- pool: hdd\n"), "pinned"),
+    (having(hsm=Hsm(ARCHIVED)), ""),
+    (having(hsm=Hsm(ARCHIVED | HsmFlags.NO_RELEASE)), ""),
+    (having(hsm=Hsm(ARCHIVED | HsmFlags.DIRTY)), "archived-dirty"),
+    (having(hsm=Hsm(ARCHIVED | HsmFlags.RELEASED)), "released"),
+    (having(hsm=Hsm(ARCHIVED | HsmFlags.LOST)), "archive-state"),
+    (having(hsm=Hsm(HsmFlags.CACHED_WRITABLE)), "archive-state"),
+    (having(hsm=Hsm(ARCHIVED, in_progress=True)), "archiving"),
+    (laid_out(of("raid0,released")), "released"),
+    (laid_out(of("foreign", foreign=Foreign(b"dedcafe"))), "foreign"),
+    (laid_out(of("raid0", parity_stripes=2)), "erasure-coded"),
+    (laid_out(of("parity")), "erasure-coded"),
+    (laid_out(of("raid0,compress")), "layout"),
+    (laid_out(of("raid0,unknown_8000")), "layout"),
+    (laid_out(replace(HDD, mirror_count=2)), "mirrored"),
+    (laid_out(of("raid0,overstriped")), ""),
+    (laid_out(of("mdt", extent_end=65536)), ""),
+])
+def test_file(change: Callable[[Node], None], expected: str) -> None:
+    assert reason(change) == expected
+
+
+def test_mirrors_may_go_when_asked_for() -> None:
+    mirrored = laid_out(replace(HDD, mirror_count=2))
+    assert reason(mirrored, Move("/a", FLASH, mirrors_may_go=True)) == ""
+
+
+def test_a_file_that_is_not_what_was_chosen() -> None:
+    lustre = MiniLustre()
+    node = lustre.create("/a", b"data")
+    facts = look(MiniCalls(lustre), "/a")
+    chosen = Move("/a", FLASH, node.fid, 4, node.mtime_ns / 1e9, 7)
+    assert checks.of_file(chosen, facts) is None
+    for other in (replace(chosen, fid=replace(node.fid, object_id=1)), replace(chosen, size_bytes=5),
+                  replace(chosen, mtime_seconds=1.0)):
+        refusal = checks.of_file(other, facts)
+        assert refusal is not None
+        assert refusal.reason == "changed"
+    refusal = checks.of_file(replace(chosen, project=8), facts)
+    assert refusal is not None
+    assert refusal.reason == "project"
+
+
+@pytest.mark.parametrize("wanted", [
+    Layout((Component(0, PAGE, pool="flash"),)),
+    Layout((Component(0, None),)),
+    Layout((Component(0, PAGE, pool="flash"), Component(2 * PAGE, None, pool="hdd"))),
+    replace(FLASH, mirror_count=2),
+    of("raid0,released"),
+    Layout((Component(0, PAGE, pattern="mdt"), Component(PAGE, None, pool="hdd"))),
+], ids=["ends before the file", "no pool", "gap", "mirrors", "released", "onto the MDT"])
+def test_layouts_no_file_should_get(wanted: Layout) -> None:
+    lustre = MiniLustre()
+    lustre.create("/a", bytes(PAGE + 1))
+    refusal = checks.of_file(Move("/a", wanted), look(MiniCalls(lustre), "/a"))
+    assert refusal is not None
+    assert refusal.reason == "wanted-layout"
+
+
+def room_reason(lustre: MiniLustre, wanted: Layout, quota: Callable[[int, int, str], Quota] | None = None) -> str:
+    facts = look(MiniCalls(lustre), "/a")
+    destination = Destination(lambda: lustre.pool_members, lustre.space, quota or lustre.quota)
+    refusal = room.refusal(Move("/a", wanted), facts, destination)
+    return "" if refusal is None else refusal.reason
+
+
+@pytest.fixture
+def lustre() -> MiniLustre:
+    found = MiniLustre()
+    found.create("/a", bytes(10 * PAGE))
+    return found
+
+
+def in_pool(name: str, count: int = 1) -> Layout:
+    return Layout((Component(pool=name, stripe_count=count),), composite=False)
+
+
+def test_pools(lustre: MiniLustre) -> None:
+    assert room_reason(lustre, FLASH) == ""
+    assert room_reason(lustre, in_pool("nosuch")) == "no-such-pool"
+    assert room_reason(lustre, in_pool("empty")) == "empty-pool"
+    assert room_reason(lustre, in_pool("flash", 3)) == "wanted-layout"
+    assert room_reason(lustre, in_pool("flash", -1)) == ""
+
+
+def test_part_of_a_pool_stays_free(lustre: MiniLustre) -> None:
+    lustre.room_bytes = 21 * PAGE  # 10 are taken, 10 more would fit, but then nothing would be left
+    assert room_reason(lustre, FLASH) == ""
+    lustre.room_bytes = 15 * PAGE
+    assert room_reason(lustre, FLASH) == "room"
+
+
+def test_a_pool_whose_targets_cannot_be_reached_has_no_room(lustre: MiniLustre) -> None:
+    lustre.pool_members["flash"] = ("lustre-OST00ff",)
+    assert room_reason(lustre, FLASH) == "room"
+
+
+def test_needed_bytes_by_pool() -> None:
+    assert room.needed(PFL, 10 * PAGE) == {"flash": 8 * PAGE, "hdd": 2 * PAGE}
+    assert room.needed(PFL, PAGE) == {"flash": PAGE, "hdd": 0}
+
+
+@pytest.mark.parametrize(("kind", "owner", "pool"), [(0, 1001, ""), (0, 1001, "flash"), (1, 1001, "flash"), (2, 7, "")])
+def test_the_owners_quota_counts_though_root_may_exceed_it(
+        lustre: MiniLustre, kind: int, owner: int, pool: str) -> None:
+    lustre.quotas[kind, owner, pool] = Quota(used_bytes=PAGE, soft_limit_bytes=0, hard_limit_bytes=12 * PAGE)
+    assert room_reason(lustre, FLASH) == ""
+    lustre.quotas[kind, owner, pool] = Quota(used_bytes=PAGE, soft_limit_bytes=5 * PAGE, hard_limit_bytes=12 * PAGE)
+    assert room_reason(lustre, FLASH) == "quota"
+
+
+def test_no_quotas_and_quotas_that_cannot_be_read(lustre: MiniLustre) -> None:
+    def fails(number: int) -> Callable[[int, int, str], Quota]:
+        def quota(kind: int, owner: int, pool: str) -> Quota:
+            raise of_errno(number, "quotactl")
+
+        return quota
+
+    assert room_reason(lustre, FLASH, fails(3)) == ""
+    assert room_reason(lustre, FLASH, fails(5)) == "quota"

@@ -1,0 +1,183 @@
+"""The engine that runs ``lfs``: what it asks for, and that it believes nothing but its own eyes."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+from lustre.calls import Hsm, HsmFlags
+from lustre.layout import Layout
+from tests.tierd.act.movers.minicalls import MiniCalls
+from tests.tierd.act.movers.minilustre import FLASH, HDD, PFL, MiniLustre
+from tierd.act.movers.lfs import LfsMover
+from tierd.act.movers.outcome import Move, Outcome, Result
+from tierd.act.movers.room import Destination
+from tierd.act.movers.runner import Finished, runner
+
+MOUNT = "/mnt/lustre"
+BY_ARGUMENTS: dict[tuple[str, ...], Layout] = {("-c", "1", "-p", "flash"): FLASH, ("-c", "1", "-p", "hdd"): HDD}
+
+
+class Lfs:
+    """``lfs migrate --non-block`` over the Lustre in memory, with the messages that were recorded of the real one."""
+
+    def __init__(self, lustre: MiniLustre) -> None:
+        self.lustre = lustre
+        self.commands: list[tuple[str, ...]] = []
+        self.meanwhile: Callable[[str], None] = lambda path: None
+        self.dies_after = 1000
+        self.chatter = ""
+
+    def __call__(self, command: Sequence[str]) -> Finished:
+        self.commands.append(tuple(command))
+        places = [word for word in command if word.startswith(MOUNT)]
+        arguments = tuple(command[3 : len(command) - len(places)])
+        code, words = 0, [self.chatter]
+        for number, place in enumerate(places):
+            if number == self.dies_after:
+                return Finished(-9, "".join(words))
+            self.meanwhile(place)
+            try:
+                self.migrate(place.removeprefix(MOUNT), BY_ARGUMENTS[arguments])
+            except OSError as error:
+                code = error.errno or 1
+                words.append(f"error: lfs migrate: {place}: cannot get lease: {os.strerror(error.errno or 1)}\n")
+        return Finished(code, "".join(words))
+
+    def migrate(self, path: str, layout: Layout) -> None:
+        calls = MiniCalls(self.lustre)
+        source = calls.open_for_swap(path, direct=True)
+        try:
+            calls.lease(source)
+            volatile = calls.create_volatile(path, calls.mdt_index(source), layout, source)
+            try:
+                status = calls.status(source)
+                calls.set_owner(volatile, status.uid, status.gid)
+                calls.set_project(volatile, calls.project(source))
+                calls.write(volatile, calls.read(source, status.size_bytes, 0), 0)
+                calls.set_times(volatile, status.atime_ns, status.mtime_ns)
+                calls.swap_and_close(source, volatile, 0, 0)
+            finally:
+                calls.close(volatile)
+        finally:
+            calls.close(source)
+
+
+class World:
+    def __init__(self) -> None:
+        self.lustre = MiniLustre()
+        self.lfs = Lfs(self.lustre)
+        calls = MiniCalls(self.lustre)
+        destination = Destination(lambda: self.lustre.pool_members, self.lustre.space, self.lustre.quota)
+        self.mover = LfsMover(calls, destination, MOUNT.__add__, self.lfs)
+
+    def move(self, *paths: str, layout: Layout = FLASH) -> list[Outcome]:
+        return list(self.mover.move([Move(path, layout) for path in paths]))
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    found = World()
+    yield found
+    found.lustre.settle()
+    assert {id(s) for s in found.lustre.live_stores()} == {id(n.store) for n in found.lustre.names.values()}
+
+
+def test_one_process_moves_many_files_without_ever_blocking(world: World) -> None:
+    names = [f"/{n}" for n in range(70)]
+    for name in names:
+        world.lustre.create(name, name.encode())
+    outcomes = world.move(*names)
+    assert {o.result for o in outcomes} == {Result.DONE}
+    assert [len(c) for c in world.lfs.commands] == [7 + 64, 7 + 6]
+    assert all(c[:7] == ("lfs", "migrate", "--non-block", "-c", "1", "-p", "flash") for c in world.lfs.commands)
+    assert all(world.lustre.contents(name) == name.encode() for name in names)
+
+
+def test_the_whole_layout_is_asked_for_not_only_a_pool(world: World) -> None:
+    world.lustre.create("/a", b"data")
+    (outcome,) = world.move("/a", layout=PFL)
+    assert outcome.result is Result.REFUSED  # 32K is no multiple of 64K: what lfs would not take is not tried
+    assert not world.lfs.commands
+
+
+def test_one_busy_file_does_not_hold_up_the_others(world: World) -> None:
+    for name in ("/a", "/b", "/c"):
+        world.lustre.create(name, b"data")
+    world.lustre.open_writer("/b")
+    outcomes = world.move("/a", "/b", "/c")
+    assert [o.result for o in outcomes] == [Result.DONE, Result.GAVE_WAY, Result.DONE]
+    assert outcomes[1].reason == "busy"
+    assert [o.detail for o in outcomes if o.result is Result.DONE] == ["", ""]
+
+
+def test_words_after_success_and_success_after_nothing(world: World) -> None:
+    world.lustre.create("/a", b"data")
+    world.lfs.chatter = "lfs migrate: cannot get UNLOCK lease, ext 8 for [0x1:0x2:0x0]: Invalid argument (22)\n"
+    assert [o.result for o in world.move("/a")] == [Result.DONE]
+    world.mover = LfsMover(MiniCalls(world.lustre), Destination(lambda: world.lustre.pool_members, world.lustre.space,
+                           world.lustre.quota), MOUNT.__add__, lambda command: Finished(0, ""))
+    (outcome,) = world.move("/a", layout=HDD)
+    assert (outcome.result, outcome.reason) == (Result.FAILED, "not-moved")
+
+
+def test_a_pool_emptied_under_way_spills_and_is_seen(world: World) -> None:
+    world.lustre.create("/a", b"data")
+
+    def emptied(place: str) -> None:
+        world.lustre.pool_members["flash"] = ()
+
+    world.lfs.meanwhile = emptied
+    (outcome,) = world.move("/a")
+    assert outcome.result is Result.DOUBTFUL
+    assert "outside of pool" in outcome.detail
+
+
+def test_killed_in_the_middle(world: World) -> None:
+    for name in ("/a", "/b", "/c"):
+        world.lustre.create(name, b"data")
+    world.lfs.dies_after = 1
+    outcomes = world.move("/a", "/b", "/c")
+    assert [o.result for o in outcomes] == [Result.DONE, Result.FAILED, Result.FAILED]
+    assert "-9" in outcomes[1].detail
+
+
+def test_another_file_under_the_name(world: World) -> None:
+    world.lustre.create("/a", b"chosen")
+    world.lustre.create("/b", b"other")
+    world.lustre.link("/a", "/kept")
+    world.lfs.meanwhile = lambda place: world.lustre.rename("/b", "/a") if "/b" in world.lustre.names else None
+    (outcome,) = world.move("/a")
+    assert (outcome.result, outcome.reason) == (Result.FAILED, "not-moved")
+    assert (world.lustre.contents("/a"), world.lustre.contents("/kept")) == (b"other", b"chosen")
+
+
+def test_a_released_file_is_not_brought_back(world: World) -> None:
+    world.lustre.create("/a", b"data").hsm = Hsm(HsmFlags.EXISTS | HsmFlags.ARCHIVED | HsmFlags.RELEASED)
+    assert [o.reason for o in world.move("/a")] == ["released"]
+    assert not world.lfs.commands
+
+
+def test_names_of_any_bytes(world: World) -> None:
+    for name in ("/with\nnewline", "/--dash", "/#hash", "/uml\udce4ut", "/a: b"):
+        world.lustre.create(name, b"data")
+    names = list(world.lustre.names)
+    assert {o.result for o in world.move(*names)} == {Result.DONE}
+
+
+def test_an_lfs_that_is_not_there(world: World) -> None:
+    world.lustre.create("/a", b"data")
+    calls = MiniCalls(world.lustre)
+    destination = Destination(lambda: world.lustre.pool_members, world.lustre.space, world.lustre.quota)
+    mover = LfsMover(calls, destination, MOUNT.__add__, runner(10.0), lfs="/nowhere/lfs")
+    (outcome,) = mover.move([Move("/a", FLASH)])
+    assert outcome.result is Result.FAILED
+    assert "cannot be run" in outcome.detail
+
+
+def test_the_runner_takes_words_from_stderr_and_kills_what_hangs() -> None:
+    assert runner(10.0)(("sh", "-c", "echo out; echo err >&2; exit 16")) == Finished(16, "err\n")
+    assert runner(0.05)(("sh", "-c", "exec cat /dev/zero > /dev/null")).code == -errno.EBADF

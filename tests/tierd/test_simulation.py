@@ -1,0 +1,66 @@
+"""``tierctl simulate`` and ``tierctl evaluate``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tierd.config import Settings
+from tierd.ctl import main
+from tierd.simulation.evaluate import Verdict, as_text, evaluate, summary
+from tierd.simulation.random_scenarios import KINDS, workload
+
+
+def test_the_paper_s_table_emerges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture = tmp_path / "p.svg"
+    assert main(["simulate", "noisy-neighbour", "--json", "--plot", str(picture)]) == 0
+    shown = json.loads(capsys.readouterr().out)["variants"]
+    alone = shown["alone"]["streaming_mb_s"]
+    assert shown["contended"]["streaming_mb_s"] <= 0.8 * alone
+    assert shown["flash_covers"]["streaming_mb_s"] >= 0.97 * alone
+    assert shown["flash_too_small"]["streaming_mb_s"] <= 0.85 * alone
+    assert shown["tierd"]["streaming_mb_s"] >= 0.97 * alone
+    assert shown["tierd"]["recovered_after_seconds"] <= 60
+    assert [a["outcome"] for a in shown["tierd"]["actions"]] == ["done"]
+    assert picture.read_text().count("<svg") == 1
+
+
+def test_a_policy_for_other_pools_does_nothing_here(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text("[small_files_to_flash]\nflash_pool = 'nvme'\n")
+    assert main(["simulate", "noisy-neighbour", "--policy", str(policy)]) == 0
+    assert "not done: /proj/ingest: pool 'nvme' does not exist" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("arguments", "says"), [
+    (["simulate", "none"], "none"), (["simulate", "none.toml"], "none.toml: No such file or directory"),
+    (["evaluate", "--policy", "none.toml"], "none.toml: No such file or directory"),
+])
+def test_what_is_not_there_is_named(capsys: pytest.CaptureFixture[str], arguments: list[str], says: str) -> None:
+    assert main(arguments) == 1
+    assert says in capsys.readouterr().err
+
+
+def test_a_scenario_is_the_same_each_time() -> None:
+    assert workload(5).jobs == workload(5).jobs
+    assert {workload(seed).kind for seed in range(1, 60)} == {kind for kind, _ in KINDS}
+
+
+def test_one_scenario_is_judged_by_three_runs() -> None:
+    seed = next(s for s in range(1, 50) if workload(s).kind == "small files on flash")
+    verdict = evaluate(seed, Settings())
+    assert (verdict.truth, verdict.acted, verdict.harm) == ("innocent", False, 0.0)
+
+
+def test_figures_are_counted_as_said() -> None:
+    verdicts = [
+        Verdict(1, "a", "aggressor", 0.3, 20.0, True, 0.0, 0.98), Verdict(2, "a", "aggressor", 0.3, 40.0, True, 0.0, 0.9),
+        Verdict(3, "a", "aggressor", 0.3, None, False, 0.0, 0.7), Verdict(4, "b", "innocent", 0.0, None, True, 0.03, None),
+        Verdict(5, "b", "slight", 0.1, None, False, 0.0, None),
+    ]
+    assert summary(verdicts) == {
+        "scenarios": 5, "with_aggressor": 3, "found": 2, "found_within_30s": 1, "without_aggressor": 1,
+        "acted_wrongly": 1, "harmed": 1, "worst_harm": 0.03, "median_recovery": 0.94}
+    assert "look at seed 3: a, aggressor, loss 30%, not found" in as_text(verdicts)

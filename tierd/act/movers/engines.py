@@ -1,0 +1,63 @@
+"""Which engine moves files, and a mounted file system that uses it.
+
+``lfs`` is the default until the acceptance suite's storm has passed on a real Lustre with the other one
+(docs/decisions).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from annotated_types import Ge, Gt, Lt
+
+from lustre import mounted_pools
+from lustre.calls import Quota
+from lustre.llapi import NAME, Library
+from lustre.mounted import MountedFilesystem
+from lustre.mounted_calls import MountedCalls
+from lustre.mounts import Mount
+from lustre.tree import Tree
+from tierd.act.movers.lease import LeaseMover
+from tierd.act.movers.lfs import LfsMover
+from tierd.act.movers.outcome import Mover, one_at_a_time
+from tierd.act.movers.room import Destination
+from tierd.act.movers.runner import runner
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The engine and what it needs."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    engine: Literal["lfs", "lease"] = "lfs"
+    """``lfs`` runs ``lfs migrate --non-block``; ``lease`` works in this process and is several times as fast."""
+    lfs: str = "lfs"
+    """The program."""
+    library: str = NAME
+    timeout_seconds: Annotated[float, Gt(0)] = 600.0
+    """After that a process of ``lfs`` is killed; the files it was at stay as they were."""
+    keep_free: Annotated[float, Ge(0), Lt(1)] = 0.05
+    """Part of a destination pool that moves leave free."""
+
+
+def mover(mount: Mount, library: Library, tree: Tree, settings: Settings) -> Mover:
+    """The engine of the settings, over one mount."""
+    calls = MountedCalls(library, mount.path)
+
+    def quota(kind: int, owner: int, pool: str) -> Quota:
+        return library.quota(mount.path, kind, owner, pool)
+
+    destination = Destination(
+        lambda: mounted_pools.pools(tree, mount.fsname), lambda: mounted_pools.space(tree, mount.fsname), quota,
+        settings.keep_free)
+    if settings.engine == "lease":
+        return LeaseMover(calls, destination)
+    return LfsMover(calls, destination, calls.whole, runner(settings.timeout_seconds), settings.lfs)
+
+
+def mounted(mount: Mount, tree: Tree, settings: Settings) -> MountedFilesystem:
+    """The file system port over a mount. Raises LibraryMissing where liblustreapi is not installed."""
+    library = Library.load(settings.library)
+    return MountedFilesystem(mount, library, tree, one_at_a_time(mover(mount, library, tree, settings)))

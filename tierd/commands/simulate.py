@@ -1,0 +1,71 @@
+"""``tierctl simulate``: a workload on a simulated cluster, with and without tierd."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from simulator.scenario import Scenario, library, parse
+from tierd.commands.progress import bar
+from tierd.config import ConfigurationError, Settings, load
+from tierd.simulation import report
+from tierd.simulation.run import run as run_variant
+from tierd.simulation.variants import variants
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The command line of ``tierctl simulate``."""
+    simulate = commands.add_parser("simulate", help="run a scenario on a simulated cluster, with and without tierd")
+    simulate.add_argument("scenario", metavar="SCENARIO", help="a TOML file, or the name of one of the library")
+    simulate.add_argument("--policy", type=Path, metavar="FILE", help="settings of tierd, TOML")
+    simulate.add_argument("--no-policy", action="store_true", help="leave out the run with tierd")
+    simulate.add_argument("--json", action="store_true", help="figures for programs")
+    simulate.add_argument("--plot", type=Path, metavar="FILE", help="a picture, .png or .svg (needs matplotlib)")
+    simulate.add_argument("--seed", type=int, default=1, help="of everything random (default: 1)")
+    simulate.set_defaults(run=run)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run all variants and tell."""
+    try:
+        scenario = named(chosen.scenario)
+        policy = load(chosen.policy) if chosen.policy else Settings()
+    except (ConfigurationError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+    wanted = [(n, jobs) for n, jobs in variants(scenario.jobs) if n != "tierd" or not chosen.no_policy]
+    outcomes = {}
+    with bar(scenario.title, scenario.seconds * len(wanted)) as progress:
+        for number, (name, jobs) in enumerate(wanted):
+            before = number * scenario.seconds
+            cluster = replace(scenario, jobs=jobs).build(chosen.seed)
+            outcomes[name] = run_variant(cluster, jobs, scenario.seconds, (), policy if name == "tierd" else None,
+                                         partial(advanced, progress, before))
+    comparison = report.compare(scenario.title, scenario.jobs, outcomes, scenario.seconds)
+    print(json.dumps(report.as_data(comparison), indent=1) if chosen.json else report.as_text(comparison))
+    if chosen.plot:
+        from tierd.simulation.plot import plot  # noqa: PLC0415 -- matplotlib is an extra, and slow to load
+
+        plot(comparison, chosen.plot)
+    return 0
+
+
+def advanced(progress: Callable[[float], None], before: float, now: float) -> None:
+    """Progress over several runs."""
+    progress(before + now)
+
+
+def named(name: str) -> Scenario:
+    """A scenario of the library by its name, or a file. Raises OSError or ValueError."""
+    path = Path(name)
+    if path.suffix == ".toml" or path.exists():
+        return parse(path.read_text(encoding="utf-8"))
+    return library(name)

@@ -1,0 +1,137 @@
+"""``tierctl evaluate``: many random workloads, each without neighbours, without tierd and with it.
+
+What is true is measured, not declared: a suspect is an aggressor when a stream loses at least 15 % against the same run
+without the suspects, and innocent when every stream loses less than 5 %; what lies between counts as neither.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from statistics import median
+
+from simulator.cluster import Cluster
+from simulator.jobs import Job
+from simulator.settings import recorded_test_bed
+from tierd.config import Settings
+from tierd.simulation.random_scenarios import NOISE_ENDS, SECONDS, Workload, workload
+from tierd.simulation.run import Outcome, run
+from tierd.simulation.variants import streams
+
+AGGRESSOR_LOSS, INNOCENT_LOSS, HARM = 0.15, 0.05, 0.02
+TAIL_SECONDS = 30.0
+"""The end of the noise, when tierd has had its time: recovery is measured there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One scenario. Fractions are of throughput."""
+
+    seed: int
+    kind: str
+    truth: str
+    """``aggressor``, ``innocent`` or ``slight``."""
+    loss: float
+    """Of the stream that loses most, without tierd."""
+    found_after: float | None
+    """Seconds from the onset to the first finding that names a suspect; None when there was none."""
+    acted: bool
+    harm: float
+    """Loss of the job that fares worst with tierd, against the run without it; negative when all gain."""
+    recovery: float | None
+    """Throughput of the streams at the end of the noise with tierd, as a fraction of that without neighbours."""
+
+
+def evaluate(seed: int, policy: Settings) -> Verdict:
+    """Run one scenario three times and compare."""
+    case = workload(seed)
+    alone_jobs = [job for job in case.jobs if job.job_id not in case.suspects]
+
+    def lived(jobs: Sequence[Job], with_policy: Settings | None = None) -> Outcome:
+        return run(Cluster(recorded_test_bed(seed), jobs), jobs, SECONDS, case.timeline, with_policy)
+
+    alone, without, with_tierd = lived(alone_jobs), lived(case.jobs), lived(case.jobs, policy)
+    loss = max(1 - ratio(without, alone, job.job_id, case.noise_starts + 5, NOISE_ENDS) for job in streams(case.jobs))
+    truth = "slight"
+    if case.suspects and loss >= AGGRESSOR_LOSS:
+        truth = "aggressor"
+    elif not case.suspects or loss < INNOCENT_LOSS:
+        truth = "innocent"
+    times = [time for time, f in with_tierd.findings if f.kind == "noisy-neighbour" and f.aggressor in case.suspects]
+    harm = max(1 - ratio(with_tierd, without, job.job_id, 0, SECONDS) for job in case.jobs)
+    recovery = None
+    if truth == "aggressor":
+        recovery = min(ratio(with_tierd, alone, job.job_id, NOISE_ENDS - TAIL_SECONDS, NOISE_ENDS)
+                       for job in streams(case.jobs))
+    return Verdict(seed, case.kind, truth, loss, min(times) - case.noise_starts if times else None,
+                   any(entry.outcome in {"done", "undone"} for entry in with_tierd.entries), harm, recovery)
+
+
+def ratio(of: Outcome, to: Outcome, job: str, since: float, until: float) -> float:
+    """Throughput of a job in one run as a fraction of that in another; 1 where there was none to lose."""
+    base = to.mean(job, since, until)
+    return of.mean(job, since, until) / base if base else 1.0
+
+
+def evaluate_all(seeds: Sequence[int], policy: Settings, processes: int,
+                 progress: Callable[[], None] = lambda: None) -> list[Verdict]:
+    """All seeds, on several processors."""
+    with ProcessPoolExecutor(processes) as pool:
+        return list(_reported(pool.map(evaluate, seeds, [policy] * len(seeds)), progress))
+
+
+def _reported(verdicts: Iterator[Verdict], progress: Callable[[], None]) -> Iterator[Verdict]:
+    for verdict in verdicts:
+        progress()
+        yield verdict
+
+
+def summary(verdicts: Sequence[Verdict]) -> dict[str, float]:
+    """The figures an administrator asks for first."""
+    guilty = [v for v in verdicts if v.truth == "aggressor"]
+    innocent = [v for v in verdicts if v.truth == "innocent"]
+    recoveries = [v.recovery for v in guilty if v.recovery is not None and v.acted]
+    return {
+        "scenarios": len(verdicts),
+        "with_aggressor": len(guilty),
+        "found": sum(v.found_after is not None for v in guilty),
+        "found_within_30s": sum(v.found_after is not None and v.found_after <= 30 for v in guilty),
+        "without_aggressor": len(innocent),
+        "acted_wrongly": sum(v.acted for v in innocent),
+        "harmed": sum(v.harm > HARM for v in verdicts),
+        "worst_harm": round(max((v.harm for v in verdicts), default=0.0), 4),
+        "median_recovery": round(median(recoveries), 4) if recoveries else 0.0,
+    }
+
+
+def as_json(verdicts: Sequence[Verdict]) -> str:
+    """The summary for programs."""
+    return json.dumps(summary(verdicts), indent=1)
+
+
+def as_text(verdicts: Sequence[Verdict]) -> str:
+    """The summary for people, by kind of workload, with the seeds worth a look."""
+    figures = summary(verdicts)
+    lines = [f"{name.replace('_', ' '):20} {value:g}" for name, value in figures.items()]
+    lines += ["", f"{'workload':38} {'true':>6} {'found':>6} {'innocent':>9} {'acted':>6} {'harmed':>7}"]
+    for kind in sorted({v.kind for v in verdicts}):
+        of = [v for v in verdicts if v.kind == kind]
+        count = Counter(v.truth for v in of)
+        found = sum(v.truth == "aggressor" and v.found_after is not None for v in of)
+        wrongly = sum(v.truth == "innocent" and v.acted for v in of)
+        lines.append(f"{kind:38} {count['aggressor']:6} {found:6} {count['innocent']:9} {wrongly:6} "
+                     f"{sum(v.harm > HARM for v in of):7}")
+    odd = [v for v in verdicts if (v.truth == "aggressor" and v.found_after is None)
+           or (v.truth == "innocent" and v.acted) or v.harm > HARM]
+    lines += ["", *(f"look at seed {v.seed}: {v.kind}, {v.truth}, loss {v.loss:.0%}, "
+                    f"{'not found' if v.found_after is None else f'found after {v.found_after:.0f} s'}, "
+                    f"{'acted' if v.acted else 'did not act'}, harm {v.harm:.1%}" for v in odd)]
+    return "\n".join(lines)
+
+
+def describe(case: Workload) -> str:
+    """A workload in one line."""
+    return f"{case.kind}: {', '.join(job.job_id for job in case.jobs)}; noise from {case.noise_starts:.0f} s"
