@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from lustre.changelog import Record
 from tests.tierd.simulated import NOISE, STREAM, world
 from tierd.clock import SystemClock
 from tierd.demo import await_exporter, exporting
 from tierd.sense import exporters
-from tierd.sense.http_source import HttpSource
+from tierd.sense.live import LiveSource, scraping
 from tierd.sense.readings import Reading, window
-from tierd.simulation.world import ParameterSource, VirtualClock
+from tierd.simulation.world import VirtualClock
 
 
-class FreshFiles(HttpSource):
-    """The daemon's own source; the cluster writes its parameter files just before each scrape."""
+class Both:
+    """Scrapes the exporter just after the cluster wrote its files, and keeps what the files themselves said."""
 
-    def __init__(self, url: str, local_source: ParameterSource, clock: VirtualClock) -> None:
-        super().__init__([url], local_source.filesystem, ["MDT0000", "MDT0001"], clock)
-        self.local = local_source
+    def __init__(self, url: str, near: LiveSource, clock: VirtualClock) -> None:
+        self._near = near
+        self._scrape = scraping([url], clock, 5.0)
         self.pairs: list[tuple[Reading, Reading]] = []
 
     def reading(self) -> Reading:
-        near = self.local.reading()
-        far = super().reading()
+        near = self._near.reading()
+        far = self._scrape()
         self.pairs.append((near, far))
         return far
+
+    def records(self) -> Iterator[Record]:
+        return self._near.records()
 
 
 def test_from_a_parameter_file_to_a_layout_and_a_recovered_stream(tmp_path: Path) -> None:
@@ -37,9 +42,9 @@ def test_from_a_parameter_file_to_a_layout_and_a_recovered_stream(tmp_path: Path
     (root / "sys").mkdir()
     with exporting(root, 0) as url:
         await_exporter(url, SystemClock())
-        at = world(tmp_path, hook=lambda near, clock: FreshFiles(url, near, clock))
+        at = world(tmp_path, hook=lambda near, clock: Both(url, near, clock))
         source = at.source
-        assert isinstance(source, FreshFiles)
+        assert isinstance(source, Both)
         at.run(until=130)
         page = exporters.fetch(url.removesuffix("metrics"), 5.0)
     told = "\n".join(at.said)

@@ -30,7 +30,8 @@ from tierd.clock import SystemClock
 from tierd.config import Settings
 from tierd.loop import Daemon
 from tierd.sense import exporters
-from tierd.sense.http_source import HttpSource
+from tierd.sense.follow import Follower
+from tierd.sense.live import LiveSource, scraping
 
 CYCLE_SECONDS = 2.0
 REPORT_SECONDS = 6.0
@@ -76,7 +77,8 @@ def run(folder: Path, scenario: Scenario, clock: SystemClock, port: int, seconds
         options = settings()
         gate = Gate(filesystem, Budget(options.limits, begun), journal, clock, dry_run=False)
         mdts = [mdt.short_name for mdt in cluster.mdts]
-        daemon = Daemon(HttpSource([url], filesystem, mdts, clock), filesystem, gate, journal, clock, options,
+        source = LiveSource(scraping([url], clock, 5.0), Follower(filesystem.changelog, mdts))
+        daemon = Daemon(source, filesystem, gate, journal, clock, options,
                         lambda sentence: print(f"{clock.now() - begun:5.0f} s  {sentence}", flush=True))
         reported = begun
         while not clock.wait(CYCLE_SECONDS) and clock.now() < begun + seconds and driver.error is None:

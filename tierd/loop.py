@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -65,6 +65,8 @@ class Daemon:
         self._cases: dict[tuple[str, str, str], Case] = {}
         self._refused: dict[str, None] = {}
         self._findings: tuple[Finding, ...] = ()
+        self._faults: dict[str, str] = {}
+        """What cannot be seen at present, in words; "" for a source that is well again."""
 
     def run(self, cycle_seconds: float) -> None:
         """Cycle until the clock is woken."""
@@ -75,11 +77,16 @@ class Daemon:
         """One cycle; moves that wait go until then at the latest."""
         try:
             reading = self._source.reading()
-            self._table.add(self._source.records())
         except OSError as error:
             self._last = None  # what happens meanwhile will not be guessed
-            self._say(f"blind: {error}; nothing is done until it can be seen again")
+            self._tell_fault("blind", f"blind: {error}; nothing is done until it can be seen again")
             return
+        self._tell_fault("blind", "")
+        try:
+            self._table.add(self._source.records())
+            self._tell_fault("changelog", "")
+        except OSError as error:
+            self._tell_fault("changelog", f"{error}; findings are told, nothing new is done about them")
         last, self._last = self._last, reading
         if last is None or reading.time <= last.time:
             return
@@ -87,7 +94,8 @@ class Daemon:
         self._findings = thought.findings
         self._tell(thought)
         try:
-            self._act(thought)
+            if not self._faults.get("changelog"):
+                self._act(thought)
             self._say_all(narrate.moved(self._gate.pump(move_until), self._gate.waiting))
             self._judge(reading.time)
             self._watch_room()
@@ -98,6 +106,11 @@ class Daemon:
     def windows(self) -> Sequence[Window]:
         """History, for reports."""
         return self._engine.windows
+
+    @property
+    def faults(self) -> Mapping[str, str]:
+        """What cannot be seen at present, by source."""
+        return {source: words for source, words in self._faults.items() if words}
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -114,6 +127,13 @@ class Daemon:
             self._say_all(narrate.found(finding))
         for finding in thought.ended:
             self._say(narrate.over(finding))
+
+    def _tell_fault(self, source: str, words: str) -> None:
+        """Say it when it begins or changes, and when it is over."""
+        if words == self._faults.get(source, ""):
+            return
+        self._say(words or f"{source}: well again")
+        self._faults[source] = words
 
     def _say_all(self, sentences: Iterable[str]) -> None:
         for sentence in sentences:

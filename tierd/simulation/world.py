@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from lustre import changelog
-from lustre.changelog import Record
 from lustre.tree import Roots, Tree
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
@@ -19,6 +17,8 @@ from tierd.act.journal import Journal
 from tierd.config import Settings
 from tierd.loop import Daemon, Say, Source
 from tierd.sense import local
+from tierd.sense.follow import Follower
+from tierd.sense.live import LiveSource
 from tierd.sense.readings import Reading
 
 
@@ -38,27 +38,15 @@ class VirtualClock:
         return False
 
 
-class ParameterSource:
-    """Reads the parameter files the cluster writes, and follows its changelogs."""
+def parameter_files(cluster: Cluster, root: Path) -> Callable[[], Reading]:
+    """Readings by way of the parameter files the cluster writes."""
+    tree = Tree(Roots.of(root / "proc", root / "sys"))
 
-    def __init__(self, cluster: Cluster, filesystem: SimulatedFilesystem, root: Path) -> None:
-        self.filesystem = filesystem
-        self._cluster = cluster
-        self._root = root
-        self._heard = {mdt.short_name: 0 for mdt in cluster.mdts}
+    def read() -> Reading:
+        cluster.write_parameters(root)
+        return local.reading(tree, cluster.epoch)
 
-    def reading(self) -> Reading:
-        """Counters now, by way of the files."""
-        self._cluster.write_parameters(self._root)
-        return local.reading(Tree(Roots.of(self._root / "proc", self._root / "sys")), self._cluster.epoch)
-
-    def records(self) -> Iterator[Record]:
-        """Records since the last call."""
-        for mdt, heard in self._heard.items():
-            records, _ = changelog.decode(self.filesystem.changelog(mdt, heard))
-            if records:
-                self._heard[mdt] = records[-1].index
-            yield from records
+    return read
 
 
 @dataclass
@@ -84,7 +72,7 @@ class World:
         return sum(rates) / len(rates) if rates else 0.0
 
 
-Hook = Callable[[ParameterSource, VirtualClock], Source]
+Hook = Callable[[LiveSource, VirtualClock], Source]
 """Puts something between the cluster and tierd: an exporter, a fault."""
 
 
@@ -95,7 +83,8 @@ def wired(cluster: Cluster, settings: Settings, say: Say, folder: Path, dry_run:
     clock = VirtualClock(cluster)
     journal = Journal(folder / "journal.sqlite")
     gate = Gate(filesystem, Budget(settings.limits, clock.now()), journal, clock, dry_run)
-    near = ParameterSource(cluster, filesystem, folder / "node")
+    follower = Follower(filesystem.changelog, [mdt.short_name for mdt in cluster.mdts])
+    near = LiveSource(parameter_files(cluster, folder / "node"), follower)
     source = hook(near, clock) if hook else near
     daemon = Daemon(source, filesystem, gate, journal, clock, settings, say)
     return World(cluster, filesystem, source, gate, journal, daemon)

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lustre.changelog import Record, RecordType, encode
+from lustre.fid import Fid
+from tierd.sense.follow import ChangelogError, Follower
+
+
+class Log:
+    """A changelog that hands out a few records at a time and may forget the oldest."""
+
+    def __init__(self, last: int, batch: int = 3, first: int = 1) -> None:
+        self.first, self.last, self.batch = first, last, batch
+        self.fault: OSError | None = None
+
+    def read(self, _: str, after: int) -> bytes:
+        if self.fault is not None:
+            raise self.fault
+        begin = max(after + 1, self.first)
+        return b"".join(encode(Record(n, RecordType.CLOSE, float(n), target=Fid(1, n)))
+                        for n in range(begin, min(begin + self.batch, self.last + 1)))
+
+
+@given(st.integers(0, 20), st.integers(1, 7), st.lists(st.integers(0, 9), max_size=5))
+def test_every_record_once_and_in_order(last: int, batch: int, more: list[int]) -> None:
+    log = Log(last, batch)
+    follower = Follower(log.read, ["MDT0000"])
+    seen = [r.index for r in follower.records()]
+    for count in more:
+        log.last += count
+        seen += [r.index for r in follower.records()]
+    assert seen == list(range(1, log.last + 1))
+    assert follower.positions == {"MDT0000": log.last}
+
+
+def test_goes_on_where_it_was_left() -> None:
+    follower = Follower(Log(10).read, ["MDT0000"], {"MDT0000": 7})
+    assert [r.index for r in follower.records()] == [8, 9, 10]
+
+
+def test_a_gap_is_said_after_what_could_be_read() -> None:
+    log = Log(5)
+    follower = Follower(log.read, ["MDT0000"])
+    list(follower.records())
+    log.first, log.last = 9, 12
+    seen = []
+    with pytest.raises(ChangelogError, match="changelog of MDT0000: records 6 to 8 are missing"):
+        for record in follower.records():
+            seen.append(record.index)
+    assert seen == [9, 10, 11, 12]
+    assert list(follower.records()) == []
+
+
+def test_one_mdt_that_cannot_be_read_keeps_no_other_from_being_heard() -> None:
+    good, bad = Log(2), Log(2)
+    bad.fault = PermissionError(13, "Permission denied")
+    follower = Follower(lambda mdt, after: (bad if mdt == "MDT0000" else good).read(mdt, after), ["MDT0000", "MDT0001"])
+    seen = []
+    with pytest.raises(ChangelogError, match="changelog of MDT0000: .*Permission denied"):
+        for record in follower.records():
+            seen.append(record.index)
+    assert seen == [1, 2]
+
+
+def test_what_is_no_changelog_is_said() -> None:
+    with pytest.raises(ChangelogError, match="changelog of MDT0000"):
+        list(Follower(lambda *_: b"\xff" * 200, ["MDT0000"]).records())
