@@ -56,8 +56,10 @@ def test_one_scenario_is_judged_by_three_runs() -> None:
 
 def test_figures_are_counted_as_said() -> None:
     verdicts = [
-        Verdict(1, "a", "aggressor", 0.3, 20.0, True, 0.0, 0.98), Verdict(2, "a", "aggressor", 0.3, 40.0, True, 0.0, 0.9),
-        Verdict(3, "a", "aggressor", 0.3, None, False, 0.0, 0.7), Verdict(4, "b", "innocent", 0.0, None, True, 0.03, None),
+        Verdict(1, "a", "aggressor", 0.3, 20.0, True, 0.0, 0.98),
+        Verdict(2, "a", "aggressor", 0.3, 40.0, True, 0.0, 0.9),
+        Verdict(3, "a", "aggressor", 0.3, None, False, 0.0, 0.7),
+        Verdict(4, "b", "innocent", 0.0, None, True, 0.03, None),
         Verdict(5, "b", "slight", 0.1, None, False, 0.0, None),
     ]
     assert summary(verdicts) == {

@@ -24,6 +24,17 @@ class Log:
                         for n in range(begin, min(begin + self.batch, self.last + 1)))
 
 
+def drained(follower: Follower) -> tuple[list[int], str]:
+    """All records, and the error after them."""
+    seen: list[int] = []
+    try:
+        for record in follower.records():
+            seen += [record.index]
+    except ChangelogError as error:
+        return seen, str(error)
+    return seen, ""
+
+
 @given(st.integers(0, 20), st.integers(1, 7), st.lists(st.integers(0, 9), max_size=5))
 def test_every_record_once_and_in_order(last: int, batch: int, more: list[int]) -> None:
     log = Log(last, batch)
@@ -46,10 +57,8 @@ def test_a_gap_is_said_after_what_could_be_read() -> None:
     follower = Follower(log.read, ["MDT0000"])
     list(follower.records())
     log.first, log.last = 9, 12
-    seen = []
-    with pytest.raises(ChangelogError, match="changelog of MDT0000: records 6 to 8 are missing"):
-        for record in follower.records():
-            seen.append(record.index)
+    seen, problem = drained(follower)
+    assert "changelog of MDT0000: records 6 to 8 are missing" in problem
     assert seen == [9, 10, 11, 12]
     assert list(follower.records()) == []
 
@@ -58,10 +67,8 @@ def test_one_mdt_that_cannot_be_read_keeps_no_other_from_being_heard() -> None:
     good, bad = Log(2), Log(2)
     bad.fault = PermissionError(13, "Permission denied")
     follower = Follower(lambda mdt, after: (bad if mdt == "MDT0000" else good).read(mdt, after), ["MDT0000", "MDT0001"])
-    seen = []
-    with pytest.raises(ChangelogError, match="changelog of MDT0000: .*Permission denied"):
-        for record in follower.records():
-            seen.append(record.index)
+    seen, problem = drained(follower)
+    assert problem == "changelog of MDT0000: [Errno 13] Permission denied"
     assert seen == [1, 2]
 
 
