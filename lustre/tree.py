@@ -77,6 +77,7 @@ class Tree:
     def __init__(self, roots: Roots) -> None:
         self.roots = roots
         self._tops = (f"{roots.sysfs}/fs/lustre/", f"{roots.debugfs}/lustre/", f"{roots.procfs}/fs/lustre/")
+        self._lnet_tops = (f"{roots.debugfs}/lnet/", f"{roots.procfs}/sys/lnet/")
 
     def path(self, parameter: str) -> str | None:
         """Where the parameter is: the first of sysfs, debugfs, procfs that has it. None when none has.
@@ -87,6 +88,10 @@ class Tree:
             if os.path.exists(top + parameter):
                 return top + parameter
         return None
+
+    def lnet_path(self, name: str) -> str | None:
+        """Where a parameter of the network layer is, which lies beside Lustre's: debugfs, or (2.10) procfs."""
+        return next((top + name for top in self._lnet_tops if os.path.exists(top + name)), None)
 
     def read(self, parameter: str) -> bytes | None:
         """The whole parameter, or None when it is absent."""

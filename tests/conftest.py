@@ -15,6 +15,23 @@ TAPES = HERE / "tapes"
 Unpack = Callable[[str], Path]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """What ``pytest -m lustre`` needs to know of the file system it runs on."""
+    group = parser.getgroup("lustre", "acceptance on a real Lustre file system (as root, on a client)")
+    group.addoption("--lustre-mount", metavar="DIR", help="client mount point; a scratch directory is made there")
+    group.addoption("--flash-pool", default="flash", metavar="POOL", help="pool of fast OSTs (default: flash)")
+    group.addoption("--hdd-pool", default="hdd", metavar="POOL", help="pool of slow OSTs (default: hdd)")
+    group.addoption("--empty-pool", metavar="POOL", help="a pool without targets, to see that it is refused")
+    group.addoption("--storm-seconds", type=float, default=120.0, metavar="S", help="length of each storm")
+    group.addoption("--fill-flash-pool", action="store_true", help="fill that pool for one test: not in production")
+    group.addoption("--quota-user", metavar="NAME", help="user whose block quota one test sets and takes away again")
+    group.addoption("--liblustreapi", default="liblustreapi.so.1", metavar="FILE", help="the library")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "lustre: needs a real Lustre file system (--lustre-mount)")
+
+
 @pytest.fixture(scope="session")
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Unpack:
     """``capture("2.17.57/tree-idle")`` is a folder with ``proc`` and ``sys`` as they were on the recorded node."""

@@ -29,11 +29,15 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
 ONLY: dict[str, tuple[str, ...]] = {
     "ctypes": ("lustre.llapi", "lustre.llapi_layout", "lustre.llapi_prototypes"),
     "subprocess": ("tierd.act.movers.runner", "tierd.demo"),
-    "simulator": ("simulator", "tierd.demo", "tierd.simulation"),
+    "simulator": ("simulator", "tierd.demo", "tierd.simulation", "tierd.commands"),
     "pyinotify": ("tierd.inotify",),
+    "yaml": ("exporter.web.document",),
+    "bcrypt": ("exporter.web.users",),
+    "ssl": ("exporter.web.tls", "exporter.server"),
+    "isal": ("exporter.exposition",),
     "time": ("tierd.clock", "exporter.clock", "simulator.clock"),
     "prometheus_client": (
-        "exporter.exposition", "exporter.own", "exporter.server", "tierd.own", "tierd.sense.exporters",
+        "exporter.app", "exporter.exposition", "exporter.own", "exporter.server", "tierd.own", "tierd.sense.exporters",
     ),
 }
 """Module, and the packages that alone may import it."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from lustre import __version__
-from tierd import replay
+from tierd import daemon, replay
 from tierd.config import ConfigurationError, Settings, load
 from tierd.sense import tape
 
@@ -16,6 +17,8 @@ EXAMPLES = """\
 examples:
   tierd replay tests/tapes/noisy-create-1m            what would tierd have found and done? (reads, changes nothing)
   tierd replay TAPE --json --config tierd.toml        the same for programs, with other settings
+  tierd --config /etc/tierd/tierd.toml --check-config every mistake at once, with its line
+  tierd --config /etc/tierd/tierd.toml                watch the mounted file system (dry run, unless told otherwise)
 """
 
 
@@ -26,11 +29,15 @@ def parser() -> argparse.ArgumentParser:
         description="Keeps noisy neighbours apart on Lustre: finds the job whose small files slow other jobs' streams, "
                     "and plans to put them on flash.")
     main_parser.add_argument("--version", action="version", version=f"tierd {__version__}")
-    commands = main_parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    main_parser.add_argument("--config", type=Path, metavar="FILE",
+                             help="settings, TOML; without a command: run the daemon")
+    main_parser.add_argument("--check-config", action="store_true", help="tell all mistakes in the settings, and end")
+    commands = main_parser.add_subparsers(dest="command", metavar="COMMAND")
     replaying = commands.add_parser(
         "replay", help="run detection and planning over a recorded time series, in its own time; changes nothing")
     replaying.add_argument("tape", type=Path, metavar="TAPE", help="folder with tape.json and tape.tar.xz")
-    replaying.add_argument("--config", type=Path, metavar="FILE", help="settings, TOML (defaults: pools flash and hdd)")
+    replaying.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS,
+                           help="settings, TOML (defaults: pools flash and hdd)")
     replaying.add_argument("--json", action="store_true", help="findings and plan as JSON")
     return main_parser
 
@@ -40,13 +47,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser().parse_args(arguments)
     try:
         settings = load(chosen.config) if chosen.config else Settings()
+        if chosen.check_config:
+            print(f"{chosen.config or 'the defaults'}: in order")
+            return 0
+        if chosen.command is None:
+            if chosen.config is None:
+                parser().error("name the settings with --config, or a command; see --help")
+            logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+            return daemon.serve(chosen.config, settings)
         with tape.opened(chosen.tape) as recording:
             report = replay.replay(recording, settings)
     except (ConfigurationError, tape.TapeError) as error:
         print(error, file=sys.stderr)
         return 1
     except OSError as error:
-        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"{error.filename}: {error.strerror}" if error.filename else error, file=sys.stderr)
         return 1
     print(replay.as_json(report) if chosen.json else replay.as_text(report))
     return 0

@@ -7,15 +7,57 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Gt
 from pydantic import TypeAdapter, ValidationError
 
 from tierd import verify
 from tierd.act import budget
+from tierd.act.movers import engines
 from tierd.decide import small_files_to_flash
 from tierd.detect import noisy_neighbour
+
+
+@dataclass(frozen=True)
+class Place:
+    """The file system."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    mount: str = "/mnt/lustre"
+    """Where it is mounted on this node; with all targets' rights: tierd sets layouts and moves other users' files."""
+
+
+@dataclass(frozen=True)
+class Sense:
+    """Where tierd listens."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    exporters: tuple[str, ...] = ()
+    """URLs of lustre-exporter on every OSS and MDS. Empty: the parameter files of this node, if it is the server."""
+    mdts: tuple[str, ...] = ()
+    """MDTs whose changelogs are read, as ``MDT0000``. Empty: all this client knows."""
+    readers: dict[str, str] = field(default_factory=dict)
+    """MDT to the reader registered there (``cl1``), for which what was dealt with is cleared. Without: nothing is."""
+    cycle_seconds: Annotated[float, Gt(0)] = 5.0
+    timeout_seconds: Annotated[float, Gt(0)] = 4.0
+
+
+@dataclass(frozen=True)
+class Act:
+    """How far tierd may go."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    dry_run: bool = True
+    """Walk the whole way, change nothing."""
+    mode: Literal["observe", "new-files-only", "full"] = "full"
+    """``observe`` tells findings and plans nothing; ``new-files-only`` sets default layouts and moves no file."""
+    journal: str = "/var/lib/tierd/journal.sqlite"
+    socket: str = "/run/tierd/tierd.sock"
+    """Where tierctl talks to the daemon."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +66,10 @@ class Settings:
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
+    filesystem: Place = field(default_factory=Place)
+    sense: Sense = field(default_factory=Sense)
+    act: Act = field(default_factory=Act)
+    movers: engines.Settings = field(default_factory=engines.Settings)
     noisy_neighbour: noisy_neighbour.Settings = field(default_factory=noisy_neighbour.Settings)
     small_files_to_flash: small_files_to_flash.Settings = field(default_factory=small_files_to_flash.Settings)
     verify: verify.Settings = field(default_factory=verify.Settings)

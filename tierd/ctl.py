@@ -7,10 +7,13 @@ import sys
 from collections.abc import Sequence
 
 from lustre import __version__
-from tierd.commands import evaluate, layout, simulate
+from tierd.commands import daemon, evaluate, layout, simulate
 
 EXAMPLES = """\
 examples:
+  tierctl status                                         what the daemon sees and does
+  tierctl history; tierctl undo 17                       what was done; take one act back
+  tierctl pause "maintenance until noon"                 change nothing until tierctl resume
   tierctl layout /mnt/lustre/proj/run7/out.dat           one line for people, and the lfs setstripe that would make it
   tierctl layout --yaml /mnt/lustre/proj/run7            as lfs setstripe --yaml takes it
   getfattr -n lustre.lov -e hex FILE | tierctl layout --lov /dev/stdin
@@ -19,14 +22,14 @@ examples:
   tierctl evaluate --seeds 1-100                         how often is it right, over random workloads?
 """
 
-COMMANDS = (layout, simulate, evaluate)
+COMMANDS = (daemon, layout, simulate, evaluate)
 
 
 def parser() -> argparse.ArgumentParser:
     """Command line."""
     main_parser = argparse.ArgumentParser(
         prog="tierctl", epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Shows layouts of files on Lustre, and tries policies of tierd on simulated clusters.")
+        description="Talks to the daemon, shows layouts of files on Lustre, and tries policies on simulated clusters.")
     main_parser.add_argument("--version", action="version", version=f"tierctl {__version__}")
     commands = main_parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS:

@@ -94,7 +94,7 @@ class Daemon:
         self._findings = thought.findings
         self._tell(thought)
         try:
-            if not self._faults.get("changelog"):
+            if not self._faults.get("changelog") and not self._gate.paused and self._settings.act.mode != "observe":
                 self._act(thought)
             self._say_all(narrate.moved(self._gate.pump(move_until), self._gate.waiting))
             self._judge(reading.time)
@@ -177,7 +177,8 @@ class Daemon:
             self._say_all(narrate.default_layout(outcome))
             if outcome.result in {"done", "dry-run"}:
                 case.defaults.append(outcome)
-        moves = [a for a in actions if a.kind == "migrate" and a.path not in case.tried]
+        full = self._settings.act.mode == "full"
+        moves = [a for a in actions if full and a.kind == "migrate" and a.path not in case.tried]
         if moves:
             case.tried.update(a.path for a in moves)
             self._gate.submit(moves, case.number)
@@ -197,7 +198,9 @@ class Daemon:
     def _undo(self, case: Case, reason: str) -> None:
         dropped = self._gate.drop(case.finding.key)
         for outcome in case.defaults:
-            self._say(narrate.undone(self._gate.restore(outcome, reason)))
+            entry = self._journal.entry(outcome.entry)
+            if entry is not None:
+                self._say(narrate.undone(entry, *self._gate.restore(entry, reason)))
         if dropped:
             self._say(f"dropped {dropped} waiting moves: {reason}")
         case.defaults.clear()

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from lustre.layout import explain
 from tierd.act.gate import Outcome
+from tierd.act.journal import Entry
 from tierd.model import Action, Finding
 from tierd.text import quoted
 from tierd.verify import Judgement
@@ -70,6 +71,7 @@ def judged(finding: Finding, judgement: Judgement) -> str:
     return f"UNDOING: it did not help. {numbers}"
 
 
-def undone(outcome: Outcome) -> str:
-    """A default layout taken back, or why not."""
-    return f"{outcome.result.upper()} default layout of {quoted(outcome.action.directory)}: {outcome.detail}"
+def undone(entry: Entry, result: str, detail: str) -> str:
+    """An act taken back, or why not."""
+    what = "default layout of " if entry.kind == "set-default-layout" else "layout of "
+    return f"{result.upper()} {what}{quoted(entry.place)}: {detail}"

@@ -153,9 +153,22 @@ class TestGate:
         assert same_shape(moved, COVERING)
         assert self.act(at, action) == ("refused", "it has this layout already")
 
+    def test_a_move_is_undone_by_moving_back(self, at: World) -> None:
+        was = at.filesystem.layout("/proj/ingest/a")
+        self.act(at, Action("migrate", COVERING, "", self.FINDING, path="/proj/ingest/a", size_bytes=1 << 20))
+        (entry,) = at.journal.entries("done")
+        assert at.gate.restore(entry, "by hand") == ("undone", "by hand")
+        present = at.filesystem.layout("/proj/ingest/a")
+        assert present is not None
+        assert was is not None
+        assert same_shape(present, was)
+        (entry,) = at.journal.entries("undone")
+        assert at.gate.restore(entry, "again")[0] == "refused"
+
     def test_a_default_somebody_changed_since_is_not_taken_back(self, at: World) -> None:
-        (outcome,) = at.gate.submit([Action("set-default-layout", COVERING, "", self.FINDING, "/proj/ingest")], 1)
+        at.gate.submit([Action("set-default-layout", COVERING, "", self.FINDING, "/proj/ingest")], 1)
+        (entry,) = at.journal.entries()
         theirs = Layout((COVERING.components[0],))
         at.filesystem.set_default_layout("/proj/ingest", theirs)
-        assert at.gate.restore(outcome, "…").result == "refused"
+        assert at.gate.restore(entry, "…") == ("refused", "somebody changed its layout since")
         assert at.filesystem.layout("/proj/ingest") == theirs

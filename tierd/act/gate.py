@@ -8,14 +8,20 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lustre.filesystem import Filesystem
 from lustre.layout import Layout, same_shape
 from tierd.act.budget import Budget
-from tierd.act.journal import Journal
+from tierd.act.journal import Entry, Journal
 from tierd.clock import Clock
 from tierd.model import Action
+
+
+def blank(layout: Layout) -> Layout:
+    """The layout as a wish: without the objects and flags of the file that had it."""
+    return replace(layout, generation=0, components=tuple(
+        replace(c, objects=(), flags=(), component_id=0, stripe_offset=-1) for c in layout.components))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,8 @@ class Gate:
         self._queue: deque[tuple[Action, int]] = deque()
         self._queued: set[str] = set()
         self.outcomes: Counter[str] = Counter()
+        self.paused = ""
+        """Why nothing is done at present; "" when things are done."""
 
     @property
     def waiting(self) -> int:
@@ -70,7 +78,7 @@ class Gate:
     def pump(self, deadline: float) -> list[Outcome]:
         """Carry out waiting moves until the budget is spent, the queue empty or the time up."""
         outcomes = []
-        while self._queue and self._clock.now() < deadline:
+        while self._queue and not self.paused and self._clock.now() < deadline:
             action, finding = self._queue[0]
             gone = self._is_gone(action.path)
             if not gone and self._budget.take(action.size_bytes, self._clock.now()):
@@ -88,23 +96,30 @@ class Gate:
             return True
         return False
 
-    def restore(self, outcome: Outcome, reason: str) -> Outcome:
-        """Take a default layout back, to what was there before, unless somebody changed it since."""
-        place = outcome.action.directory
-        try:
-            present = self._filesystem.layout(place)
-            if present is None or not same_shape(present, outcome.action.layout):
-                result, detail = "refused", "somebody changed the default layout since"
-            else:
-                if not self._dry_run:
-                    self._filesystem.set_default_layout(place, outcome.before)
-                result, detail = "undone", reason
-        except OSError as error:
-            result, detail = "failed", str(error)
+    def restore(self, entry: Entry, reason: str) -> tuple[str, str]:
+        """Undo one act of the journal, unless somebody changed its place since: ``undone``, or why not."""
+        result, detail = "refused", f"it is {entry.outcome or 'under way'}, so there is nothing to undo"
+        if entry.outcome in {"done", "dry-run"}:
+            try:
+                result, detail = self._restore(entry, reason)
+            except OSError as error:
+                result, detail = "failed", error.strerror or str(error)
         self.outcomes[result] += 1
         if result == "undone":
-            self._journal.ended(outcome.entry, result, detail, self._clock.now())
-        return Outcome(outcome.action, result, detail, outcome.entry, outcome.before)
+            self._journal.ended(entry.id, result, detail, self._clock.now())
+        return result, detail
+
+    def _restore(self, entry: Entry, reason: str) -> tuple[str, str]:
+        if entry.outcome == "dry-run":
+            return "undone", reason
+        present = self._filesystem.layout(entry.place)
+        if present is None or entry.layout_after is None or not same_shape(present, entry.layout_after):
+            return "refused", "somebody changed its layout since"
+        if entry.kind == "set-default-layout":
+            self._filesystem.set_default_layout(entry.place, entry.layout_before)
+        elif entry.layout_before is not None:
+            self._filesystem.migrate(entry.place, blank(entry.layout_before))
+        return "undone", reason
 
     def _act(self, action: Action, finding: int) -> Outcome:
         place = action.path or action.directory

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ CREATE TABLE IF NOT EXISTS actions (
     id INTEGER PRIMARY KEY, finding INTEGER REFERENCES findings(id), kind TEXT NOT NULL, place BLOB NOT NULL,
     layout_before TEXT, layout_after TEXT, size_bytes INTEGER NOT NULL, reason TEXT NOT NULL, dry_run INTEGER NOT NULL,
     intended_at REAL NOT NULL, ended_at REAL, outcome TEXT, detail TEXT);
+CREATE TABLE IF NOT EXISTS positions (mdt TEXT PRIMARY KEY, record INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS unfinished ON actions(id) WHERE outcome IS NULL;
 """
 
@@ -40,13 +41,18 @@ class Entry:
     outcome: str
     """Empty while it is under way, or when tierd died in the middle of it."""
     detail: str
+    reason: str
+    intended_at: float
 
 
 class Journal:
-    """One file; safe to be killed at any instruction (SQLite's write-ahead log, full synchronisation)."""
+    """One file, used by one thread at a time.
+
+    Safe to be killed at any instruction: SQLite's write-ahead log, fully synchronised.
+    """
 
     def __init__(self, path: Path) -> None:
-        self._db = sqlite3.connect(path, isolation_level=None)
+        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=FULL")
         self._db.executescript(_SCHEMA)
@@ -80,14 +86,27 @@ class Journal:
         self._db.execute("UPDATE actions SET outcome = ?, detail = ?, ended_at = ? WHERE id = ?",
                          (outcome, detail, now, entry))
 
+    def positions(self) -> dict[str, int]:
+        """MDT to the last changelog record that was dealt with."""
+        return dict(self._db.execute("SELECT mdt, record FROM positions").fetchall())
+
+    def keep_positions(self, positions: Mapping[str, int]) -> None:
+        """Remember how far the changelogs were dealt with."""
+        self._db.executemany("INSERT INTO positions VALUES (?, ?) ON CONFLICT (mdt) DO UPDATE "
+                             "SET record = excluded.record", positions.items())
+
+    def entry(self, number: int) -> Entry | None:
+        """One act by its number."""
+        return next((entry for entry in self.entries() if entry.id == number), None)
+
     def entries(self, outcome: str | None = None) -> Iterator[Entry]:
         """Acts in order; those with one outcome only ("" for the unfinished), if asked for."""
         for row in self._db.execute(
                 "SELECT id, kind, place, layout_before, layout_after, size_bytes, ifnull(outcome, ''), "
-                "ifnull(detail, '') FROM actions ORDER BY id").fetchall():
+                "ifnull(detail, ''), reason, intended_at FROM actions ORDER BY id").fetchall():
             if outcome is None or row[6] == outcome:
                 yield Entry(row[0], row[1], row[2].decode("utf-8", "surrogateescape"), _layout(row[3]), _layout(row[4]),
-                            row[5], row[6], row[7])
+                            *row[5:])
 
 
 def _bytes(path: str) -> bytes:

@@ -12,6 +12,7 @@ from tierd.act.movers.facts import Facts, look_at, objects
 from tierd.act.movers.outcome import Move, Outcome, Result, of_error
 
 _SECOND_NS = 1_000_000_000
+_MOMENT_SECONDS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +99,15 @@ def _belongings(before: Facts, now: Facts) -> list[str]:
 
 
 def _contents(before: Facts, now: Facts, copied: Copy | None, version: int) -> list[str]:
-    """Size and modification time. Somebody may have written to it since: its version says so where it is known, else
-    a later modification time does.
+    """Size and modification time, unless somebody has written to it since, or may have.
+
+    The same version says that nobody has. With another one, or none known, a later modification time says that somebody
+    has; it counts whole seconds, so that of a file modified a moment ago says nothing.
     """
     size_bytes, mtime = now.status.size_bytes, now.status.mtime_ns // _SECOND_NS
     size_bytes_then, mtime_then = before.status.size_bytes, before.status.mtime_ns // _SECOND_NS
-    written_since = mtime > mtime_then if copied is None else version != copied.version
-    if written_since:
+    untouched = copied is not None and version == copied.version
+    if not untouched and (mtime > mtime_then or now.status.ctime_ns // _SECOND_NS <= mtime_then + _MOMENT_SECONDS):
         return []
     doubts = []
     if size_bytes != size_bytes_then:

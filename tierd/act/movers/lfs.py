@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from lustre.calls import Calls
-from lustre.errors import LustreError, of_errno
+from lustre.errors import LustreError, kind_of
 from lustre.layout import setstripe_arguments
 from tierd.act.movers import aftermath, checks, room
 from tierd.act.movers.facts import Facts, look
@@ -72,6 +72,7 @@ class LfsMover:
             refusal = checks.of_file(move, facts) or room.refusal(move, facts, self._destination)
             if refusal is None:
                 setstripe_arguments(move.layout)
+                refusal = self._project(move, facts)
         except OSError as error:
             return of_error(move, error)
         except ValueError as error:
@@ -81,6 +82,14 @@ class LfsMover:
         if facts.layout is not None and aftermath.lies_as_wanted(facts.layout, move.layout, self._destination.pools()):
             return Outcome(move, Result.ALREADY, "already", "it has this layout", facts.layout, facts.layout)
         return _Ready(move, facts, self._place(move.path))
+
+    def _project(self, move: Move, facts: Facts) -> checks.Refusal | None:
+        """``lfs`` gives the new objects to the project of the directory, whatever the file's is."""
+        given = self._calls.project_beside(move.path)
+        if given == facts.project:
+            return None
+        detail = f"it belongs to project {facts.project}, and its objects would count for project {given}"
+        return checks.Refusal("project", detail)
 
     def _batch(self, arguments: tuple[str, ...], batch: list[_Ready]) -> Iterator[Outcome]:
         """One process. Whatever it says, each file is looked at."""
@@ -115,7 +124,7 @@ def _failure(finished: Finished, place: str) -> OSError | None:
         said = finished.errors.strip() or "nothing"
         return LustreError(errno.EIO, f"lfs ended with {finished.code}, saying: {said}") if finished.code else None
     words = finished.errors[begin + len(place) + 4 :].partition("\n")[0]
-    if any(word in words for word in _BUSY):
-        return of_errno(errno.EBUSY, f"lfs migrate: {words}")
     number = next((number for text, number in _NUMBERS.items() if text in words), errno.EIO)
-    return of_errno(number, f"lfs migrate: {words}")
+    if any(word in words for word in _BUSY):
+        number = errno.EBUSY
+    return kind_of(number)(number, f"lfs migrate: {words}")

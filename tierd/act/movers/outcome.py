@@ -95,7 +95,7 @@ def one_at_a_time(mover: Mover) -> Callable[[str, Layout], None]:
                 return
             if outcome.result is Result.REFUSED:
                 raise Refused(errno.ECANCELED, outcome.detail, path)
-            if outcome.result is Result.GAVE_WAY:
+            if outcome.result is Result.GAVE_WAY and not isinstance(outcome.error, Gone):
                 raise Busy(errno.EBUSY, outcome.detail, path)
             raise outcome.error or LustreError(errno.EIO, outcome.detail, path)
 

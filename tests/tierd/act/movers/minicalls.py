@@ -55,7 +55,7 @@ class MiniCalls:
     def create_volatile(self, beside: str, mdt_index: int, layout: Layout, source: int) -> int:
         self._call("create_volatile")
         node = self.lustre.new_node(mdt_index if self.volatile_mdt is None else self.volatile_mdt, layout)
-        node.volatile, node.uid, node.gid, node.project = True, 0, 0, 0
+        node.volatile, node.uid, node.gid, node.project = True, 0, 0, self.lustre.directory_project
         return self.lustre.open(node, writable=True)
 
     def close(self, descriptor: int) -> None:
@@ -107,6 +107,10 @@ class MiniCalls:
     def project(self, descriptor: int) -> int:
         self._call("project")
         return self._of(descriptor).project
+
+    def project_beside(self, path: str) -> int:
+        self._call("project_beside")
+        return self.lustre.directory_project
 
     def set_project(self, descriptor: int, project: int) -> None:
         self._call("set_project")

@@ -85,6 +85,7 @@ class MiniLustre:
         """Of the mover's process."""
         self.pool_members = dict(POOLS)
         self.room_bytes = 1 << 30
+        self.directory_project = 0
         self.quotas: dict[tuple[int, int, str], Quota] = {}
         self.clock_ns = 1_795_000_000 * SECOND
         self.next_number = 100

@@ -13,7 +13,7 @@ from lustre.calls import FileFlags, Hsm, HsmFlags
 from lustre.errors import Busy, NoSpace, of_errno
 from lustre.layout import Component, Layout
 from tests.tierd.act.movers.minicalls import MiniCalls
-from tests.tierd.act.movers.minilustre import FLASH, HDD, PAGE, PFL, MiniLustre
+from tests.tierd.act.movers.minilustre import FLASH, HDD, PAGE, PFL, SECOND, MiniLustre
 from tierd.act.movers import copying
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.outcome import Move, Outcome, Result, one_at_a_time
@@ -257,6 +257,20 @@ def test_a_file_that_cannot_be_looked_at_afterwards_is_doubtful(world: World) ->
     assert world.move().result is Result.DOUBTFUL
 
 
+def test_given_to_another_project_in_the_last_instant_is_told(world: World) -> None:
+    """The exchange compares owners, not projects: the objects then count for the wrong one."""
+    world.at("swap_and_close", lambda: setattr(world.node, "project", 8))
+    outcome = world.move()
+    assert outcome.result is Result.DOUBTFUL
+    assert "project differs" in outcome.detail
+
+
+def test_given_to_another_owner_in_the_last_instant_stops_the_exchange(world: World) -> None:
+    world.at("swap_and_close", lambda: setattr(world.node, "uid", 1002))
+    assert world.move().result is Result.FAILED
+    assert pools_of_file(world) == ["hdd"]
+
+
 def test_lost_extended_attributes_are_doubtful(world: World) -> None:
     world.node.xattrs["user.origin"] = b"beamline"
     world.at("open_fid", world.node.xattrs.clear)
@@ -267,6 +281,14 @@ def test_written_right_after_the_exchange_is_nothing_to_doubt(world: World) -> N
     world.at("open_fid", lambda: world.lustre.write("/a", b"new", 0))
     assert world.move().result is Result.DONE
     assert world.lustre.contents("/a").startswith(b"new")
+
+
+def test_a_file_that_got_shorter_without_anybody_having_written_is_doubtful(world: World) -> None:
+    world.lustre.clock_ns += 60 * SECOND
+    world.at("open_fid", lambda: world.node.store.data.pop())
+    outcome = world.move()
+    assert outcome.result is Result.DOUBTFUL
+    assert "8195 bytes and had 8196" in outcome.detail
 
 
 def test_encrypted_files_are_not_for_this_engine(world: World) -> None:
@@ -296,6 +318,8 @@ def test_the_port_is_told_by_errors(world: World) -> None:
     world.lustre.open_writer("/a")
     with pytest.raises(Busy):
         migrate("/a", HDD)
+    with pytest.raises(FileNotFoundError):
+        migrate("/nothing", HDD)
     nowhere = replace(FLASH, components=(Component(pool="empty"),))
     with pytest.raises(OSError, match="no targets"):
         migrate("/a", nowhere)

@@ -56,7 +56,8 @@ class Lfs:
             try:
                 status = calls.status(source)
                 calls.set_owner(volatile, status.uid, status.gid)
-                calls.set_project(volatile, calls.project(source))
+                node = self.lustre.descriptors[volatile].node
+                node.store.owner = (node.uid, node.gid, node.project)
                 calls.write(volatile, calls.read(source, status.size_bytes, 0), 0)
                 calls.set_times(volatile, status.atime_ns, status.mtime_ns)
                 calls.swap_and_close(source, volatile, 0, 0)
@@ -69,6 +70,7 @@ class Lfs:
 class World:
     def __init__(self) -> None:
         self.lustre = MiniLustre()
+        self.lustre.directory_project = 7
         self.lfs = Lfs(self.lustre)
         calls = MiniCalls(self.lustre)
         destination = Destination(lambda: self.lustre.pool_members, self.lustre.space, self.lustre.quota)
@@ -159,6 +161,15 @@ def test_a_released_file_is_not_brought_back(world: World) -> None:
     world.lustre.create("/a", b"data").hsm = Hsm(HsmFlags.EXISTS | HsmFlags.ARCHIVED | HsmFlags.RELEASED)
     assert [o.reason for o in world.move("/a")] == ["released"]
     assert not world.lfs.commands
+
+
+def test_a_file_of_another_project_than_its_directory_gives(world: World) -> None:
+    """``lfs`` leaves the new objects with the directory's project: they would count for the wrong one."""
+    world.lustre.create("/a", b"data").project = 8
+    assert [(o.result, o.reason) for o in world.move("/a")] == [(Result.REFUSED, "project")]
+    world.lustre.directory_project = 8
+    assert [o.result for o in world.move("/a")] == [Result.DONE]
+    assert world.lustre.names["/a"].store.owner == (1001, 1001, 8)
 
 
 def test_names_of_any_bytes(world: World) -> None:

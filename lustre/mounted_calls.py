@@ -1,0 +1,176 @@
+"""The calls of a mover over a mount point: what only Lustre can answer, through liblustreapi and its attributes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+
+from lustre import inode_flags
+from lustre.calls import FileFlags, Hsm
+from lustre.errors import NotLustre, typed
+from lustre.fid import Fid
+from lustre.layout import Layout
+from lustre.layout_xattr import from_xattr
+from lustre.llapi import Library
+from lustre.llapi_layout import open_with_layout
+from lustre.plain_calls import PlainCalls
+
+_VOLATILE = ".\x0c\x13\x14\x12:VOLATILE"
+"""How a name begins that Lustre never writes into a directory."""
+_CAREFUL = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+LAYOUT = "lustre.lov"
+_NOT_THE_FILES_OWN = ("lustre.", "trusted.")
+"""Attributes that describe the objects, or the file's place, and change with a move."""
+
+
+class MountedCalls(PlainCalls):
+    """Implements :class:`lustre.calls.Calls`. One mount point; any number of threads."""
+
+    def __init__(self, library: Library, mount_point: str) -> None:
+        self._library = library
+        self._mount = mount_point.rstrip("/") or "/"
+
+    def whole(self, path: str) -> str:
+        """The path on this machine."""
+        return whole(self._mount, path)
+
+    def open_for_reading(self, path: str) -> int:
+        """See :class:`~lustre.calls.Calls`."""
+        with typed("open", path):
+            return os.open(self.whole(path), os.O_RDONLY | os.O_NOATIME | _CAREFUL)
+
+    def open_for_swap(self, path: str, direct: bool) -> int:
+        """See :class:`~lustre.calls.Calls`."""
+        with typed("open", path):
+            return os.open(self.whole(path), os.O_RDWR | os.O_NOATIME | _CAREFUL | (os.O_DIRECT if direct else 0))
+
+    def open_fid(self, fid: Fid) -> int:
+        """See :class:`~lustre.calls.Calls`."""
+        return self._library.open_fid(self._mount, fid, os.O_RDONLY | os.O_NOATIME | os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def create_volatile(self, beside: str, mdt_index: int, layout: Layout, source: int) -> int:
+        """See :class:`~lustre.calls.Calls`. ``fd=`` in the name lets Lustre take over what encryption needs."""
+        if mdt_index < 0:
+            raise ValueError("a volatile file needs the MDT of its source: on another, the swap would lose the data")
+        directory = os.path.dirname(self.whole(beside))
+        name = f"{directory}/{_VOLATILE}:{mdt_index:04X}:{secrets.randbits(31):04X}:fd={source:02d}"
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = open_with_layout(self._library, name, flags, 0o600, layout)
+        try:
+            os.unlink(name)
+        except FileNotFoundError:
+            return descriptor
+        except OSError:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+        raise NotLustre(errno.ENOTTY, "the file system took the name of a volatile file for an ordinary one", beside)
+
+    def fid(self, descriptor: int) -> Fid:
+        """See :class:`~lustre.calls.Calls`."""
+        return self._library.fid(descriptor)
+
+    def mdt_index(self, descriptor: int) -> int:
+        """See :class:`~lustre.calls.Calls`."""
+        return self._library.mdt_index(descriptor)
+
+    def mdt_index_of(self, fid: Fid) -> int:
+        """See :class:`~lustre.calls.Calls`."""
+        with typed("open", self._mount):  # not kept open: it would keep the file system from being unmounted
+            root = os.open(self._mount, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            return self._library.mdt_index_of(root, fid)
+        finally:
+            os.close(root)
+
+    def layout(self, descriptor: int) -> Layout | None:
+        """See :class:`~lustre.calls.Calls`."""
+        return layout_at(descriptor)
+
+    def xattrs(self, descriptor: int) -> Mapping[str, bytes]:
+        """See :class:`~lustre.calls.Calls`."""
+        found = {}
+        with typed("list extended attributes"):
+            for name in os.listxattr(descriptor):
+                if not name.startswith(_NOT_THE_FILES_OWN):
+                    with suppress(OSError):  # removed, or not for us, since it was listed
+                        found[name] = os.getxattr(descriptor, name)
+        return found
+
+    def flags(self, descriptor: int) -> FileFlags:
+        """See :class:`~lustre.calls.Calls`."""
+        with typed("get inode flags"):
+            return inode_flags.flags(descriptor)
+
+    def hsm(self, descriptor: int) -> Hsm:
+        """See :class:`~lustre.calls.Calls`."""
+        return self._library.hsm(descriptor)
+
+    def pin(self, descriptor: int) -> bytes:
+        """See :class:`~lustre.calls.Calls`. Releases that know no pins call the attribute unsupported."""
+        try:
+            return os.getxattr(descriptor, "lustre.pin")
+        except OSError as error:
+            if error.errno in {errno.ENODATA, errno.EOPNOTSUPP}:
+                return b""
+            with typed("get pin"):
+                raise
+
+    def project(self, descriptor: int) -> int:
+        """See :class:`~lustre.calls.Calls`."""
+        with typed("get project"):
+            return inode_flags.project(descriptor)
+
+    def project_beside(self, path: str) -> int:
+        """See :class:`~lustre.calls.Calls`."""
+        directory = os.path.dirname(self.whole(path))
+        with typed("get project", path):
+            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                return inode_flags.inherited_project(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def set_project(self, descriptor: int, project: int) -> None:
+        """See :class:`~lustre.calls.Calls`."""
+        with typed("set project"):
+            inode_flags.set_project(descriptor, project)
+
+    def lease(self, descriptor: int) -> None:
+        """See :class:`~lustre.calls.Calls`."""
+        self._library.lease(descriptor)
+
+    def lease_held(self, descriptor: int) -> bool:
+        """See :class:`~lustre.calls.Calls`."""
+        return self._library.lease_held(descriptor)
+
+    def data_version(self, descriptor: int) -> int:
+        """See :class:`~lustre.calls.Calls`."""
+        return self._library.data_version(descriptor)
+
+    def swap_and_close(self, source: int, volatile: int, source_version: int, volatile_version: int) -> None:
+        """See :class:`~lustre.calls.Calls`."""
+        self._library.swap_and_close(source, volatile, source_version, volatile_version)
+
+
+def whole(mount_point: str, path: str) -> str:
+    """A path below a mount point. Raises ValueError for one that would lead out of it."""
+    if not path.startswith("/") or ".." in path.split("/"):
+        raise ValueError(f"not a path from the root of the file system: {path!r}")
+    return mount_point.rstrip("/") + path
+
+
+def layout_at(place: int | str) -> Layout | None:
+    """Layout of an open file, or at a path, without following a symbolic link; None where there is none."""
+    try:
+        if isinstance(place, int):
+            return from_xattr(os.getxattr(place, LAYOUT))
+        return from_xattr(os.getxattr(place, LAYOUT, follow_symlinks=False))
+    except OSError as error:
+        if error.errno == errno.ENODATA:
+            return None
+        with typed("get layout"):
+            raise

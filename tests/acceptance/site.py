@@ -1,0 +1,104 @@
+"""The file system under acceptance, and what an administrator would type to look at it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from lustre.layout import Component, Layout
+from lustre.llapi import Library
+from lustre.mounted import MountedFilesystem
+from lustre.mounted_calls import MountedCalls, layout_at
+from lustre.mounts import Mount
+from lustre.tree import Tree, parse_device
+from tierd.act.movers.aftermath import strays
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Site:
+    """One file system, a scratch directory on it, and two pools."""
+
+    mount: Mount
+    scratch: Path
+    flash: str
+    hdd: str
+    library: Library
+    tree: Tree
+    calls: MountedCalls
+
+    @cached_property
+    def filesystem(self) -> MountedFilesystem:
+        def move(path: str, layout: Layout) -> None:
+            raise AssertionError("this file system only looks")
+
+        return MountedFilesystem(self.mount, self.library, self.tree, move)
+
+    @property
+    def mdt_count(self) -> int:
+        devices = map(parse_device, self.tree.devices("mdc"))
+        return len({device.target for device in devices if device.fsname == self.mount.fsname})
+
+    def lfs(self, *arguments: str) -> str:
+        """Output of ``lfs``; raises with what it said when it fails."""
+        done = subprocess.run(["lfs", *arguments], capture_output=True, check=False, errors="surrogateescape")
+        assert done.returncode == 0, f"lfs {' '.join(arguments)}: {done.stderr}"
+        return done.stdout
+
+    def directory(self, name: str, mdt: int = 0, stripes: int = 1) -> Path:
+        """A directory on an MDT, or striped over several."""
+        place = self.scratch / name
+        if stripes > 1:
+            self.lfs("mkdir", "-c", str(stripes), str(place))
+        else:
+            self.lfs("mkdir", "-i", str(mdt), str(place))
+        self.lfs("setstripe", "-c", "1", "-p", self.hdd, str(place))
+        return place
+
+    def name(self, place: Path) -> str:
+        """The path as tierd says it: from the root of the file system."""
+        return "/" + str(place.relative_to(self.mount.path))
+
+    def in_pool(self, pool: str, stripes: int = 1) -> Layout:
+        return Layout((Component(pool=pool, stripe_count=stripes),), composite=False)
+
+    def pfl(self) -> Layout:
+        return Layout((Component(0, 2 * MIB, pool=self.flash), Component(2 * MIB, None, pool=self.hdd)))
+
+    def layout(self, place: Path) -> Layout:
+        found = layout_at(str(place))
+        assert found is not None, place
+        return found
+
+    def pools_of(self, place: Path) -> list[str]:
+        """Pools of the components, after a look whether the objects really are there."""
+        layout = self.layout(place)
+        assert strays(layout, self.filesystem.pools()) == [], place
+        return [component.pool for component in layout.components]
+
+    def used_bytes(self) -> int:
+        return sum(room.size_bytes - room.free_bytes for room in self.filesystem.space().values())
+
+    def forget_everything(self) -> None:
+        """Make the next read come from the targets: locks given back, caches dropped."""
+        os.sync()
+        subprocess.run(["lctl", "set_param", "-n", "ldlm.namespaces.*osc*.lru_size=clear"], check=False,
+                       capture_output=True)
+        subprocess.run(["lctl", "set_param", "-n", "ldlm.namespaces.*mdc*.lru_size=clear"], check=False,
+                       capture_output=True)
+        Path("/proc/sys/vm/drop_caches").write_text("3\n")
+
+
+def checksum(place: Path) -> str:
+    with place.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def noise(size_bytes: int, seed: int) -> bytes:
+    """Bytes that are different everywhere, the same for the same seed."""
+    return hashlib.shake_256(seed.to_bytes(8, "little")).digest(size_bytes)

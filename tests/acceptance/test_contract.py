@@ -1,0 +1,40 @@
+"""The mounted file system keeps the contract of the port, with either engine."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from lustre.mounted import MountedFilesystem
+from tests.acceptance.site import Site, noise
+from tests.contract.port import Ground, PortContract
+from tierd.act.movers.outcome import Mover, one_at_a_time
+
+
+class TestMounted(PortContract):
+    @pytest.fixture
+    def ground(self, site: Site, engine: Mover) -> Ground:
+        root = site.directory(f"contract-{time.time_ns()}")
+        filesystem = MountedFilesystem(site.mount, site.library, site.tree, one_at_a_time(engine))
+
+        def place(path: str) -> Path:
+            return Path(site.mount.path + path)
+
+        def make_directory(path: str) -> None:
+            site.lfs("mkdir", "-i", "0", str(place(path)))
+            filesystem.set_default_layout(path, None)
+
+        def make_file(path: str, size: int) -> None:
+            place(path).write_bytes(noise(size, size))
+            os.utime(place(path), (1_600_000_000, 1_600_000_000))
+
+        kept = os.path.exists(f"/dev/changelog-{site.mount.fsname}-MDT0000") and _keeps_records(site)
+        return Ground(filesystem, site.name(root), make_directory, make_file, site.flash, site.hdd,
+                      "MDT0000" if kept else "")
+
+
+def _keeps_records(site: Site) -> bool:
+    return bool(site.filesystem.changelog("MDT0000", -1))

@@ -1,0 +1,221 @@
+"""The mounted file system, as far as it can be tried without one: a recorded parameter tree, and plain directories."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lustre.errors import NotLustre, Refused, Stale
+from lustre.fid import Fid
+from lustre.layout import Component, Layout
+from lustre.mounted import MountedFilesystem
+from lustre.mounted_calls import MountedCalls, whole
+from lustre.mounts import Mount, find
+from lustre.tree import Roots, Tree
+from tests.conftest import Unpack
+from tests.lustre.fake_llapi import Handle, opens
+
+FLASH = Layout((Component(pool="flash"),), composite=False)
+MOUNTS = b"""\
+/dev/vdb /mnt/ost0 lustre ro,svname=lustre-MDT0000 0 0
+10.0.2.15@tcp:/lustre /mnt/lustre lustre rw,flock 0 0
+10.0.2.15@tcp:10.0.2.16@tcp:/scratch/home /mnt/lustre/home lustre ro,noatime 0 0
+"""
+
+
+def numbered(path: bytes, fid: Any) -> int:
+    fid._obj.sequence, fid._obj.object_id = 0x200000402, os.lstat(path).st_ino & 0xFFFFFFFF
+    return 0
+
+
+def filesystem(root: Path, tree: Tree, handle: Handle | None = None) -> MountedFilesystem:
+    def move(path: str, layout: Layout) -> None:
+        raise Refused(errno.ECANCELED, "pinned", path)
+
+    known = handle or Handle(llapi_path2fid=numbered, llapi_layout_file_open=opens)
+    return MountedFilesystem(Mount("lustre", str(root)), known.library(), tree, move, devices=str(root))
+
+
+@pytest.fixture
+def tree(capture: Unpack) -> Tree:
+    root = capture("2.17.57/tree-idle")
+    return Tree(Roots.of(root / "proc", root / "sys"))
+
+
+def test_mounts() -> None:
+    assert find("/mnt/lustre/home/x", MOUNTS) == Mount("scratch", "/mnt/lustre/home", "/home", read_only=True)
+    assert find("/mnt/lustre/homes", MOUNTS).fsname == "lustre"
+    with pytest.raises(NotLustre, match="mounted: /mnt/lustre, /mnt/lustre/home"):
+        find("/mnt/ost0", MOUNTS)
+
+
+def test_pools_and_room_of_the_recorded_file_system(tmp_path: Path, tree: Tree) -> None:
+    mounted = filesystem(tmp_path, tree)
+    pools = mounted.pools()
+    assert pools["flash"] == ("lustre-OST0000", "lustre-OST0001")
+    assert pools["hdd"] == tuple(f"lustre-OST000{n}" for n in range(2, 6))
+    space = mounted.space()
+    assert sorted(space) == [f"lustre-OST000{n}" for n in range(6)]
+    assert all(0 < room.avail_bytes <= room.free_bytes <= room.size_bytes for room in space.values())
+
+
+def test_another_file_system_has_none_of_them(tmp_path: Path, tree: Tree) -> None:
+    other = MountedFilesystem(Mount("other", str(tmp_path)), Handle().library(), tree, lambda path, layout: None)
+    assert (other.pools(), other.space()) == ({}, {})
+
+
+def test_status_entries_and_what_lies_outside(tmp_path: Path, tree: Tree) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "file").write_bytes(b"data")
+    (tmp_path / "d" / "link").symlink_to("/etc/hosts")
+    mounted = filesystem(tmp_path, tree)
+    assert sorted(mounted.entries("/d")) == ["file", "link"]
+    status = mounted.status("/d/file")
+    assert (status.size_bytes, status.is_directory, status.fid.object_id) == (
+        4, False, (tmp_path / "d" / "file").stat().st_ino)
+    assert mounted.status("/d/link").size_bytes == len("/etc/hosts")
+    assert mounted.status("/d").is_directory
+    with pytest.raises(FileNotFoundError):
+        mounted.status("/nothing")
+    for path in ("/d/../../etc/hosts", "d/file", ""):
+        with pytest.raises(ValueError, match="not a path from the root"):
+            mounted.status(path)
+
+
+def test_a_name_that_changes_hands_all_the_time(tmp_path: Path, tree: Tree) -> None:
+    (tmp_path / "a").touch()
+
+    def replaced(path: bytes, fid: Any) -> int:
+        os.rename(path, path + b".old")
+        (tmp_path / "a").touch()
+        return 0
+
+    with pytest.raises(Stale):
+        filesystem(tmp_path, tree, Handle(llapi_path2fid=replaced)).status("/a")
+
+
+def test_setting_and_removing_a_default(tmp_path: Path, tree: Tree) -> None:
+    handle = Handle(llapi_layout_file_open=opens)
+    (tmp_path / "d").mkdir()
+    (tmp_path / "link").symlink_to("d")
+    mounted = filesystem(tmp_path, tree, handle)
+    mounted.set_default_layout("/d", FLASH)
+    assert handle.set_calls() == [("stripe_count_set", (1,)), ("pool_name_set", (b"flash",))]
+    mounted.set_default_layout("/d", None)
+    assert len(handle.llapi_layout_file_open.calls) == 2
+    with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
+        mounted.set_default_layout("/link", FLASH)
+
+
+def test_moves_are_the_movers_business(tmp_path: Path, tree: Tree) -> None:
+    with pytest.raises(Refused, match="pinned"):
+        filesystem(tmp_path, tree).migrate("/a", FLASH)
+
+
+def test_changelog_is_read_from_its_device_and_cleared_by_index(tmp_path: Path, tree: Tree) -> None:
+    (tmp_path / "changelog-lustre-MDT0001").write_bytes(b"records")
+    handle = Handle()
+    mounted = filesystem(tmp_path, tree, handle)
+    assert mounted.changelog("MDT0001", -1) == b"records"
+    with pytest.raises(FileNotFoundError):
+        mounted.changelog("MDT0007", 0)
+    mounted.clear_changelog("MDT0001", "cl1-lab", 7)
+    assert handle.llapi_changelog_clear.calls == [(b"lustre-MDT0001", b"cl1-lab", 7)]
+
+
+# -- the mover's calls over a plain directory
+
+
+@pytest.fixture
+def calls(tmp_path: Path) -> MountedCalls:
+    return MountedCalls(Handle(llapi_layout_file_open=opens).library(), str(tmp_path))
+
+
+def test_volatile_files_need_lustre_and_the_mdt_of_their_source(calls: MountedCalls, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="MDT of its source"):
+        calls.create_volatile("/a", -1, FLASH, 3)
+    with pytest.raises(NotLustre, match="took the name of a volatile file"):
+        calls.create_volatile("/a", 0, FLASH, 3)
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_name_of_a_volatile_file_says_where_it_must_lie(tmp_path: Path) -> None:
+    seen: list[bytes] = []
+
+    def vanishes(path: bytes, flags: int, mode: int, layout: int) -> int:
+        seen.append(path)
+        assert flags & os.O_EXCL
+        assert mode == 0o600
+        return os.open(tmp_path, os.O_RDONLY)
+
+    calls = MountedCalls(Handle(llapi_layout_file_open=vanishes).library(), str(tmp_path))
+    calls.close(calls.create_volatile("/d/file", 26, FLASH, 7))
+    directory, name = os.path.split(seen[0])
+    assert directory == os.fsencode(tmp_path / "d")
+    assert name.startswith(b".\x0c\x13\x14\x12:VOLATILE:001A:")
+    assert name.endswith(b":fd=07")
+
+
+def test_reading_and_holes(calls: MountedCalls, tmp_path: Path) -> None:
+    place = tmp_path / "sparse"
+    with place.open("wb") as file:
+        file.truncate(1 << 20)
+        file.seek(512 << 10)
+        file.write(b"island")
+    descriptor = calls.open_for_swap("/sparse", direct=False)
+    found = calls.next_data(descriptor, 0)
+    assert found is not None
+    assert found[0] <= 512 << 10 < found[1]
+    assert calls.next_data(descriptor, 1 << 20) is None
+    assert calls.read(descriptor, 6, 512 << 10) == b"island"
+    assert calls.read(descriptor, 100, 1 << 20) == b""
+    assert calls.write(descriptor, b"more", 0) == 4
+    calls.sync(descriptor)
+    calls.set_times(descriptor, 5_000_000_000, 6_000_000_000)
+    status = calls.status(descriptor)
+    assert (status.atime_ns, status.mtime_ns, status.size_bytes) == (5_000_000_000, 6_000_000_000, 1 << 20)
+    calls.drop_cache(descriptor)
+    calls.truncate(descriptor, 3)
+    assert calls.status(descriptor).size_bytes == 3
+    calls.close(descriptor)
+
+
+def test_symbolic_links_are_not_followed_and_pipes_not_waited_for(calls: MountedCalls, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/etc/hosts")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="open: "):
+        calls.open_for_reading("/link")
+    calls.close(calls.open_for_reading("/pipe"))
+
+
+def test_attributes_of_the_file_not_of_its_place(calls: MountedCalls, tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    try:
+        os.setxattr(tmp_path / "a", "user.note", b"kept")
+    except OSError:
+        pytest.skip("no extended attributes here")
+    descriptor = calls.open_for_reading("/a")
+    assert dict(calls.xattrs(descriptor))["user.note"] == b"kept"
+    calls.close(descriptor)
+
+
+def test_whole_path() -> None:
+    assert whole("/mnt/lustre/", "/proj/a..b") == "/mnt/lustre/proj/a..b"
+    assert whole("/", "/a") == "/a"
+
+
+def test_fids_are_passed_as_lustre_wants_them(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+
+    def index(descriptor: int, fid: Any, answer: Any) -> int:
+        seen.append((fid._obj.sequence, fid._obj.object_id))
+        answer._obj.value = 1
+        return 0
+
+    calls = MountedCalls(Handle(llapi_get_mdt_index_by_fid=index).library(), str(tmp_path))
+    assert calls.mdt_index_of(Fid(0x240000401, 9)) == 1
+    assert seen == [(0x240000401, 9)]

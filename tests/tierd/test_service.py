@@ -1,0 +1,180 @@
+"""The daemon with its socket and journal, over the simulated cluster; tierctl on the other side."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from lustre.layout import same_shape
+from simulator.cluster import Cluster
+from simulator.filesystem import SimulatedFilesystem
+from simulator.settings import recorded_test_bed
+from tests.tierd.simulated import NOISE, STREAM
+from tierd.act.journal import Journal
+from tierd.config import Settings
+from tierd.control import ControlError, ControlServer, ask
+from tierd.ctl import main
+from tierd.daemon import Service
+from tierd.notify import Notifier
+from tierd.simulation.world import VirtualClock, parameter_files
+
+
+class Clearing(SimulatedFilesystem):
+    """Remembers what was cleared."""
+
+    cleared: dict[tuple[str, str], int]
+
+    def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
+        self.cleared[mdt, reader] = index
+
+
+@dataclass
+class Site:
+    cluster: Cluster
+    filesystem: Clearing
+    settings: Settings
+    folder: Path
+    said: list[str] = field(default_factory=list)
+    service: Service = field(init=False)
+
+    def start(self) -> None:
+        clock = VirtualClock(self.cluster)
+        self.service = Service(self.settings, self.filesystem, parameter_files(self.cluster, self.folder / "node"),
+                               ["MDT0000", "MDT0001"], clock, self.said.append)
+
+    def run(self, until: float) -> None:
+        while self.cluster.now < until:
+            self.cluster.advance(5)
+            self.service.cycle()
+
+    @property
+    def socket(self) -> str:
+        return self.settings.act.socket
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    cluster = Cluster(recorded_test_bed(), (STREAM, NOISE))
+    filesystem = Clearing(cluster)
+    filesystem.cleared = {}
+    settings = Settings()
+    settings = replace(settings, act=replace(settings.act, dry_run=False, journal=str(tmp_path / "lib/journal.sqlite"),
+                                             socket=str(tmp_path / "tierd.sock")),
+                       sense=replace(settings.sense, readers={"MDT0000": "cl1"}))
+    made = Site(cluster, filesystem, settings, tmp_path)
+    made.start()
+    yield made
+    made.service.close()
+
+
+def shown(capsys: pytest.CaptureFixture[str], *arguments: str, site: Site) -> str:
+    assert main([*arguments, "--socket", site.socket]) == 0
+    return capsys.readouterr().out
+
+
+def test_an_administrator_sees_what_was_done_and_takes_it_back(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    before = site.filesystem.layout(NOISE.directory)
+    assert before is not None
+    assert "no findings" in shown(capsys, "status", site=site)
+    site.run(until=55)
+    status = shown(capsys, "status", site=site)
+    assert "finding: ior_stream.1002 streams at" in status
+    assert "case: mdt_small.1001 against ior_stream.1002 in /proj/ingest since" in status
+    assert "slowdown: 1." in shown(capsys, "findings", site=site)
+    history = shown(capsys, "history", site=site)
+    assert "    1  " in history
+    assert "done      set-default-layout /proj/ingest" in history
+    assert "undone: set-default-layout of /proj/ingest: by tierctl" in shown(capsys, "undo", "1", site=site)
+    present = site.filesystem.layout(NOISE.directory)
+    assert present is not None
+    assert same_shape(present, before)
+
+
+def test_a_pause_is_kept_until_resume(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown(capsys, "pause", "maintenance", site=site) == "paused: maintenance\n"
+    site.run(until=60)
+    assert "paused: maintenance" in shown(capsys, "status", site=site)
+    assert shown(capsys, "history", site=site) == "nothing was done yet\n"
+    shown(capsys, "resume", site=site)
+    site.run(until=70)
+    assert "set-default-layout" in shown(capsys, "history", site=site)
+
+
+def test_observing_plans_nothing(site: Site) -> None:
+    site.service.close()
+    site.settings = replace(site.settings, act=replace(site.settings.act, mode="observe"))
+    site.start()
+    site.run(until=60)
+    assert any(s.startswith("FOUND") for s in site.said)
+    assert not any(s.startswith("SET") for s in site.said)
+
+
+def test_changelogs_are_cleared_only_after_the_journal_knows(site: Site) -> None:
+    site.run(until=45)
+    kept = Journal(Path(site.settings.act.journal)).positions()
+    assert site.filesystem.cleared == {("MDT0000", "cl1"): kept["MDT0000"]}
+    assert kept["MDT0000"] > 100
+
+
+def test_a_restart_goes_on_where_it_was_and_closes_what_was_under_way(site: Site) -> None:
+    site.run(until=55)
+    journal = Journal(Path(site.settings.act.journal))
+    (entry,) = journal.entries()
+    journal._db.execute("UPDATE actions SET outcome = NULL")
+    positions = journal.positions()
+    site.service.close()
+    site.start()
+    assert any("found unfinished: set-default-layout of /proj/ingest" in s for s in site.said)
+    assert [e.outcome for e in journal.entries()] == ["interrupted"]
+    site.cluster.advance(5)
+    site.service.cycle()
+    assert journal.positions()["MDT0000"] >= positions["MDT0000"]
+    assert entry.id == 1
+
+
+def test_unknown_requests_are_answered_with_what_is_known(site: Site) -> None:
+    with pytest.raises(ControlError, match="unknown request 'reboot'; known: findings, history"):
+        ask(site.socket, {"request": "reboot"})
+    with pytest.raises(ControlError, match="the journal has no entry 99"):
+        ask(site.socket, {"request": "undo", "id": 99})
+
+
+@pytest.mark.parametrize("line", [
+    b"", b"\xff\xfe\n", b"[]\n", b'{"request": {"a": []}}\n', b'{"request":"undo","id":"x"}\n'])
+def test_odd_requests_do_no_harm(site: Site, line: bytes) -> None:
+    with socket.socket(socket.AF_UNIX) as to:
+        to.connect(site.socket)
+        to.sendall(line)
+        to.shutdown(socket.SHUT_WR)
+        assert "error" in json.loads(to.makefile("rb").read())
+    assert ask(site.socket, {"request": "status"})["paused"] == ""
+
+
+def test_no_daemon_says_what_to_look_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "--socket", str(tmp_path / "none.sock")]) == 1
+    assert "no such socket: is tierd running" in capsys.readouterr().err
+
+
+def test_a_socket_left_by_a_killed_daemon_is_taken_over(tmp_path: Path) -> None:
+    left = socket.socket(socket.AF_UNIX)
+    left.bind(str(tmp_path / "s"))
+    left.close()
+    server = ControlServer(str(tmp_path / "s"), lambda _: {"ok": 1})
+    assert ask(str(tmp_path / "s"), {}) == {"ok": 1}
+    server.close()
+    assert not (tmp_path / "s").exists()
+
+
+def test_systemd_is_told(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / "notify"))
+        Notifier({"NOTIFY_SOCKET": str(tmp_path / "notify")})(READY="1", STATUS="at work")
+        assert systemd.recv(1000) == b"READY=1\nSTATUS=at work"
+    Notifier({})(READY="1")
+    Notifier({"NOTIFY_SOCKET": os.fspath(tmp_path / "gone")})(READY="1")

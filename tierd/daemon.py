@@ -1,0 +1,141 @@
+"""``tierd --config FILE``: the daemon on a mounted file system. Wiring, signals, reload; the loop does the thinking."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from threading import RLock
+from typing import Protocol
+
+from lustre import mounts
+from lustre.filesystem import Filesystem
+from lustre.tree import Roots, Tree, parse_device
+from tierd.act.budget import Budget
+from tierd.act.gate import Gate
+from tierd.act.journal import Journal
+from tierd.act.movers import engines
+from tierd.clock import Clock, SystemClock
+from tierd.config import ConfigurationError, Settings, load
+from tierd.control import ControlServer
+from tierd.loop import Daemon
+from tierd.notify import Notifier
+from tierd.requests import Desk
+from tierd.sense.follow import Follower
+from tierd.sense.live import LiveSource, local_files, scraping
+from tierd.sense.readings import Reading
+from tierd.text import quoted
+
+log = logging.getLogger("tierd")
+
+
+class Service:
+    """The loop over one file system, its journal and its control socket, from start to stop."""
+
+    def __init__(self, settings: Settings, filesystem: ClearingFilesystem, read: Callable[[], Reading],
+                 mdts: Sequence[str], clock: Clock, say: Callable[[str], None]) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._filesystem = filesystem
+        self._say = say
+        self._lock = RLock()
+        Path(settings.act.journal).parent.mkdir(parents=True, exist_ok=True)
+        self._journal = Journal(Path(settings.act.journal))
+        gate = Gate(filesystem, Budget(settings.limits, clock.now()), self._journal, clock, settings.act.dry_run)
+        self._follower = Follower(filesystem.changelog, mdts, self._journal.positions())
+        source = LiveSource(read, self._follower)
+        self._daemon = Daemon(source, filesystem, gate, self._journal, clock, settings, say)
+        self._control = ControlServer(settings.act.socket,
+                                      Desk(self._daemon, gate, self._journal, settings, self._lock))
+        for entry in self._journal.entries(""):
+            say(f"found unfinished: {entry.kind} of {quoted(entry.place)}; the file is whole either way; closed now")
+            self._journal.ended(entry.id, "interrupted", "tierd ended before it knew the outcome", clock.now())
+
+    def cycle(self) -> str:
+        """One cycle; a sentence about the state for systemd."""
+        with self._lock:
+            self._daemon.cycle(self._clock.now() + self._settings.sense.cycle_seconds / 2)
+            self._keep_positions()
+        faults = "; ".join(self._daemon.faults.values())
+        return faults or f"{len(self._daemon.findings)} findings, {len(self._daemon.cases)} cases"
+
+    def _keep_positions(self) -> None:
+        """Remember how far the changelogs were read, then let Lustre forget it, in this order."""
+        positions = self._follower.positions
+        self._journal.keep_positions(positions)
+        for mdt, reader in self._settings.sense.readers.items():
+            if positions.get(mdt) and not self._settings.act.dry_run:
+                try:
+                    self._filesystem.clear_changelog(mdt, reader, positions[mdt])
+                except OSError as error:
+                    self._say(f"changelog of {mdt} cannot be cleared for {reader}: {error}")
+
+    def close(self) -> None:
+        """Stop answering and close the journal; what was under way stands in it."""
+        self._control.close()
+        self._journal.close()
+
+
+class ClearingFilesystem(Filesystem, Protocol):
+    """The port, with changelogs that can be cleared."""
+
+    def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
+        """Let Lustre forget what one registered reader has dealt with."""
+
+
+def on_this_node(settings: Settings, clock: Clock) -> Service:
+    """The service over the mounted file system of the settings. Raises OSError for what is not there."""
+    tree = Tree(Roots.of("/proc", "/sys"))
+    mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
+    filesystem = engines.mounted(mount, tree, settings.movers)
+    read = (scraping(settings.sense.exporters, clock, settings.sense.timeout_seconds) if settings.sense.exporters
+            else local_files(tree, clock))
+    return Service(settings, filesystem, read, settings.sense.mdts or mdts_of(tree, mount.fsname), clock, log.info)
+
+
+def mdts_of(tree: Tree, fsname: str) -> tuple[str, ...]:
+    """MDTs this node knows: those its client is connected to, or those it serves."""
+    devices = [parse_device(name) for subsystem in ("mdc", "mdt") for name in tree.devices(subsystem)]
+    return tuple(sorted({d.target for d in devices if d.fsname == fsname and d.target.startswith("MDT")}))
+
+
+def serve(path: Path, settings: Settings) -> int:
+    """Run until SIGTERM or SIGINT. SIGHUP reads the configuration again; a bad one is told and the old one kept."""
+    clock = SystemClock()
+    reload: list[bool] = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: clock.wake())
+    signal.signal(signal.SIGHUP, lambda *_: reload.append(True))
+    notify = Notifier(os.environ)
+    service = on_this_node(settings, clock)
+    log.info("watching %s in mode %s%s", settings.filesystem.mount, settings.act.mode,
+             ", dry run" if settings.act.dry_run else "")
+    notify(READY="1", STATUS="looking for the first time")
+    try:
+        while not clock.wait(settings.sense.cycle_seconds):
+            if reload:
+                reload.clear()
+                settings, service = reloaded(path, settings, service, clock)
+            notify(WATCHDOG="1", STATUS=service.cycle())
+    finally:
+        notify(STOPPING="1")
+        service.close()
+    log.info("stopped")
+    return 0
+
+
+def reloaded(path: Path, settings: Settings, service: Service, clock: Clock) -> tuple[Settings, Service]:
+    """A service with the configuration as it is now, or the one there was."""
+    try:
+        wanted = load(path)
+    except (ConfigurationError, OSError) as error:
+        log.error("configuration not reloaded, the old one stays in force: %s", error)
+        return settings, service
+    if wanted == settings:
+        log.info("configuration read again: nothing has changed")
+        return settings, service
+    service.close()
+    log.info("configuration reloaded; baselines are learnt anew")
+    return wanted, on_this_node(wanted, clock)
