@@ -13,7 +13,7 @@ from annotated_types import Gt
 from pydantic import TypeAdapter, ValidationError
 
 from tierd import verify
-from tierd.act import budget
+from tierd.act import breaker, budget
 from tierd.act.movers import engines
 from tierd.decide import small_files_to_flash
 from tierd.detect import noisy_neighbour
@@ -74,6 +74,7 @@ class Settings:
     small_files_to_flash: small_files_to_flash.Settings = field(default_factory=small_files_to_flash.Settings)
     verify: verify.Settings = field(default_factory=verify.Settings)
     limits: budget.Limits = field(default_factory=budget.Limits)
+    breaker: breaker.Settings = field(default_factory=breaker.Settings)
     own_jobs: tuple[str, ...] = ("lfs.0", "tierd.0")
     """Job ids of our own moves: what they do is not activity."""
     history_seconds: Annotated[float, Gt(0)] = 1800.0

@@ -12,11 +12,15 @@ from typing import Protocol
 
 from lustre import mounts
 from lustre.filesystem import Filesystem
+from lustre.llapi import Library
 from lustre.tree import Roots, Tree, parse_device
+from tierd.act.breaker import Breaker
 from tierd.act.budget import Budget
 from tierd.act.gate import Gate
 from tierd.act.journal import Journal
 from tierd.act.movers import engines
+from tierd.act.movers.outcome import Mover
+from tierd.act.undo import Undo
 from tierd.clock import Clock, SystemClock
 from tierd.config import ConfigurationError, Settings, load
 from tierd.control import ControlServer
@@ -34,8 +38,8 @@ log = logging.getLogger("tierd")
 class Service:
     """The loop over one file system, its journal and its control socket, from start to stop."""
 
-    def __init__(self, settings: Settings, filesystem: ClearingFilesystem, read: Callable[[], Reading],
-                 mdts: Sequence[str], clock: Clock, say: Callable[[str], None]) -> None:
+    def __init__(self, settings: Settings, filesystem: ClearingFilesystem, mover: Mover,
+                 read: Callable[[], Reading], mdts: Sequence[str], clock: Clock, say: Callable[[str], None]) -> None:
         self._settings = settings
         self._clock = clock
         self._filesystem = filesystem
@@ -43,12 +47,14 @@ class Service:
         self._lock = RLock()
         Path(settings.act.journal).parent.mkdir(parents=True, exist_ok=True)
         self._journal = Journal(Path(settings.act.journal))
-        gate = Gate(filesystem, Budget(settings.limits, clock.now()), self._journal, clock, settings.act.dry_run)
+        gate = Gate(filesystem, mover, Budget(settings.limits, clock.now()), Breaker(settings.breaker), self._journal,
+                    clock, settings.act.dry_run)
+        undo = Undo(filesystem, mover, self._journal, clock)
         self._follower = Follower(filesystem.changelog, mdts, self._journal.positions())
         source = LiveSource(read, self._follower)
-        self._daemon = Daemon(source, filesystem, gate, self._journal, clock, settings, say)
+        self._daemon = Daemon(source, filesystem, gate, undo, self._journal, clock, settings, say)
         self._control = ControlServer(settings.act.socket,
-                                      Desk(self._daemon, gate, self._journal, settings, self._lock))
+                                      Desk(self._daemon, gate, undo, self._journal, settings, self._lock))
         for entry in self._journal.entries(""):
             say(f"found unfinished: {entry.kind} of {quoted(entry.place)}; the file is whole either way; closed now")
             self._journal.ended(entry.id, "interrupted", "tierd ended before it knew the outcome", clock.now())
@@ -90,9 +96,11 @@ def on_this_node(settings: Settings, clock: Clock) -> Service:
     tree = Tree(Roots.of("/proc", "/sys"))
     mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
     filesystem = engines.mounted(mount, tree, settings.movers)
+    mover = engines.mover(mount, Library.load(settings.movers.library), tree, settings.movers)
     read = (scraping(settings.sense.exporters, clock, settings.sense.timeout_seconds) if settings.sense.exporters
             else local_files(tree, clock))
-    return Service(settings, filesystem, read, settings.sense.mdts or mdts_of(tree, mount.fsname), clock, log.info)
+    mdts = settings.sense.mdts or mdts_of(tree, mount.fsname)
+    return Service(settings, filesystem, mover, read, mdts, clock, log.info)
 
 
 def mdts_of(tree: Tree, fsname: str) -> tuple[str, ...]:

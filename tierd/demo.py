@@ -23,9 +23,12 @@ from simulator.filesystem import SimulatedFilesystem
 from simulator.realtime import RealTimeDriver
 from simulator.scenario import Scenario, library
 from simulator.settings import recorded_test_bed
+from tierd.act.breaker import Breaker
 from tierd.act.budget import Budget
 from tierd.act.gate import Gate
 from tierd.act.journal import Journal
+from tierd.act.port import PortMover
+from tierd.act.undo import Undo
 from tierd.clock import SystemClock
 from tierd.config import Settings
 from tierd.loop import Daemon
@@ -75,10 +78,12 @@ def run(folder: Path, scenario: Scenario, clock: SystemClock, port: int, seconds
         filesystem = SimulatedFilesystem(cluster, driver.wait_for)
         journal = Journal(folder / "journal.sqlite")
         options = settings()
-        gate = Gate(filesystem, Budget(options.limits, begun), journal, clock, dry_run=False)
+        mover = PortMover(filesystem)
+        gate = Gate(filesystem, mover, Budget(options.limits, begun), Breaker(options.breaker), journal, clock, False)
+        undo = Undo(filesystem, mover, journal, clock)
         mdts = [mdt.short_name for mdt in cluster.mdts]
         source = LiveSource(scraping([url], clock, 5.0), Follower(filesystem.changelog, mdts))
-        daemon = Daemon(source, filesystem, gate, journal, clock, options,
+        daemon = Daemon(source, filesystem, gate, undo, journal, clock, options,
                         lambda sentence: print(f"{clock.now() - begun:5.0f} s  {sentence}", flush=True))
         reported = begun
         while not clock.wait(CYCLE_SECONDS) and clock.now() < begun + seconds and driver.error is None:

@@ -11,6 +11,7 @@ from lustre.filesystem import Filesystem
 from tierd import narrate
 from tierd.act.gate import Gate, Outcome
 from tierd.act.journal import Journal
+from tierd.act.undo import Undo
 from tierd.clock import Clock
 from tierd.config import Settings
 from tierd.decide.small_files_to_flash import Plan, reserved
@@ -50,11 +51,12 @@ class Case:
 class Daemon:
     """State between cycles: the last reading, the engine's history, the open cases."""
 
-    def __init__(self, source: Source, filesystem: Filesystem, gate: Gate, journal: Journal, clock: Clock,
-                 settings: Settings, say: Say) -> None:
+    def __init__(self, source: Source, filesystem: Filesystem, gate: Gate, undo: Undo, journal: Journal,
+                 clock: Clock, settings: Settings, say: Say) -> None:
         self._source = source
         self._filesystem = filesystem
         self._gate = gate
+        self._undo_act = undo
         self._journal = journal
         self._clock = clock
         self._settings = settings
@@ -96,7 +98,7 @@ class Daemon:
         try:
             if not self._faults.get("changelog") and not self._gate.paused and self._settings.act.mode != "observe":
                 self._act(thought)
-            self._say_all(narrate.moved(self._gate.pump(move_until), self._gate.waiting))
+                self._move(move_until)
             self._judge(reading.time)
             self._watch_room()
         except OSError as error:
@@ -184,6 +186,11 @@ class Daemon:
             self._gate.submit(moves, case.number)
             self._say(narrate.queued(moves))
 
+    def _move(self, until: float) -> None:
+        self._say_all(narrate.moved(self._gate.pump(until), self._gate.waiting))
+        if self._gate.paused:
+            self._say(f"STOPPED moving: {self._gate.paused}; look, then tierctl resume")
+
     def _judge(self, now: float) -> None:
         for case in self._cases.values():
             if case.judged:
@@ -200,7 +207,7 @@ class Daemon:
         for outcome in case.defaults:
             entry = self._journal.entry(outcome.entry)
             if entry is not None:
-                self._say(narrate.undone(entry, *self._gate.restore(entry, reason)))
+                self._say(narrate.undone(entry, *self._undo_act(entry, reason)))
         if dropped:
             self._say(f"dropped {dropped} waiting moves: {reason}")
         case.defaults.clear()

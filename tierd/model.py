@@ -161,6 +161,8 @@ class Action:
     directory: str = ""
     path: str = ""
     size_bytes: int = 0
+    fid: Fid | None = None
+    """The file that was chosen: another one of that name is not moved."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ def moved(outcomes: Sequence[Outcome], waiting: int) -> Iterator[str]:
     gone = sum(o.result == "gone" for o in outcomes)
     if gone:
         yield f"{gone} of the waiting files are gone: their job unlinked them"
-    left = Counter(o.detail for o in outcomes if o.result in {"refused", "failed"})
+    left = Counter(o.detail for o in outcomes if o.result in {"refused", "failed", "gave-way", "doubtful", "already"})
     for detail, count in left.items():
         example = next(o.action.path for o in outcomes if o.detail == detail)
         yield f"left alone: {quoted(example)}{f' and {count - 1} more' if count > 1 else ''}: {detail}"

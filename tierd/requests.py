@@ -9,6 +9,7 @@ from typing import Any
 from lustre.layout import explain
 from tierd.act.gate import Gate
 from tierd.act.journal import Entry, Journal
+from tierd.act.undo import Undo
 from tierd.config import Settings
 from tierd.loop import Daemon
 from tierd.replay import finding_json
@@ -17,9 +18,11 @@ from tierd.replay import finding_json
 class Desk:
     """Answers requests about a daemon. The daemon's cycles and the answers take turns."""
 
-    def __init__(self, daemon: Daemon, gate: Gate, journal: Journal, settings: Settings, lock: RLock) -> None:
+    def __init__(self, daemon: Daemon, gate: Gate, undo: Undo, journal: Journal, settings: Settings,
+                 lock: RLock) -> None:
         self._daemon = daemon
         self._gate = gate
+        self._undo_act = undo
         self._journal = journal
         self._settings = settings
         self._lock = lock
@@ -43,7 +46,7 @@ class Desk:
             "mode": self._settings.act.mode, "dry_run": self._settings.act.dry_run, "paused": self._gate.paused,
             "faults": dict(self._daemon.faults), "findings": [f.sentence for f in self._daemon.findings],
             "last_cycle": windows[-1].end if windows else None, "windows": len(windows),
-            "waiting_moves": self._gate.waiting, "outcomes": dict(self._gate.outcomes),
+            "waiting_moves": self._gate.waiting, "outcomes": {" ".join(key): count for key, count in self._gate.outcomes.items()},
             "cases": [{"aggressor": c.finding.aggressor, "victim": c.finding.victim, "since": c.acted_at,
                        "judged": c.judged, "directories": list(c.finding.directories)} for c in self._daemon.cases],
         }
@@ -68,7 +71,7 @@ class Desk:
         entry = self._journal.entry(number)
         if entry is None:
             raise ValueError(f"the journal has no entry {number}; tierctl history lists them")
-        result, detail = self._gate.restore(entry, "by tierctl")
+        result, detail = self._undo_act(entry, "by tierctl")
         return {"result": result, "detail": detail, "entry": entry_json(entry)}
 
 

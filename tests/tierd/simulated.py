@@ -52,4 +52,4 @@ def world(tmp_path: Path, jobs: Sequence[Job] = (STREAM, NOISE), settings: Setti
     said: list[str] = []
     cluster = Cluster(recorded_test_bed(), jobs)
     at = simulation.wired(cluster, settings or Settings(), said.append, tmp_path, dry_run, hook)
-    return World(at.cluster, at.filesystem, at.source, at.gate, at.journal, at.daemon, said)
+    return World(at.cluster, at.filesystem, at.source, at.gate, at.undo, at.journal, at.daemon, said)

@@ -17,6 +17,7 @@ from simulator.filesystem import SimulatedFilesystem
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
 from tierd.act.journal import Journal
+from tierd.act.port import PortMover
 from tierd.config import Settings
 from tierd.control import ControlError, ControlServer, ask
 from tierd.ctl import main
@@ -45,7 +46,8 @@ class Site:
 
     def start(self) -> None:
         clock = VirtualClock(self.cluster)
-        self.service = Service(self.settings, self.filesystem, parameter_files(self.cluster, self.folder / "node"),
+        self.service = Service(self.settings, self.filesystem, PortMover(self.filesystem),
+                               parameter_files(self.cluster, self.folder / "node"),
                                ["MDT0000", "MDT0001"], clock, self.said.append)
 
     def run(self, until: float) -> None:

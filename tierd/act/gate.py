@@ -8,46 +8,54 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lustre.filesystem import Filesystem
 from lustre.layout import Layout, same_shape
+from tierd.act.breaker import Breaker
 from tierd.act.budget import Budget
-from tierd.act.journal import Entry, Journal
+from tierd.act.journal import Journal
+from tierd.act.movers.outcome import Move, Mover, Result
 from tierd.clock import Clock
 from tierd.model import Action
 
-
-def blank(layout: Layout) -> Layout:
-    """The layout as a wish: without the objects and flags of the file that had it."""
-    return replace(layout, generation=0, components=tuple(
-        replace(c, objects=(), flags=(), component_id=0, stripe_offset=-1) for c in layout.components))
+BATCH = 16
+"""Moves handed to the engine at a time: it may do them in one process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one act went: ``done``, ``dry-run``, ``refused``, ``failed`` or ``gone``, and why."""
+    """How one act went, and why.
+
+    ``done``, ``already``, ``dry-run``, ``refused``, ``gave-way``, ``failed``, ``doubtful``, or ``gone``: the job had
+    unlinked the file before its turn came.
+    """
 
     action: Action
     result: str
     detail: str
     entry: int
-    """Its number in the journal."""
+    """Its number in the journal; 0 for a file that was gone."""
     before: Layout | None = None
 
 
 class Gate:
     """Default layouts are set at once; moves wait in a queue and go as the budget allows."""
 
-    def __init__(self, filesystem: Filesystem, budget: Budget, journal: Journal, clock: Clock, dry_run: bool) -> None:
+    def __init__(self, filesystem: Filesystem, mover: Mover, budget: Budget, breaker: Breaker, journal: Journal,
+                 clock: Clock, dry_run: bool) -> None:
         self._filesystem = filesystem
+        self._mover = mover
         self._budget = budget
+        self._breaker = breaker
         self._journal = journal
         self._clock = clock
         self._dry_run = dry_run
         self._queue: deque[tuple[Action, int]] = deque()
         self._queued: set[str] = set()
-        self.outcomes: Counter[str] = Counter()
+        self.outcomes: Counter[tuple[str, str]] = Counter()
+        """By kind of act and result."""
+        self.moved_bytes = 0
         self.paused = ""
         """Why nothing is done at present; "" when things are done."""
 
@@ -61,7 +69,7 @@ class Gate:
         outcomes = []
         for action in actions:
             if action.kind == "set-default-layout":
-                outcomes.append(self._act(action, finding))
+                outcomes.append(self._set_default(action, finding))
             elif action.kind == "migrate" and action.path not in self._queued:
                 self._queue.append((action, finding))
                 self._queued.add(action.path)
@@ -76,17 +84,31 @@ class Gate:
         return dropped
 
     def pump(self, deadline: float) -> list[Outcome]:
-        """Carry out waiting moves until the budget is spent, the queue empty or the time up."""
-        outcomes = []
+        """Carry out waiting moves until the budget is spent, the queue empty, the time up or the breaker open."""
+        outcomes: list[Outcome] = []
         while self._queue and not self.paused and self._clock.now() < deadline:
-            action, finding = self._queue[0]
-            gone = self._is_gone(action.path)
-            if not gone and self._budget.take(action.size_bytes, self._clock.now()):
+            batch, gone = self._next_batch()
+            outcomes += gone
+            if not batch:
                 break
+            outcomes += self._move(batch)
+        return outcomes
+
+    def _next_batch(self) -> tuple[list[tuple[Action, int]], list[Outcome]]:
+        """Moves the budget allows now, and those whose files are gone."""
+        batch: list[tuple[Action, int]] = []
+        gone: list[Outcome] = []
+        while self._queue and len(batch) < BATCH:
+            action, finding = self._queue[0]
+            if self._is_gone(action.path):
+                gone.append(self._counted(Outcome(action, "gone", "", 0)))
+            elif self._budget.take(action.size_bytes, self._clock.now()):
+                break
+            else:
+                batch.append((action, finding))
             self._queue.popleft()
             self._queued.discard(action.path)
-            outcomes.append(Outcome(action, "gone", "", 0) if gone else self._act(action, finding))
-        return outcomes
+        return batch, gone
 
     def _is_gone(self, path: str) -> bool:
         """Whether the job has unlinked the file itself: no act, and nothing to spend budget on."""
@@ -94,73 +116,67 @@ class Gate:
             self._filesystem.status(path)
         except FileNotFoundError:
             return True
+        except OSError:
+            return False  # the mover will find out, and say
         return False
 
-    def restore(self, entry: Entry, reason: str) -> tuple[str, str]:
-        """Undo one act of the journal, unless somebody changed its place since: ``undone``, or why not."""
-        result, detail = "refused", f"it is {entry.outcome or 'under way'}, so there is nothing to undo"
-        if entry.outcome in {"done", "dry-run"}:
-            try:
-                result, detail = self._restore(entry, reason)
-            except OSError as error:
-                result, detail = "failed", error.strerror or str(error)
-        self.outcomes[result] += 1
-        if result == "undone":
-            self._journal.ended(entry.id, result, detail, self._clock.now())
-        return result, detail
+    def _move(self, batch: list[tuple[Action, int]]) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        entries: dict[str, tuple[Action, int, Layout | None]] = {}
+        for action, finding in batch:
+            before, refusal = self._look(action)
+            entry = self._journal.intend(action, finding, before, self._clock.now(), self._dry_run)
+            if refusal or self._dry_run:
+                outcomes.append(self._ended(action, "refused" if refusal else "dry-run", refusal, entry, before))
+            else:
+                entries[action.path] = action, entry, before
+        moves = [Move(a.path, a.layout, a.fid, a.size_bytes or None) for a, _, _ in entries.values()]
+        for moved in self._mover.move(moves) if moves else ():
+            action, entry, before = entries.pop(moved.move.path)
+            if moved.result is Result.DONE:
+                self.moved_bytes += action.size_bytes
+            outcomes.append(self._ended(action, str(moved.result), moved.detail, entry, before))
+            self.paused = self.paused or self._breaker.note(str(moved.result), action.path)
+        for action, entry, before in entries.values():  # the engine said nothing of them
+            outcomes.append(self._ended(action, "failed", "the mover did not say how it went", entry, before))
+        return outcomes
 
-    def _restore(self, entry: Entry, reason: str) -> tuple[str, str]:
-        if entry.outcome == "dry-run":
-            return "undone", reason
-        present = self._filesystem.layout(entry.place)
-        if present is None or entry.layout_after is None or not same_shape(present, entry.layout_after):
-            return "refused", "somebody changed its layout since"
-        if entry.kind == "set-default-layout":
-            self._filesystem.set_default_layout(entry.place, entry.layout_before)
-        elif entry.layout_before is not None:
-            self._filesystem.migrate(entry.place, blank(entry.layout_before))
-        return "undone", reason
+    def _look(self, action: Action) -> tuple[Layout | None, str]:
+        """The layout now, and why the file should not be moved, seen at the last moment."""
+        try:
+            before = self._filesystem.layout(action.path)
+            status = self._filesystem.status(action.path)
+        except OSError as error:
+            return None, error.strerror or str(error)
+        if before is not None and same_shape(before, action.layout):
+            return before, "it has this layout already"
+        if status.is_directory:
+            return before, "it is a directory now"
+        end = action.layout.components[0].extent_end
+        if end is not None and status.size_bytes > end:
+            return before, f"it has grown to {status.size_bytes} bytes and no longer fits the flash component"
+        return before, ""
 
-    def _act(self, action: Action, finding: int) -> Outcome:
-        place = action.path or action.directory
+    def _set_default(self, action: Action, finding: int) -> Outcome:
         before: Layout | None = None
         entry = 0
         try:
-            before = self._filesystem.layout(place)
+            before = self._filesystem.layout(action.directory)
             entry = self._journal.intend(action, finding, before, self._clock.now(), self._dry_run)
-            refusal = self._refusal(action, before)
-            if refusal:
-                result, detail = "refused", refusal
-            elif self._dry_run:
-                result, detail = "dry-run", ""
-            else:
-                self._change(action)
-                result, detail = "done", ""
+            result, detail = "dry-run" if self._dry_run else "done", ""
+            if before is not None and same_shape(before, action.layout):
+                result, detail = "refused", "it has this layout already"
+            elif not self._dry_run:
+                self._filesystem.set_default_layout(action.directory, action.layout)
         except OSError as error:
-            result, detail = "failed", f"{error.strerror or error}"
+            result, detail = "failed", error.strerror or str(error)
         entry = entry or self._journal.intend(action, finding, before, self._clock.now(), self._dry_run)
+        return self._ended(action, result, detail, entry, before)
+
+    def _ended(self, action: Action, result: str, detail: str, entry: int, before: Layout | None) -> Outcome:
         self._journal.ended(entry, result, detail, self._clock.now())
-        self.outcomes[result] += 1
-        return Outcome(action, result, detail, entry, before)
+        return self._counted(Outcome(action, result, detail, entry, before))
 
-    def _refusal(self, action: Action, before: Layout | None) -> str:
-        """Why not, seen at the last moment; or ""."""
-        if before is not None and same_shape(before, action.layout):
-            return "it has this layout already"
-        if action.kind != "migrate":
-            return ""
-        status = self._filesystem.status(action.path)
-        if status.is_directory:
-            return "it is a directory now"
-        end = action.layout.components[0].extent_end
-        if end is not None and status.size_bytes > end:
-            return f"it has grown to {status.size_bytes} bytes and no longer fits the flash component"
-        if before is not None and before.mirror_count > 1:
-            return "it has mirrors, which a migration would drop"
-        return ""
-
-    def _change(self, action: Action) -> None:
-        if action.kind == "set-default-layout":
-            self._filesystem.set_default_layout(action.directory, action.layout)
-        else:
-            self._filesystem.migrate(action.path, action.layout)
+    def _counted(self, outcome: Outcome) -> Outcome:
+        self.outcomes[outcome.action.kind, outcome.result] += 1
+        return outcome

@@ -155,7 +155,7 @@ def existing_files(finding: Finding, activity: DirectoryActivity, layout: Layout
         left -= size
         count += 1
         yield Action("migrate", layout, f"{finding.aggressor} reads its files, and this one is on the disks of "
-                     f"{finding.victim}", finding.key, activity.directory, candidate.path, size)
+                     f"{finding.victim}", finding.key, activity.directory, candidate.path, size, candidate.fid)
 
 
 def large_files(finding: Finding, activity: DirectoryActivity, room: Room, settings: Settings) -> Plan:
@@ -173,7 +173,8 @@ def large_files(finding: Finding, activity: DirectoryActivity, room: Room, setti
         why = f"{finding.aggressor} does small I/O all over it on the disks of {finding.victim}"
         if size is not None and size <= left:
             left -= size
-            actions.append(Action("migrate", layout, why, finding.key, activity.directory, file.path, size))
+            actions.append(Action("migrate", layout, why, finding.key, activity.directory, file.path, size,
+                                  file.fid))
         else:
             still = "it is open" if candidate is None else "its size is not known" if size is None else "no room for it"
             actions.append(Action("advise", layout, f"{why}; only the whole file on flash would help, and {still}: "

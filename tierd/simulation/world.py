@@ -11,9 +11,12 @@ from pathlib import Path
 from lustre.tree import Roots, Tree
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
+from tierd.act.breaker import Breaker
 from tierd.act.budget import Budget
 from tierd.act.gate import Gate
 from tierd.act.journal import Journal
+from tierd.act.port import PortMover
+from tierd.act.undo import Undo
 from tierd.config import Settings
 from tierd.loop import Daemon, Say, Source
 from tierd.sense import local
@@ -57,6 +60,7 @@ class World:
     filesystem: SimulatedFilesystem
     source: Source
     gate: Gate
+    undo: Undo
     journal: Journal
     daemon: Daemon
 
@@ -82,12 +86,15 @@ def wired(cluster: Cluster, settings: Settings, say: Say, folder: Path, dry_run:
     filesystem = SimulatedFilesystem(cluster)
     clock = VirtualClock(cluster)
     journal = Journal(folder / "journal.sqlite")
-    gate = Gate(filesystem, Budget(settings.limits, clock.now()), journal, clock, dry_run)
+    mover = PortMover(filesystem)
+    gate = Gate(filesystem, mover, Budget(settings.limits, clock.now()), Breaker(settings.breaker), journal, clock,
+                dry_run)
+    undo = Undo(filesystem, mover, journal, clock)
     follower = Follower(filesystem.changelog, [mdt.short_name for mdt in cluster.mdts])
     near = LiveSource(parameter_files(cluster, folder / "node"), follower)
     source = hook(near, clock) if hook else near
-    daemon = Daemon(source, filesystem, gate, journal, clock, settings, say)
-    return World(cluster, filesystem, source, gate, journal, daemon)
+    daemon = Daemon(source, filesystem, gate, undo, journal, clock, settings, say)
+    return World(cluster, filesystem, source, gate, undo, journal, daemon)
 
 
 @contextmanager

@@ -66,6 +66,9 @@ class Mover(Protocol):
         """Move these, telling about each as soon as it is known. Raises nothing for what happens to a file."""
 
 
+_NO_FILE = {errno.ELOOP, errno.ENXIO, errno.EISDIR}
+"""What opening a symbolic link, a socket or a device says, without following or waiting."""
+
 _REASONS: tuple[tuple[type[OSError], str, Result], ...] = (
     (Busy, "busy", Result.GAVE_WAY),
     (Stale, "busy", Result.GAVE_WAY),
@@ -80,6 +83,8 @@ _REASONS: tuple[tuple[type[OSError], str, Result], ...] = (
 
 def of_error(move: Move, error: OSError, before: Layout | None = None) -> Outcome:
     """The outcome of a move that an error ended while the file was untouched."""
+    if error.errno in _NO_FILE:
+        return Outcome(move, Result.REFUSED, "not-a-file", "no regular file", before, before, error=error)
     for kind, reason, result in _REASONS:
         if isinstance(error, kind):
             return Outcome(move, result, reason, str(error), before, before, error=error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import stat
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +16,7 @@ from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, PAGE, PFL, MiniLustre, Node
 from tierd.act.movers import checks, room
 from tierd.act.movers.facts import look
-from tierd.act.movers.outcome import Move
+from tierd.act.movers.outcome import Move, Result, of_error
 from tierd.act.movers.room import Destination
 
 ARCHIVED = HsmFlags.EXISTS | HsmFlags.ARCHIVED
@@ -108,6 +109,17 @@ def test_layouts_no_file_should_get(wanted: Layout) -> None:
     refusal = checks.of_file(Move("/a", wanted), look(MiniCalls(lustre), "/a"))
     assert refusal is not None
     assert refusal.reason == "wanted-layout"
+
+
+@pytest.mark.parametrize(("number", "result", "expected"), [
+    (errno.ELOOP, Result.REFUSED, "not-a-file"), (errno.ENOKEY, Result.REFUSED, "encrypted"),
+    (errno.ETXTBSY, Result.GAVE_WAY, "busy"), (errno.ENOENT, Result.GAVE_WAY, "gone"),
+    (errno.ENOSPC, Result.FAILED, "no-space"), (errno.EROFS, Result.FAILED, "read-only"),
+    (errno.EIO, Result.FAILED, "error"),
+])
+def test_errors_have_their_outcome(number: int, result: Result, expected: str) -> None:
+    outcome = of_error(Move("/a", FLASH), of_errno(number, "open", "/a"))
+    assert (outcome.result, outcome.reason) == (result, expected)
 
 
 def room_reason(lustre: MiniLustre, wanted: Layout, quota: Callable[[int, int, str], Quota] | None = None) -> str:

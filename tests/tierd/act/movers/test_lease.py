@@ -285,7 +285,11 @@ def test_written_right_after_the_exchange_is_nothing_to_doubt(world: World) -> N
 
 def test_a_file_that_got_shorter_without_anybody_having_written_is_doubtful(world: World) -> None:
     world.lustre.clock_ns += 60 * SECOND
-    world.at("open_fid", lambda: world.node.store.data.pop())
+
+    def shortened() -> None:
+        world.node.store.data.pop()
+
+    world.at("open_fid", shortened)
     outcome = world.move()
     assert outcome.result is Result.DOUBTFUL
     assert "8195 bytes and had 8196" in outcome.detail
