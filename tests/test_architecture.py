@@ -37,7 +37,8 @@ ONLY: dict[str, tuple[str, ...]] = {
     "isal": ("exporter.exposition",),
     "time": ("tierd.clock", "exporter.clock", "simulator.clock"),
     "prometheus_client": (
-        "exporter.app", "exporter.exposition", "exporter.own", "exporter.server", "tierd.own", "tierd.sense.exporters",
+        "exporter.app", "exporter.exposition", "exporter.own", "exporter.server",
+        "tierd.own", "tierd.web", "tierd.sense.exporters",
     ),
 }
 """Module, and the packages that alone may import it."""

@@ -21,16 +21,32 @@ class SystemClock:
     """The real clock."""
 
     def __init__(self) -> None:
-        self._woken = threading.Event()
+        self._changed = threading.Condition()
+        self._stopped = False
+        self._nudged = False
 
     def now(self) -> float:
         """Epoch seconds."""
         return time.time()
 
     def wait(self, seconds: float) -> bool:
-        """Wait so long, or until woken: then True."""
-        return self._woken.wait(max(0.0, seconds))
+        """Wait so long, or until woken: then True. A nudge ends the wait early, with False."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopped or self._nudged, max(0.0, seconds))
+            self._nudged = False
+            return self._stopped
 
     def wake(self) -> None:
-        """End the present wait and all later ones; called from signal handlers."""
-        self._woken.set()
+        """End the present wait and all later ones. Safe in a signal handler: it takes no lock."""
+        self._stopped = True
+        threading.Thread(target=self._tell, daemon=True).start()
+
+    def nudge(self) -> None:
+        """End the present wait, or the next one, and no other."""
+        with self._changed:
+            self._nudged = True
+            self._changed.notify_all()
+
+    def _tell(self) -> None:
+        with self._changed:
+            self._changed.notify_all()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from annotated_types import Gt
+from annotated_types import Ge, Gt, Lt
 from pydantic import TypeAdapter, ValidationError
 
 from tierd import verify
@@ -61,6 +61,18 @@ class Act:
 
 
 @dataclass(frozen=True)
+class Web:
+    """What tierd serves over HTTP: metrics, health, a page, and a hook for Alertmanager."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    address: str = "127.0.0.1"
+    port: Annotated[int, Ge(0), Lt(65536)] = 9170
+    """0 lets the system choose one, which is logged."""
+    enabled: bool = True
+
+
+@dataclass(frozen=True)
 class Settings:
     """The whole configuration. Every part has defaults that fit a file system with pools ``flash`` and ``hdd``."""
 
@@ -69,6 +81,7 @@ class Settings:
     filesystem: Place = field(default_factory=Place)
     sense: Sense = field(default_factory=Sense)
     act: Act = field(default_factory=Act)
+    web: Web = field(default_factory=Web)
     movers: engines.Settings = field(default_factory=engines.Settings)
     noisy_neighbour: noisy_neighbour.Settings = field(default_factory=noisy_neighbour.Settings)
     small_files_to_flash: small_files_to_flash.Settings = field(default_factory=small_files_to_flash.Settings)

@@ -26,11 +26,13 @@ from tierd.config import ConfigurationError, Settings, load
 from tierd.control import ControlServer
 from tierd.loop import Daemon
 from tierd.notify import Notifier
+from tierd.own import registry
 from tierd.requests import Desk
 from tierd.sense.follow import Follower
 from tierd.sense.live import LiveSource, local_files, scraping
 from tierd.sense.readings import Reading
 from tierd.text import quoted
+from tierd.web import STALE_CYCLES, App, WebServer
 
 log = logging.getLogger("tierd")
 
@@ -39,11 +41,13 @@ class Service:
     """The loop over one file system, its journal and its control socket, from start to stop."""
 
     def __init__(self, settings: Settings, filesystem: ClearingFilesystem, mover: Mover,
-                 read: Callable[[], Reading], mdts: Sequence[str], clock: Clock, say: Callable[[str], None]) -> None:
+                 read: Callable[[], Reading], mdts: Sequence[str], clock: Clock, say: Callable[[str], None],
+                 nudge: Callable[[], None] = lambda: None) -> None:
         self._settings = settings
         self._clock = clock
         self._filesystem = filesystem
         self._say = say
+        self._begun = clock.now()
         self._lock = RLock()
         Path(settings.act.journal).parent.mkdir(parents=True, exist_ok=True)
         self._journal = Journal(Path(settings.act.journal))
@@ -53,8 +57,13 @@ class Service:
         self._follower = Follower(filesystem.changelog, mdts, self._journal.positions())
         source = LiveSource(read, self._follower)
         self._daemon = Daemon(source, filesystem, gate, undo, self._journal, clock, settings, say)
-        self._control = ControlServer(settings.act.socket,
-                                      Desk(self._daemon, gate, undo, self._journal, settings, self._lock))
+        desk = Desk(self._daemon, gate, undo, self._journal, settings, self._lock)
+        self._control = ControlServer(settings.act.socket, desk)
+        self.web: WebServer | None = None
+        if settings.web.enabled:
+            app = App(registry(self._daemon, gate, settings, self._lock), desk, self._alive, nudge)
+            self.web = WebServer(settings.web.address, settings.web.port, app)
+            say(f"listening on {settings.web.address}:{self.web.port}")
         for entry in self._journal.entries(""):
             say(f"found unfinished: {entry.kind} of {quoted(entry.place)}; the file is whole either way; closed now")
             self._journal.ended(entry.id, "interrupted", "tierd ended before it knew the outcome", clock.now())
@@ -66,6 +75,11 @@ class Service:
             self._keep_positions()
         faults = "; ".join(self._daemon.faults.values())
         return faults or f"{len(self._daemon.findings)} findings, {len(self._daemon.cases)} cases"
+
+    def _alive(self) -> bool:
+        """Whether cycles still come."""
+        last = self._daemon.tally.last_cycle_at or self._begun
+        return self._clock.now() - last < STALE_CYCLES * self._settings.sense.cycle_seconds + 30
 
     def _keep_positions(self) -> None:
         """Remember how far the changelogs were read, then let Lustre forget it, in this order."""
@@ -81,6 +95,8 @@ class Service:
     def close(self) -> None:
         """Stop answering and close the journal; what was under way stands in it."""
         self._control.close()
+        if self.web is not None:
+            self.web.close()
         self._journal.close()
 
 
@@ -91,7 +107,7 @@ class ClearingFilesystem(Filesystem, Protocol):
         """Let Lustre forget what one registered reader has dealt with."""
 
 
-def on_this_node(settings: Settings, clock: Clock) -> Service:
+def on_this_node(settings: Settings, clock: SystemClock) -> Service:
     """The service over the mounted file system of the settings. Raises OSError for what is not there."""
     tree = Tree(Roots.of("/proc", "/sys"))
     mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
@@ -100,7 +116,7 @@ def on_this_node(settings: Settings, clock: Clock) -> Service:
     read = (scraping(settings.sense.exporters, clock, settings.sense.timeout_seconds) if settings.sense.exporters
             else local_files(tree, clock))
     mdts = settings.sense.mdts or mdts_of(tree, mount.fsname)
-    return Service(settings, filesystem, mover, read, mdts, clock, log.info)
+    return Service(settings, filesystem, mover, read, mdts, clock, log.info, clock.nudge)
 
 
 def mdts_of(tree: Tree, fsname: str) -> tuple[str, ...]:
@@ -122,7 +138,7 @@ def serve(path: Path, settings: Settings) -> int:
              ", dry run" if settings.act.dry_run else "")
     notify(READY="1", STATUS="looking for the first time")
     try:
-        while not clock.wait(settings.sense.cycle_seconds):
+        while not clock.wait(settings.sense.cycle_seconds):  # shorter when Alertmanager asks for a cycle
             if reload:
                 reload.clear()
                 settings, service = reloaded(path, settings, service, clock)
@@ -134,7 +150,7 @@ def serve(path: Path, settings: Settings) -> int:
     return 0
 
 
-def reloaded(path: Path, settings: Settings, service: Service, clock: Clock) -> tuple[Settings, Service]:
+def reloaded(path: Path, settings: Settings, service: Service, clock: SystemClock) -> tuple[Settings, Service]:
     """A service with the configuration as it is now, or the one there was."""
     try:
         wanted = load(path)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -48,6 +49,25 @@ class Case:
     judged: bool = False
 
 
+@dataclass(slots=True)
+class Tally:
+    """What metrics count, since the start."""
+
+    cycles: int = 0
+    last_cycle_at: float = 0.0
+    cycle_seconds: float = 0.0
+    """Of the last cycle."""
+    records: int = 0
+    """Changelog records taken in."""
+    found: Counter[str] = field(default_factory=Counter)
+    """By kind of finding."""
+    verdicts: Counter[str] = field(default_factory=Counter)
+    refusals: Counter[str] = field(default_factory=Counter)
+    """By kind of finding."""
+    gained: dict[str, float] = field(default_factory=dict)
+    """Victim to the part of its loss that was won back, by the last judgement."""
+
+
 class Daemon:
     """State between cycles: the last reading, the engine's history, the open cases."""
 
@@ -67,6 +87,7 @@ class Daemon:
         self._cases: dict[tuple[str, str, str], Case] = {}
         self._refused: dict[str, None] = {}
         self._findings: tuple[Finding, ...] = ()
+        self.tally = Tally()
         self._faults: dict[str, str] = {}
         """What cannot be seen at present, in words; "" for a source that is well again."""
 
@@ -77,6 +98,18 @@ class Daemon:
 
     def cycle(self, move_until: float) -> None:
         """One cycle; moves that wait go until then at the latest."""
+        begun = self._clock.now()
+        self._cycle(move_until)
+        self.tally.cycles += 1
+        self.tally.last_cycle_at = self._clock.now()
+        self.tally.cycle_seconds = self._clock.now() - begun
+
+    def _counted(self, records: Iterable[Record]) -> Iterator[Record]:
+        for record in records:
+            self.tally.records += 1
+            yield record
+
+    def _cycle(self, move_until: float) -> None:
         try:
             reading = self._source.reading()
         except OSError as error:
@@ -85,7 +118,7 @@ class Daemon:
             return
         self._tell_fault("blind", "")
         try:
-            self._table.add(self._source.records())
+            self._table.add(self._counted(self._source.records()))
             self._tell_fault("changelog", "")
         except OSError as error:
             self._tell_fault("changelog", f"{error}; findings are told, nothing new is done about them")
@@ -126,6 +159,7 @@ class Daemon:
 
     def _tell(self, thought: Thought) -> None:
         for finding in thought.begun:
+            self.tally.found[finding.kind] += 1
             self._say_all(narrate.found(finding))
         for finding in thought.ended:
             self._say(narrate.over(finding))
@@ -149,6 +183,7 @@ class Daemon:
             for refusal in plan.refusals:
                 if refusal not in self._refused:
                     self._refused[refusal] = None
+                    self.tally.refusals[finding.kind] += 1
                     self._say(f"not done: {refusal}")
             if plan.actions:
                 case = self._cases[finding.key] = Case(finding, self._journal.found(finding), self._clock.now())
@@ -198,6 +233,8 @@ class Daemon:
             judgement = judge(case.finding, case.acted_at, self._engine.windows, now, self._settings.verify)
             if judgement.verdict != "too-early":
                 case.judged = True
+                self.tally.verdicts[judgement.verdict] += 1
+                self.tally.gained[case.finding.victim] = judgement.won_back
                 self._say(narrate.judged(case.finding, judgement))
                 if judgement.verdict == "did-not-help":
                     self._undo(case, "it did not help")

@@ -46,7 +46,8 @@ class Desk:
             "mode": self._settings.act.mode, "dry_run": self._settings.act.dry_run, "paused": self._gate.paused,
             "faults": dict(self._daemon.faults), "findings": [f.sentence for f in self._daemon.findings],
             "last_cycle": windows[-1].end if windows else None, "windows": len(windows),
-            "waiting_moves": self._gate.waiting, "outcomes": {" ".join(key): count for key, count in self._gate.outcomes.items()},
+            "waiting_moves": self._gate.waiting,
+            "outcomes": {" ".join(key): count for key, count in self._gate.outcomes.items()},
             "cases": [{"aggressor": c.finding.aggressor, "victim": c.finding.victim, "since": c.acted_at,
                        "judged": c.judged, "directories": list(c.finding.directories)} for c in self._daemon.cases],
         }

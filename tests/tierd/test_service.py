@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
+import subprocess
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from lustre.layout import same_shape
 from simulator.cluster import Cluster
@@ -68,7 +73,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     settings = Settings()
     settings = replace(settings, act=replace(settings.act, dry_run=False, journal=str(tmp_path / "lib/journal.sqlite"),
                                              socket=str(tmp_path / "tierd.sock")),
-                       sense=replace(settings.sense, readers={"MDT0000": "cl1"}))
+                       sense=replace(settings.sense, readers={"MDT0000": "cl1"}), web=replace(settings.web, port=0))
     made = Site(cluster, filesystem, settings, tmp_path)
     made.start()
     yield made
@@ -138,6 +143,46 @@ def test_a_restart_goes_on_where_it_was_and_closes_what_was_under_way(site: Site
     site.service.cycle()
     assert journal.positions()["MDT0000"] >= positions["MDT0000"]
     assert entry.id == 1
+
+
+def fetched(site: Site, path: str, method: str = "GET") -> tuple[int, str]:
+    assert site.service.web is not None
+    request = urllib.request.Request(f"http://127.0.0.1:{site.service.web.port}{path}", method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_metrics_health_and_a_page(site: Site) -> None:
+    site.run(until=55)
+    _, metrics = fetched(site, "/metrics")
+    families = text_string_to_metric_families(metrics)
+    samples = {s.name + json.dumps(s.labels): s.value for f in families for s in f.samples}
+    assert samples['tierd_findings_total{"kind": "noisy-neighbour"}'] == 1
+    assert samples['tierd_default_layouts_total{"outcome": "done"}'] == 1
+    assert samples['tierd_dry_run{}'] == 0
+    assert samples['tierd_source_blind{"source": "counters"}'] == 0
+    slow = [v for k, v in samples.items() if k.startswith("tierd_interference_slowdown_ratio") and "OST0003" in k]
+    assert slow[0] > 1.2
+    assert fetched(site, "/-/healthy") == (200, "well\n")
+    assert fetched(site, "/-/ready") == (200, "well\n")
+    status, page = fetched(site, "/")
+    assert status == 200
+    assert "mdt_small.1001" in page
+    assert "/proj/ingest" in page
+    assert fetched(site, "/none")[0] == 404
+    assert fetched(site, "/-/evaluate", "POST")[0] == 202
+    assert fetched(site, "/", "POST")[0] == 405
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not on the PATH")
+def test_promtool_likes_the_metrics(site: Site) -> None:
+    site.run(until=55)
+    _, metrics = fetched(site, "/metrics")
+    lint = subprocess.run(["promtool", "check", "metrics"], input=metrics, text=True, capture_output=True, check=False)
+    assert (lint.returncode, lint.stderr) == (0, "")
 
 
 def test_unknown_requests_are_answered_with_what_is_known(site: Site) -> None:

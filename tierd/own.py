@@ -1,0 +1,102 @@
+"""tierd's own metrics: ordinary prometheus_client objects, made from the daemon's state when somebody scrapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from threading import RLock
+
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from lustre import __version__
+from tierd.act.gate import Gate
+from tierd.config import Settings
+from tierd.loop import Daemon
+
+
+class DaemonCollector(Collector):
+    """Reads the daemon between two cycles."""
+
+    def __init__(self, daemon: Daemon, gate: Gate, settings: Settings, lock: RLock) -> None:
+        self._daemon = daemon
+        self._gate = gate
+        self._settings = settings
+        self._lock = lock
+
+    def collect(self) -> Iterator[Metric]:
+        """All families."""
+        with self._lock:
+            yield from self._state()
+            yield from self._found()
+            yield from self._done()
+
+    def _state(self) -> Iterator[Metric]:
+        tally = self._daemon.tally
+        info = InfoMetricFamily("tierd_build", "Release of tierd.")
+        info.add_metric((), {"version": __version__})
+        yield info
+        act = self._settings.act
+        yield GaugeMetricFamily("tierd_dry_run", "1 while tierd changes nothing.", float(act.dry_run))
+        yield GaugeMetricFamily("tierd_paused", "1 while acts are paused, by hand or by the circuit breaker.",
+                                float(bool(self._gate.paused)))
+        yield GaugeMetricFamily("tierd_last_cycle_timestamp_seconds", "When the last cycle ended.", tally.last_cycle_at)
+        yield GaugeMetricFamily("tierd_cycle_duration_seconds", "How long the last cycle took.", tally.cycle_seconds)
+        yield CounterMetricFamily("tierd_cycles", "Cycles since the start.", tally.cycles)
+        yield CounterMetricFamily("tierd_changelog_records", "Changelog records taken in.", tally.records)
+        blind = GaugeMetricFamily("tierd_source_blind", "1 while a source cannot be read; nothing is then done.",
+                                  labels=("source",))
+        for source in ("blind", "changelog"):
+            blind.add_metric((("counters" if source == "blind" else source),), float(source in self._daemon.faults))
+        yield blind
+
+    def _found(self) -> Iterator[Metric]:
+        tally = self._daemon.tally
+        found = CounterMetricFamily("tierd_findings", "Findings that began.", labels=("kind",))
+        for kind in ("noisy-neighbour", "shared-bandwidth"):
+            found.add_metric((kind,), tally.found[kind])
+        yield found
+        active = GaugeMetricFamily("tierd_active_findings", "Findings that hold now.", labels=("kind",))
+        slowdown = GaugeMetricFamily("tierd_interference_slowdown_ratio", "How many times slower a stream is than "
+                                     "before its neighbour came, by target.", labels=("target", "aggressor", "victim"))
+        for kind in ("noisy-neighbour", "shared-bandwidth"):
+            active.add_metric((kind,), sum(f.kind == kind for f in self._daemon.findings))
+        for finding in self._daemon.findings:
+            for target in finding.targets:
+                if not finding.advice_only:
+                    slowdown.add_metric((target, finding.aggressor, finding.victim), finding.evidence["slowdown"])
+        yield active
+        yield slowdown
+
+    def _done(self) -> Iterator[Metric]:
+        tally = self._daemon.tally
+        moves = CounterMetricFamily("tierd_moves", "Files whose turn came, by how it went.", labels=("outcome",))
+        defaults = CounterMetricFamily("tierd_default_layouts", "Default layouts of directories, by how it went.",
+                                       labels=("outcome",))
+        for (kind, result), count in sorted(self._gate.outcomes.items()):
+            (moves if kind == "migrate" else defaults).add_metric((result,), count)
+        yield moves
+        yield defaults
+        yield CounterMetricFamily("tierd_moved_bytes", "Bytes of the files moved.", self._gate.moved_bytes)
+        yield GaugeMetricFamily("tierd_waiting_moves", "Moves in the queue.", self._gate.waiting)
+        verdicts = CounterMetricFamily("tierd_judgements", "Acts judged by the throughput of the victim.",
+                                       labels=("verdict",))
+        for verdict in ("helped", "did-not-help", "cannot-tell"):
+            verdicts.add_metric((verdict,), tally.verdicts[verdict])
+        yield verdicts
+        yield CounterMetricFamily("tierd_refusals", "Plans or parts of them that were refused.",
+                                  sum(tally.refusals.values()))
+        gained = GaugeMetricFamily("tierd_won_back_ratio", "Part of a stream's loss that the last judged act won back.",
+                                   labels=("victim",))
+        for victim, part in sorted(tally.gained.items()):
+            gained.add_metric((victim,), part)
+        yield gained
+
+
+def registry(daemon: Daemon, gate: Gate, settings: Settings, lock: RLock) -> CollectorRegistry:
+    """A registry with the daemon's metrics and those of the process."""
+    made = CollectorRegistry()
+    made.register(DaemonCollector(daemon, gate, settings, lock))
+    for collector in (ProcessCollector, PlatformCollector, GCCollector):
+        collector(registry=made)
+    return made

@@ -1,0 +1,116 @@
+"""tierd over HTTP: its metrics, whether it lives and is ready, a page for people, and Alertmanager's webhook."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from html import escape
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, make_server
+from wsgiref.types import StartResponse, WSGIEnvironment
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import ThreadingWSGIServer, choose_encoder
+
+STALE_CYCLES = 5
+"""Without a cycle for so many cycle times the daemon no longer counts as living."""
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="refresh" content="10"><title>tierd</title><style>
+:root{{color-scheme:light dark}}body{{font:16px/1.5 system-ui,sans-serif;margin:0 auto;padding:1em;max-width:60em;
+overflow-wrap:anywhere}}h1{{font-size:1.5em}}h2{{font-size:1.15em;margin:1.6em 0 .4em}}table{{border-collapse:collapse;
+width:100%}}th,td{{padding:.3em .8em .3em 0;text-align:left;border-bottom:1px solid #8884;vertical-align:top}}
+.bad{{color:#c33;font-weight:600}}</style></head><body><h1>tierd</h1>
+<p>{state}</p>{faults}<p><a href="/metrics">Metrics</a></p>
+<h2>Findings now</h2>{findings}<h2>Last acts</h2>{acts}</body></html>
+"""
+
+TEXT = "text/plain; charset=utf-8"
+HEADERS = (
+    ("Cache-Control", "no-store"),
+    ("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"),
+)
+
+Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+
+class App:
+    """The WSGI application. ``ask`` answers as the control socket does; ``evaluate`` asks for a cycle soon."""
+
+    def __init__(self, registry: CollectorRegistry, ask: Ask, alive: Callable[[], bool],
+                 evaluate: Callable[[], None]) -> None:
+        self._registry = registry
+        self._ask = ask
+        self._alive = alive
+        self._evaluate = evaluate
+
+    def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        """Answer one request."""
+        path, method = environ.get("PATH_INFO", "/"), environ.get("REQUEST_METHOD", "GET")
+        if method == "POST" and path == "/-/evaluate":
+            self._evaluate()
+            return answer(start, "202 Accepted", "a cycle will begin at once\n")
+        if method not in {"GET", "HEAD"}:
+            return answer(start, "405 Method Not Allowed", "GET, or POST to /-/evaluate\n")
+        if path == "/metrics":
+            encode, kind = choose_encoder(environ.get("HTTP_ACCEPT", ""))
+            return answer(start, "200 OK", encode(self._registry), kind)
+        if path in {"/-/healthy", "/-/ready"}:
+            return self._health(path, start)
+        if path == "/":
+            return answer(start, "200 OK", self._page(), "text/html; charset=utf-8")
+        return answer(start, "404 Not Found", "/, /metrics, /-/healthy, /-/ready\n")
+
+    def _health(self, path: str, start: StartResponse) -> Iterable[bytes]:
+        if not self._alive():
+            return answer(start, "503 Service Unavailable", "no cycle for too long\n")
+        faults = self._ask({"request": "status"})["faults"] if path == "/-/ready" else {}
+        if faults:
+            return answer(start, "503 Service Unavailable", "; ".join(faults.values()) + "\n")
+        return answer(start, "200 OK", "well\n")
+
+    def _page(self) -> str:
+        status, history = self._ask({"request": "status"}), self._ask({"request": "history", "last": 20})
+        doing = f"Paused: {status['paused']}." if status["paused"] else "At work."
+        dry = " Dry run: nothing is changed." if status["dry_run"] else ""
+        faults = "".join(f'<p class="bad">Cannot see: {escape(words)}</p>' for words in status["faults"].values())
+        findings = "".join(f"<p>{escape(sentence)}</p>" for sentence in status["findings"]) or "<p>None.</p>"
+        rows = "".join(
+            f"<tr><td>{entry['id']}</td><td>{escape(entry['outcome'])}</td><td>{escape(entry['kind'])}</td>"
+            f"<td>{escape(ascii(entry['place'])[1:-1])}</td><td>{escape(str(entry['after']))}</td>"
+            f"<td>{escape(entry['reason'])}</td></tr>" for entry in reversed(history["entries"]))
+        acts = (f"<table><tr><th>No.</th><th>Outcome</th><th>Act</th><th>Place</th><th>Layout</th><th>Because</th></tr>"
+                f"{rows}</table>" if rows else "<p>None.</p>")
+        return _PAGE.format(state=escape(f"{doing} Mode {status['mode']}.{dry}"), faults=faults, findings=findings,
+                            acts=acts)
+
+
+def answer(start: StartResponse, status: str, body: str | bytes, kind: str = TEXT) -> list[bytes]:
+    """A whole answer."""
+    data = body.encode() if isinstance(body, str) else body
+    start(status, [("Content-Type", kind), ("Content-Length", str(len(data))), *HEADERS])
+    return [data]
+
+
+class QuietHandler(WSGIRequestHandler):
+    """No line in the log for each scrape; a client that says nothing is not waited for."""
+
+    timeout = 15
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing."""
+
+
+class WebServer:
+    """Serves in threads of its own."""
+
+    def __init__(self, host: str, port: int, app: App) -> None:
+        self._server = make_server(host, port, app, ThreadingWSGIServer, QuietHandler)
+        self.port: int = self._server.server_port
+        threading.Thread(target=self._server.serve_forever, name="tierd-web", daemon=True).start()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._server.shutdown()
+        self._server.server_close()
