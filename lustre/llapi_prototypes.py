@@ -6,7 +6,7 @@ Most functions return a negative errno. Those of ``llapi_layout_*`` return -1 or
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, c_char_p, c_int, c_long, c_longlong, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, c_char_p, c_int, c_longlong, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,7 +59,6 @@ SYMBOLS = tuple(
         ("llapi_fd2fid", c_int, (c_int, _FID)),
         ("llapi_path2fid", c_int, (c_char_p, _FID)),
         ("llapi_fid2path", c_int, (c_char_p, c_char_p, c_char_p, c_int, POINTER(c_longlong), POINTER(c_int))),
-        ("llapi_fid2path_at", c_int, (c_int, _FID, c_char_p, c_int, POINTER(c_longlong), POINTER(c_int)), "2.15"),
         ("llapi_open_by_fid", c_int, (c_char_p, _FID, c_int)),
         ("llapi_file_fget_mdtidx", c_int, (c_int, POINTER(c_int))),
         ("llapi_get_mdt_index_by_fid", c_int, (c_int, _FID, POINTER(c_int))),
@@ -84,6 +83,5 @@ SYMBOLS = tuple(
         ("llapi_layout_ost_index_set", c_int, (c_void_p, c_int, c_uint64)),
         ("llapi_layout_pool_name_set", c_int, (c_void_p, c_char_p)),
         ("llapi_layout_file_open", c_int, (c_char_p, c_int, ctypes.c_uint, c_void_p)),
-        ("llapi_data_seek", c_long, (c_int, c_long, POINTER(ctypes.c_size_t)), "2.15"),
     )
 )

@@ -25,20 +25,16 @@ def read_whole(path: str | os.PathLike[str]) -> bytes | None:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            return _to_the_end(descriptor)
+            data = os.read(descriptor, CHUNK_BYTES)
+            if not data or not (more := os.read(descriptor, CHUNK_BYTES)):
+                return data
+            chunks = [data, more]
+            while more := os.read(descriptor, CHUNK_BYTES):
+                chunks.append(more)
+            return b"".join(chunks)
         finally:
             os.close(descriptor)
     except OSError as error:
         if error.errno in ABSENT:
             return None
         raise
-
-
-def _to_the_end(descriptor: int) -> bytes:
-    first = os.read(descriptor, CHUNK_BYTES)
-    if not first:
-        return b""
-    chunks = [first]
-    while chunk := os.read(descriptor, CHUNK_BYTES):
-        chunks.append(chunk)
-    return b"".join(chunks) if len(chunks) > 1 else first

@@ -88,6 +88,15 @@ def engine_of(site: Site, name: str) -> Mover:
     return mover(site.mount, site.library, site.tree, settings)
 
 
+@pytest.fixture(params=["mdt0", "last mdt", "striped directory"])
+def directory(request: pytest.FixtureRequest, site: Site, engine_name: str) -> Path:
+    """Files on the first MDT, on the last one, and spread over all of them."""
+    name = f"{request.node.name.replace('/', '-')}".replace(" ", "-")
+    if request.param == "striped directory" and site.mdt_count > 1:
+        return site.directory(name, stripes=site.mdt_count)
+    return site.directory(name, mdt=site.mdt_count - 1 if request.param == "last mdt" else 0)
+
+
 @pytest.fixture(scope="session")
 def ledger(site: Site) -> Ledger:
     """What every file that was moved must still be, half a minute later and read from the targets."""

@@ -10,42 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from lustre import inode_flags
 from lustre.layout import Component, Layout
+from tests.acceptance.files import made, moved
 from tests.acceptance.ledger import Ledger
 from tests.acceptance.site import MIB, Site, checksum, noise
-from tierd.act.movers.outcome import Move, Mover, Outcome, Result
+from tierd.act.movers.outcome import Move, Mover, Result
 
 SIZES = (0, 1, 4095, 4096, 4097, 65536, 3 * MIB + 17, 70 * MIB + 1)
-
-
-def moved(engine: Mover, site: Site, place: Path, layout: Layout) -> Outcome:
-    (outcome,) = engine.move([Move(site.name(place), layout)])
-    return outcome
-
-
-def made(site: Site, place: Path, data: bytes, shape: str = "") -> Path:
-    if shape:
-        site.lfs("setstripe", *shape.format(flash=site.flash, hdd=site.hdd).split(), str(place))
-    with place.open("r+b" if shape else "wb") as file:
-        file.write(data)
-    os.utime(place, (1_600_000_000, 1_500_000_000))
-    return place
 
 
 def attributes(place: Path) -> dict[str, bytes]:
     """Extended attributes that have nothing to do with the place of the data."""
     names = (name for name in os.listxattr(place) if not name.startswith(("lustre.", "trusted.")))
     return {name: os.getxattr(place, name) for name in names}
-
-
-@pytest.fixture(params=["mdt0", "last mdt", "striped directory"])
-def directory(request: pytest.FixtureRequest, site: Site, engine_name: str) -> Path:
-    """Files on the first MDT, on the last one, and spread over all of them."""
-    name = f"{request.node.name.replace('/', '-')}".replace(" ", "-")
-    if request.param == "striped directory" and site.mdt_count > 1:
-        return site.directory(name, stripes=site.mdt_count)
-    return site.directory(name, mdt=site.mdt_count - 1 if request.param == "last mdt" else 0)
 
 
 def test_files_of_many_sizes(site: Site, engine: Mover, directory: Path, ledger: Ledger) -> None:
@@ -125,42 +102,3 @@ def test_hard_links_attributes_and_access_lists(site: Site, engine: Mover, direc
     assert (status.st_uid, status.st_gid, status.st_nlink) == (1001, 1002, 2)
     assert site.pools_of(place) == site.pools_of(directory / "second") == [site.flash]
     ledger.enter(place)
-
-
-def test_the_project_goes_along(site: Site, engine: Mover, directory: Path, ledger: Ledger) -> None:
-    site.lfs("project", "-p", "4711", "-s", str(directory))
-    place = made(site, directory / "a", noise(10000, 1))
-    assert moved(engine, site, place, site.in_pool(site.flash)).result is Result.DONE
-    descriptor = os.open(place, os.O_RDONLY)
-    assert inode_flags.project(descriptor) == 4711
-    os.close(descriptor)
-    ledger.enter(place)
-
-
-def test_a_project_that_is_not_the_directorys(site: Site, engine: Mover, engine_name: str, directory: Path,
-                                              ledger: Ledger) -> None:
-    place = made(site, directory / "a", noise(10000, 1))
-    site.lfs("project", "-p", "4712", str(place))
-    outcome = moved(engine, site, place, site.in_pool(site.flash))
-    expected = (Result.DONE, "") if engine_name == "lease" else (Result.REFUSED, "project")
-    assert (outcome.result, outcome.reason) == expected, outcome.detail
-    descriptor = os.open(place, os.O_RDONLY)
-    assert inode_flags.project(descriptor) == 4712
-    os.close(descriptor)
-    ledger.enter(place)
-
-
-def test_odd_names(site: Site, engine: Mover, directory: Path, ledger: Ledger) -> None:
-    names = (b"with blank", b"new\nline", b"-dash", b"#hash", b"uml\xe4ut", b"a: b", b"x" * 255, b"'\"$(reboot)`")
-    places = [made(site, directory / os.fsdecode(name), noise(500, n)) for n, name in enumerate(names)]
-    outcomes = list(engine.move([Move(site.name(place), site.in_pool(site.flash)) for place in places]))
-    assert {o.result for o in outcomes} == {Result.DONE}, [o.detail for o in outcomes]
-    for place in places:
-        ledger.enter(place)
-
-
-def test_what_has_the_layout_is_not_copied_again(site: Site, engine: Mover, directory: Path) -> None:
-    place = made(site, directory / "a", b"data")
-    version = site.layout(place)
-    assert moved(engine, site, place, site.in_pool(site.hdd)).result is Result.ALREADY
-    assert site.layout(place) == version

@@ -30,10 +30,10 @@ def test_a_missing_library_says_what_to_install() -> None:
 
 
 def test_a_missing_function_says_which_release_has_it() -> None:
-    library = Handle(absent=("llapi_fid2path_at",)).library()
-    assert library.missing() == ("llapi_fid2path_at (since 2.15)",)
-    with pytest.raises(LibraryMissing, match=r"has no llapi_fid2path_at, which came with Lustre 2\.15"):
-        library.function("llapi_fid2path_at")
+    library = Handle(absent=("llapi_layout_extension_size_set",)).library()
+    assert library.missing() == ("llapi_layout_extension_size_set (since 2.13)",)
+    with pytest.raises(LibraryMissing, match=r"has no llapi_layout_extension_size_set, which came with Lustre 2\.13"):
+        library.function("llapi_layout_extension_size_set")
 
 
 def test_the_library_is_told_to_be_silent() -> None:

@@ -1,0 +1,24 @@
+"""Files to be moved, and a move of one of them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from lustre.layout import Layout
+from tests.acceptance.site import Site
+from tierd.act.movers.outcome import Move, Mover, Outcome
+
+
+def moved(engine: Mover, site: Site, place: Path, layout: Layout) -> Outcome:
+    (outcome,) = engine.move([Move(site.name(place), layout)])
+    return outcome
+
+
+def made(site: Site, place: Path, data: bytes, shape: str = "") -> Path:
+    if shape:
+        site.lfs("setstripe", *shape.format(flash=site.flash, hdd=site.hdd).split(), str(place))
+    with place.open("r+b" if shape else "wb") as file:
+        file.write(data)
+    os.utime(place, (1_600_000_000, 1_500_000_000))
+    return place

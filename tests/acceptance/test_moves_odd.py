@@ -1,0 +1,97 @@
+"""Moves of files whose project, name or place is unusual, and of many at once."""
+
+from __future__ import annotations
+
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from lustre import inode_flags
+from tests.acceptance.files import made, moved
+from tests.acceptance.ledger import Ledger
+from tests.acceptance.site import Site, checksum, noise
+from tierd.act.movers.outcome import Move, Mover, Result
+
+
+def test_the_project_goes_along(site: Site, engine: Mover, directory: Path, ledger: Ledger) -> None:
+    site.lfs("project", "-p", "4711", "-s", str(directory))
+    place = made(site, directory / "a", noise(10000, 1))
+    assert moved(engine, site, place, site.in_pool(site.flash)).result is Result.DONE
+    descriptor = os.open(place, os.O_RDONLY)
+    assert inode_flags.project(descriptor) == 4711
+    os.close(descriptor)
+    ledger.enter(place)
+
+
+def test_a_project_that_is_not_the_directorys(site: Site, engine: Mover, engine_name: str, directory: Path,
+                                              ledger: Ledger) -> None:
+    place = made(site, directory / "a", noise(10000, 1))
+    site.lfs("project", "-p", "4712", str(place))
+    outcome = moved(engine, site, place, site.in_pool(site.flash))
+    expected = (Result.DONE, "") if engine_name == "lease" else (Result.REFUSED, "project")
+    assert (outcome.result, outcome.reason) == expected, outcome.detail
+    descriptor = os.open(place, os.O_RDONLY)
+    assert inode_flags.project(descriptor) == 4712
+    os.close(descriptor)
+    ledger.enter(place)
+
+
+def test_odd_names(site: Site, engine: Mover, directory: Path, ledger: Ledger) -> None:
+    names = (b"with blank", b"new\nline", b"-dash", b"#hash", b"uml\xe4ut", b"a: b", b"x" * 255, b"'\"$(reboot)`")
+    places = [made(site, directory / os.fsdecode(name), noise(500, n)) for n, name in enumerate(names)]
+    outcomes = list(engine.move([Move(site.name(place), site.in_pool(site.flash)) for place in places]))
+    assert {o.result for o in outcomes} == {Result.DONE}, [o.detail for o in outcomes]
+    for place in places:
+        ledger.enter(place)
+
+
+def test_a_file_whose_directory_is_on_another_mdt(site: Site, engine: Mover, engine_name: str, ledger: Ledger) -> None:
+    """A rename or a link across MDTs leaves the file where it was. It may not be movable there; it must be whole."""
+    if site.mdt_count < 2:
+        pytest.skip("one MDT only")
+    first, second = (site.directory(f"across-{engine_name}-{mdt}", mdt=mdt) for mdt in (0, 1))
+    places = []
+    for number in range(4):
+        place = made(site, first / f"{number}", noise(8000, number))
+        if number % 2:
+            os.rename(place, second / f"{number}")
+        else:
+            os.link(place, second / f"{number}")
+        places.append(second / f"{number}")
+    digests = [checksum(place) for place in places]
+    for pool in (site.flash, site.hdd, site.flash):
+        outcomes = list(engine.move([Move(site.name(place), site.in_pool(pool)) for place in places]))
+        assert {o.result for o in outcomes} <= {Result.DONE, Result.ALREADY, Result.FAILED}, outcomes
+        print(f"{engine_name}: {[(o.result.value, o.detail) for o in outcomes]}")
+    assert [checksum(place) for place in places] == digests
+    for place in places:
+        ledger.enter(place)
+
+
+@pytest.mark.parametrize("threads", [1, 8])
+def test_many_small_files_and_how_many_a_second(site: Site, engine: Mover, engine_name: str, threads: int,
+                                                ledger: Ledger) -> None:
+    place = site.directory(f"many-{engine_name}-{threads}", mdt=site.mdt_count - 1)
+    files = [made(site, place / str(n), noise(4096, n)) for n in range(128)]
+    digests = [checksum(file) for file in files]
+    os.sync()
+    began = time.monotonic()
+    moves = [Move(site.name(file), site.in_pool(site.flash)) for file in files]
+    with ThreadPoolExecutor(threads) as pool:
+        parts = list(pool.map(lambda n: list(engine.move(moves[n::threads])), range(threads)))
+    outcomes = [outcome for part in parts for outcome in part]
+    print(f"{engine_name}, {threads} threads: {len(files) / (time.monotonic() - began):.1f} files/s")
+    assert {o.result for o in outcomes} == {Result.DONE}, [o.detail for o in outcomes if o.detail]
+    assert [checksum(file) for file in files] == digests
+    for file in files:
+        ledger.enter(file)
+
+
+def test_what_has_the_layout_is_not_copied_again(site: Site, engine: Mover, directory: Path) -> None:
+    place = made(site, directory / "a", b"data")
+    version = site.layout(place)
+    assert moved(engine, site, place, site.in_pool(site.hdd)).result is Result.ALREADY
+    assert site.layout(place) == version

@@ -1,0 +1,115 @@
+"""What holds for every implementation of ``lustre.filesystem.Filesystem``: the simulated one, and a mounted Lustre."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from lustre.changelog import RecordType, decode
+from lustre.filesystem import Filesystem
+from lustre.layout import Component, Layout, pools_of, same_shape
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A file system, an empty directory on it, and hands to put files there."""
+
+    filesystem: Filesystem
+    root: str
+    make_directory: Callable[[str], None]
+    make_file: Callable[[str, int], None]
+    flash: str = "flash"
+    hdd: str = "hdd"
+    changelog_mdt: str = ""
+    """An MDT that keeps a changelog and holds the directory; empty when none does."""
+
+    def on(self, pool: str) -> Layout:
+        return Layout((Component(pool=pool),), composite=False)
+
+    def covering(self) -> Layout:
+        return Layout((Component(0, 2 * MIB, pool=self.flash), Component(2 * MIB, None, pool=self.hdd)))
+
+
+class PortContract:
+    """Inherit, and give a fixture ``ground``."""
+
+    def test_pools_have_targets_with_room(self, ground: Ground) -> None:
+        pools, space = ground.filesystem.pools(), ground.filesystem.space()
+        for pool in (ground.flash, ground.hdd):
+            assert pools[pool]
+            assert all(target.startswith(f"{ground.filesystem.fsname}-OST") for target in pools[pool])
+            assert set(pools[pool]) <= set(space)
+        assert all(0 <= room.avail_bytes <= room.free_bytes <= room.size_bytes for room in space.values())
+
+    def test_status_path_and_entries_agree(self, ground: Ground) -> None:
+        ground.make_directory(f"{ground.root}/d")
+        ground.make_file(f"{ground.root}/d/file", 12345)
+        found = ground.filesystem.status(f"{ground.root}/d/file")
+        assert (found.size_bytes, found.is_directory, found.link_count) == (12345, False, 1)
+        assert ground.filesystem.path_of(found.fid) == f"{ground.root}/d/file"
+        assert ground.filesystem.status(f"{ground.root}/d").is_directory
+        assert list(ground.filesystem.entries(f"{ground.root}/d")) == ["file"]
+
+    def test_what_is_not_there(self, ground: Ground) -> None:
+        missing = f"{ground.root}/nothing"
+        asked: tuple[Callable[[], object], ...] = (
+            lambda: ground.filesystem.status(missing),
+            lambda: ground.filesystem.layout(missing),
+            lambda: list(ground.filesystem.entries(missing)),
+            lambda: ground.filesystem.set_default_layout(missing, ground.covering()),
+            lambda: ground.filesystem.migrate(missing, ground.on(ground.flash)),
+        )
+        for ask in asked:
+            with pytest.raises(FileNotFoundError):
+                ask()
+
+    def test_a_default_is_set_taken_by_new_files_and_taken_away(self, ground: Ground) -> None:
+        place = f"{ground.root}/defaults"
+        ground.make_directory(place)
+        assert ground.filesystem.layout(place) is None
+        ground.filesystem.set_default_layout(place, ground.covering())
+        found = ground.filesystem.layout(place)
+        assert found is not None
+        assert same_shape(found, ground.covering())
+        ground.make_file(f"{place}/small", 1000)
+        layout = ground.filesystem.layout(f"{place}/small")
+        assert layout is not None
+        assert same_shape(layout, ground.covering())
+        ground.filesystem.set_default_layout(place, None)
+        assert ground.filesystem.layout(place) is None
+
+    def test_a_move_changes_the_layout_and_nothing_else(self, ground: Ground) -> None:
+        path = f"{ground.root}/moved"
+        ground.make_file(path, 300_000)
+        before = ground.filesystem.status(path)
+        for layout in (ground.on(ground.flash), ground.on(ground.hdd), ground.covering()):
+            ground.filesystem.migrate(path, layout)
+            found = ground.filesystem.layout(path)
+            assert found is not None
+            assert pools_of(found) == pools_of(layout)
+            now = ground.filesystem.status(path)
+            assert (now.fid, now.size_bytes, int(now.mtime), now.uid, now.gid) == (
+                before.fid, before.size_bytes, int(before.mtime), before.uid, before.gid)
+
+    def test_a_directory_does_not_move(self, ground: Ground) -> None:
+        ground.make_directory(f"{ground.root}/stays")
+        with pytest.raises(OSError):  # noqa: PT011 -- a refusal here, EISDIR there
+            ground.filesystem.migrate(f"{ground.root}/stays", ground.on(ground.flash))
+
+    def test_the_changelog_tells_of_a_move(self, ground: Ground) -> None:
+        if not ground.changelog_mdt:
+            pytest.skip("no MDT keeps a changelog")
+        path = f"{ground.root}/told"
+        ground.make_file(path, 1000)
+        fid = ground.filesystem.status(path).fid
+        after = -1
+        while data := ground.filesystem.changelog(ground.changelog_mdt, after):
+            after = decode(data)[0][-1].index
+        ground.filesystem.migrate(path, ground.on(ground.flash))
+        records, _ = decode(ground.filesystem.changelog(ground.changelog_mdt, after))
+        assert all(record.index > after for record in records)
+        assert [r.type for r in records if r.target == fid].count(RecordType.LAYOUT) == 1
