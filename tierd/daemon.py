@@ -61,7 +61,7 @@ class Service:
         self._control = ControlServer(settings.act.socket, desk)
         self.web: WebServer | None = None
         if settings.web.enabled:
-            app = App(registry(self._daemon, gate, settings, self._lock), desk, self._alive, nudge)
+            app = App(registry(self._daemon, gate, undo, settings, self._lock), desk, self._alive, nudge)
             self.web = WebServer(settings.web.address, settings.web.port, app)
             say(f"listening on {settings.web.address}:{self.web.port}")
         for entry in self._journal.entries(""):

@@ -9,7 +9,8 @@ from typing import Protocol
 
 from lustre.changelog import Record
 from lustre.filesystem import Filesystem
-from tierd import narrate
+from lustre.layout import Layout
+from tierd import narrate, reasons
 from tierd.act.gate import Gate, Outcome
 from tierd.act.journal import Journal
 from tierd.act.undo import Undo
@@ -42,7 +43,12 @@ class Case:
 
     finding: Finding
     number: int
-    acted_at: float = 0.0
+    begun_at: float
+    """When the default layout was set: files created before that may lie on the disks."""
+    acted_at: float
+    """When the last act was: moves load the disks themselves, so nothing is judged until they are over."""
+    layout: Layout
+    """What files of the case get, new ones and moved ones alike."""
     defaults: list[Outcome] = field(default_factory=list)
     tried: set[str] = field(default_factory=set)
     """Files whose move was tried or is waiting: each file once in a case."""
@@ -63,7 +69,9 @@ class Tally:
     """By kind of finding."""
     verdicts: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
-    """By kind of finding."""
+    """By the short name of the reason."""
+    found_at: dict[str, float] = field(default_factory=dict)
+    """When a finding of each kind last began."""
     gained: dict[str, float] = field(default_factory=dict)
     """Victim to the part of its loss that was won back, by the last judgement."""
 
@@ -160,6 +168,7 @@ class Daemon:
     def _tell(self, thought: Thought) -> None:
         for finding in thought.begun:
             self.tally.found[finding.kind] += 1
+            self.tally.found_at[finding.kind] = self._clock.now()
             self._say_all(narrate.found(finding))
         for finding in thought.ended:
             self._say(narrate.over(finding))
@@ -183,10 +192,12 @@ class Daemon:
             for refusal in plan.refusals:
                 if refusal not in self._refused:
                     self._refused[refusal] = None
-                    self.tally.refusals[finding.kind] += 1
+                    self.tally.refusals[reasons.name(refusal)] += 1
                     self._say(f"not done: {refusal}")
             if plan.actions:
-                case = self._cases[finding.key] = Case(finding, self._journal.found(finding), self._clock.now())
+                now = self._clock.now()
+                case = self._cases[finding.key] = Case(finding, self._journal.found(finding), now, now,
+                                                       plan.actions[0].layout)
                 self._submit(case, plan.actions)
         for case in self._cases.values():
             if not case.judged:
@@ -203,11 +214,11 @@ class Daemon:
     def _follow_up(self, case: Case) -> None:
         """Files that were too young to be moved when the plan was made have settled since."""
         left = [replace(activity, candidates=tuple(c for c in activity.candidates
-                                                   if c.created_at < case.acted_at and c.path not in case.tried))
+                                                   if c.created_at < case.begun_at and c.path not in case.tried))
                 for activity in self._activities(case.finding)]
         if any(activity.candidates for activity in left):
             plan = self._plan(replace(case.finding, time=self._clock.now()), left)
-            self._submit(case, [a for a in plan.actions if a.kind == "migrate"])
+            self._submit(case, [replace(a, layout=case.layout) for a in plan.actions if a.kind == "migrate"])
 
     def _submit(self, case: Case, actions: Sequence[Action]) -> None:
         for outcome in self._gate.submit([a for a in actions if a.kind == "set-default-layout"], case.number):
@@ -222,13 +233,17 @@ class Daemon:
             self._say(narrate.queued(moves))
 
     def _move(self, until: float) -> None:
-        self._say_all(narrate.moved(self._gate.pump(until), self._gate.waiting))
+        outcomes = self._gate.pump(until)
+        self._say_all(narrate.moved(outcomes, self._gate.waiting))
+        for key in {o.action.finding for o in outcomes if o.result != "gone"}:
+            self._cases[key].acted_at = self._clock.now()
         if self._gate.paused:
             self._say(f"STOPPED moving: {self._gate.paused}; look, then tierctl resume")
 
     def _judge(self, now: float) -> None:
         for case in self._cases.values():
-            if case.judged:
+            if case.judged or (self._gate.waiting_for(case.finding.key)
+                               and now < case.begun_at + self._settings.verify.moving_seconds):
                 continue
             judgement = judge(case.finding, case.acted_at, self._engine.windows, now, self._settings.verify)
             if judgement.verdict != "too-early":

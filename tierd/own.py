@@ -10,17 +10,21 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 
 from lustre import __version__
+from tierd import reasons
 from tierd.act.gate import Gate
+from tierd.act.undo import Undo
 from tierd.config import Settings
 from tierd.loop import Daemon
+from tierd.verify import throughput
 
 
 class DaemonCollector(Collector):
     """Reads the daemon between two cycles."""
 
-    def __init__(self, daemon: Daemon, gate: Gate, settings: Settings, lock: RLock) -> None:
+    def __init__(self, daemon: Daemon, gate: Gate, undo: Undo, settings: Settings, lock: RLock) -> None:
         self._daemon = daemon
         self._gate = gate
+        self._undo = undo
         self._settings = settings
         self._lock = lock
 
@@ -29,7 +33,9 @@ class DaemonCollector(Collector):
         with self._lock:
             yield from self._state()
             yield from self._found()
+            yield from self._streams()
             yield from self._done()
+            yield self._happened()
 
     def _state(self) -> Iterator[Metric]:
         tally = self._daemon.tally
@@ -40,6 +46,8 @@ class DaemonCollector(Collector):
         yield GaugeMetricFamily("tierd_dry_run", "1 while tierd changes nothing.", float(act.dry_run))
         yield GaugeMetricFamily("tierd_paused", "1 while acts are paused, by hand or by the circuit breaker.",
                                 float(bool(self._gate.paused)))
+        yield GaugeMetricFamily("tierd_breaker_open", "1 while the circuit breaker keeps acts from being done.",
+                                float(bool(self._gate.paused) and self._gate.tripped))
         yield GaugeMetricFamily("tierd_last_cycle_timestamp_seconds", "When the last cycle ended.", tally.last_cycle_at)
         yield GaugeMetricFamily("tierd_cycle_duration_seconds", "How long the last cycle took.", tally.cycle_seconds)
         yield CounterMetricFamily("tierd_cycles", "Cycles since the start.", tally.cycles)
@@ -68,6 +76,38 @@ class DaemonCollector(Collector):
         yield active
         yield slowdown
 
+    def _streams(self) -> Iterator[Metric]:
+        """Of streams in findings and in cases: what they had, and what they have."""
+        pairs = {(f.victim, f.aggressor): f for f in (*(c.finding for c in self._daemon.cases),
+                                                     *self._daemon.findings) if not f.advice_only}
+        usual = GaugeMetricFamily("tierd_victim_usual_bytes_per_second", "Throughput of a stream before its neighbour "
+                                  "came: what acts are expected to give back.", labels=("victim", "aggressor"))
+        now = GaugeMetricFamily("tierd_victim_bytes_per_second", "Throughput of the stream in the latest window.",
+                                labels=("victim", "aggressor"))
+        windows = self._daemon.windows
+        for (victim, aggressor), finding in pairs.items():
+            usual.add_metric((victim, aggressor), finding.evidence["victim_usual_bytes_per_second"])
+            if windows:
+                now.add_metric((victim, aggressor), throughput(windows[-1], victim))
+        yield usual
+        yield now
+
+    def _happened(self) -> Metric:
+        """Zero from the start, so that the first time is a change."""
+        when = GaugeMetricFamily("tierd_last_event_timestamp_seconds", "When something of this kind last happened; "
+                                 "0 if it has not.", labels=("event",))
+        tally, last = self._daemon.tally, self._gate.last
+        for event, at in (
+            ("finding", max(tally.found_at.values(), default=0.0)),
+            ("default-layout", last.get(("set-default-layout", "done"), 0.0)),
+            ("move", last.get(("migrate", "done"), 0.0)),
+            ("dry-run", max(last.get((kind, "dry-run"), 0.0) for kind in ("set-default-layout", "migrate"))),
+            ("failure", max(last.get((kind, "failed"), 0.0) for kind in ("set-default-layout", "migrate"))),
+            ("undo", self._undo.undone_at),
+        ):
+            when.add_metric((event,), at)
+        return when
+
     def _done(self) -> Iterator[Metric]:
         tally = self._daemon.tally
         moves = CounterMetricFamily("tierd_moves", "Files whose turn came, by how it went.", labels=("outcome",))
@@ -84,8 +124,12 @@ class DaemonCollector(Collector):
         for verdict in ("helped", "did-not-help", "cannot-tell"):
             verdicts.add_metric((verdict,), tally.verdicts[verdict])
         yield verdicts
-        yield CounterMetricFamily("tierd_refusals", "Plans or parts of them that were refused.",
-                                  sum(tally.refusals.values()))
+        refusals = CounterMetricFamily("tierd_refusals", "Plans or parts of them that were refused.",
+                                       labels=("reason",))
+        for reason in reasons.NAMES:
+            refusals.add_metric((reason,), tally.refusals[reason])
+        yield refusals
+        yield CounterMetricFamily("tierd_undone", "Acts taken back.", self._undo.undone)
         gained = GaugeMetricFamily("tierd_won_back_ratio", "Part of a stream's loss that the last judged act won back.",
                                    labels=("victim",))
         for victim, part in sorted(tally.gained.items()):
@@ -93,10 +137,10 @@ class DaemonCollector(Collector):
         yield gained
 
 
-def registry(daemon: Daemon, gate: Gate, settings: Settings, lock: RLock) -> CollectorRegistry:
+def registry(daemon: Daemon, gate: Gate, undo: Undo, settings: Settings, lock: RLock) -> CollectorRegistry:
     """A registry with the daemon's metrics and those of the process."""
     made = CollectorRegistry()
-    made.register(DaemonCollector(daemon, gate, settings, lock))
+    made.register(DaemonCollector(daemon, gate, undo, settings, lock))
     for collector in (ProcessCollector, PlatformCollector, GCCollector):
         collector(registry=made)
     return made

@@ -48,7 +48,7 @@ class Desk:
             "last_cycle": windows[-1].end if windows else None, "windows": len(windows),
             "waiting_moves": self._gate.waiting,
             "outcomes": {" ".join(key): count for key, count in self._gate.outcomes.items()},
-            "cases": [{"aggressor": c.finding.aggressor, "victim": c.finding.victim, "since": c.acted_at,
+            "cases": [{"aggressor": c.finding.aggressor, "victim": c.finding.victim, "since": c.begun_at,
                        "judged": c.judged, "directories": list(c.finding.directories)} for c in self._daemon.cases],
         }
 
@@ -64,7 +64,7 @@ class Desk:
         return {"paused": self._gate.paused}
 
     def _resume(self, _: Mapping[str, Any]) -> dict[str, Any]:
-        self._gate.paused = ""
+        self._gate.paused, self._gate.tripped = "", False
         return {"paused": ""}
 
     def _undo(self, request: Mapping[str, Any]) -> dict[str, Any]:

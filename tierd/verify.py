@@ -20,6 +20,8 @@ class Settings:
 
     settle_seconds: Annotated[float, Gt(0)] = 10.0
     """Time for files that were open at the change, and for data still to be written, before measuring begins."""
+    moving_seconds: Annotated[float, Gt(0)] = 600.0
+    """Moves load the disks themselves; so long they may go on before the act is judged all the same."""
     judge_seconds: Annotated[float, Gt(0)] = 60.0
     """Measuring time after that."""
     least_gain: Annotated[float, Gt(0), Lt(1)] = 0.2

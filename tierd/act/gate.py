@@ -35,7 +35,7 @@ class Outcome:
     result: str
     detail: str
     entry: int
-    """Its number in the journal; 0 for a file that was gone."""
+    """Its number in the journal; 0 for a file that was gone before."""
     before: Layout | None = None
 
 
@@ -55,14 +55,22 @@ class Gate:
         self._queued: set[str] = set()
         self.outcomes: Counter[tuple[str, str]] = Counter()
         """By kind of act and result."""
+        self.last: dict[tuple[str, str], float] = {}
+        """When each kind of act last had each result."""
         self.moved_bytes = 0
         self.paused = ""
         """Why nothing is done at present; "" when things are done."""
+        self.tripped = False
+        """Whether the circuit breaker says so, and not a person."""
 
     @property
     def waiting(self) -> int:
         """Moves in the queue."""
         return len(self._queue)
+
+    def waiting_for(self, finding_key: tuple[str, str, str]) -> int:
+        """Moves of one finding in the queue."""
+        return sum(action.finding == finding_key for action, _ in self._queue)
 
     def submit(self, actions: Iterable[Action], finding: int) -> list[Outcome]:
         """Set default layouts now, queue the moves. Advice passes by: it is for people."""
@@ -135,8 +143,10 @@ class Gate:
             action, entry, before = entries.pop(moved.move.path)
             if moved.result is Result.DONE:
                 self.moved_bytes += action.size_bytes
-            outcomes.append(self._ended(action, str(moved.result), moved.detail, entry, before))
-            self.paused = self.paused or self._breaker.note(str(moved.result), action.path)
+            result = "gone" if moved.reason == "gone" else str(moved.result)
+            outcomes.append(self._ended(action, result, moved.detail, entry, before))
+            if trouble := self._breaker.note(str(moved.result), action.path):
+                self.paused, self.tripped = self.paused or trouble, True
         for action, entry, before in entries.values():  # the engine said nothing of them
             outcomes.append(self._ended(action, "failed", "the mover did not say how it went", entry, before))
         return outcomes
@@ -179,4 +189,5 @@ class Gate:
 
     def _counted(self, outcome: Outcome) -> Outcome:
         self.outcomes[outcome.action.kind, outcome.result] += 1
+        self.last[outcome.action.kind, outcome.result] = self._clock.now()
         return outcome

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from lustre.filesystem import Filesystem
 from tierd.act.movers.outcome import Move, Outcome, Result, of_error
@@ -24,9 +25,11 @@ class PortMover:
                     yield Outcome(move, Result.REFUSED, "changed", "another file has this name now")
                     continue
                 self._filesystem.migrate(move.path, move.layout)
+            except FileNotFoundError as error:
+                yield Outcome(move, Result.GAVE_WAY, "gone", "it is gone", error=error)
             except OSError as error:
                 busy = error.errno in {errno.EBUSY, errno.ETXTBSY, errno.EAGAIN}
                 yield (Outcome(move, Result.GAVE_WAY, "busy", error.strerror or str(error), error=error) if busy
-                       else of_error(move, error))
+                       else replace(of_error(move, error), detail=error.strerror or str(error)))
             else:
                 yield Outcome(move, Result.DONE)

@@ -19,6 +19,9 @@ class Undo:
         self._mover = mover
         self._journal = journal
         self._clock = clock
+        self.undone = 0
+        """Acts taken back since the start."""
+        self.undone_at = 0.0
 
     def __call__(self, entry: Entry, reason: str) -> tuple[str, str]:
         """Undo one act: ``undone`` and the reason, or why not."""
@@ -31,6 +34,7 @@ class Undo:
             except OSError as error:
                 result, detail = "failed", error.strerror or str(error)
         if result == "undone":
+            self.undone, self.undone_at = self.undone + 1, self._clock.now()
             self._journal.ended(entry.id, result, detail, self._clock.now())
         return result, detail
 
