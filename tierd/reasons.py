@@ -1,4 +1,4 @@
-"""Short names for why a plan was refused: few and fixed, as the labels of a metric must be. The sentence is in the log."""
+"""Short names for why a plan was refused: few and fixed, as labels of a metric must be. The log has the sentence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORDS: tuple[tuple[str, str], ...] = (
 )
 """A part of the sentence, and the name. The first that fits counts."""
 
-NAMES = tuple(dict.fromkeys(name for _, name in WORDS)) + ("other",)
+NAMES = (*dict.fromkeys(short for _, short in WORDS), "other")
 
 
 def name(refusal: str) -> str:

@@ -174,7 +174,7 @@ def test_metrics_health_and_a_page(site: Site) -> None:
     assert samples['tierd_last_event_timestamp_seconds{"event": "undo"}'] == 0
     begun = samples['tierd_last_event_timestamp_seconds{"event": "default-layout"}']
     assert site.cluster.epoch - 55 < begun <= site.cluster.epoch
-    pair = '{"victim": "ior_stream.1002", "aggressor": "mdt_small.1001"}'
+    pair = '{"aggressor": "mdt_small.1001", "victim": "ior_stream.1002"}'
     assert samples[f"tierd_victim_usual_bytes_per_second{pair}"] > 1e7
     assert samples[f"tierd_victim_bytes_per_second{pair}"] > 1e6
     slow = [v for k, v in samples.items() if k.startswith("tierd_interference_slowdown_ratio") and "OST0003" in k]

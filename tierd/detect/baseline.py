@@ -16,6 +16,8 @@ class Series:
     rates: tuple[float, ...]
     disturbed: tuple[bool, ...]
     ends: tuple[float, ...]
+    suspect: tuple[float, ...]
+    """The suspect's operations per second."""
 
     @property
     def quiet(self) -> list[float]:
@@ -41,6 +43,18 @@ class Series:
                     break
         return index
 
+    @property
+    def onset_end(self) -> float:
+        """When the first window of the suspect's present stay ended; infinite while it is away."""
+        return self.ends[self.onset] if self.onset < len(self.ends) else float("inf")
+
+    def halves(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """The stay in two: median rate of the victim and of the suspect's operations, early and late."""
+        middle = self.onset + (len(self.rates) - self.onset) // 2
+        early, late = slice(self.onset, middle), slice(middle, None)
+        return ((median(self.rates[early]), median(self.suspect[early])),
+                (median(self.rates[late]), median(self.suspect[late])))
+
     def before_onset(self, count: int) -> list[float]:
         """The last rates before the suspect came."""
         return list(self.rates[max(0, self.onset - count):self.onset])
@@ -51,7 +65,7 @@ def series(windows: Sequence[Window], victim: str, suspect: str, targets: Collec
 
     A window is disturbed when the suspect did at least ``presence`` of the operations of the two.
     """
-    rates, disturbed, ends = [], [], []
+    rates, disturbed, ends, operations = [], [], [], []
     for window in windows:
         mine = [window.loads[target, victim] for target in targets if (target, victim) in window.loads]
         if not any(load.moved_bytes for load in mine):
@@ -62,7 +76,8 @@ def series(windows: Sequence[Window], victim: str, suspect: str, targets: Collec
         rates.append(sum(load.moved_bytes for load in mine) / window.seconds)
         disturbed.append(other > 0 and other >= presence * (own + other))
         ends.append(window.end)
-    return Series(tuple(rates), tuple(disturbed), tuple(ends))
+        operations.append(other / window.seconds)
+    return Series(tuple(rates), tuple(disturbed), tuple(ends), tuple(operations))
 
 
 def lower_edge(rates: Sequence[float], fraction: float) -> float:

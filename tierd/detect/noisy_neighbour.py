@@ -14,7 +14,8 @@ of an undisturbed stream vary in recordings.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Annotated, ClassVar
@@ -50,7 +51,7 @@ class Settings:
     presence: Annotated[float, Gt(0), Lt(1)] = 0.05
     """Aggressor's part of the operations of the two for a window to count as disturbed."""
     load_share: Annotated[float, Gt(0), Lt(1)] = 0.25
-    """Aggressor's part of the load all jobs but the victim put on the shared targets."""
+    """Aggressor's part of the load that came upon the shared targets since it came, the victim's aside."""
 
 
 def detect(windows: Sequence[Window], settings: Settings,
@@ -65,11 +66,13 @@ def detect(windows: Sequence[Window], settings: Settings,
     for victim in victims:
         for suspect in suspects:
             targets = shared_targets(victim, suspect, windows[-1], settings.target_share)
-            if targets and load_share(suspect, victim, jobs, targets) >= settings.load_share:
-                key = (KIND, suspect.job, victim.job)
-                edge = settings.leave if key in active else settings.enter
-                course = series(windows, victim.job, suspect.job, targets, settings.presence)
-                if slowed(course, len(recent), edge, settings):
+            if not targets:
+                continue
+            edge = settings.leave if (KIND, suspect.job, victim.job) in active else settings.enter
+            course = series(windows, victim.job, suspect.job, targets, settings.presence)
+            if slowed(course, len(recent), edge, settings):
+                before = [w for w in windows if w.end < course.onset_end][-len(recent):]
+                if load_share(suspect, victim, rates(recent, targets), rates(before, targets)) >= settings.load_share:
                     yield Finding(
                         KIND, windows[-1].end, suspect.job, victim.job, targets,
                         sentence(victim, suspect, targets, course, settings.classes),
@@ -94,19 +97,41 @@ def shared_targets(victim: Profile, suspect: Profile, now: Window, share: float)
     ))
 
 
-def load_share(suspect: Profile, victim: Profile, jobs: dict[str, Profile], targets: Collection[str]) -> float:
-    """Suspect's part of what all jobs but the victim ask of the targets: mean of its parts of operations and bytes."""
-    def part(of: str) -> float:
-        mine = sum(getattr(suspect.by_target[t], of) for t in targets)
-        others = sum(getattr(p.by_target[t], of) for p in jobs.values() if p.job != victim.job
-                     for t in targets if t in p.by_target)
-        return mine / others if others else 0.0
+Rates = Mapping[str, tuple[float, float]]
+"""Job to its operations and bytes per second."""
 
-    return (part("operations") + part("moved_bytes")) / 2
+
+def rates(windows: Sequence[Window], targets: Collection[str]) -> Rates:
+    """What each job asked of the targets."""
+    totals: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    for window in windows:
+        for (target, job), load in window.loads.items():
+            if target in targets:
+                totals[job][0] += load.operations
+                totals[job][1] += load.moved_bytes
+    seconds = sum(window.seconds for window in windows) or 1.0
+    return {job: (operations / seconds, moved / seconds) for job, (operations, moved) in totals.items()}
+
+
+def load_share(suspect: Profile, victim: Profile, now: Rates, before: Rates) -> float:
+    """Suspect's part of what came upon the targets since it came: mean of its parts of operations and of bytes.
+
+    Jobs that were there before and ask for no more than then did not make the victim slower than then.
+    """
+    def part(of: int) -> float:
+        more = {job: max(0.0, rate[of] - before.get(job, (0.0, 0.0))[of]) for job, rate in now.items()
+                if job != victim.job}
+        total = sum(more.values())
+        return more.get(suspect.job, 0.0) / total if total else 0.0
+
+    return (part(0) + part(1)) / 2
 
 
 def slowed(course: Series, recent_windows: int, edge: float, settings: Settings) -> bool:
-    """Whether the victim was well before the suspect came, and has been slow in most windows since."""
+    """Whether the victim was well before the suspect came, and has been slow in most windows of late.
+
+    Of late is the second half of the suspect's stay: noise may build up, as when a directory fills.
+    """
     quiet, contended = course.quiet, course.contended
     if len(quiet) < settings.least_windows or len(contended) < settings.least_windows:
         return False
@@ -115,7 +140,20 @@ def slowed(course: Series, recent_windows: int, edge: float, settings: Settings)
     if now > edge * usual or not before or median(before) < (usual + now) / 2:
         return False
     limit = lower_edge(quiet, edge)
-    return sum(rate <= limit for rate in contended) >= settings.slow_windows * len(contended)
+    late = contended[-max(recent_windows, len(contended) // 2):]
+    if sum(rate <= limit for rate in late) < settings.slow_windows * len(late):
+        return False
+    return len(contended) < 2 * settings.least_windows or dose_fits(course, usual)
+
+
+def dose_fits(course: Series, usual: float) -> bool:
+    """Whether as much of the suspect did some harm early in its stay too.
+
+    A victim that bore it well for long, and then got slow while the suspect did no more than before, got slow for
+    another reason: a disk that fails, for instance.
+    """
+    (early, early_dose), (late, late_dose) = course.halves()
+    return early_dose < late_dose / 2 or usual - early >= (usual - late) / 3
 
 
 def victim_evidence(course: Series, recent_windows: int) -> dict[str, float]:

@@ -85,6 +85,20 @@ def test_slow_before_the_neighbour_came_is_not_its_fault() -> None:
     assert pairs(alone + already + both) == []
 
 
+def test_a_disk_that_gets_slow_long_after_the_neighbour_came_is_not_its_fault() -> None:
+    windows = episode(small_files("m.2", 10), now=65.0)
+    windows += [window(len(windows) + n, stream("s.1", 65), small_files("m.2", 10)) for n in range(8)]
+    for _ in range(10):
+        windows.append(window(len(windows), stream("s.1", 35), small_files("m.2", 10)))
+        assert pairs(windows) == []
+
+
+def test_noise_that_builds_up_is_found() -> None:
+    windows = episode(small_files("m.2", 20), now=60.0)
+    windows += [window(len(windows) + n, stream("s.1", 58 - n), small_files("m.2", 20)) for n in range(12)]
+    assert pairs(windows) == [("m.2", "s.1")]
+
+
 @pytest.mark.parametrize("condition", ["degraded", "in recovery", "full"])
 def test_targets_that_are_slow_for_their_own_reason_are_left_out(condition: str) -> None:
     windows = episode(small_files("m.2", 20))
