@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
-import signal
 import sys
-import tempfile
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from exporter import clock, exposition
+from exporter.app import HEALTH, App
 from exporter.collectors import COLLECTORS
 from exporter.config import Address, MistakesError, Settings, check_roots, parse_address
+from exporter.output import put
 from exporter.own import registry
 from exporter.scrape import Scraper
-from exporter.server import App, Server, listen
+from exporter.serving import serve
+from exporter.web.guard import guarded
+from exporter.web.reload import Web
 from lustre import __version__
 from lustre.tree import Roots, Tree
 
-PATIENCE_SECONDS = 30.0
-"""How long a scrape under way may go on after SIGTERM."""
+DEFAULT_ADDRESS = ":9169"
 
 EXAMPLES = """\
 examples:
@@ -54,10 +55,14 @@ def arguments() -> argparse.ArgumentParser:
     where.add_argument("--path.sysfs", dest="sysfs", metavar="DIR", default="/sys", help="default: %(default)s")
     where.add_argument("--path.debugfs", dest="debugfs", metavar="DIR", help="default: kernel/debug below sysfs")
     web = parser.add_argument_group("where to serve")
-    web.add_argument("--web.listen-address", dest="listen", metavar="ADDRESS", default=":9169",
-                     help="host:port, :port (every address) or [::1]:port; default: %(default)s")  # fmt: skip
+    web.add_argument("--web.listen-address", dest="listen", metavar="ADDRESS", action="append",
+                     help="host:port, :port (every address) or [::1]:port; may be given several times;"
+                     f" default: {DEFAULT_ADDRESS}")  # fmt: skip
     web.add_argument("--web.telemetry-path", dest="telemetry_path", metavar="PATH", default="/metrics",
                      help="default: %(default)s")  # fmt: skip
+    web.add_argument("--web.config.file", dest="web_config", metavar="FILE", type=Path,
+                     help="TLS, client certificates and users, in the form of Prometheus' exporter-toolkit; read"
+                     " again when it changes")  # fmt: skip
     _add_collectors(parser)
     return parser
 
@@ -74,8 +79,16 @@ def _add_collectors(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--jobs.limit", dest="jobs_limit", metavar="N", type=int, default=0,
                        help='only the N busiest jobs of a target by themselves, the others summed as job="other";'
                        " default: 0, all")  # fmt: skip
-    group.add_argument("--collector.deadline", dest="deadline", metavar="SECONDS", type=float, default=10.0,
-                       help="leave a collector out of a scrape when it takes longer; default: %(default)s")  # fmt: skip
+    group.add_argument("--jobs.idle-seconds", dest="jobs_idle", metavar="SECONDS", type=int, default=3600,
+                       help="no series for a job that has been idle for longer; 0 keeps every job Lustre has"
+                       " statistics of; default: %(default)s")  # fmt: skip
+    group.add_argument("--quota.limit", dest="quota_limit", metavar="N", type=int, default=1000,
+                       help="only the N users, groups or projects of a quota parameter that use most; 0 is all;"
+                       " default: %(default)s")  # fmt: skip
+    group.add_argument("--collector.deadline", dest="deadline", metavar="SECONDS", type=float, default=8.0,
+                       help="a scrape takes no longer; collectors that are not done by then are left out of it, and"
+                       " asked again when they have come back; keep it below Prometheus' scrape_timeout;"
+                       " default: %(default)s")  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -84,93 +97,61 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = arguments()
     given = parser.parse_args(argv)
     try:
-        roots, settings, address = checked(given)
+        wanted = checked(given)
     except MistakesError as mistakes:
         parser.error("\n  ".join(["", *mistakes.sentences] if len(mistakes.sentences) > 1 else mistakes.sentences))
-    scraper = Scraper(Tree(roots), COLLECTORS, settings, clock.monotonic)
+    scraper = Scraper(Tree(wanted.roots), COLLECTORS, wanted.settings, clock.monotonic)
+    own = registry(scraper, wanted.web)
     if given.once or given.output:
-        return once(scraper, given.output)
-    return serve(scraper, address, given.telemetry_path)
+        return put(exposition.text(scraper.run(), own, openmetrics=False), given.output)
+    app = App(scraper, own, given.telemetry_path)
+    return serve(wanted.addresses, app if wanted.web is None else guarded(app, wanted.web), wanted.web)
 
 
-def checked(given: argparse.Namespace) -> tuple[Roots, Settings, Address]:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the arguments mean."""
+
+    roots: Roots
+    settings: Settings
+    addresses: tuple[Address, ...]
+    web: Web | None
+
+
+def checked(given: argparse.Namespace) -> Wanted:
     """What the arguments mean. All that is wrong with them is said at once."""
     wrong: list[str] = []
-    address, roots = Address("", 0), Roots.of("/", "/")
-    try:
-        address = parse_address(given.listen)
-    except ValueError as error:
-        wrong.append(f"--web.listen-address: {error}")
-    if not given.telemetry_path.startswith("/") or given.telemetry_path in {"/", "/-/healthy"}:
-        wrong.append(f"--web.telemetry-path: {given.telemetry_path!r} must begin with /, and not be / or /-/healthy")
+    addresses: list[Address] = []
+    roots, web = Roots.of("/", "/"), None
+    for text in given.listen or [DEFAULT_ADDRESS]:
+        try:
+            addresses.append(parse_address(text))
+        except ValueError as error:
+            wrong.append(f"--web.listen-address: {error}")
+    if not given.telemetry_path.startswith("/") or given.telemetry_path in {"/", HEALTH}:
+        wrong.append(f"--web.telemetry-path: {given.telemetry_path!r} must begin with /, and not be / or {HEALTH}")
+    if given.quota_limit < 0:
+        wrong.append("--quota.limit: must not be negative")
     if given.jobs_limit < 0:
         wrong.append("--jobs.limit: must not be negative")
+    if given.jobs_idle < 0:
+        wrong.append("--jobs.idle-seconds: must not be negative")
     if not 0 < given.deadline < threading.TIMEOUT_MAX:
         wrong.append("--collector.deadline: must be a number of seconds above 0")
     try:
         roots = check_roots(given.procfs, given.sysfs, given.debugfs)
     except MistakesError as mistakes:
         wrong += mistakes.sentences
+    try:
+        web = Web(given.web_config) if given.web_config else None
+    except MistakesError as mistakes:
+        wrong += [f"--web.config.file: {sentence}" for sentence in mistakes.sentences]
     if wrong:
         raise MistakesError(wrong)
     enabled = frozenset(c.name for c in COLLECTORS if getattr(given, f"collector_{c.name}"))
-    return roots, Settings(enabled, given.osc_per_target, given.jobs_limit, given.deadline), address
-
-
-def once(scraper: Scraper, output: Path | None) -> int:
-    """One pass, to a file or to standard output."""
-    pieces = exposition.text(scraper.run(), registry(scraper), openmetrics=False)
-    try:
-        if output is not None:
-            write_whole(output, b"".join(pieces))
-            return 0
-        for piece in pieces:
-            sys.stdout.buffer.write(piece)
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:  # the reader has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except OSError as error:
-        print(f"lustre-exporter: cannot write {output or 'to standard output'}: {error.strerror}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Put a file in place at one stroke, readable for all, so that no reader sees half of it."""
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fchmod(file.fileno(), 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def serve(scraper: Scraper, address: Address, telemetry_path: str) -> int:
-    """Serve until told to stop; a scrape under way is finished."""
-    try:
-        server = listen(address, App(scraper, registry(scraper), telemetry_path))
-    except OSError as error:
-        print(f"lustre-exporter: cannot listen on {address}: {error.strerror or error}", file=sys.stderr)
-        return 1
-    with server:
-        _stop_on_signals(server)
-        logging.getLogger("lustre-exporter").info("listening on %s", address)
-        server.serve_forever()
-        if not server.finish(PATIENCE_SECONDS):
-            logging.getLogger("lustre-exporter").warning("a scrape did not end within %g s", PATIENCE_SECONDS)
-    return 0
-
-
-def _stop_on_signals(server: Server) -> None:
-    def stop(_signal: int, _frame: object) -> None:
-        threading.Thread(target=server.shutdown, daemon=True).start()  # would wait for itself in this thread
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
+    settings = Settings(enabled, given.osc_per_target, given.jobs_limit, given.jobs_idle, given.deadline,
+                        quota_limit=given.quota_limit)  # fmt: skip
+    return Wanted(roots, settings, tuple(addresses), web)
 
 
 if __name__ == "__main__":

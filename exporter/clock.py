@@ -9,3 +9,6 @@ Clock = Callable[[], float]
 """Seconds of some steadily running clock; only differences mean anything."""
 
 monotonic: Clock = time.monotonic
+
+wall: Clock = time.time
+"""Seconds since 1970, as the kernel stamps what it counts."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from exporter.clock import Clock
 from exporter.config import Settings
 from exporter.families import Family, Page
 from exporter.node import Node
@@ -21,6 +22,8 @@ class Context:
     settings: Settings
     osc_totals: OscTotals
     """Sums over object storage clients, which two collectors show."""
+    wall: Clock
+    """What the kernel's time stamps are compared with."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,12 @@ class Settings:
     osc_per_target: bool = False
     jobs_limit: int = 0
     """Jobs with series of their own, per target; 0 is all."""
-    deadline_seconds: float = 10.0
-    """A collector that takes longer is left out of the scrape."""
+    jobs_idle_seconds: int = 3600
+    """A job idle for longer has no series; 0 is never."""
+    deadline_seconds: float = 8.0
+    """A scrape takes no longer; collectors that are not done by then are left out of it."""
+    quota_limit: int = 1000
+    """Users, groups or projects with series of their own, per parameter; 0 is all."""
 
 
 class MistakesError(ValueError):

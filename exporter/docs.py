@@ -5,14 +5,16 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 from exporter import clock
 from exporter.collector import Collector
 from exporter.collectors import COLLECTORS
 from exporter.config import Settings
 from exporter.families import Family
-from exporter.own import Own
+from exporter.own import Own, OwnWeb
 from exporter.scrape import Scraper
+from exporter.web.reload import Web
 from lustre.tree import Roots, Tree
 
 MULTIPLIERS = {
@@ -26,6 +28,21 @@ MULTIPLIERS = {
     "job": "jobs",
     "state": "states",
     "version": "releases",
+    "nid": "network addresses",
+    "service": "services",
+    "priority": "2 priorities",
+    "namespace": "kinds of lock namespaces",
+    "nodemap": "nodemaps",
+    "mdt": "metadata targets",
+    "user": "changelog users",
+    "id": "users, groups or projects (`--quota.limit`)",
+    "type": "3 types",
+    "size": "sizes seen",
+    "directory": "3 kinds",
+    "result": "2 results",
+    "resource": "2 resources",
+    "kind": "2 kinds",
+    "parameter": "parameters that reach the limit",
 }
 """What each label multiplies the series of a family by."""
 
@@ -58,8 +75,26 @@ What to expect:
 |---|---|
 | client, 400 OSTs in 4 pools, 8 MDTs | about 1,000 |
 | the same with `--collector.osc.per-target` | about 34,700 |
-| object server, 16 OSTs, 1,000 jobs each | about 180,000 |
-| the same with `--jobs.limit=50` | about 10,000 |
+| object server, 16 OSTs, 1,000 jobs each | about 184,000 |
+| the same with `--jobs.limit=50` | about 14,400, of them 4,200 of disks |
+| the same with `--collector.exports`, 64 clients | 12,300 more |
+| metadata target, for each object target (`osp`) | 7 |
+| `--collector.osd_latency`, each target | 100 to 800 |
+| `--collector.osc_latency`, each pool | 100 to 800 |
+| `--collector.lnet_peers`, each peer | 4, routers 5 |
+| `--collector.quota`, each user, group or project | up to 3 a pool, 2 a target |
+
+## What is not read
+
+Parameters whose reading asks a server (`ping`), and lists that may be long: HSM actions, the clients of a
+nodemap. Quotas, clients (`exports`), peers and latencies by size are read when asked for. Whatever wrapped,
+ran into the end of the kernel's numbers or cannot be below zero and is, is left out and counted.
+
+## Recovery
+
+`lustre_ost_recovering` and `lustre_mdt_recovering` are 0 only when the target says that it is done (or that
+nobody was connected before the restart). Text that is not understood counts as recovery. A target whose
+parameter is missing or unreadable has no such series.
 
 ## Jobs
 
@@ -77,7 +112,8 @@ def reference() -> str:
 
 def _of(collector: Collector) -> Iterator[str]:
     yield f"## {collector.name}\n"
-    yield f"{collector.help[0].upper()}{collector.help[1:]}. Switched off by `--no-collector.{collector.name}`.\n"
+    switch = "Off unless `--collector." if not collector.default else "Switched off by `--no-collector."
+    yield f"{collector.help[0].upper()}{collector.help[1:]}. {switch}{collector.name}`.\n"
     yield "| name | type | labels | unit | parameter | Lustre | series |\n|---|---|---|---|---|---|---|"
     yield from (_row(family) for family in collector.families)
     yield ""
@@ -92,6 +128,8 @@ def _row(family: Family) -> str:
 
 
 def _series(family: Family) -> str:
+    if not family.labels:
+        return "1"
     factors = [MULTIPLIERS[label] for label in family.labels if label != "fs"] or ["file systems"]
     if family.kind == "histogram":
         factors.append("buckets seen")
@@ -104,7 +142,9 @@ def _own() -> Iterator[str]:
     with tempfile.TemporaryDirectory() as empty:
         names = frozenset(collector.name for collector in COLLECTORS)
         scraper = Scraper(Tree(Roots.of(empty, empty)), COLLECTORS, Settings(names), clock.monotonic)
-        metrics = list(Own(scraper).collect())
+        web = Path(empty, "web.yml")
+        web.touch()
+        metrics = [*Own(scraper).collect(), *OwnWeb(Web(web)).collect()]
     helps = []
     for metric in metrics:
         name = metric.name + ("_total" if metric.type == "counter" else "")

@@ -12,9 +12,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import choose_encoder, generate_latest, gzip_accepted
+from prometheus_client.exposition import choose_encoder, generate_latest
 
 from exporter.scrape import Result
+
+try:
+    from isal import isal_zlib  # four times faster, and the result is smaller
+except ImportError:
+    isal_zlib = None  # type: ignore[assignment]
 
 PIECE_BYTES = 1 << 18
 END = b"# EOF\n"
@@ -38,7 +43,21 @@ def negotiate(accept: str, accept_encoding: str) -> Wanted:
         _, content_type = choose_encoder(accept)
     except (ValueError, TypeError):  # a version that is no version
         _, content_type = choose_encoder("")
-    return Wanted(content_type.startswith("application/openmetrics-text"), gzip_accepted(accept_encoding), content_type)
+    openmetrics = content_type.startswith("application/openmetrics-text")
+    return Wanted(openmetrics, _gzip_accepted(accept_encoding), content_type)
+
+
+def _gzip_accepted(accept_encoding: str) -> bool:
+    """Whether gzip is named, and not with a weight of zero.
+
+    >>> [_gzip_accepted(header) for header in ("deflate, GZIP;q=0.5", "gzip; q=0.0", "identity", "")]
+    [True, False, False, False]
+    """
+    for part in accept_encoding.split(","):
+        name, _, weight = part.partition(";")
+        if name.strip().lower() == "gzip":
+            return weight.strip().removeprefix("q=").strip("0.") != "" or not weight
+    return False
 
 
 def text(result: Result, registry: CollectorRegistry, *, openmetrics: bool) -> Iterator[bytes]:
@@ -73,7 +92,8 @@ def _gather(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 def compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """The same as a gzip stream."""
-    compressor = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, _GZIP_FORMAT)
+    library = zlib if isal_zlib is None else isal_zlib
+    compressor = library.compressobj(GZIP_LEVEL, zlib.DEFLATED, _GZIP_FORMAT)
     for piece in pieces:
         if squeezed := compressor.compress(piece):
             yield squeezed

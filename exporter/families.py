@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import accumulate
 from typing import ClassVar
 
@@ -50,6 +51,8 @@ class Family:
     def line(self, labels: bytes, value: int | float | bytes) -> bytes:
         """One finished sample."""
         digits = value if isinstance(value, bytes) else str(value).encode()
+        if not labels:
+            return b"%b %b\n" % (self.name.encode(), digits)
         return b"%b{%b} %b\n" % (self.name.encode(), labels, digits)
 
 
@@ -120,6 +123,7 @@ class Page:
         return tuple([(family, b"".join(chunks)) for family, chunks in self.chunks.items()])
 
 
+@lru_cache(maxsize=16384)
 def label_text(**labels: str | bytes) -> bytes:
     r"""Label text as it stands between the braces.
 

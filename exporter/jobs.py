@@ -6,7 +6,7 @@ Counters at zero, which is most of them, are left out.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from exporter.counters import CLIPPED, operation
 from exporter.families import INFINITY, Counter, Gauge, Histogram, seconds
@@ -46,7 +46,8 @@ UNNAMED = Gauge(
     ("fs", "target"),
     STATS,
 )
-FAMILIES = (READ_BYTES, WRITE_BYTES, OPERATIONS, SECONDS, IO_SIZE, JOBS, UNNAMED)
+IDLE = Gauge("lustre_jobs_idle", "Jobs without series because they have been idle for long.", ("fs", "target"), STATS)
+FAMILIES = (READ_BYTES, WRITE_BYTES, OPERATIONS, SECONDS, IO_SIZE, JOBS, IDLE, UNNAMED)
 SUMS = {(IO_SIZE, READ): (READ_BYTES, b""), (IO_SIZE, WRITE): (WRITE_BYTES, b"")}
 """What the sum of a size histogram is."""
 
@@ -55,8 +56,7 @@ _LAST_BUCKET = 1 << 31
 """The kernel's last one counts everything larger too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
+class Lines(NamedTuple):
     """A job's finished lines, in the order of ``FAMILIES``."""
 
     chunks: tuple[bytes, bytes, bytes, bytes, bytes]
@@ -91,7 +91,7 @@ def render(job: Job, labels: bytes) -> Lines:
         if unit == b"usecs" and total and not bad:
             times.append(b'lustre_job_operation_seconds_total{%b,operation="%b"} %b\n' % (labels, name, seconds(total)))
     sizes = [
-        IO_SIZE.buckets(labels + _BYTES[name][2], *_bounds(buckets), totals[name])
+        IO_SIZE.buckets(labels + _BYTES[name][2], *bounds_of(buckets), totals[name])
         for name, buckets in job.histograms
         if name in totals
     ]
@@ -116,7 +116,7 @@ def numbers(job: Job) -> Iterator[tuple[AnyKey, int]]:
             yield (SECONDS, operation(name)), int(total)
     for name, buckets in job.histograms:
         if name in _BYTES:
-            for upper, count in zip(*_bounds(buckets), strict=True):
+            for upper, count in zip(*bounds_of(buckets), strict=True):
                 yield (IO_SIZE, _BYTES[name][2], upper), count
 
 
@@ -138,7 +138,7 @@ def read_block(block: bytes) -> Job:
     return Job(job.job_id, job.start_time, job.snapshot_time, names, samples, units, sums, maxima, histograms, skipped)
 
 
-def _bounds(buckets: tuple[tuple[int, int], ...]) -> tuple[tuple[float, ...], tuple[int, ...]]:
+def bounds_of(buckets: tuple[tuple[int, int], ...]) -> tuple[tuple[float, ...], tuple[int, ...]]:
     counted: dict[float, int] = {}
     for upper, count in buckets:
         bound = INFINITY if upper >= _LAST_BUCKET else upper

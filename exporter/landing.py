@@ -1,44 +1,133 @@
-"""The page a person sees: what was found on this node, and how each collector fares."""
+"""The page a person sees: what this node is, how each collector fares, and what could not be seen."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from html import escape
 
+from exporter.found import Found, look
+from exporter.lane import BusyError, Lane, LateError
 from exporter.scrape import Outcome, Scraper
 from lustre import __version__
 
+LOOK_SECONDS = 2.0
+"""The page shows the rest when looking at the node takes longer."""
+MOST_NAMES = 24
+"""A server with hundreds of targets names the first few."""
+PERMISSION = "CAP_DAC_READ_SEARCH"
+
+HEADERS = (
+    ("Content-Type", "text/html; charset=utf-8"),
+    ("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Cache-Control", "no-store"),
+)
+
+_STYLE = """\
+:root{color-scheme:light dark}
+body{font:16px/1.5 system-ui,sans-serif;margin:0 auto;padding:1em;max-width:56em;overflow-wrap:anywhere}
+h1{font-size:1.5em;margin:.2em 0}h2{font-size:1.15em;margin:1.6em 0 .4em}
+dl{display:grid;grid-template-columns:max-content 1fr;gap:.2em 1em;margin:0}dt{opacity:.7}dd{margin:0}
+table{border-collapse:collapse;width:100%}
+th,td{padding:.3em .8em .3em 0;text-align:left;border-bottom:1px solid #8884;vertical-align:top}
+td.n,th.n{text-align:right;white-space:nowrap}td:first-child{white-space:nowrap}
+.bad{color:#c33;font-weight:600}.note{border-left:.3em solid #c80;padding:.1em .8em;margin:1em 0}
+nav a{margin-right:1.2em}
+@media(max-width:40em){thead{display:none}tr{display:block;padding:.4em 0;border-bottom:1px solid #8884}
+td{display:block;border:0;padding:0}td.n{text-align:left;display:inline-block;margin-right:1em}
+td:first-child{font-weight:600}td[data-l]::before{content:attr(data-l) " ";opacity:.7}td:empty{display:none}}"""
+
 _PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>Lustre exporter</title>
-<style>body{{font-family:sans-serif;margin:2em;max-width:60em}}td,th{{padding:.2em 1em .2em 0;text-align:left}}</style>
-</head><body><h1>Lustre exporter</h1>
-<p>Release {version}. <a href="{metrics}">Metrics</a></p>
-{closed}<table><tr><th>Collector</th><th>State</th><th>Took</th><th>Read</th><th>Left out</th></tr>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Lustre exporter</title><style>{style}</style></head>
+<body><h1>Lustre exporter</h1>
+<nav><a href="{metrics}">Metrics</a><a href="{health}">Health</a></nav>
+<h2>This node</h2>
+<dl>{node}</dl>
+{closed}<h2>Collectors</h2>
+<table><thead><tr><th>Collector</th><th>State</th><th class="n">Took</th><th class="n">Read</th>\
+<th class="n">Skipped lines</th><th class="n">Failed readings</th></tr></thead>
+<tbody>
 {rows}
-</table></body></html>
+</tbody></table>
+<p>As of the latest scrape; lines and readings since the start. Release {version}.</p>
+</body></html>
 """
 
 
-def page(scraper: Scraper, telemetry_path: str) -> bytes:
-    """The landing page, as of the latest scrape."""
-    closed = "".join(
-        f"<p>Not readable by this process: <code>{escape(place)}</code>. What is there is missing from the metrics;"
-        " CAP_DAC_READ_SEARCH opens it.</p>\n"
-        for place in scraper.tree.closed()
+class Landing:
+    """The page, as of the latest scrape."""
+
+    headers = HEADERS
+
+    def __init__(self, scraper: Scraper, telemetry_path: str, health_path: str) -> None:
+        self._scraper = scraper
+        self._links = {"metrics": escape(telemetry_path), "health": escape(health_path)}
+        self._lane: Lane[Found] = Lane("landing")
+
+    def page(self) -> bytes:
+        """The whole page."""
+        outcomes = self._scraper.outcomes.items()
+        text = _PAGE.format(
+            style=_STYLE,
+            node="".join(f"<dt>{escape(name)}</dt><dd>{value}</dd>" for name, value in self._node()),
+            closed="".join(_closed(place) for place in self._scraper.tree.closed()),
+            rows="\n".join(_row(name, outcome) for name, outcome in outcomes),
+            version=escape(__version__),
+            **self._links,
+        )
+        return text.encode("utf-8", "replace")
+
+    def _node(self) -> Iterator[tuple[str, str]]:
+        try:
+            found = self._lane.run(lambda: look(self._scraper.places), LOOK_SECONDS)
+        except (LateError, BusyError, OSError):
+            yield "Role", '<span class="bad">could not be looked up; a parameter may be hanging</span>'
+            return
+        yield "Role", _list(found.roles) or "none found: Lustre is not mounted here, or not visible"
+        yield "Lustre", escape(found.version) or "not loaded"
+        yield "File systems", _list(found.file_systems) or "none"
+        yield "Mounts", _list(tuple([f"{fs} on {path}" if path else fs for fs, path in found.mounts])) or "none"
+        yield "Targets", _list(tuple([f"{fs}-{target}" for fs, target in found.targets])) or "none"
+
+
+def _list(names: tuple[str, ...]) -> str:
+    more = len(names) - MOST_NAMES
+    return escape(", ".join(names[:MOST_NAMES])) + (f" and {more} more" if more > 0 else "")
+
+
+def _closed(place: str) -> str:
+    return (
+        f'<p class="note">Closed to this process: <code>{escape(place)}</code>. What Lustre shows there is missing'
+        f" from the metrics. Let the exporter read it with the capability {PERMISSION} (the unit file in"
+        " <code>systemd/</code> gives it that and nothing else), or run it as root.</p>\n"
     )
-    rows = "\n".join(_row(name, outcome) for name, outcome in scraper.outcomes.items())
-    metrics = escape(telemetry_path, quote=True)
-    return _PAGE.format(version=escape(__version__), metrics=metrics, closed=closed, rows=rows).encode()
 
 
 def _row(name: str, outcome: Outcome) -> str:
-    skipped = sum(outcome.tally.skipped.copy().values())
-    errors = sum(outcome.tally.errors.copy().values())
-    left_out = ", ".join(f"{number} {what}" for number, what in ((skipped, "lines"), (errors, "readings")) if number)
     if outcome.reason:
-        state = escape(outcome.reason)
+        state = f'<span class="bad">{escape(outcome.reason)}</span>'
+    elif not outcome.passes:
+        state = "not asked yet"
     else:
-        state = "found" if outcome.samples else "nothing here yet"
-    return (
-        f"<tr><td>{escape(name)}</td><td>{state}</td><td>{outcome.seconds * 1000:.0f} ms</td>"
-        f"<td>{outcome.tally.bytes_read / 1e6:.1f} MB</td><td>{left_out}</td></tr>"
+        state = "found" if outcome.samples else "nothing of it seen"
+    numbers = (
+        ("took", f"{outcome.seconds * 1000:.1f} ms" if outcome.passes else ""),
+        ("read", _size(outcome.tally.bytes_read) if outcome.passes else ""),
+        ("skipped", _some(outcome.tally.skipped.copy())),
+        ("failed", _some({" ".join(key): times for key, times in outcome.tally.errors.copy().items()})),
     )
+    cells = "".join(f'<td class="n" data-l="{label}">{text}</td>' if text else '<td class="n"></td>'
+                    for label, text in numbers)  # fmt: skip
+    return f"<tr><td>{escape(name)}</td><td>{state}</td>{cells}</tr>"
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:.1f} MB" if count >= 1_000_000 else f"{count / 1e3:.1f} kB"
+
+
+def _some(counts: Mapping[str, int]) -> str:
+    """How many, and of what; nothing at all when there are none."""
+    if not counts:
+        return ""
+    return f'<span title="{escape(", ".join(sorted(counts)))}">{sum(counts.values())}</span>'

@@ -28,16 +28,30 @@ class Lane(Generic[T]):
         self._name = name
         self._running: _Call[T] | None = None
 
-    def run(self, call: Callable[[], T], deadline_seconds: float) -> T:
-        """The call's result; its exception; ``LateError``; or ``BusyError`` when an earlier one is still out."""
+    def start(self, call: Callable[[], T]) -> None:
+        """Begin; ``BusyError`` when an earlier call is still out."""
         if self._running is not None and not self._running.done.is_set():
             raise BusyError
         self._running = _Call(call)
         threading.Thread(target=self._running.run, name=self._name, daemon=True).start()
-        if not self._running.done.wait(deadline_seconds):
+
+    def wait(self, seconds: float) -> bool:
+        """Whether the call came back, within this time."""
+        return self._running is None or self._running.done.wait(max(0.0, seconds))
+
+    def result(self, seconds: float) -> T:
+        """The call's result; its exception; or ``LateError`` when it takes longer."""
+        running = self._running
+        assert running is not None, "started"
+        if not running.done.wait(max(0.0, seconds)):
             raise LateError
-        call_, self._running = self._running, None
-        return call_.outcome()
+        self._running = None
+        return running.outcome()
+
+    def run(self, call: Callable[[], T], seconds: float) -> T:
+        """Start it and wait for its result."""
+        self.start(call)
+        return self.result(seconds)
 
 
 class _Call(Generic[T]):

@@ -14,7 +14,7 @@ what each target last showed and credits only growth:
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from operator import sub
+from operator import add, sub
 from typing import Generic, TypeVar
 
 G = TypeVar("G", bound=Hashable)
@@ -47,6 +47,8 @@ class Ledger(Generic[G, K]):
     def __init__(self) -> None:
         self._members: dict[str, _Member[G, K]] = {}
         self._totals: dict[G, dict[K, int]] = {}
+        self._growth: dict[tuple[G, int], tuple[Sequence[K], list[int]]] = {}
+        """Not in the totals yet: growth by group and set of keys (by identity), so that alike members add up quickly."""
         self._groups: frozenset[G] = frozenset()
         self._pass = 0
 
@@ -57,10 +59,12 @@ class Ledger(Generic[G, K]):
 
     def totals(self, group: G) -> Mapping[K, int]:
         """What the members of the group, present and past, have counted."""
+        self._settle()
         return self._totals.get(group, {})
 
     def every(self) -> Mapping[G, Mapping[K, int]]:
         """The totals of all groups, those included that have no member now."""
+        self._settle()
         return self._totals
 
     def begin(self, members: Mapping[str, G | None]) -> None:
@@ -89,7 +93,7 @@ class Ledger(Generic[G, K]):
             deltas = list(map(sub, values, member.values))
             if min(deltas, default=0) >= 0:
                 if member.group is not None:
-                    self._add(member.group, keys, deltas)
+                    self._grow(member.group, keys, deltas)
                 member.values, member.seen_at, member.whole = values, self._pass, whole
                 return
         self._credit_with_care(member, start, keys, values)
@@ -108,15 +112,24 @@ class Ledger(Generic[G, K]):
                 (value - known[key] if value >= known[key] else value) if key in known else value * new_ones_count
                 for key, value in zip(keys, values, strict=True)
             ]
-            self._add(member.group, keys, deltas, every=True)
+            self._add(member.group, keys, deltas)
         present = set(keys)
         member.parked = {key: value for key, value in known.items() if key not in present}
 
-    def _add(self, group: G, keys: Sequence[K], deltas: Iterable[int], *, every: bool = False) -> None:
+    def _grow(self, group: G, keys: Sequence[K], deltas: list[int]) -> None:
+        where = group, id(keys)
+        before = self._growth.get(where)
+        self._growth[where] = keys, deltas if before is None else list(map(add, before[1], deltas))
+
+    def _settle(self) -> None:
+        for (group, _), (keys, deltas) in self._growth.items():
+            self._add(group, keys, deltas)
+        self._growth.clear()
+
+    def _add(self, group: G, keys: Sequence[K], deltas: Iterable[int]) -> None:
         totals = self._totals.setdefault(group, {})
         for key, delta in zip(keys, deltas, strict=True):
-            if delta or every:
-                totals[key] = totals.get(key, 0) + delta
+            totals[key] = totals.get(key, 0) + delta
 
     def _forget(self, members: Mapping[str, G | None]) -> None:
         gone = sorted((m.seen_at, name) for name, m in self._members.items() if name not in members)

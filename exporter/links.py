@@ -12,29 +12,10 @@ from dataclasses import dataclass
 from exporter.counters import Rule
 from exporter.families import Counter, Family, Gauge, Histogram, escape
 from exporter.rpcs import RpcFamilies
-from lustre.text.import_ import Import
+from lustre.text.import_ import Brief
 
 Sample = tuple[Family, bytes, int]
 """A family, further label text, a value (microseconds where the family is in seconds)."""
-
-_SHOWN = (b"\n    state: ", b" target_version: ", b" connection_attempts: ", b" timeouts: ", b" avg_waittime: ")
-
-
-def essence(data: bytes) -> bytes:
-    r"""The part of an ``import`` that becomes samples; the rest tells the time and differs at every reading.
-
-    >>> essence(b"import:\n    state: FULL\n  target_version: 2\n connection_attempts: 3\n idle: 9 sec\n timeouts: 0\n"
-    ...         b" avg_waittime: 7 usecs\n")
-    b'FULL\n2\n3\n0\n7 usecs\n'
-    """
-    parts = []
-    for key in _SHOWN:
-        begin = data.find(key)
-        end = data.find(b"\n", begin + len(key))
-        if begin < 0 or end < 0:
-            return data  # another form: take it for changed
-        parts.append(data[begin + len(key) : end + 1])
-    return b"".join(parts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +37,7 @@ class LinkFamilies:
         return (*self.rule.families(), *self.rpcs, self.imports, self.versions, self.attempts, self.timeouts,
                 self.average_wait, *self.limits.values())  # fmt: skip
 
-    def import_gauges(self, link: Import) -> Iterator[Sample]:
+    def import_gauges(self, link: Brief) -> Iterator[Sample]:
         """What is the case with the connection now."""
         if link.state is not None:
             yield self.imports, b',state="%b"' % escape(link.state), 1
@@ -65,7 +46,7 @@ class LinkFamilies:
         if link.avg_waittime_usec is not None:
             yield self.average_wait, b"", link.avg_waittime_usec
 
-    def import_counters(self, link: Import) -> Iterator[tuple[Counter, bytes, int]]:
+    def import_counters(self, link: Brief) -> Iterator[tuple[Counter, bytes, int]]:
         """What has happened to it since the mount."""
         if link.connection_attempts is not None:
             yield self.attempts, b"", link.connection_attempts

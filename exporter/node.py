@@ -7,6 +7,7 @@ remembered until it is no longer there. Nothing is held open.
 from __future__ import annotations
 
 import errno
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -22,6 +23,20 @@ from lustre.tree import Device, Tree, parse_device
 
 integer = lru_cache(maxsize=8192)(df.integer)
 """Thousands of parameters hold the same few numbers from scrape to scrape."""
+
+NAMED = frozenset({("lov", "pools"), ("lod", "pools"), ("lod", "pool"), ("mgs", "live")})
+"""Folders of devices whose entries an administrator named: pools, file systems."""
+
+
+@lru_cache(maxsize=8192)
+def natural(data: bytes) -> int | None:
+    r"""A number that cannot be below zero, unless it wrapped; then it is none.
+
+    >>> natural(b"7\n"), natural(b"-7\n"), natural(b"7")
+    (7, None, None)
+    """
+    value = df.integer(data)
+    return None if value is None or value < 0 else value
 
 
 class Client(NamedTuple):
@@ -58,6 +73,10 @@ class Tally:
         self.skipped[parameter] = self.skipped.get(parameter, 0) + lines
 
 
+PASSES_WITHOUT_LOOKING = 10
+"""For parameters that were not there the last time."""
+
+
 class Places:
     """Where each parameter was last found, and what device names mean; lives as long as the exporter."""
 
@@ -65,35 +84,57 @@ class Places:
         self.tree = tree
         self.mount_names = MountNames()
         self.pool_reader = PoolReader()
-        self._found: dict[str, dict[str, str]] = {}
+        self._found: dict[str, dict[str, dict[str, str]]] = {}
+        """The folder of each parameter, by kind, device and name; whole paths would be megabytes."""
         self._listings: dict[str, tuple[tuple[str, ...], tuple[Target, ...]]] = {}
+        self._missing: dict[str, set[tuple[str, str]]] = {}
+        """Parameters that this release does not have: by kind, device and name."""
+        self._patience: dict[str, int] = {}
 
     def devices(self, kind: str) -> tuple[Target, ...]:
         """The devices of a kind, as they are now. When they change, all is looked up anew."""
         names = self.tree.devices(kind)
         before = self._listings.get(kind)
         if before is not None and before[0] == names:
+            self._remember_missing(kind)
             return before[1]
         self._found.pop(kind, None)
+        self._missing.pop(kind, None)
         parsed = tuple([Target(name, parse_device(name)) for name in names])
         self._listings[kind] = (names, parsed)
         return parsed
 
     def read(self, kind: str, device: str, name: str) -> bytes | None:
         """The parameter's text; None when it is absent."""
-        found = self._found.setdefault(kind, {})
-        parameter = f"{device}/{name}"
-        place = found.get(parameter)
-        if place is not None:
-            data = read_whole(place)
-            if data is not None:
-                return data
-            found.pop(parameter, None)
-        place = self.tree.path(f"{kind}/{parameter}")
-        if place is None:
+        try:
+            folder = self._found[kind][device][name]
+        except KeyError:
+            return self._look_for(kind, device, name)
+        data = read_whole(folder + name)
+        if data is None:
+            self._found.get(kind, {}).get(device, {}).pop(name, None)
+            return self._look_for(kind, device, name)
+        return data
+
+    def _look_for(self, kind: str, device: str, name: str) -> bytes | None:
+        missing = self._missing.get(kind)
+        if missing is not None and (device, name) in missing:
             return None
-        found[parameter] = place
+        place = self.tree.path(f"{kind}/{device}/{name}")
+        if place is None:
+            if missing is not None:
+                missing.add((device, name))
+            return None
+        of_device = self._found.setdefault(kind, {}).setdefault(device, {})
+        of_device[sys.intern(name)] = sys.intern(place.removesuffix(name))
         return read_whole(place)
+
+    def _remember_missing(self, kind: str) -> None:
+        """What a device lacks, once it has been there for a pass, is looked for only now and then."""
+        left = self._patience.get(kind, 0)
+        if kind not in self._missing or not left:
+            self._missing[kind] = set()
+        self._patience[kind] = left - 1 if left else PASSES_WITHOUT_LOOKING
 
 
 class Survey:
@@ -130,11 +171,12 @@ class Node:
     def __init__(self, survey: Survey, tally: Tally) -> None:
         self.survey = survey
         self._tally = tally
+        self._read = survey.places.read
 
     def read(self, kind: str, device: str, name: str, *, may_be_empty: bool = False) -> bytes | None:
         """The parameter's text; None when it is absent, empty or unreadable (the last two are counted)."""
         try:
-            data = self.survey.places.read(kind, device, name)
+            data = self._read(kind, device, name)
         except OSError as error:
             self._tally.error(parameter_name(kind, name), errno.errorcode.get(error.errno or 0, "OSError"))
             return None
@@ -146,8 +188,41 @@ class Node:
             return None
         return data
 
-    def number(self, kind: str, device: str, name: str, parse: Callable[[bytes], int | None] = integer) -> int | None:
-        """A parameter that holds one number; None when it is absent or holds something else (which is counted)."""
+    def read_of_node(self, name: str) -> bytes | None:
+        """A parameter of no device (``health_check``), or of LNet (``lnet.stats``); None as in ``read``."""
+        tree = self.survey.places.tree
+        beside = name.removeprefix("lnet.")
+        place = tree.path(name.replace(".", "/")) if beside == name else tree.lnet_path(beside)
+        if place is None:
+            return None
+        try:
+            data = read_whole(place)
+        except OSError as error:
+            self._tally.error(name, errno.errorcode.get(error.errno or 0, "OSError"))
+            return None
+        self._tally.bytes_read += len(data or b"")
+        if data == b"":
+            self._tally.error(name, "empty")
+        return data or None
+
+    def number_of_node(self, name: str) -> int | None:
+        """A parameter of no device that holds a number of things; None as in ``number``."""
+        data = self.read_of_node(name)
+        value = None if data is None else natural(data)
+        if data is not None and value is None:
+            self.skipped_of_node(name, 1)
+        return value
+
+    def skipped_of_node(self, name: str, lines: int) -> None:
+        """Lines of a parameter of no device that were not understood."""
+        if lines:
+            self._tally.skip(name, lines)
+
+    def number(self, kind: str, device: str, name: str, parse: Callable[[bytes], int | None] = natural) -> int | None:
+        """A parameter that holds one number; None when it is absent or holds something else (which is counted).
+
+        Nearly all are numbers or sizes of things, so that one below zero is taken for wrapped, not for a number.
+        """
         data = self.read(kind, device, name)
         if data is None:
             return None
@@ -232,6 +307,11 @@ def parameter_name(kind: str, name: str) -> str:
 
     >>> parameter_name("osc", "stats"), parameter_name("lov", "pools/a"), parameter_name("lod", "pool/a/spill_hit")
     ('osc.*.stats', 'lov.*.pools.*', 'lod.*.pool.*.spill_hit')
+    >>> parameter_name("ost/OSS", "stats"), parameter_name("mdt/a-MDT0000/exports", "stats")
+    ('ost.OSS.*.stats', 'mdt.*.exports.*.stats')
     """
+    kinds = ["*" if parse_device(part).fsname else part for part in kind.split("/")]
     first, *rest = name.split("/")
-    return ".".join([kind, "*", first, *(["*"] if rest else []), *rest[1:]])
+    if (kind, first) in NAMED:
+        rest[:1] = ["*"]
+    return ".".join([*kinds, "*", first, *rest])

@@ -10,6 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from exporter.scrape import Scraper
+from exporter.web.reload import Web
 from lustre import __version__
 
 PREFIX = "lustre_exporter_"
@@ -75,6 +76,26 @@ class Own(Collector):
         return readable
 
 
+class OwnWeb(Collector):
+    """How the web configuration fares, where there is one."""
+
+    def __init__(self, web: Web) -> None:
+        self._web = web
+
+    def collect(self) -> Iterator[Metric]:
+        """All families about the web configuration."""
+        yield GaugeMetricFamily(
+            PREFIX + "web_config_reload_successful",
+            "Whether the file given with --web.config.file was good (1) when it was last read, or an earlier one is"
+            " still in force (0).",
+            float(self._web.successful),
+        )
+        yield CounterMetricFamily(
+            PREFIX + "web_requests_denied", "Requests turned away for want of a user and the right password.",
+            self._web.denied,
+        )  # fmt: skip
+
+
 def _info() -> Metric:
     info = GaugeMetricFamily(
         PREFIX + "build_info", "1, labelled with the exporter's release and the Python it runs on.",
@@ -84,10 +105,12 @@ def _info() -> Metric:
     return info
 
 
-def registry(scraper: Scraper) -> CollectorRegistry:
+def registry(scraper: Scraper, web: Web | None = None) -> CollectorRegistry:
     """The exporter's own metrics, those of its process and of its memory management included."""
     own = CollectorRegistry()
     own.register(Own(scraper))
+    if web is not None:
+        own.register(OwnWeb(web))
     ProcessCollector(registry=own)
     GCCollector(registry=own)
     return own

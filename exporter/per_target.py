@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from exporter.families import Page, label_text, seconds
-from exporter.links import LinkFamilies, Sample, essence
+from exporter.links import LinkFamilies, Sample
 from exporter.node import Client, Node
 from exporter.rpcs import RpcRenderer
 from exporter.sources import Render, Rendered, Source, StatsRenderer
@@ -18,10 +18,11 @@ class LinkSources:
     def __init__(self, kind: str, families: LinkFamilies) -> None:
         self._kind = kind
         self._families = families
+        self._imports = import_.BriefReader()
         self._sources = (
             Source(kind, "stats", StatsRenderer(families.rule)),
             Source(kind, "rpc_stats", RpcRenderer(families.rpcs)),
-            Source(kind, "import", self._import, essence),
+            Source(kind, "import", self._import, import_.essence),
         )
 
     def collect(self, node: Node, page: Page, clients: Iterable[tuple[Client, Mapping[str, str]]]) -> None:
@@ -38,7 +39,7 @@ class LinkSources:
 
     def _import(self, labels: bytes) -> Render:
         def render(data: bytes) -> Rendered:
-            link = import_.parse(data)
+            link = self._imports.read(data)
             page = Page()
             samples: list[Sample] = [*self._families.import_gauges(link), *self._families.import_counters(link)]
             for family, extra, value in samples:

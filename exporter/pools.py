@@ -50,9 +50,10 @@ class PoolReader:
                 ):
                     found[device.fsname] = lists
         self._parsed = kept
-        if found != self._membership.pools:
-            self._membership = Membership(found, _by_target(found))
-        return self._membership
+        membership = self._membership
+        if found != membership.pools:  # a reader that comes back late must not hand its view to others
+            membership = self._membership = Membership(found, _by_target(found))
+        return membership
 
     def _pools(self, node: Node, kind: str, device: str, kept: dict[bytes, tuple[frozenset[str], int]]) -> Lists:
         lists: Lists = {}

@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from exporter.families import Page
+from exporter.job_lines import Renderer
 from exporter.jobs import OPERATIONS, SUMS, numbers, read_block
 from exporter.ledger import Ledger
 from exporter.totals import AnyKey, put_totals
+from lustre.text import job_stats
 
 OTHER = b"other"
 _GROUP = "other"
@@ -34,7 +36,9 @@ class _Seen:
 class Rest:
     """Divides a target's jobs into those shown and the rest."""
 
-    def __init__(self, limit: int, labels: bytes) -> None:
+    def __init__(self, limit: int, labels: bytes, renderer: Renderer, zeros: job_stats.Zeros) -> None:
+        self._renderer = renderer
+        self._zeros = zeros
         self._limit = limit
         self._labels = b'%b,job="%b"' % (labels, OTHER)
         self._ledger: Ledger[str, AnyKey] = Ledger()
@@ -65,15 +69,23 @@ class Rest:
         return [block for member, block in text.items() if member in shown], skipped + len(blocks) - len(text)
 
     def _read(self, block: bytes) -> _Seen:
+        usual = self._zeros.usual(block)
+        quick = None if usual is None else self._renderer.numbers(usual)
+        if usual is not None and quick is not None:
+            return self._of(usual.job_id, usual.start_time, *quick, 0)
         job = read_block(block)
         counted = list(numbers(job))
         keys = tuple([key for key, _ in counted])
-        values = tuple([value for _, value in counted])
+        return self._of(job.job_id, job.start_time, keys, tuple([value for _, value in counted]), job.skipped)
+
+    def _of(
+        self, job_id: bytes, start: bytes, keys: tuple[AnyKey, ...], values: tuple[int, ...], skipped: int
+    ) -> _Seen:
         if len(self._keys) > MOST_SHAPES:
             self._keys.clear()
-        operations = sum([value for key, value in counted if key[0] is OPERATIONS])
-        member = job.job_id.decode("utf-8", "surrogateescape")
-        return _Seen(member, job.start_time, self._keys.setdefault(keys, keys), values, operations, job.skipped)
+        operations = sum([value for key, value in zip(keys, values, strict=True) if key[0] is OPERATIONS])
+        member = job_id.decode("utf-8", "surrogateescape")
+        return _Seen(member, start, self._keys.setdefault(keys, keys), values, operations, skipped)
 
     def _rank(self, jobs: list[_Seen]) -> None:
         busy: dict[str, tuple[float, int]] = {}

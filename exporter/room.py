@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from exporter.families import Gauge, Page
 from lustre.text.df import Df
 
+OSD_KINDS = ("osd-ldiskfs", "osd-zfs", "osd-wbcfs")
+"""Devices between a target and its disks, by the file system on the disks; their parameters have the same form."""
+
 
 @dataclass(frozen=True, slots=True)
 class Room:

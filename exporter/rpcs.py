@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from exporter.families import INFINITY, Family, Gauge, Histogram, cumulative
 from exporter.sources import Rendered
-from lustre.text import histogram, rpc_stats
+from lustre.text import histogram
+from lustre.text.rpc_reader import Reader
 from lustre.text.rpc_stats import LATENCY_UNIT_NSEC, RpcStats
 
 BucketKey = tuple[Histogram, bytes, float]
@@ -68,8 +70,13 @@ class RpcFamilies:
 
 def bounds_of(table: histogram.Histogram, unit: float = 1.0) -> tuple[float, ...]:
     """The bounds of a kernel table; its very last bucket counts all that is larger too, so it has none."""
-    bounds = [upper if unit == 1.0 else round(upper * unit, 12) for upper in table.uppers]
-    if table.overflow:
+    return _bounds(table.uppers, table.overflow, unit)
+
+
+@lru_cache(maxsize=1024)
+def _bounds(uppers: tuple[int, ...], overflow: bool, unit: float) -> tuple[float, ...]:
+    bounds = [upper if unit == 1.0 else round(upper * unit, 12) for upper in uppers]
+    if overflow:
         bounds[-1] = INFINITY
     return tuple(bounds)
 
@@ -79,31 +86,36 @@ class RpcRenderer:
 
     def __init__(self, families: RpcFamilies) -> None:
         self._families = families
+        self._reader = Reader()
 
     def __call__(self, labels: bytes) -> RpcsOfDevice:
         """The renderer of the device with these labels."""
-        return RpcsOfDevice(self._families, labels)
+        return RpcsOfDevice(self._families, self._reader, labels)
 
 
 class RpcsOfDevice:
     """Renders one device's ``rpc_stats``; keeps a template per histogram until it gets another bucket."""
 
-    __slots__ = ("_families", "_labels", "_templates")
+    __slots__ = ("_families", "_gauges", "_labels", "_reader", "_templates")
 
-    def __init__(self, families: RpcFamilies, labels: bytes) -> None:
+    def __init__(self, families: RpcFamilies, reader: Reader, labels: bytes) -> None:
         self._families = families
+        self._reader = reader
         self._labels = labels
+        self._gauges: dict[tuple[Gauge, bytes], bytes] = {}
         self._templates: dict[tuple[Histogram, bytes], tuple[tuple[float, ...], bytes]] = {}
 
     def __call__(self, data: bytes) -> Rendered:
         """Finished lines of one reading."""
-        rpcs = rpc_stats.parse(data)
-        chunks: list[tuple[Family, bytes]] = [
-            (family, family.line(self._labels + extra, value)) for family, extra, value in self._families.gauges(rpcs)
-        ]
+        rpcs = self._reader.read(data)
+        chunks: list[tuple[Family, bytes]] = []
+        for gauge, extra, value in self._families.gauges(rpcs):
+            if (gauge, extra) not in self._gauges:
+                self._gauges[gauge, extra] = gauge.template(self._labels, extra)
+            chunks.append((gauge, self._gauges[gauge, extra] % (b"%d" % value)))
         for family, extra, bounds, counts in self._families.tables(rpcs):
             known, template = self._templates.get((family, extra), ((), b""))
-            if known != bounds:
+            if known is not bounds and known != bounds:
                 template = family.buckets_template(self._labels + extra, bounds)
                 self._templates[family, extra] = bounds, template
             chunks.append((family, template % cumulative(bounds, counts)))

@@ -1,4 +1,9 @@
-"""One pass over the node: every collector in turn, timed, within its deadline, none able to spoil another's work."""
+"""One pass over the node: every collector, timed, within the pass's deadline, none able to spoil another's work.
+
+Collectors take turns, since side by side they would only fight for the interpreter. One that is not done soon is taken
+for waiting, not working: the next ones have their turns meanwhile, and it is asked again at the end. So a pass with a
+parameter that hangs takes its deadline once, and no longer.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from exporter import clock as clocks
 from exporter.clock import Clock
 from exporter.collector import Collect, Collector, Context
 from exporter.config import Settings
@@ -16,6 +22,8 @@ from exporter.osc import OscTotals
 from lustre.tree import Tree
 
 log = logging.getLogger("lustre-exporter")
+TURN_SHARE = 1 / 8
+"""Of the time that is left: how long a collector may keep the next one waiting. However many hang, some is left."""
 
 
 @dataclass(slots=True)
@@ -23,6 +31,7 @@ class Outcome:
     """How a collector fared in its latest pass, and what it has read in all."""
 
     tally: Tally = field(default_factory=Tally)
+    passes: int = 0
     success: bool = True
     seconds: float = 0.0
     samples: bool = False
@@ -41,22 +50,76 @@ class Result:
 class _Running:
     """A collector at work."""
 
-    def __init__(self, collector: Collector, context: Context) -> None:
+    def __init__(self, collector: Collector, context: Context, clock: Clock) -> None:
         self.collector = collector
-        self.collect: Collect = collector.start(context)
-        self.lane: Lane[Page] = Lane(f"collector-{collector.name}")
         self.outcome = Outcome()
+        self._collect: Collect = collector.start(context)
+        self.lane: Lane[tuple[Page, float]] = Lane(f"collector-{collector.name}")
+        self._clock = clock
+        self._began = 0.0
+        self._busy = False
+
+    def start(self, survey: Survey, turn_seconds: float) -> None:
+        """Begin, unless it is still out; come back when it is done or its turn is over."""
+
+        def collect() -> tuple[Page, float]:
+            page = Page()
+            self._collect(Node(survey, self.outcome.tally), page)
+            return page, self._clock()
+
+        self._began = self._clock()
+        self._busy = False
+        try:
+            self.lane.start(collect)
+        except BusyError:
+            self._busy = True
+        else:
+            self.lane.wait(turn_seconds)
+
+    def finish(self, seconds: float, deadline_seconds: float) -> Page:
+        """What it has found, if it is done within this time; how it fared is noted."""
+        page, reason, ended = Page(), "", None
+        try:
+            if self._busy:
+                raise BusyError
+            page, ended = self.lane.result(seconds)
+        except LateError:
+            reason = f"not done after {deadline_seconds:g} s; a parameter may be hanging"
+        except BusyError:
+            reason = "still waits for a parameter since an earlier scrape"
+        except Exception as error:  # noqa: BLE001 - the collectors that do work must still be shown
+            reason = f"{type(error).__name__}: {error}"
+        self._note(reason)
+        self.outcome.passes += 1
+        self.outcome.seconds = (self._clock() if ended is None else ended) - self._began
+        self.outcome.samples = bool(page.chunks)
+        return page
+
+    def _note(self, reason: str) -> None:
+        """Say once that it fails, and once that it recovered."""
+        if reason and self.outcome.success:
+            log.warning("collector %s: %s", self.collector.name, reason)
+        elif not reason and not self.outcome.success:
+            log.warning("collector %s works again", self.collector.name)
+        self.outcome.success, self.outcome.reason = not reason, reason
 
 
 class Scraper:
     """Runs the enabled collectors; call ``run`` from one thread at a time."""
 
-    def __init__(self, tree: Tree, collectors: Sequence[Collector], settings: Settings, clock: Clock) -> None:
-        context = Context(settings, OscTotals())
+    def __init__(
+        self,
+        tree: Tree,
+        collectors: Sequence[Collector],
+        settings: Settings,
+        clock: Clock,
+        wall: Clock = clocks.wall,
+    ) -> None:
+        context = Context(settings, OscTotals(), wall)
         self._places = Places(tree)
         self._clock = clock
         self._deadline_seconds = settings.deadline_seconds
-        self._running = [_Running(c, context) for c in collectors if c.name in settings.enabled]
+        self._running = [_Running(c, context, clock) for c in collectors if c.name in settings.enabled]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -69,48 +132,25 @@ class Scraper:
         return {running.collector.name: running.outcome for running in self._running}
 
     @property
+    def places(self) -> Places:
+        """Where the node's parameters are."""
+        return self._places
+
+    @property
     def tree(self) -> Tree:
         """The node's parameters."""
         return self._places.tree
 
-    def run(self, names: Collection[str] | None = None) -> Result:
-        """One pass of all collectors, or of those named."""
+    def run(self, names: Collection[str] | None = None, limit_seconds: float | None = None) -> Result:
+        """One pass of all collectors, or of those named, within the deadline and within this limit."""
+        deadline = min(self._deadline_seconds, limit_seconds or self._deadline_seconds)
+        over = self._clock() + deadline
         survey = Survey(self._places)
+        asked = [running for running in self._running if names is None or running.collector.name in names]
+        for running in asked:
+            running.start(survey, (over - self._clock()) * TURN_SHARE)
         found: list[tuple[Family, Sequence[bytes]]] = []
-        for running in self._running:
-            if names is None or running.collector.name in names:
-                page = self._one(running, survey)
-                chunks = page.chunks
-                found += [(family, chunks[family]) for family in running.collector.families if chunks.get(family)]
+        for running in asked:
+            chunks = running.finish(over - self._clock(), deadline).chunks
+            found += [(family, chunks[family]) for family in running.collector.families if chunks.get(family)]
         return Result(tuple(found))
-
-    def _one(self, running: _Running, survey: Survey) -> Page:
-        outcome = running.outcome
-
-        def collect() -> Page:
-            page = Page()
-            running.collect(Node(survey, outcome.tally), page)
-            return page
-
-        began = self._clock()
-        page, reason = Page(), ""
-        try:
-            page = running.lane.run(collect, self._deadline_seconds)
-        except LateError:
-            reason = f"took longer than {self._deadline_seconds:g} s; a parameter may be hanging"
-        except BusyError:
-            reason = "still waits for a parameter since an earlier scrape"
-        except Exception as error:  # noqa: BLE001 - the collectors that do work must still be shown
-            reason = f"{type(error).__name__}: {error}"
-        outcome.seconds = self._clock() - began
-        self._note(running.collector.name, outcome, reason)
-        outcome.samples = bool(page.chunks)
-        return page
-
-    def _note(self, name: str, outcome: Outcome, reason: str) -> None:
-        """Say once that a collector fails, and once that it recovered."""
-        if reason and outcome.success:
-            log.warning("collector %s: %s", name, reason)
-        elif not reason and not outcome.success:
-            log.warning("collector %s works again", name)
-        outcome.success, outcome.reason = not reason, reason

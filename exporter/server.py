@@ -1,85 +1,46 @@
-"""HTTP: the metrics, a page for people, a sign of life."""
+"""Listening: a thread per connection, secured where the web configuration says so, and an end without a cut."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import socket
 import socketserver
+import ssl
 import threading
-from collections.abc import Callable, Iterable
 from typing import Any
-from urllib.parse import parse_qs
-from wsgiref.simple_server import WSGIRequestHandler, make_server
-from wsgiref.types import StartResponse, WSGIEnvironment
+from wsgiref.simple_server import WSGIRequestHandler
+from wsgiref.types import WSGIApplication
 
-from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import ThreadingWSGIServer
 
-from exporter import exposition, landing
+from exporter import clock
 from exporter.config import Address
-from exporter.flight import SingleFlight
-from exporter.scrape import Result, Scraper
+from exporter.connections import Connections, Place
+from exporter.handler import Handler, Patience
+from exporter.web.reload import Web
+from exporter.web.tls import Tls
 
 NO_IPV6 = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
-IDLE_SECONDS = 30
-"""A connection that says nothing for so long is closed."""
-
-Answer = tuple[str, list[tuple[str, str]], Iterable[bytes]]
-"""Status, headers, body."""
-
-
-class App:
-    """The WSGI application."""
-
-    def __init__(self, scraper: Scraper, registry: CollectorRegistry, telemetry_path: str) -> None:
-        self._scraper = scraper
-        self._registry = registry
-        self._telemetry_path = telemetry_path
-        self._flight: SingleFlight[Result] = SingleFlight()
-
-    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Answer one request."""
-        status, headers, body = self._answer(environ)
-        start_response(status, headers)
-        return () if environ["REQUEST_METHOD"] == "HEAD" else body
-
-    def _answer(self, environ: WSGIEnvironment) -> Answer:
-        if environ["REQUEST_METHOD"] not in {"GET", "HEAD"}:
-            return _plain("405 Method Not Allowed", "Only GET and HEAD.", ("Allow", "GET, HEAD"))
-        path = environ.get("PATH_INFO", "") or "/"
-        if path == self._telemetry_path:
-            return self._metrics(environ)
-        if path == "/-/healthy":
-            return _plain("200 OK", "Healthy.")
-        if path == "/":
-            body = landing.page(self._scraper, self._telemetry_path)
-            return "200 OK", [("Content-Type", "text/html; charset=utf-8")], [body]
-        return _plain("404 Not Found", f"Nothing here. Metrics are at {self._telemetry_path}.")
-
-    def _metrics(self, environ: WSGIEnvironment) -> Answer:
-        names = frozenset(parse_qs(environ.get("QUERY_STRING", "")).get("collect[]", ()))
-        if unknown := sorted(names - {*self._scraper.names}):
-            return _plain("400 Bad Request", f"No such collector, or not enabled: {', '.join(unknown)}.")
-        wanted = exposition.negotiate(environ.get("HTTP_ACCEPT", ""), environ.get("HTTP_ACCEPT_ENCODING", ""))
-        result = self._flight.do(names, lambda: self._scraper.run(names or None))
-        body = exposition.text(result, self._registry, openmetrics=wanted.openmetrics)
-        headers = [("Content-Type", wanted.content_type), ("Vary", "Accept, Accept-Encoding")]
-        if not wanted.gzip:
-            return "200 OK", headers, body
-        return "200 OK", [*headers, ("Content-Encoding", "gzip")], exposition.compressed(body)
-
-
-def _plain(status: str, text: str, *headers: tuple[str, str]) -> Answer:
-    return status, [("Content-Type", "text/plain; charset=utf-8"), *headers], [text.encode() + b"\n"]
+A_DAY_SECONDS = 86400.0
+NOT_TLS = (
+    b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n"
+    b"This is an HTTPS address.\n"
+)
 
 
 class Server(ThreadingWSGIServer):
-    """A thread per request; stops when the requests that have begun are answered."""
+    """One address; stops when the requests that have begun are answered."""
 
-    def __init__(self, address: tuple[str, int], handler: type[socketserver.BaseRequestHandler]) -> None:
-        self._open = 0
-        self._changed = threading.Condition()
-        super().__init__(address, handler)
+    request_queue_size = 128
+
+    def __init__(
+        self, address: tuple[str, int], web: Web | None, patience: Patience, connections: Connections | None
+    ) -> None:
+        self.patience = patience
+        self.connections = connections or Connections()
+        self._web = web
+        super().__init__(address, WSGIRequestHandler)
 
     def server_bind(self) -> None:
         """Bind without asking the name service what this machine is called."""
@@ -89,50 +50,92 @@ class Server(ThreadingWSGIServer):
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
         self.setup_environ()
 
+    def serve_forever(self, poll_interval: float = A_DAY_SECONDS) -> None:
+        """Accept until ``shutdown``, without waking the processor in between."""
+        super().serve_forever(poll_interval)
+
+    def shutdown(self) -> None:
+        """Accept nothing more."""
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)  # wakes the loop up
+        super().shutdown()
+
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Begin a request."""
-        with self._changed:
-            self._open += 1
-        super().process_request(request, client_address)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Carry a request out."""
+        """Give a connection its thread."""
+        place = self.connections.begin(request)
+        if place is None:
+            self.shutdown_request(request)
+            return
         try:
-            super().process_request_thread(request, client_address)
-        finally:
-            with self._changed:
-                self._open -= 1
-                self._changed.notify_all()
+            threading.Thread(target=self._serve, args=(place, client_address), daemon=True).start()
+        except BaseException:
+            self.connections.end(place)
+            raise
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A scraper that hangs up early is no news."""
+    def _serve(self, place: Place, client: Any) -> None:
+        try:
+            tls = None if self._web is None else self._web.config().tls
+            if tls is not None:
+                self._handshake(place, tls)
+            Handler(place.connection, client, self, lambda: self.connections.heard(place))
+        except OSError:
+            pass  # a client that hangs up early, says nothing, or may not come in is no news
+        finally:
+            if isinstance(place.connection, ssl.SSLSocket):
+                _say_goodbye(place.connection)
+            self.shutdown_request(place.connection)
+            self.connections.end(place)
+
+    def _handshake(self, place: Place, tls: Tls) -> None:
+        place.connection.settimeout(self.patience.head_seconds)
+        secured = tls.context.wrap_socket(place.connection, server_side=True, do_handshake_on_connect=False)
+        place.connection = secured
+        try:
+            secured.do_handshake()
+        except ssl.SSLError as error:
+            if error.reason == "HTTP_REQUEST":
+                socket.socket.send(secured, NOT_TLS)
+            raise
+        if not tls.welcome(secured):
+            raise PermissionError
 
     def finish(self, patience_seconds: float) -> bool:
         """Wait for the requests that have begun; False when some did not end in time."""
-        with self._changed:
-            return self._changed.wait_for(lambda: self._open == 0, patience_seconds)
+        return self.connections.finish(patience_seconds)
 
 
-class _Handler(WSGIRequestHandler):
-    timeout = IDLE_SECONDS
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Silent: who scrapes how often is in Prometheus."""
+def _say_goodbye(secured: ssl.SSLSocket) -> None:
+    """Tell the client that this was all, without waiting for its goodbye."""
+    with contextlib.suppress(OSError, ValueError):
+        secured.settimeout(0)
+        secured.unwrap()
 
 
 class _Server6(Server):
     address_family = socket.AF_INET6
 
 
-def listen(address: Address, app: Callable[[WSGIEnvironment, StartResponse], Iterable[bytes]]) -> Server:
+def listen(
+    address: Address,
+    app: WSGIApplication,
+    web: Web | None = None,
+    patience: Patience | None = None,
+    connections: Connections | None = None,
+) -> Server:
     """A server bound to the address; OSError when that is not possible. No host is every address, IPv4 and IPv6."""
+
+    def bound(kind: type[Server], host: str) -> Server:
+        server = kind((host, address.port), web, patience or Patience(clock.monotonic), connections)
+        server.set_app(app)
+        return server
+
     if ":" in address.host:
-        return make_server(address.host, address.port, app, _Server6, _Handler)
+        return bound(_Server6, address.host)
     if address.host:
-        return make_server(address.host, address.port, app, Server, _Handler)
+        return bound(Server, address.host)
     try:
-        return make_server("::", address.port, app, _Server6, _Handler)
+        return bound(_Server6, "::")
     except OSError as error:
         if error.errno not in NO_IPV6:
             raise
-        return make_server("0.0.0.0", address.port, app, Server, _Handler)  # noqa: S104 - asked for
+        return bound(Server, "0.0.0.0")  # noqa: S104 - asked for

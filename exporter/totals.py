@@ -16,7 +16,8 @@ from exporter.ledger import Ledger
 from exporter.links import Sample
 from exporter.node import Node
 from exporter.rpcs import BucketKey, RpcFamilies, RpcKeys
-from lustre.text import rpc_stats, stats
+from lustre.text import stats
+from lustre.text.rpc_reader import Reader
 
 
 class Group(NamedTuple):
@@ -93,11 +94,7 @@ class Summed:
         """The sums of every group that has a target now."""
         for group in self.groups:
             put_totals(page, group.labels(), self._ledger.totals(group))
-        gauges = (
-            (self._groups[device], sample)
-            for device, (_, contribution) in self._last.items()
-            for sample in contribution.gauges
-        )
+        gauges = [(self._groups[device], contribution.gauges) for device, (_, contribution) in self._last.items()]
         put_gauges(page, gauges, combine or {})
 
     @property
@@ -132,19 +129,28 @@ def put_totals(
         )
 
 
-def put_gauges(page: Page, samples: Iterable[tuple[Group, Sample]], combine: Mapping[Family, Combine]) -> None:
+def put_gauges(
+    page: Page, samples: Iterable[tuple[Group, Iterable[Sample]]], combine: Mapping[Family, Combine]
+) -> None:
     """One line per group and label, values added up unless ``combine`` says otherwise."""
-    found: dict[tuple[Group, Family, bytes], int] = {}
-    for group, (family, extra, value) in samples:
-        key = group, family, extra
-        found[key] = combine.get(family, _add)(found[key], value) if key in found else value
-    for (group, family, extra), value in found.items():
-        digits = b"%d" % value
-        page.add(family, family.line(group.labels() + extra, seconds(digits) if family.unit == "seconds" else digits))
-
-
-def _add(one: int, other: int) -> int:
-    return one + other
+    found: dict[Group, dict[tuple[Family, bytes], int]] = {}
+    for group, of_device in samples:
+        sums = found.get(group)
+        if sums is None:
+            sums = found[group] = {}
+        for family, extra, value in of_device:
+            key = family, extra
+            if key not in sums:
+                sums[key] = value
+            elif family in combine:
+                sums[key] = combine[family](sums[key], value)
+            else:
+                sums[key] += value
+    for group, sums in found.items():
+        labels = group.labels()
+        for (family, extra), value in sums.items():
+            digits = b"%d" % value
+            page.add(family, family.line(labels + extra, seconds(digits) if family.unit == "seconds" else digits))
 
 
 def stats_out(rule: Rule) -> Callable[[bytes], Contribution]:
@@ -163,9 +169,10 @@ def stats_out(rule: Rule) -> Callable[[bytes], Contribution]:
 def rpcs_out(families: RpcFamilies) -> Callable[[bytes], Contribution]:
     """Reads out ``rpc_stats`` files."""
     rows = RpcKeys(families)
+    reader = Reader()
 
     def read_out(data: bytes) -> Contribution:
-        parsed = rpc_stats.parse(data)
+        parsed = reader.read(data)
         keys, values = rows.flatten(parsed)
         return Contribution(parsed.start_time, keys, values, tuple(families.gauges(parsed)), parsed.skipped)
 

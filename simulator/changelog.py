@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from bisect import bisect_right
 from dataclasses import dataclass
 
@@ -37,6 +39,7 @@ class Changelog:
         self.last_index = 0
         self.cleared_index = 0
         self.user = "cl1"
+        self.registered = True
         self.cleared_at = 0.0
         self._records: list[Record] = []
 
@@ -45,6 +48,8 @@ class Changelog:
         name: str = "", open_mode: int | None = None, xattr_name: str = "",
     ) -> None:  # fmt: skip
         """One more record; ``time`` in seconds of the epoch."""
+        if not self.registered:
+            return
         self.last_index += 1
         record = Record(
             self.last_index, kind, time, flags, target, parent or NO_FID, name.encode(), job_id=actor.job_id.encode(),
@@ -56,9 +61,27 @@ class Changelog:
             del self._records[: RECORDS_MAX // 2]
 
     def read(self, after_index: int) -> bytes:
-        """Bytes of the records with a higher index, as the character device gives them."""
+        """Bytes of the records with a higher index, as the character device gives them. Raises OSError ENOENT."""
+        if not self.registered:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.user)
         first = bisect_right(self._records, after_index, key=_index)
         return b"".join(map(encode, self._records[first:]))
+
+    def forget(self) -> None:
+        """The records there are get lost; numbers go on."""
+        self._records.clear()
+
+    def deregister(self) -> None:
+        """The consumer is not known any more: nothing is kept for it, and reading fails."""
+        self._records.clear()
+        self.registered = False
+
+    def register(self) -> str:
+        """A new consumer; its name."""
+        self.registered = True
+        self.user = f"cl{int(self.user[2:]) + 1}"
+        self.cleared_index = self.last_index
+        return self.user
 
     def clear(self, up_to_index: int, now: float) -> None:
         """The consumer needs the records up to this one no longer."""

@@ -20,7 +20,9 @@ from simulator.ost import Ost
 from simulator.pagecache import PageCache
 from simulator.placement import Placement
 from simulator.readahead import ReadAhead, ReadAheadSettings
+from simulator.statahead import StataheadCounters, StataheadSettings
 from simulator.tally import Stats, microseconds
+from simulator.wire import Wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +35,13 @@ class ClientSettings:
     cache_bytes: int = 2961 << 20
     write_back_seconds: float = 5.0
     """Dirty pages of a closed file go out after this time at the latest."""
+    copy_seconds_per_mib: float = 0.002
+    """What a processor needs to copy between the application and the page cache."""
+    network_bytes_per_second: float | None = None
+    """Of the client's adapter; None: never the limit."""
     osc: OscSettings = field(default_factory=OscSettings)
     read_ahead: ReadAheadSettings = field(default_factory=ReadAheadSettings)
+    statahead: StataheadSettings = field(default_factory=StataheadSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +70,10 @@ class Client:
         self.stats = Stats(shapes.LLITE, engine.now)
         self.read_ahead = ReadAhead(engine, settings.read_ahead)
         self.cache = PageCache(settings.cache_bytes)
+        self.statahead = StataheadCounters()
         suffix = settings.instance
-        self.oscs = tuple(Osc(engine, f"{ost.name}-osc-{suffix}", ost, settings.osc) for ost in servers.osts)
+        wire = Wire(engine, settings.network_bytes_per_second)
+        self.oscs = tuple(Osc(engine, f"{ost.name}-osc-{suffix}", ost, settings.osc, wire) for ost in servers.osts)
         self.mdcs = tuple(Mdc(engine, f"{mdt.name}-mdc-{suffix}", mdt) for mdt in servers.mdts)
         self.names = Names(self)
         self.data = DataPath(self)

@@ -8,17 +8,20 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from threading import RLock
+from typing import Any
 
 from lustre.changelog import RecordType
 from lustre.layout import Layout
+from simulator import description
 from simulator.changelog import Actor
 from simulator.client import Client, Servers
 from simulator.engine import Completion, Engine, gather
 from simulator.jobs import Job, Run
-from simulator.jobs.job import user_of
+from simulator.jobs.job import Team, user_of
 from simulator.mdt import Mdt
 from simulator.migration import Migration
 from simulator.namespace import Inode, Namespace
@@ -51,14 +54,18 @@ class Cluster:
             for index, mdt in enumerate(settings.mdts)
         )
         self.namespace = Namespace(settings.epoch_seconds)
-        self.placement = Placement(self.osts, settings.pools)
+        self.placement = Placement(self.osts, settings.pools, settings.spills, self._random("placement"))
         servers = Servers(fsname, self.namespace, self.placement, self.mdts, self.osts, self.epoch_ns)
         self.clients = tuple(
             Client(self.engine, index, client, servers, self._random(f"client{index}"))
             for index, client in enumerate(settings.clients)
         )
         self.runs: dict[str, Run] = {}
+        self._all_runs: dict[str, list[Run]] = {}
         self._writers: dict[Path, ParameterWriter] = {}
+        self._jobs: dict[str, Job] = {}
+        self.exporter_back_at = 0.0
+        """Until then nobody reaches the exporter."""
         self.engine.after(STATFS_SECONDS, self._statfs)
         for job in jobs:
             self.add(job)
@@ -68,12 +75,24 @@ class Cluster:
         """All MDTs, then all OSTs."""
         return (*self.mdts, *self.osts)
 
+    def target(self, name: str) -> Mdt | Ost:
+        """A target by ``OST0003`` or its full name. Raises LookupError."""
+        for target in self.targets:
+            if target.name.lower() == name.lower() or target.name.lower().endswith(f"-{name.lower()}"):
+                return target
+        raise LookupError(f"no target {name}")
+
     # Time
 
     @property
     def now(self) -> float:
         """Virtual seconds since the beginning."""
         return self.engine.now
+
+    @property
+    def exporter_reachable(self) -> bool:
+        """Whether one who asks the exporter of this cluster gets an answer."""
+        return self.now >= self.exporter_back_at
 
     @property
     def epoch(self) -> float:
@@ -91,12 +110,15 @@ class Cluster:
         """Make what the job needs, and have it start at its time (at once when that is past)."""
         with self.lock:
             for path, layout in job.directories():
-                self.make_directory(path, layout, uid=user_of(job.job_id))
+                shards = tuple(range(len(self.mdts))) if job.striped_directories else ()
+                self.make_directory(path, layout, uid=user_of(job.job_id), shards=shards)
             for path, size_bytes in job.files():
                 self.make_file(path, size_bytes, uid=user_of(job.job_id))
             self.engine.after(job.start_seconds - self.engine.now, self._start, job)
 
-    def make_directory(self, path: str, layout: Layout | None = None, *, uid: int = 0, mdt_index: int = 0) -> Inode:
+    def make_directory(
+        self, path: str, layout: Layout | None = None, *, uid: int = 0, mdt_index: int = 0, shards: tuple[int, ...] = ()
+    ) -> Inode:  # fmt: skip
         """A directory with those above it, as if it had always been there; one that exists stays as it is."""
         inode = self.namespace.root
         for name in filter(None, path.split("/")):
@@ -106,6 +128,7 @@ class Cluster:
                 child = self.namespace.add(inode, name, fid, mdt_index, self.epoch, directory=True)
                 child.uid = child.gid = uid
                 child.layout = layout if child.path == path else None
+                child.shards = shards if child.path == path else ()
                 self.mdts[mdt_index].inodes_used += 1
             inode = child
         return inode
@@ -132,18 +155,36 @@ class Cluster:
         self.mdts[directory.mdt_index].inodes_used += 1
         return inode
 
+    def change(self, job_id: str, values: dict[str, Any]) -> None:
+        """Have a job go on with other values of its fields, from now on."""
+        with self.lock:
+            wrong: list[str] = []
+            job = description.changed(self._jobs[job_id], values, wrong, job_id)
+            if wrong:
+                raise ValueError("; ".join(wrong))
+            stopped = self._jobs[job_id].stop_seconds
+            self.stop(job_id)
+            del self.runs[job_id], self._all_runs[job_id]
+            self.add(replace(job, start_seconds=self.now, stop_seconds=stopped))
+
     def _start(self, job: Job) -> None:
-        client = self.clients[job.client]
+        self._jobs[job.job_id] = job
         user = user_of(job.job_id)
-        actor = Actor(job.job_id, user, user, client.settings.nid)
-        run = Run(client, actor, self._random(job.job_id), self.log, job.stop_seconds)
-        self.runs[job.job_id] = run
-        gather([self.engine.spawn(steps) for steps in job.processes(run)])
+        team = Team()
+        for rank in range(job.nodes):
+            client = self.clients[(job.client + rank) % len(self.clients)]
+            actor = Actor(job.job_id, user, user, client.settings.nid)
+            random = self._random(f"{job.job_id}/{rank}" if rank else job.job_id)
+            run = Run(client, actor, random, self.log, job.stop_seconds, rank=rank, team=team)
+            self.runs.setdefault(job.job_id, run)
+            self._all_runs.setdefault(job.job_id, []).append(run)
+            gather([self.engine.spawn(steps) for steps in job.processes(run)])
 
     def stop(self, job_id: str) -> None:
         """Have a job stop now; calls under way are finished."""
         with self.lock:
-            self.runs[job_id].stop_seconds = self.engine.now
+            for run in self._all_runs[job_id]:
+                run.stop_seconds = self.engine.now
 
     def throughput(self, job_id: str, since: float, until: float) -> list[float]:
         """MB/s of a job in each whole virtual second of an interval."""
@@ -151,7 +192,9 @@ class Cluster:
             return self.log.per_second(job_id, since, until)
 
     def write_parameters(self, root: Path) -> int:
-        """Bring the parameter files below a root up to date; how many changed."""
+        """Bring the parameter files below a root up to date; how many changed. None do while nobody reaches them."""
+        if not self.exporter_reachable:
+            return 0
         return self._writers.setdefault(root, ParameterWriter(root)).write(self)
 
     # What may be done to it

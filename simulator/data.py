@@ -1,28 +1,26 @@
 """What applications do with bytes.
 
 Direct writes go out at once and are safe when they return. Buffered writes return when the pages are copied; they go
-out when a whole RPC has come together, at fsync, or some seconds after the file was closed, whichever comes first.
+out when a whole RPC has come together, at fsync, when a connection may hold no more of them, when somebody else wants
+the lock, or some seconds after the file was closed, whichever comes first.
 """
 
 from __future__ import annotations
 
-import errno
-import os
 from typing import TYPE_CHECKING
 
-from lustre.changelog import RecordType
-from simulator.changelog import SERVER
+from simulator import mirrors
+from simulator.dirty import WriteBack
 from simulator.engine import Completion, Steps, gather
 from simulator.handle import FileHandle
 from simulator.namespace import Inode
-from simulator.placement import Extent, covers, extents
+from simulator.placement import Extent, bytes_on_mdt, covers, extents, within
+from simulator.reach import Reach
 from simulator.readahead import Window
+from simulator.transfer import Transfer
 
 if TYPE_CHECKING:
     from simulator.client import Client
-
-PAGE_BYTES = 4096
-COPY_SECONDS_PER_MIB = 0.002
 
 
 class DataPath:
@@ -30,21 +28,23 @@ class DataPath:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._transfer = Transfer(client)
+        self.write_back = WriteBack(client, self._transfer)
+        self._reach = Reach(client, self.write_back)
 
     def write(self, handle: FileHandle, offset: int, size_bytes: int, *, direct: bool) -> Steps[None]:
-        """One call that writes."""
+        """One call that writes, component by component."""
         client, inode, began = self._client, handle.inode, self._client.engine.now
-        yield from self._reach(inode, offset + size_bytes)
-        pieces = self._pieces(inode, offset, size_bytes)
-        if direct:
-            yield gather([self._send(handle, piece, write=True, direct=True) for piece in pieces])
-        else:
-            yield client.jitter(COPY_SECONDS_PER_MIB * size_bytes / (1 << 20))
-            self._soil(handle, pieces)
-            yield from self._write_full_rpcs(handle)
-            client.cache.keep(inode.fid, offset + size_bytes)
-            client.stats.count("hybrid_noswitch", 1)
-        inode.wrote(offset + size_bytes, client.time)
+        at, end = offset, offset + size_bytes
+        while at < end:
+            layout = inode.layout
+            if layout is not None and (not covers(layout, end) or mirrors.in_sync(layout)):
+                stop = yield from self._reach.next_part(handle, at, end)
+            else:
+                stop = within(layout, at, end)
+            yield from self._write_part(handle, at, stop - at, direct=direct)
+            at = stop
+        inode.wrote(end, client.time)
         client.stats.tally("write_bytes", size_bytes)
         client.stats.tally("write", client.since(began))
 
@@ -55,15 +55,15 @@ class DataPath:
         if size == 0:
             return 0
         if direct:
-            pieces = self._pieces(inode, offset, size)
-            yield gather([self._send(handle, piece, write=False, direct=True) for piece in pieces])
+            yield self._fetch(handle, offset, size, direct=True)
         elif client.cache.has(inode.fid, offset + size):
-            yield client.jitter(COPY_SECONDS_PER_MIB * size / (1 << 20))
+            yield self._copying(size)
             client.stats.tally("cached_read_bytes", size)
         else:
             assert handle.window is not None
             yield from handle.window.read(offset, size, inode.size_bytes)
-            client.cache.keep(inode.fid, offset + size)
+            if handle.window.from_front:
+                client.cache.keep(inode.fid, offset + size)
         inode.atime = client.time
         client.stats.tally("read_bytes", size)
         client.stats.tally("read", client.since(began))
@@ -72,7 +72,7 @@ class DataPath:
     def fsync(self, handle: FileHandle) -> Steps[None]:
         """Write out what is dirty, then have each OST that holds a part, and the MDT, make it safe."""
         client, inode, began = self._client, handle.inode, self._client.engine.now
-        yield from self._flush(handle)
+        yield from self.write_back.flush(handle)
         parts = inode.layout.components if inode.layout is not None else ()
         osts = sorted({stripe.ost_index for part in parts for stripe in part.objects})
         job_id = handle.actor.job_id
@@ -82,69 +82,39 @@ class DataPath:
 
     def window(self, handle: FileHandle) -> Window:
         """Read-ahead for a file just opened."""
-        return Window(self._client.read_ahead, lambda start, size: self._fetch(handle, start, size))
 
-    def write_back_later(self, handle: FileHandle) -> None:
-        """A file was closed with dirty pages: they go out after a while, or when somebody needs them to."""
-        client = self._client
-        handle.inode.write_back = lambda: client.engine.spawn(self._flush(handle))
-        client.engine.after(client.settings.write_back_seconds, self._write_back, handle)
+        def fetch(start: int, size: int) -> Completion:
+            return self._fetch(handle, start, size, direct=False)
 
-    def _write_back(self, handle: FileHandle) -> None:
-        handle.inode.write_back = None
-        if handle.inode.unlinked:
-            self._clean(handle)
-        else:
-            self._client.engine.spawn(self._flush(handle))
+        return Window(self._client.read_ahead, fetch, handle.inode.fid)
 
-    def _reach(self, inode: Inode, end_bytes: int) -> Steps[None]:
-        """Give components their objects before the first write reaches them. The MDT does it, for no job."""
-        client = self._client
-        if inode.layout is None or covers(inode.layout, end_bytes):
+    def _write_part(self, handle: FileHandle, offset: int, size: int, *, direct: bool) -> Steps[None]:
+        client, inode = self._client, handle.inode
+        pieces = self._written(inode, offset, size)
+        on_mdt = bytes_on_mdt(inode.layout, offset, size) if inode.layout is not None else 0
+        sent = [self._transfer.to_mdt(handle, on_mdt, write=True)] if on_mdt else []
+        if direct:
+            yield gather([*sent, *self._transfer.all(handle, pieces, write=True, direct=True)])
             return
-        yield from client.mdcs[inode.mdt_index].ask("layout", "")
-        if inode.layout is not None and not covers(inode.layout, end_bytes):
-            inode.layout = client.servers.placement.reach(inode.layout, end_bytes)
-            inode.lease_broken = True
-            known = inode.parent if client.rng.random() < 0.5 else None  # the MDT may not have the parent at hand
-            client.record(RecordType.LAYOUT, inode, SERVER, parent=known)
+        yield self._copying(size)
+        yield from self._transfer.hold(handle, pieces)
+        handle.on_mdt += sent
+        self.write_back.soil(handle, pieces)
+        yield from self.write_back.send_what_must_go(handle)
+        client.cache.keep(inode.fid, offset + size)
+        client.stats.count("hybrid_noswitch", 1)
 
-    def _pieces(self, inode: Inode, offset: int, size_bytes: int) -> list[Extent]:
-        return extents(inode.layout, offset, size_bytes) if inode.layout is not None else []
+    def _copying(self, size_bytes: int) -> float:
+        return self._client.jitter(self._client.settings.copy_seconds_per_mib * size_bytes / (1 << 20))
 
-    def _send(self, handle: FileHandle, piece: Extent, *, write: bool, direct: bool) -> Completion:
-        osc = self._client.oscs[piece.ost_index]
-        stored = osc.ost.store.objects.get(piece.fid)
-        if stored is None:
-            gone = Completion()
-            gone.fail(FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), handle.inode.name))
-            return gone
-        if not direct and piece.fid not in handle.locked:
-            handle.locked.add(piece.fid)
-            osc.enqueue_lock()
-        return osc.transfer(write, stored, piece.offset, piece.size_bytes, handle.actor.job_id, direct)
+    def _written(self, inode: Inode, offset: int, size: int) -> list[Extent]:
+        return extents(mirrors.to_write(inode.layout), offset, size) if inode.layout is not None else []
 
-    def _fetch(self, handle: FileHandle, start: int, size_bytes: int) -> Completion:
-        pieces = self._pieces(handle.inode, start, size_bytes)
-        return gather([self._send(handle, piece, write=False, direct=False) for piece in pieces])
-
-    def _soil(self, handle: FileHandle, pieces: list[Extent]) -> None:
-        for piece in pieces:
-            self._client.oscs[piece.ost_index].dirty_bytes += handle.soil([piece])
-
-    def _clean(self, handle: FileHandle, least_bytes: int = 0) -> list[Extent]:
-        pieces = handle.clean(least_bytes)
-        for piece in pieces:
-            self._client.oscs[piece.ost_index].dirty_bytes -= piece.size_bytes
-        return pieces
-
-    def _flush(self, handle: FileHandle, least_bytes: int = 0) -> Steps[None]:
-        pieces = self._clean(handle, least_bytes)
-        yield gather([self._send(handle, piece, write=True, direct=False) for piece in pieces])
-
-    def _write_full_rpcs(self, handle: FileHandle) -> Steps[None]:
-        """Send what makes a whole RPC; wait for it only when an OSC may hold no more unsent pages."""
-        limits = self._client.settings.osc
-        sent = self._client.engine.spawn(self._flush(handle, limits.max_pages_per_rpc * PAGE_BYTES))
-        if any(osc.pages_waiting[1] * PAGE_BYTES > limits.max_dirty_bytes for osc in self._client.oscs):
-            yield sent
+    def _fetch(self, handle: FileHandle, start: int, size: int, *, direct: bool) -> Completion:
+        if handle.inode.layout is None:
+            return gather([])
+        layout = mirrors.to_read(handle.inode.layout, self._client.servers.osts)
+        on_mdt = bytes_on_mdt(layout, start, size)
+        sent = [self._transfer.to_mdt(handle, on_mdt, write=False)] if on_mdt else []
+        sent += self._transfer.all(handle, extents(layout, start, size), write=False, direct=direct)
+        return sent[0] if len(sent) == 1 else gather(sent)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lustre.fid import Fid
 from simulator.changelog import Actor
+from simulator.engine import Completion
 from simulator.namespace import Inode
 from simulator.placement import Extent
 from simulator.readahead import Window
@@ -13,7 +14,7 @@ from simulator.rpc import Fragment, joined
 class FileHandle:
     """One open file descriptor."""
 
-    __slots__ = ("_dirty", "actor", "flags", "inode", "locked", "opened_at", "window", "writable")
+    __slots__ = ("_dirty", "actor", "flags", "inode", "locked", "on_mdt", "opened_at", "window", "writable")
 
     def __init__(self, inode: Inode, actor: Actor, flags: int, now: float, *, writable: bool) -> None:
         self.inode = inode
@@ -23,6 +24,8 @@ class FileHandle:
         self.writable = writable
         self.locked: set[Fid] = set()
         self.window: Window | None = None
+        self.on_mdt: list[Completion] = []
+        """Data on its way to the MDT."""
         self._dirty: dict[tuple[int, Fid], list[Fragment]] = {}
 
     @property

@@ -29,16 +29,20 @@ class JobStats:
 
     def tally(self, job_id: str, name: str, value: int, now: float) -> None:
         """One operation of a job; none is kept for an empty job id."""
-        if not job_id:
+        self.bulk(job_id, name, 1, value, now)
+
+    def bulk(self, job_id: str, name: str, samples: int, value: int, now: float) -> None:
+        """Several operations of a job, all of the same size."""
+        if not job_id or samples <= 0:
             return
         entry = self._entries.get(job_id)
         if entry is None or now - entry.latest > CLEANUP_SECONDS:
             self._entries.pop(job_id, None)
             entry = self._entries[job_id] = JobEntry(job_id[:JOB_ID_BYTES_MAX], self._shape, now)
         entry.latest = now
-        entry.stats.tally(name, value)
+        entry.stats[name].bulk(samples, value)
         if name in entry.histograms:
-            entry.histograms[name].tally_log2(value)
+            entry.histograms[name].tally_log2(value, samples)
 
     def entries(self, now: float) -> tuple[JobEntry, ...]:
         """What the file shows; forgets what is due."""

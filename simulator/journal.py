@@ -32,10 +32,14 @@ class JournalSettings:
 class Journal:
     """Group commit on one device."""
 
-    def __init__(self, engine: Engine, device: Device, settings: JournalSettings, position_bytes: int) -> None:
+    def __init__(
+        self, engine: Engine, device: Device, settings: JournalSettings, position_bytes: int, home: Device | None = None
+    ) -> None:  # fmt: skip
         self.commits = 0
         self._engine = engine
         self._device = device
+        self._home_device = home or device
+        """Where metadata lives: the target's own disks, also when the journal has a device of its own."""
         self._settings = settings
         self._position_bytes = position_bytes
         self._head_bytes = 0
@@ -105,7 +109,7 @@ class Journal:
         self._home.clear()
         for number in range(ios):
             place = self._position_bytes // 2 + number * (1 << 20)
-            self._device.submit(Io(True, place, per_io * BLOCK_BYTES, _nothing))
+            self._home_device.submit(Io(True, place, per_io * BLOCK_BYTES, _nothing))
 
 
 def _nothing() -> None:

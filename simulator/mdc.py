@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from simulator import shapes
-from simulator.engine import Engine, Steps
+from simulator.engine import Completion, Engine, Steps
 from simulator.mdt import Mdt
+from simulator.namespace import Inode
 from simulator.rpc import NETWORK_SECONDS
 from simulator.tally import Histogram, Stats, microseconds
 
@@ -22,6 +25,7 @@ _REQUESTS: dict[str, tuple[str, str]] = {
     "statfs": ("mds_statfs", ""),
     "layout": ("ldlm_ibits_enqueue", "intent_lock"),
     "rename": ("", "rename"),
+    "readpage": ("", "read_page"),
 }
 """What an operation counts in ``stats`` and in ``md_stats`` of the mdc."""
 
@@ -44,9 +48,44 @@ class Mdc:
         self.in_flight = 0
         self.locks = 0
         self._engine = engine
+        self._waiting: deque[Completion] = deque()
 
-    def ask(self, operation: str, job_id: str) -> Steps[None]:
-        """One request and its answer."""
+    def transfer(self, write: bool, size_bytes: int, job_id: str) -> Steps[None]:
+        """Data of a file that lies on the MDT."""
+        self.in_flight += 1
+        yield NETWORK_SECONDS
+        yield from self.mdt.data(write, size_bytes, job_id)
+        yield NETWORK_SECONDS
+        self._answered()
+
+    def _slot(self) -> Completion:
+        """Done when a request may be sent that had to wait for one on the way."""
+        turn = Completion()
+        self._waiting.append(turn)
+        return turn
+
+    def _answered(self) -> None:
+        self.in_flight -= 1
+        if self._waiting:
+            self._waiting.popleft().succeed()
+
+    def batch(self, operation: str, names: int, job_id: str) -> Steps[None]:
+        """One request for several names: one way there, one way back, the work of each."""
+        while self.in_flight >= self.max_rpcs_in_flight:
+            yield self._slot()
+        began = self._engine.now
+        self.in_flight += 1
+        yield NETWORK_SECONDS
+        yield from self.mdt.work(operation, job_id, names=names)
+        yield NETWORK_SECONDS
+        self._answered()
+        self.stats.tally("req_waittime", microseconds(self._engine.now - began))
+        self.md_stats.count("intent_getattr_async", names)
+
+    def ask(self, operation: str, job_id: str, directory: Inode | None = None) -> Steps[None]:
+        """One request and its answer; ``directory`` is the one whose names change."""
+        while self.in_flight >= self.max_rpcs_in_flight:
+            yield self._slot()
         began = self._engine.now
         request, md_counter = _REQUESTS[operation]
         self.in_flight += 1
@@ -55,9 +94,9 @@ class Mdc:
             self.modifying.tally(self.modifying_in_flight)
         self.stats.tally("req_active", self.in_flight)
         yield NETWORK_SECONDS
-        yield from self.mdt.work(operation, job_id)
+        yield from self.mdt.work(operation, job_id, directory)
         yield NETWORK_SECONDS
-        self.in_flight -= 1
+        self._answered()
         self.modifying_in_flight -= operation in _MODIFYING
         waited = microseconds(self._engine.now - began)
         self.stats.tally("req_waittime", waited)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
+from lustre.fid import Fid
 from simulator import shapes
 from simulator.brw import BrwStats
 from simulator.changelog import Changelog
-from simulator.devices import DeviceSettings, FlashSettings, build
-from simulator.engine import Engine, Steps
+from simulator.devices import DeviceSettings, FlashSettings, Io, build
+from simulator.engine import Completion, Engine, Steps
+from simulator.health import Health
 from simulator.jobstats import JobStats
 from simulator.journal import Journal, JournalSettings
+from simulator.namespace import Inode
 from simulator.objects import Capacity
 from simulator.tally import Stats, microseconds
 
@@ -29,8 +32,18 @@ SERVICE_SECONDS: dict[str, float] = {
     "sync": 0.0002,
     "layout": 0.0012,
     "rename": 0.0020,
+    "readpage": 0.0010,
 }
 """Processor time of one operation; ``layout`` instantiates a component and is not counted by the kernel."""
+
+
+REQUEST_SECONDS = 0.0001
+"""The part of it that is taking a request in and sending the answer; a batch of names needs it once."""
+DIRECTORIES_MAX = 1000
+DIRECTORY_SECONDS = 0.0001
+"""The part of a create or unlink that holds the directory: its block, its lock."""
+DATA_SECONDS = 0.0004
+"""Processor time of one read or write of data on the MDT."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +71,11 @@ class Mdt:
         self.brw = BrwStats(engine.now)
         self.changelog = Changelog()
         self.inodes_used = 0
-        self.recovering = False
+        self.health = Health()
+        self.data_bytes = 0
         self._engine = engine
         self._rng = rng
+        self._directory_free_at: dict[Fid, float] = {}
         self._core_free_at = [0.0] * settings.cores
 
     @property
@@ -73,21 +88,59 @@ class Mdt:
         """Files that could still be created."""
         return max(self.settings.capacity.inodes - 260 - self.inodes_used, 0)
 
-    def work(self, operation: str, job_id: str) -> Steps[None]:
-        """One operation: wait for a core, use it, count it."""
+    @property
+    def recovering(self) -> bool:
+        """Whether it waits for its clients to replay."""
+        return self.health.status == "RECOVERING"
+
+    def data(self, write: bool, size_bytes: int, job_id: str) -> Steps[None]:
+        """Read or write data that lies here (DoM)."""
+        while self.health.away:
+            yield self.health.back
         began = self._engine.now
-        yield self._core(SERVICE_SECONDS[operation] * self.settings.work_factor)
+        yield self._core(DATA_SECONDS * self.settings.work_factor)
+        stored = Completion()
+        place = self._rng.randrange(1 << 20) * 4096
+        self.brw.begin(write, size_bytes, 1, 1)
+        self.device.submit(Io(write, place, size_bytes, stored.succeed))
+        yield stored
+        self.brw.end(write, self._engine.now - began)
+        self.data_bytes += size_bytes * write
+        name = "write" if write else "read"
+        self.tally(job_id, f"{name}_bytes", size_bytes)
+        self.tally(job_id, name, microseconds(self._engine.now - began))
+
+    def work(self, operation: str, job_id: str, directory: Inode | None = None, names: int = 1) -> Steps[None]:
+        """One operation: wait for a core, use it, count it. Names of one directory change one after the other."""
+        while self.health.away:
+            yield self.health.back
+        began = self._engine.now
+        seconds = SERVICE_SECONDS[operation] * names - REQUEST_SECONDS * (names - 1)
+        yield self._core(seconds * self.settings.work_factor)
+        if directory is not None and (wait := self._directory_lock(directory)):
+            yield wait
         if operation in _CHANGING:
             self.journal.change((operation, self._rng.randrange(64)))
         if operation == "sync":
             yield self.journal.commit()
         if operation != "layout":
-            self.tally(job_id, operation, microseconds(self._engine.now - began))
+            for _ in range(names):
+                self.tally(job_id, operation, microseconds(self._engine.now - began))
 
     def tally(self, job_id: str, name: str, value: int) -> None:
         """Count an operation for the target and for the job."""
         self.stats.tally(name, value)
         self.jobs.tally(job_id, name, value, self._engine.now)
+
+    def _directory_lock(self, directory: Inode) -> float:
+        """Time until the part of an operation that needs the directory (of this MDT) alone is over."""
+        seconds = DIRECTORY_SECONDS * self.settings.work_factor
+        free_at = self._directory_free_at.get(directory.fid, 0.0)
+        now = self._engine.now
+        if len(self._directory_free_at) > DIRECTORIES_MAX:
+            self._directory_free_at = {fid: time for fid, time in self._directory_free_at.items() if time > now}
+        self._directory_free_at[directory.fid] = max(now, free_at) + seconds
+        return max(free_at - now, 0.0)
 
     def _core(self, seconds: float) -> float:
         """Time until a core has done that much work."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lustre.changelog import RecordType
 from simulator.changelog import CLOSE_CREATE, OPEN_CREATE, OPEN_MODE_BASE, Actor
-from simulator.engine import Steps
+from simulator.engine import Steps, gather
 from simulator.handle import FileHandle
 from simulator.namespace import Inode
 from simulator.tally import microseconds
@@ -27,15 +27,18 @@ class Names:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    def mkdir(self, parent: Inode, name: str, actor: Actor, mdt_index: int | None = None) -> Steps[Inode]:
+    def mkdir(
+        self, parent: Inode, name: str, actor: Actor, mdt_index: int | None = None, shards: tuple[int, ...] = ()
+    ) -> Steps[Inode]:  # fmt: skip
         """A new directory, with its parent's default layout when the parent has one of its own."""
         client, servers, began = self._client, self._client.servers, self._client.engine.now
-        yield from client.mdcs[parent.mdt_index].ask("mkdir", actor.job_id)
-        index = parent.mdt_index if mdt_index is None else mdt_index
+        yield from client.mdcs[parent.shard(name)].ask("mkdir", actor.job_id, parent)
+        index = parent.shard(name) if mdt_index is None else mdt_index
         fid = servers.namespace.new_fid(index, client.index)
         inode = servers.namespace.add(parent, name, fid, index, client.time, directory=True)
         inode.uid, inode.gid = actor.uid, actor.gid
         inode.layout = parent.layout if parent.parent is not None else None
+        inode.shards = shards
         servers.mdts[index].inodes_used += 1
         client.record(RecordType.MKDIR, inode, actor, parent=parent, name=name)
         client.stats.tally("mkdir", client.since(began))
@@ -45,17 +48,21 @@ class Names:
         """Create a file and open it for writing. Its layout is the directory's, or else the file system's."""
         client, servers, began = self._client, self._client.servers, self._client.engine.now
         self._check_permission()
-        yield from client.mdcs[parent.mdt_index].ask("mknod", actor.job_id)
+        shard = parent.shard(name)
+        yield from client.mdcs[shard].ask("mknod", actor.job_id, parent)
         layout = servers.placement.create(parent.layout or servers.namespace.root.layout)
-        fid = servers.namespace.new_fid(parent.mdt_index, client.index)
+        targets = {stripe.ost_index for part in layout.components for stripe in part.objects}
+        if waiting := max((servers.osts[index].precreated.seconds() for index in targets), default=0.0):
+            yield waiting
+        fid = servers.namespace.new_fid(shard, client.index)
         try:
-            inode = servers.namespace.add(parent, name, fid, parent.mdt_index, client.time, directory=False)
+            inode = servers.namespace.add(parent, name, fid, shard, client.time, directory=False)
         except FileExistsError:
             servers.placement.release(layout)
             raise
         inode.layout = layout
         inode.uid, inode.gid = actor.uid, actor.gid
-        mdt = servers.mdts[parent.mdt_index]
+        mdt = servers.mdts[shard]
         mdt.inodes_used += 1
         mdt.tally(actor.job_id, "open", client.since(began))
         client.record(RecordType.CREATE, inode, actor, parent=parent, name=name)
@@ -83,7 +90,7 @@ class Names:
         client.record(RecordType.CLOSE, inode, handle.actor, flags)
         inode.writers -= handle.writable
         if handle.dirty:
-            client.data.write_back_later(handle)
+            client.data.write_back.later(handle)
         client.stats.tally("openclosetime", microseconds(client.engine.now - handle.opened_at))
         client.stats.tally("close", client.since(began))
 
@@ -91,7 +98,7 @@ class Names:
         """Remove a file's name, and the file; its objects are destroyed when the MDT tells the OSTs."""
         client, servers, began = self._client, self._client.servers, self._client.engine.now
         parent, name = inode.parent, inode.name
-        yield from client.mdcs[inode.mdt_index].ask("unlink", actor.job_id)
+        yield from client.mdcs[inode.mdt_index].ask("unlink", actor.job_id, parent)
         if inode.unlinked:
             raise _gone(inode)
         servers.namespace.remove(inode, client.time)
@@ -109,8 +116,23 @@ class Names:
     def getattr(self, inode: Inode, actor: Actor) -> Steps[None]:
         """stat(2)."""
         client, began = self._client, self._client.engine.now
-        yield from client.mdcs[inode.mdt_index].ask("getattr", actor.job_id)
+        yield from self.attributes(inode, actor)
         client.stats.tally("getattr", client.since(began))
+
+    def attributes(self, inode: Inode, actor: Actor) -> Steps[None]:
+        """What the MDT knows, and the size from the OSTs that hold a part of the file."""
+        yield from self._client.mdcs[inode.mdt_index].ask("getattr", actor.job_id)
+        yield from self.glimpse(inode, actor)
+
+    def glimpse(self, inode: Inode, actor: Actor) -> Steps[None]:
+        """The size, from every object. A file whose data lie on the MDT needs none of it."""
+        client = self._client
+        stripes = [stripe for part in (inode.layout.components if inode.layout else ()) for stripe in part.objects]
+        if len(stripes) == 1:
+            yield from client.oscs[stripes[0].ost_index].glimpse(actor.job_id)
+        elif stripes:
+            asked = [client.engine.spawn(client.oscs[stripe.ost_index].glimpse(actor.job_id)) for stripe in stripes]
+            yield gather(asked)
 
     def _opened(self, inode: Inode, actor: Actor, flags: int, began: float, *, writable: bool) -> FileHandle:
         client = self._client

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator
+from zlib import crc32
 
 from lustre.fid import Fid
 from lustre.layout import Layout
@@ -22,7 +23,7 @@ class Inode:
 
     __slots__ = (
         "atime", "children", "content", "ctime", "fid", "gid", "is_directory", "layout", "lease_broken", "mdt_index",
-        "migrating", "mtime", "name", "parent", "size_bytes", "uid", "unlinked", "write_back", "writers",
+        "migrating", "mtime", "name", "parent", "shards", "size_bytes", "uid", "unlinked", "write_back", "writers",
     )  # fmt: skip
 
     def __init__(self, fid: Fid, mdt_index: int, parent: Inode | None, name: str, now: float) -> None:
@@ -33,6 +34,7 @@ class Inode:
         self.is_directory = False
         self.children: dict[str, Inode] = {}
         self.layout: Layout | None = None
+        self.shards: tuple[int, ...] = ()
         self.size_bytes = 0
         self.content = 0
         self.atime = self.mtime = self.ctime = now
@@ -42,6 +44,10 @@ class Inode:
         self.unlinked = False
         self.migrating = False
         self.write_back: Callable[[], Completion] | None = None
+
+    def shard(self, name: str) -> int:
+        """The MDT that keeps a name of this directory: its own, or by hash one of those it is striped over."""
+        return self.shards[crc32(name.encode()) % len(self.shards)] if self.shards else self.mdt_index
 
     @property
     def path(self) -> str:

@@ -8,21 +8,36 @@ from dataclasses import dataclass
 
 from lustre.fid import Fid
 from lustre.filesystem import Space
+from simulator.blocks import BlockAllocator, BlockMap
+from simulator.locks import ExtentLocks
 
 BLOCK_BYTES = 4096
-_LARGE_BYTES = 8 << 20
 
 
 class StoredObject:
     """One object. It takes room from its first byte to its last: holes inside a component are not modelled."""
 
-    __slots__ = ("end_bytes", "fid", "position_bytes", "start_bytes")
+    __slots__ = ("_blocks", "end_bytes", "fid", "locks", "start_bytes")
 
-    def __init__(self, fid: Fid, position_bytes: int) -> None:
+    def __init__(self, fid: Fid) -> None:
         self.fid = fid
-        self.position_bytes = position_bytes
         self.start_bytes = -1
         self.end_bytes = 0
+        self.locks = ExtentLocks()
+        self._blocks = BlockMap()
+
+    @property
+    def position_bytes(self) -> int:
+        """Where on the disk it begins."""
+        return self._blocks.first
+
+    def runs(self, offset: int, size_bytes: int) -> list[tuple[int, int]]:
+        """Where on the disk a piece of it lies."""
+        return self._blocks.runs(offset, size_bytes)
+
+    def take(self, allocator: BlockAllocator, start_bytes: int, end_bytes: int) -> None:
+        """Have a place on the disk for a piece of it."""
+        self._blocks.take(allocator, start_bytes, end_bytes)
 
     @property
     def allocated_bytes(self) -> int:
@@ -51,16 +66,17 @@ class ObjectStore:
         self.capacity = capacity
         self.objects: dict[Fid, StoredObject] = {}
         self.used_bytes = 0
+        self.withheld_bytes = 0
+        """Taken by somebody this model knows nothing about."""
         self.created = 0
         self.destroyed = 0
         self._sequence = 0x280000401 + ost_index * 0x40000000
-        self._next_position = 0
+        self._blocks = BlockAllocator(capacity.size_bytes)
 
     def create(self) -> StoredObject:
-        """A new empty object; neighbours in time are neighbours on the disk."""
+        """A new empty object; its place on the disk is chosen when it is written to."""
         self.created += 1
-        stored = StoredObject(Fid(self._sequence, self.created + 1), self._next_position)
-        self._next_position = (self._next_position + _LARGE_BYTES // 8) % self.capacity.size_bytes
+        stored = StoredObject(Fid(self._sequence, self.created + 1))
         self.objects[stored.fid] = stored
         return stored
 
@@ -75,8 +91,7 @@ class ObjectStore:
             stored.start_bytes, stored.end_bytes = old
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.used_bytes += more
-        if stored.end_bytes - stored.start_bytes > _LARGE_BYTES // 8 and more:
-            self._next_position = max(self._next_position, stored.position_bytes + stored.end_bytes)
+        stored.take(self._blocks, start_bytes, end_bytes)
         return more
 
     def destroy(self, fid: Fid) -> int:
@@ -89,7 +104,7 @@ class ObjectStore:
     def space(self) -> Space:
         """Room as statfs shows it."""
         capacity = self.capacity
-        free = max(capacity.size_bytes - capacity.overhead_bytes - self.used_bytes, 0)
+        free = max(capacity.size_bytes - capacity.overhead_bytes - self.used_bytes - self.withheld_bytes, 0)
         avail = max(free - int(capacity.size_bytes * capacity.reserved_share), 0)
         return Space(capacity.size_bytes, free, avail)
 

@@ -15,6 +15,7 @@ from simulator.objects import StoredObject
 from simulator.ost import Ost
 from simulator.rpc import NETWORK_SECONDS, Rpc
 from simulator.tally import Histogram, Stats, microseconds
+from simulator.wire import Wire
 
 PAGE_BYTES = 4096
 
@@ -43,7 +44,7 @@ class OscHistograms:
 class Osc:
     """One client's view of one OST."""
 
-    def __init__(self, engine: Engine, name: str, ost: Ost, settings: OscSettings) -> None:
+    def __init__(self, engine: Engine, name: str, ost: Ost, settings: OscSettings, wire: Wire | None = None) -> None:
         self.name = name
         self.ost = ost
         self.settings = settings
@@ -52,10 +53,18 @@ class Osc:
         self.in_flight = [0, 0]
         self.direct_in_flight = 0
         self.dirty_bytes = 0
+        self.writing_bytes = 0
+        """Of writes asked for and not yet answered."""
         self.locks = 0
         self._engine = engine
+        self._wire = wire or Wire(engine, None)
         self._gathering: list[Rpc] = []
         self._ready: deque[Rpc] = deque()
+
+    @property
+    def unwritten_bytes(self) -> int:
+        """Dirty pages, and those on their way: together no more than ``max_dirty_mb``."""
+        return self.dirty_bytes + self.writing_bytes
 
     @property
     def pages_waiting(self) -> tuple[int, int]:
@@ -70,6 +79,7 @@ class Osc:
         """Read or write a piece of an object, in as many RPCs as it takes; done when all are answered."""
         step = self.settings.max_pages_per_rpc * PAGE_BYTES
         last = offset + size
+        self.writing_bytes += size * write
         starts = range(offset, last, step)
         parts = [Rpc(write, stored, [(at, min(step, last - at))], job_id, sync) for at in starts]
         if not self._gathering:
@@ -91,19 +101,23 @@ class Osc:
             self.direct_in_flight += rpc.sync
             rpc.sent_at = self._engine.now
             self._count_sent(rpc)
-            self._engine.after(NETWORK_SECONDS, self.ost.serve, rpc, partial(self._reply, rpc))
+            sending = self._wire.seconds(True, rpc.size_bytes) if rpc.write else 0.0
+            self._engine.after(NETWORK_SECONDS + sending, self.ost.serve, rpc, partial(self._reply, rpc))
 
     def _reply(self, rpc: Rpc, error: OSError | None) -> None:
-        self._engine.after(NETWORK_SECONDS, self._answered, rpc, error)
+        receiving = 0.0 if rpc.write else self._wire.seconds(False, rpc.size_bytes)
+        self._engine.after(NETWORK_SECONDS + receiving, self._answered, rpc, error)
 
     def _answered(self, rpc: Rpc, error: OSError | None) -> None:
         self.in_flight[rpc.write] -= 1
+        self.writing_bytes -= rpc.size_bytes * rpc.write
         self.direct_in_flight -= rpc.sync
         seconds = self._engine.now - rpc.sent_at
         self.stats.tally("req_waittime", microseconds(seconds))
         self.stats.tally("ost_write" if rpc.write else "ost_read", microseconds(seconds))
         self.histograms[rpc.write].latency.tally_log2(int(seconds * 1e9) >> 10)  # the kernel's cheap microseconds
         if error is None:
+            self.stats.tally("write_bytes" if rpc.write else "read_bytes", rpc.size_bytes)
             rpc.done.succeed()
         else:
             rpc.done.fail(error)
@@ -116,6 +130,15 @@ class Osc:
         yield from self.ost.sync(job_id)
         yield NETWORK_SECONDS
         self.request("ost_sync", self._engine.now - began)
+
+    def glimpse(self, job_id: str) -> Steps[None]:
+        """Ask for the size of an object without taking its lock from anybody."""
+        began = self._engine.now
+        yield NETWORK_SECONDS
+        yield from self.ost.getattr(job_id)
+        yield NETWORK_SECONDS
+        self.stats.tally("req_waittime", microseconds(self._engine.now - began))
+        self.stats.tally("ldlm_glimpse_enqueue", 1)
 
     def request(self, name: str, seconds: float) -> None:
         """Count a small request and its answer."""
@@ -140,4 +163,3 @@ class Osc:
         side.in_flight.tally(self.in_flight[rpc.write])
         side.offset.tally_log2(rpc.fragments[0][0] // PAGE_BYTES + 1)
         self.stats.tally("req_active", sum(self.in_flight))
-        self.stats.tally("write_bytes" if rpc.write else "read_bytes", rpc.size_bytes)

@@ -6,15 +6,16 @@ import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from random import Random
 from typing import NamedTuple
 
 from lustre.fid import Fid
 from lustre.layout import Component, Layout, StripeObject
+from simulator.choice import Choice, Spill
+from simulator.extending import extended
 from simulator.ost import Ost
 
 DEFAULT_STRIPE_BYTES = 4 << 20
-_ROOM_BYTES_MIN = 4 << 20
-"""An OST with less room than this gets no new objects."""
 
 
 class Extent(NamedTuple):
@@ -27,46 +28,48 @@ class Extent(NamedTuple):
 
 
 class Placement:
-    """Chooses targets: within the pool, one after the other, leaving out the full ones."""
+    """Turns templates into layouts with objects."""
 
-    def __init__(self, osts: Sequence[Ost], pools: Mapping[str, tuple[int, ...]]) -> None:
+    def __init__(
+        self, osts: Sequence[Ost], pools: Mapping[str, tuple[int, ...]], spills: Mapping[str, Spill] | None = None,
+        rng: Random | None = None,
+    ) -> None:  # fmt: skip
         self._osts = osts
         self._pools = pools
-        self._turn: dict[str, int] = {}
+        self._choice = Choice(osts, pools, spills or {}, rng or Random(0))  # noqa: S311 - a model, not a secret
 
     def create(self, template: Layout | None) -> Layout:
-        """The layout of a new file: all components without objects but the first. Raises OSError ENOSPC, EINVAL."""
+        """The layout of a new file: objects only in the first component. Raises OSError ENOSPC, EINVAL."""
         self.check(template)
         template = template or Layout((Component(),), composite=False)
-        parts = [
-            replace(part, stripe_size=part.stripe_size or DEFAULT_STRIPE_BYTES, component_id=i, flags=(), objects=())
-            for i, part in enumerate(template.components, start=1)
-        ]
-        if not template.composite:
-            parts[0] = replace(parts[0], component_id=0)
-        parts[0] = _with_objects(parts[0], self._choose(parts[0]))
-        return Layout(tuple(parts), len(parts) if template.composite else 0, 1, template.composite)
+        first = {min(part.extent_start for part in template.components)}
+        parts = []
+        for number, given in enumerate(template.components, start=1):
+            keep = tuple(flag for flag in given.flags if flag in ("prefer", "extension"))
+            part = replace(given, stripe_size=given.stripe_size or DEFAULT_STRIPE_BYTES, flags=keep, objects=(),
+                           component_id=number if template.composite else 0)  # fmt: skip
+            parts.append(self._instantiated(part) if part.extent_start in first else part)
+        state = "ro" if template.mirror_count > 1 else template.state
+        generation = len(parts) if template.composite else 0
+        return Layout(tuple(parts), generation, template.mirror_count, template.composite, state)
 
-    def reach(self, layout: Layout, end_bytes: int) -> Layout:
-        """The layout with objects for all components a write up to there needs. Raises OSError ENOSPC."""
-        missing = {
-            part.component_id: self._choose(part)
-            for part in layout.components
-            if part.extent_start < end_bytes and "init" not in part.flags
-        }
+    def reach(self, layout: Layout, end_bytes: int, only: Layout | None = None) -> Layout:
+        """The layout with objects for all components a write up to there needs. Raises OSError ENOSPC.
+
+        ``only`` is the part of a mirrored layout that is written to. A component that extends itself gets longer as
+        long as its targets have room.
+        """
+        layout = extended(layout, end_bytes, self._room)
+        touched = {part.component_id for part in (only or layout).components}
         parts = tuple(
-            _with_objects(part, missing[part.component_id]) if part.component_id in missing else part
+            self._instantiated(part) if part.component_id in touched and _missing(part, end_bytes) else part
             for part in layout.components
         )
         return replace(layout, components=parts, generation=layout.generation + 1)
 
     def check(self, template: Layout | None) -> None:
-        """Raise OSError EINVAL for an unknown pool, EOPNOTSUPP for what the model has not."""
-        if template is None:
-            return
-        if template.mirror_count != 1 or any("mdt" in part.pattern for part in template.components):
-            raise OSError(errno.EOPNOTSUPP, "the simulator has neither mirrors nor data on MDT yet")
-        for part in template.components:
+        """Raise OSError EINVAL for an unknown pool."""
+        for part in template.components if template is not None else ():
             if part.pool and part.pool not in self._pools:
                 raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), part.pool)
 
@@ -76,25 +79,41 @@ class Placement:
             for stripe in part.objects:
                 self._osts[stripe.ost_index].destroy_object(stripe.fid)
 
-    def _choose(self, part: Component) -> list[Ost]:
-        members = self._pools[part.pool] if part.pool else tuple(range(len(self._osts)))
-        open_to_new = [self._osts[i] for i in members if self._osts[i].store.space().avail_bytes >= _ROOM_BYTES_MIN]
-        if not open_to_new:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        count = len(open_to_new) if part.stripe_count == -1 else min(part.stripe_count or 1, len(open_to_new))
-        start = self._turn.get(part.pool, 0)
-        self._turn[part.pool] = start + count
-        return [open_to_new[(start + i) % len(open_to_new)] for i in range(count)]
+    def _instantiated(self, part: Component) -> Component:
+        if part.on_mdt:
+            return replace(part, stripe_count=0, flags=("init", *part.flags))
+        targets = self._choice.targets(part)
+        pool = self._choice.pool(part.pool)
+        objects = tuple(StripeObject(ost.index, ost.create_object().fid) for ost in targets)
+        return replace(part, stripe_count=len(objects), stripe_offset=targets[0].index, pool=pool,
+                       flags=("init", *part.flags), objects=objects)  # fmt: skip
+
+    def _room(self, part: Component) -> int:
+        """Room of the fullest target of a component."""
+        osts = [self._osts[stripe.ost_index] for stripe in part.objects]
+        if not osts:
+            members = self._pools[part.pool] if part.pool else range(len(self._osts))
+            return max((self._osts[i].store.space().avail_bytes for i in members), default=0)
+        return min(ost.store.space().avail_bytes for ost in osts)
 
 
-def _with_objects(part: Component, targets: list[Ost]) -> Component:
-    objects = tuple(StripeObject(ost.index, ost.create_object().fid) for ost in targets)
-    return replace(part, stripe_count=len(objects), stripe_offset=targets[0].index, flags=("init",), objects=objects)
+def _missing(part: Component, end_bytes: int) -> bool:
+    return part.extent_start < end_bytes and "init" not in part.flags and "extension" not in part.flags
 
 
 def covers(layout: Layout, end_bytes: int) -> bool:
     """Whether every component that a write up to there needs has its objects."""
     return all("init" in part.flags or part.extent_start >= end_bytes for part in layout.components)
+
+
+def within(layout: Layout | None, offset: int, end_bytes: int) -> int:
+    """How far a write may go before the layout ends. Raises OSError ENODATA when it has ended before."""
+    last = layout.components[-1].extent_end if layout is not None else None
+    if last is None:
+        return end_bytes
+    if offset >= last:
+        raise OSError(errno.ENODATA, os.strerror(errno.ENODATA))
+    return min(end_bytes, last)
 
 
 def extents(layout: Layout, offset: int, size_bytes: int) -> list[Extent]:
@@ -116,6 +135,16 @@ def extents(layout: Layout, offset: int, size_bytes: int) -> list[Extent]:
             else:
                 found[stripe.fid] = known._replace(size_bytes=known.size_bytes + size)
     return sorted(found.values())
+
+
+def bytes_on_mdt(layout: Layout, offset: int, size_bytes: int) -> int:
+    """How much of a range lies on the MDT."""
+    end = offset + size_bytes
+    return sum(
+        max(min(end, end if part.extent_end is None else part.extent_end) - max(offset, part.extent_start), 0)
+        for part in layout.components
+        if part.on_mdt
+    )
 
 
 def _pieces(part: Component, start: int, end: int) -> Iterator[tuple[StripeObject, int, int]]:

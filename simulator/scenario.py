@@ -1,39 +1,65 @@
-"""Scenarios: a cluster and a timeline of jobs, as a TOML file.
+"""Scenarios: a cluster, jobs and what happens to them, as a TOML file.
 
 ::
 
     title = "…"
     teaches = "…"
     seconds = 120
-    cluster = "recorded_test_bed"
+    cluster = "recorded_test_bed"       # or tables, see :mod:`simulator.machine`
 
     [[job]]
-    kind = "small_files"            # streaming_write, streaming_read, small_files, random_write
+    kind = "small_files"                # see _JOBS below
     job_id = "mdt_small.1001"
     start_seconds = 30
 
+    [[event]]                           # see :mod:`simulator.timeline`
+    at = 60
+    kind = "slow"
+    target = "OST0003"
+    factor = 2.0
+
+    [variant.alone]
+    without = ["mdt_small.1001"]
+    [variant.flash_covers.job."mdt_small.1001"]
+    layout = [{extent_end = "2M", pool = "flash"}, {extent_start = "2M", pool = "hdd"}]
+
 Every other key of a job is a field of its class in :mod:`simulator.jobs`; ``layout`` is a list of tables with the
-fields of :class:`lustre.layout.Component`, one per component.
+fields of :class:`lustre.layout.Component`, one per component. A variant is the scenario without some jobs, or with
+other values for some of their fields.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import Any
 
-from lustre.layout import Component, Layout
+from simulator import description
 from simulator.cluster import Cluster
-from simulator.jobs import Job, RandomWriter, SmallFileWriter, StreamingReader, StreamingWriter
+from simulator.jobs import (
+    Job,
+    LsScan,
+    Mdtest,
+    RandomWriter,
+    SharedFile,
+    SmallFileWriter,
+    StreamingReader,
+    StreamingWriter,
+)  # fmt: skip
+from simulator.machine import machine
 from simulator.settings import ClusterSettings, recorded_test_bed
+from simulator.timeline import Event, Timeline, event
 
-_JOBS: Mapping[str, type[StreamingWriter] | type[StreamingReader] | type[SmallFileWriter] | type[RandomWriter]] = {
+_JOBS: Mapping[str, type[Any]] = {
     "streaming_write": StreamingWriter,
     "streaming_read": StreamingReader,
     "small_files": SmallFileWriter,
     "random_write": RandomWriter,
+    "mdtest": Mdtest,
+    "ls": LsScan,
+    "shared_file": SharedFile,
 }
 _CLUSTERS: Mapping[str, Callable[[int], ClusterSettings]] = {"recorded_test_bed": recorded_test_bed}
 
@@ -45,12 +71,26 @@ class Scenario:
     title: str
     teaches: str
     seconds: float
-    cluster: str
+    cluster: Callable[[int], ClusterSettings]
+    """The cluster's description for a seed."""
     jobs: tuple[Job, ...]
+    events: tuple[Event, ...] = ()
+    others: Mapping[str, tuple[Job, ...]] = field(default_factory=dict)
+    """The jobs of its variants, by name."""
+
+    def settings(self, seed: int = 1) -> ClusterSettings:
+        """The cluster's description."""
+        return self.cluster(seed)
 
     def build(self, seed: int = 1) -> Cluster:
-        """The cluster at virtual time zero."""
-        return Cluster(_CLUSTERS[self.cluster](seed), self.jobs)
+        """The cluster at virtual time zero, with its events to come."""
+        cluster = Cluster(self.cluster(seed), self.jobs)
+        Timeline(self.events).apply(cluster)
+        return cluster
+
+    def variants(self) -> dict[str, Scenario]:
+        """The same scenario with other jobs; the name ``contended`` is the scenario as it stands, unless it says so."""
+        return {name: replace(self, jobs=jobs, others={}) for name, jobs in self.others.items()}
 
 
 def parse(text: str) -> Scenario:
@@ -58,15 +98,18 @@ def parse(text: str) -> Scenario:
     table = tomllib.loads(text)
     wrong: list[str] = []
     jobs = [_job(number, dict(entry), wrong) for number, entry in enumerate(table.get("job", ()), start=1)]
-    cluster = table.get("cluster", "recorded_test_bed")
-    if cluster not in _CLUSTERS:
-        wrong.append(f"cluster: {cluster!r} is not one of {', '.join(_CLUSTERS)}")
+    events = [event(dict(entry), f"event {number}", wrong) for number, entry in enumerate(table.get("event", ()), 1)]
+    cluster = _cluster(table.get("cluster", "recorded_test_bed"), wrong)
+    done = tuple(job for job in jobs if job is not None)
+    others = {name: _variant(done, name, entry, wrong) for name, entry in table.get("variant", {}).items()}
     if not jobs:
         wrong.append("job: a scenario needs at least one")
-    if wrong:
+    if wrong or cluster is None:
         raise ValueError("scenario: " + "; ".join(wrong))
-    done = tuple(job for job in jobs if job is not None)
-    return Scenario(table.get("title", ""), table.get("teaches", ""), float(table.get("seconds", 120)), cluster, done)
+    return Scenario(
+        table.get("title", ""), table.get("teaches", ""), float(table.get("seconds", 120)), cluster, done,
+        tuple(one for one in events if one is not None), others,
+    )  # fmt: skip
 
 
 def library(name: str) -> Scenario:
@@ -75,21 +118,41 @@ def library(name: str) -> Scenario:
     return parse(file.read_text(encoding="utf-8"))
 
 
+def names() -> tuple[str, ...]:
+    """The names of all scenarios of this package."""
+    folder = resources.files("simulator") / "scenarios"
+    found = (entry.name for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    return tuple(sorted(name.removesuffix(".toml").replace("_", "-") for name in found))
+
+
+def _cluster(entry: Any, wrong: list[str]) -> Callable[[int], ClusterSettings] | None:
+    if isinstance(entry, Mapping):
+        described = machine(entry, wrong)
+        return described.with_seed if described is not None else None
+    if entry not in _CLUSTERS:
+        wrong.append(f"cluster: {entry!r} is not one of {', '.join(_CLUSTERS)}")
+        return None
+    return _CLUSTERS[entry]
+
+
 def _job(number: int, entry: dict[str, Any], wrong: list[str]) -> Job | None:
     kind = entry.pop("kind", None)
     if kind not in _JOBS:
         wrong.append(f"job {number}: kind {kind!r} is not one of {', '.join(_JOBS)}")
         return None
-    known = {field.name for field in fields(_JOBS[kind])}
-    if unknown := sorted(set(entry) - known):
-        wrong.append(f"job {number}: {kind} has no {', '.join(unknown)}")
-        return None
-    if "layout" in entry:
-        entry["layout"] = _layout(entry["layout"])
-    if "sizes" in entry:
-        entry["sizes"] = tuple(entry["sizes"])
-    return _JOBS[kind](**entry)
+    found: list[str] = []
+    job: Job | None = description.settings(_JOBS[kind], entry, found, f"job {number}")
+    wrong += [reason.replace(description.name_of(_JOBS[kind]), kind, 1) for reason in found]
+    return job
 
 
-def _layout(components: list[dict[str, Any]]) -> Layout:
-    return Layout(tuple(Component(**component) for component in components), composite=len(components) > 1)
+def _variant(jobs: tuple[Job, ...], name: str, entry: Mapping[str, Any], wrong: list[str]) -> tuple[Job, ...]:
+    changes: Mapping[str, Mapping[str, Any]] = entry.get("job", {})
+    known = {job.job_id for job in jobs}
+    if unknown := sorted((set(changes) | set(entry.get("without", ()))) - known):
+        wrong.append(f"variant {name}: no job {', '.join(unknown)}")
+    return tuple(
+        description.changed(job, changes.get(job.job_id, {}), wrong, f"variant {name}")
+        for job in jobs
+        if job.job_id not in entry.get("without", ())
+    )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from simulator.choice import Spill
 from simulator.client import ClientSettings
 from simulator.devices import FlashSettings, ThrottledSettings
 from simulator.mdt import MdtSettings
@@ -19,6 +20,8 @@ class ClusterSettings:
 
     osts: tuple[OstSettings, ...]
     pools: Mapping[str, tuple[int, ...]]
+    spills: Mapping[str, Spill] = field(default_factory=dict)
+    """By pool: where its new objects go while it is full."""
     fsname: str = "lustre"
     mdts: tuple[MdtSettings, ...] = (MdtSettings(), MdtSettings())
     clients: tuple[ClientSettings, ...] = (ClientSettings(),)

@@ -40,6 +40,14 @@ class Counter:
         self.total += value
         self.squares += value * value
 
+    def bulk(self, samples: int, value: int) -> None:
+        """So many samples more of the same value."""
+        if samples > 0:
+            self.minimum = min(self.minimum, value) if self.samples else value
+            self.maximum = max(self.maximum, value)
+            self.samples += samples
+            self.total += samples * value
+            self.squares += samples * value * value
 
     def join(self, other: Counter) -> None:
         """Take the samples of another counter in, as the sum over several targets."""
@@ -88,9 +96,9 @@ class Histogram:
         """Bucket number = value; the last bucket takes what is larger."""
         self.buckets[min(value, BUCKETS - 1)] += 1
 
-    def tally_log2(self, value: int) -> None:
+    def tally_log2(self, value: int, samples: int = 1) -> None:
         """Bucket i holds the values above 2^(i-1) up to 2^i."""
-        self.buckets[min((value - 1).bit_length(), BUCKETS - 1) if value else 0] += 1
+        self.buckets[min((value - 1).bit_length(), BUCKETS - 1) if value else 0] += samples
 
     @property
     def total(self) -> int:

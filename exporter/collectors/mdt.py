@@ -1,4 +1,4 @@
-"""What metadata targets of this node did for all their clients: ``mdt.*``."""
+"""What metadata targets of this node did for all their clients: ``mdt.*``; and their room, which the disks know."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from exporter.collector import Collect, Collector, Context
 from exporter.counters import Rule
 from exporter.families import Counter, Gauge, Page
 from exporter.node import Node
+from exporter.room import OSD_KINDS, room_families
 from exporter.sources import Source, StatsRenderer
 
 LABELS = ("fs", "target")
@@ -46,6 +47,7 @@ RULE = Rule(
     },
     implied={b"read_bytes": b"read", b"write_bytes": b"write"},
 )
+ROOM = room_families("lustre_mdt", "the target", LABELS, "osd-*.*")
 EXPORTS = Gauge("lustre_mdt_exports", "Clients and servers connected to the target.", LABELS, "mdt.*.num_exports")
 
 
@@ -58,8 +60,12 @@ def start(_: Context) -> Collect:
         stats.collect(node, page, targets)
         for device, labels in targets:
             page.sample(EXPORTS, labels, node.number("mdt", device, "num_exports"))
+        for kind in OSD_KINDS:
+            for device, labels in node.labelled_targets(kind):
+                if "-MDT" in device:  # an object target shows its room itself
+                    ROOM.put(page, labels, node.room(kind, device))
 
     return collect
 
 
-COLLECTOR = Collector("mdt", "metadata targets of this node", (*RULE.families(), EXPORTS), start)
+COLLECTOR = Collector("mdt", "metadata targets of this node", (*RULE.families(), EXPORTS, *ROOM.families), start)

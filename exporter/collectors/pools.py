@@ -26,6 +26,13 @@ REPORTING = Gauge(
     "lustre_pool_targets_reporting", "Those of them whose room is known, and in the sums.", LABELS, "osc.*.kbytestotal"
 )
 
+MEMBER = Gauge(
+    "lustre_pool_target_info",
+    "Always 1, labelled with an object target and its pool (several joined by commas); shown by metadata servers.",
+    ("fs", "target", "pool"),
+    "lod.*.pools.*",
+)
+
 STATS = "osc.*.stats"
 MOUNT = ("fs", "mount", "pool")
 READ = Counter("lustre_pool_read_bytes_total", "Bytes the mount read from the pool.", MOUNT, STATS, "bytes")
@@ -64,6 +71,7 @@ def start(context: Context) -> Collect:
             page.sample(TARGETS, labels, len(targets))
             page.sample(REPORTING, labels, len(known))
             ROOM.put(page, labels, total(known))
+        _membership(node, page)
         _traffic(context.osc_totals.refresh(node), page)
         spill.collect(node, page)
 
@@ -99,6 +107,14 @@ def _members(node: Node, room: Mapping[tuple[str, str], Df]) -> dict[tuple[str, 
     return members
 
 
+def _membership(node: Node, page: Page) -> None:
+    """Which pool a target is in, for joins with what servers say of it. Clients stay silent: they are too many."""
+    if node.targets("mdt"):
+        membership = node.membership()
+        for fs, target in sorted(_targets(node)):
+            page.sample(MEMBER, label_text(fs=fs, target=target, pool=membership.label(fs, target)), 1)
+
+
 def _targets(node: Node) -> set[tuple[str, str]]:
     """Object targets this node has to do with, whether or not they say how full they are."""
     return {
@@ -129,5 +145,5 @@ def _renamed(totals: Mapping[AnyKey, int]) -> Iterator[tuple[Key, int]]:
             yield (family, key[1]), value
 
 
-FAMILIES = (*ROOM.families, TARGETS, REPORTING, READ, WRITTEN, OPERATIONS, SECONDS, *SPILL)
+FAMILIES = (*ROOM.families, TARGETS, REPORTING, MEMBER, READ, WRITTEN, OPERATIONS, SECONDS, *SPILL)
 COLLECTOR = Collector("pools", "room in OST pools and traffic to them", FAMILIES, start)

@@ -38,7 +38,7 @@ direction is at 100 percent or has no rows yet and the other has counted nothing
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -128,6 +128,29 @@ def parse(text: bytes) -> Tables:
             found.append(histogram)
             understood += 2 + len(histogram.uppers)
     return Tables(tuple(found), understood)
+
+
+class Place(NamedTuple):
+    """Where a table's numbers are among the words of a text."""
+
+    name: bytes
+    first: int
+    """The first row's label."""
+    rows: int
+    width: int
+    """Directions; a row has four words for each."""
+
+
+def places(text: bytes) -> Iterator[Place]:
+    """Where the tables are that ``parse`` finds, if all of them are whole."""
+    words = 0
+    for paragraph in text.split(b"\n\n"):
+        words += len(paragraph.split())
+        _, _, rest = paragraph.strip(b"\n").partition(b"\n")
+        heading, _, body = rest.partition(b"\n")
+        if name := _HEADING.fullmatch(heading):
+            length, width = len(body.split()), 2 if b"|" in heading else 1
+            yield Place(name[1], words - length, length // (4 * width), width)
 
 
 def _histogram(name: bytes, body: bytes, width: int) -> Histogram | None:

@@ -46,12 +46,12 @@ from lustre.text.histogram import Histogram
 LATENCY_UNIT_NSEC = 1024
 """What one unit of the latency table is."""
 
-_GAUGE = re.compile(
+GAUGE = re.compile(
     rb"^((?:read|write|DIO) RPCs in flight|modify_RPCs_in_flight|pending (?:read|write) pages):"
     rb"[ \t]++(-?+\d{1,20}+)[ \t]*+\n",
     re.MULTILINE,
 )
-_LATENCY = b"RPC latency (us)"
+LATENCY = b"RPC latency (us)"
 _BUCKETS = 32
 
 
@@ -80,11 +80,11 @@ def parse(data: bytes) -> RpcStats:
     """Read a whole ``rpc_stats`` file."""
     head = header.split(data)
     tables_begin = data.find(b"\tread")
-    lines = _GAUGE.findall(data, head.end, tables_begin if tables_begin > 0 else len(data))
+    lines = GAUGE.findall(data, head.end, tables_begin if tables_begin > 0 else len(data))
     gauges = {name: int(value) for name, value in lines}
     tables = histogram.parse(data)
     named = {(table.name, len(table.columns)): table for table in tables.histograms if table.uppers}
-    latency = named.get((_LATENCY, 2))
+    latency = named.get((LATENCY, 2))
     return RpcStats(
         start_time=head.start_time,
         read_in_flight=gauges.get(b"read RPCs in flight"),

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
+from simulator.devices.device import Device
 from simulator.devices.flash import Flash, FlashSettings
 from simulator.devices.hdd import Hdd, HddSettings
 from simulator.devices.io import Io
+from simulator.devices.raid import Raid, RaidSettings
 from simulator.devices.throttled import Throttled, ThrottledSettings
 from simulator.engine import Engine
 
-DeviceSettings: TypeAlias = FlashSettings | HddSettings | ThrottledSettings
-
-
-class Device(Protocol):
-    """Takes I/Os and completes each when it is stored or read."""
-
-    slowdown: float
-    """1 for a healthy device; 2 for one that takes twice as long for everything."""
-
-    def submit(self, io: Io) -> None:
-        """Queue one I/O."""
-
-    @property
-    def queued(self) -> int:
-        """I/Os waiting or under way."""
+DeviceSettings: TypeAlias = FlashSettings | HddSettings | RaidSettings | ThrottledSettings
 
 
 def build(engine: Engine, settings: DeviceSettings) -> Device:
@@ -33,7 +21,10 @@ def build(engine: Engine, settings: DeviceSettings) -> Device:
         return Hdd(engine, settings)
     if isinstance(settings, FlashSettings):
         return Flash(engine, settings)
+    if isinstance(settings, RaidSettings):
+        return Raid(engine, settings)
     return Throttled(engine, settings)
 
 
-__all__ = ["Device", "DeviceSettings", "FlashSettings", "HddSettings", "Io", "ThrottledSettings", "build"]
+__all__ = ["Device", "DeviceSettings", "FlashSettings", "HddSettings", "Io", "RaidSettings", "ThrottledSettings",
+           "build"]

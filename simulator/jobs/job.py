@@ -7,8 +7,43 @@ from random import Random
 
 from simulator.changelog import Actor
 from simulator.client import Client
+from simulator.engine import Completion
 from simulator.namespace import Inode
 from simulator.throughput import Throughput
+
+
+class Team:
+    """What the nodes of one job share: a barrier, and when how much of what was done."""
+
+    def __init__(self) -> None:
+        self.done: dict[str, tuple[int, float, float]] = {}
+        self.files: dict[int, list[Inode]] = {}
+        """By process, what it made."""
+        self._here: dict[str, int] = {}
+        self._all: dict[str, Completion] = {}
+
+    def count(self, what: str, now: float) -> None:
+        """One more operation of a kind; keeps how many, and when the last was."""
+        number, since, _ = self.done.get(what, (0, now, now))
+        self.done[what] = (number + 1, since, now)
+
+    def begin(self, what: str, now: float) -> None:
+        """A phase begins."""
+        self.done.setdefault(what, (0, now, now))
+
+    def per_second(self, what: str) -> float:
+        """Rate of a kind of operation from the beginning of its phase to its last one."""
+        number, since, last = self.done.get(what, (0, 0.0, 0.0))
+        return number / (last - since) if last > since else 0.0
+
+    def barrier(self, name: str, members: int) -> Completion:
+        """Done when so many have come."""
+        reached = self._all.setdefault(name, Completion())
+        self._here[name] = self._here.get(name, 0) + 1
+        if self._here[name] == members:
+            reached.succeed()
+        return reached
+
 
 PAUSE_CHANCE, PAUSE_SECONDS = 0.02, 0.05
 """How often a scheduler takes a thread away between two calls, and for how long."""
@@ -24,6 +59,9 @@ class Run:
     throughput: Throughput
     stop_seconds: float
     """Virtual time at which it stops; a call under way then is still finished."""
+    rank: int = 0
+    """Which of the job's nodes this is."""
+    team: Team = field(default_factory=Team)
     operations: int = 0
     errors: dict[int, int] = field(default_factory=dict)
     """How often a call failed, by errno."""
@@ -37,6 +75,11 @@ class Run:
     def active(self) -> bool:
         """Whether the job goes on."""
         return self.now < self.stop_seconds
+
+    def did(self, what: str) -> None:
+        """An operation without bytes is over."""
+        self.operations += 1
+        self.team.count(what, self.now)
 
     def got(self, size_bytes: int) -> None:
         """A call that moved bytes returned."""

@@ -26,6 +26,10 @@ class RandomWriter:
     file_bytes: int = 128 << 20
     processes_count: int = 8
     layout: Layout | None = HDD_STRIPED
+    nodes: int = 1
+    read_share: float = 0.0
+    """Of the calls; the others write."""
+    striped_directories: bool = False
 
     def directories(self) -> tuple[tuple[str, Layout | None], ...]:
         """Directories it needs, with their default layouts."""
@@ -45,7 +49,10 @@ class RandomWriter:
         while run.active:
             offset = run.rng.randrange(self.file_bytes // self.call_bytes) * self.call_bytes
             try:
-                yield from run.client.data.write(handle, offset, self.call_bytes, direct=True)
+                if self.read_share and run.rng.random() < self.read_share:
+                    yield from run.client.data.read(handle, offset, self.call_bytes, direct=True)
+                else:
+                    yield from run.client.data.write(handle, offset, self.call_bytes, direct=True)
                 run.got(self.call_bytes)
             except OSError as error:
                 run.failed(error)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from lustre.layout import Component, Layout
 from simulator.engine import Steps
+from simulator.jobs.distribution import Distribution
 from simulator.jobs.job import Run
 from simulator.namespace import Inode
 
@@ -32,6 +33,13 @@ class SmallFileWriter:
     rereads_per_second: float = 0.0
     """Whole files read again, of those that stay, past the client's cache."""
     layout: Layout | None = HDD
+    nodes: int = 1
+    """On several nodes each has these threads and this rate."""
+    distribution: Distribution | None = None
+    """Sizes are drawn from this instead of ``sizes``."""
+    burst_seconds: float = 0.0
+    """Files come in bursts: so long at ``files_per_second``, then as long nothing. 0: evenly."""
+    striped_directories: bool = False
 
     def directories(self) -> tuple[tuple[str, Layout | None], ...]:
         """Directories it needs, with their default layouts."""
@@ -57,7 +65,7 @@ class _Work:
         self._run = run
         self._kept: deque[Inode] = deque()
         self._next_at = 0.0
-        self._prefix = f"f{int(run.client.time) % 100000}"
+        self._prefix = f"f{int(run.client.time) % 100000}" + (f".n{run.rank}" if run.rank else "")
 
     def writer(self, thread: int) -> Steps[None]:
         run, number = self._run, 0
@@ -90,11 +98,15 @@ class _Work:
         """Seconds until this thread may create the next file: all of them together keep to the rate."""
         start = max(self._next_at, self._run.now)
         self._next_at = start + 1 / self._job.files_per_second
+        burst = self._job.burst_seconds
+        if burst and start % (2 * burst) >= burst:
+            self._next_at += burst
         return start - self._run.now
 
     def _one_file(self, name: str) -> Steps[None]:
         run, names, data = self._run, self._run.client.names, self._run.client.data
-        size = run.rng.choice(self._job.sizes)
+        drawn = self._job.distribution
+        size = drawn.draw(run.rng) if drawn is not None else run.rng.choice(self._job.sizes)
         handle = yield from names.create(run.lookup(self._job.directory), name, run.actor)
         self._kept.append(handle.inode)
         try:

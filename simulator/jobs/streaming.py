@@ -1,4 +1,4 @@
-"""Streaming: one large file, from front to end, over and over, a few large calls at a time."""
+"""Streaming: large files, from front to end, over and over, a few large calls at a time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HDD_STRIPED = Layout((Component(pool="hdd", stripe_count=4, stripe_size=1 << 20)
 
 @dataclass(frozen=True, slots=True)
 class StreamingWriter:
-    """Writes a file in large calls; ``threads`` of them take the next piece in turn."""
+    """Writes a file in large calls; ``threads`` take the next piece in turn. On several nodes: one file each."""
 
     job_id: str = "ior_stream.1002"
     path: str = "/proj/flow/stream.dat"
@@ -28,6 +28,10 @@ class StreamingWriter:
     direct: bool = True
     think_seconds: float = 0.005
     layout: Layout | None = HDD_STRIPED
+    nodes: int = 1
+    fresh: bool = False
+    """Create the file and write it once, instead of overwriting one that is there."""
+    striped_directories: bool = False
 
     def directories(self) -> tuple[tuple[str, Layout | None], ...]:
         """Directories it needs, with their default layouts."""
@@ -35,7 +39,7 @@ class StreamingWriter:
 
     def files(self) -> tuple[tuple[str, int], ...]:
         """Files that exist before it starts, with their sizes."""
-        return ((self.path, self.file_bytes),)
+        return () if self.fresh else tuple((path, self.file_bytes) for path in paths(self))
 
     def processes(self, run: Run) -> Iterator[Steps[None]]:
         """Its threads, sharing one open file."""
@@ -62,6 +66,9 @@ class StreamingReader:
     direct: bool = False
     think_seconds: float = 0.005
     layout: Layout | None = HDD_STRIPED
+    nodes: int = 1
+    fresh: bool = False
+    striped_directories: bool = False
 
     def directories(self) -> tuple[tuple[str, Layout | None], ...]:
         """Directories it needs, with their default layouts."""
@@ -69,7 +76,7 @@ class StreamingReader:
 
     def files(self) -> tuple[tuple[str, int], ...]:
         """Files that exist before it starts, with their sizes."""
-        return ((self.path, self.file_bytes),)
+        return tuple((path, self.file_bytes) for path in paths(self))
 
     def processes(self, run: Run) -> Iterator[Steps[None]]:
         """Its threads, sharing one open file."""
@@ -80,9 +87,19 @@ class StreamingReader:
         run.got((yield from run.client.data.read(handle, offset, self.call_bytes, direct=self.direct)))
 
 
+def paths(job: StreamingWriter | StreamingReader) -> list[str]:
+    """The file of each node; a job on one node has the path as it is."""
+    return [job.path] + [f"{job.path}.{rank}" for rank in range(1, job.nodes)]
+
+
 def _shared_file(run: Run, job: StreamingWriter | StreamingReader, *, write: bool) -> Steps[None]:
     engine, names = run.client.engine, run.client.names
-    handle = yield from names.open(run.lookup(job.path), run.actor, write=write)
+    path = paths(job)[run.rank]
+    if job.fresh and write:
+        directory, _, name = path.rpartition("/")
+        handle = yield from names.create(run.lookup(directory), name, run.actor)
+    else:
+        handle = yield from names.open(run.lookup(path), run.actor, write=write)
     turn = [0]
     yield gather([engine.spawn(_thread(run, handle, turn, job)) for _ in range(job.threads)])
     yield from names.close(handle)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from simulator.health import Health
+
 OST_CONNECT_FLAGS = (
     "write_grant, server_lock, version, max_byte_per_rpc, early_lock_cancel, adaptive_timeouts, lru_resize, "
     "alt_checksum_algorithm, fid_is_enabled, version_recovery, grant_shrink, full20, layout_lock, 64bithash, "
@@ -18,10 +20,10 @@ MDT_CONNECT_FLAGS = (
 
 
 def import_file(
-    name: str, target: str, flags: str, nid: str, in_flight: int, wait_usec: int, version: str, *, recovering: bool,
+    name: str, target: str, flags: str, nid: str, in_flight: int, wait_usec: int, version: str, *, health: Health,
 ) -> str:  # fmt: skip
     """A whole ``import`` file, but for the averages an osc adds."""
-    state = "REPLAY_WAIT" if recovering else "FULL"
+    state = "DISCONN" if health.gone else "REPLAY_WAIT" if health.away else "FULL"
     return f"""\
 import:
     name: {name}

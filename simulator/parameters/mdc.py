@@ -35,7 +35,7 @@ def files(cluster: Cluster) -> Iterator[tuple[str, str]]:
                 f"{debugfs}/import",
                 import_file(
                     mdc.name, mdc.mdt.name, MDT_CONNECT_FLAGS, client.settings.nid, mdc.in_flight,
-                    waited.total // max(waited.samples, 1), cluster.settings.version, recovering=mdc.mdt.recovering,
+                    waited.total // max(waited.samples, 1), cluster.settings.version, health=mdc.mdt.health,
                 ),
             )  # fmt: skip
             yield f"{sysfs}/max_rpcs_in_flight", f"{mdc.max_rpcs_in_flight}\n"

@@ -43,7 +43,7 @@ def _import(cluster: Cluster, client: Client, osc: Osc) -> str:
         )
     return import_file(
         osc.name, osc.ost.name, OST_CONNECT_FLAGS, client.settings.nid, sum(osc.in_flight),
-        waited.total // max(waited.samples, 1), cluster.settings.version, recovering=osc.ost.recovering,
+        waited.total // max(waited.samples, 1), cluster.settings.version, health=osc.ost.health,
     ) + averages  # fmt: skip
 
 

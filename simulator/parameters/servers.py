@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from simulator import shapes
 from simulator.brw import TABLES, BrwStats
+from simulator.health import Health
 from simulator.mdt import Mdt
 from simulator.parameters.job_stats import job_stats_file, size_label
 from simulator.parameters.text import Clock, rows, stats_file
@@ -29,15 +30,16 @@ _DEBUGFS = "sys/kernel/debug/lustre"
 def files(cluster: Cluster) -> Iterator[tuple[str, str]]:
     """All of obdfilter, mdt, mdd, osd, ost and mds."""
     clock = Clock(cluster.epoch_ns, cluster.now)
+    clients = len(cluster.clients)
     for ost in cluster.osts:
         yield f"proc/fs/lustre/obdfilter/{ost.name}/job_stats", job_stats_file(clock, ost.jobs, cluster.now)
         yield f"{_DEBUGFS}/obdfilter/{ost.name}/stats", stats_file(clock, ost.stats)
-        yield f"{_DEBUGFS}/obdfilter/{ost.name}/recovery_status", _recovery(ost.recovering)
+        yield f"{_DEBUGFS}/obdfilter/{ost.name}/recovery_status", recovery_status(clock, ost.health, clients)
         yield f"{_DEBUGFS}/osd-ldiskfs/{ost.name}/brw_stats", brw_stats_file(clock, ost.brw)
     for mdt in cluster.mdts:
         yield f"proc/fs/lustre/mdt/{mdt.name}/job_stats", job_stats_file(clock, mdt.jobs, cluster.now)
         yield f"proc/fs/lustre/mdt/{mdt.name}/md_stats", stats_file(clock, mdt.stats)
-        yield f"{_DEBUGFS}/mdt/{mdt.name}/recovery_status", _recovery(mdt.recovering)
+        yield f"{_DEBUGFS}/mdt/{mdt.name}/recovery_status", recovery_status(clock, mdt.health, clients)
         yield f"{_DEBUGFS}/osd-ldiskfs/{mdt.name}/brw_stats", brw_stats_file(clock, mdt.brw)
         yield f"{_DEBUGFS}/mdd/{mdt.name}/changelog_users", _changelog_users(cluster, mdt)
     yield f"{_DEBUGFS}/ost/OSS/ost_io/stats", stats_file(clock, _ost_io(cluster))
@@ -54,8 +56,22 @@ def _ost_io(cluster: Cluster) -> Stats:
     return whole
 
 
-def _recovery(recovering: bool) -> str:
-    return "status: RECOVERING\n" if recovering else "status: INACTIVE\n"
+def recovery_status(clock: Clock, health: Health, clients: int) -> str:
+    """``recovery_status``: three ways it can be."""
+    if health.status == "RECOVERING":
+        return (
+            f"status: RECOVERING\nrecovery_start: {int(clock.seconds(health.recovery_start))}\ntime_remaining: 60\n"
+            f"connected_clients: 0/{clients}\nreq_replay_clients: 0\nlock_repay_clients: 0\ncompleted_clients: 0\n"
+            "evicted_clients: 0\nreplayed_requests: 0\nqueued_requests: 0\nnext_transno: 4294967297\n"
+        )
+    if health.status == "COMPLETE":
+        start = int(clock.seconds(health.recovery_start))
+        return (
+            f"status: COMPLETE\nrecovery_start: {start}\nrecovery_duration: {round(health.recovery_seconds)}\n"
+            f"completed_clients: {clients}/{clients}\nreplayed_requests: 0\nlast_transno: 4294967296\n"
+            "VBR: DISABLED\nIR: DISABLED\n"
+        )
+    return "status: INACTIVE\n"
 
 
 def _changelog_users(cluster: Cluster, mdt: Mdt) -> str:
@@ -63,7 +79,7 @@ def _changelog_users(cluster: Cluster, mdt: Mdt) -> str:
     idle = int(cluster.now - log.cleared_at)
     return (
         f"current_index: {log.last_index}\n{'ID':<30}index (idle) mask\n"
-        f"{log.user:<30}{log.cleared_index:5} ({idle}) mask={_MASK}\n"
+        + (f"{log.user:<30}{log.cleared_index:5} ({idle}) mask={_MASK}\n" if log.registered else "")
     )
 
 

@@ -27,6 +27,10 @@ class Clock:
         """Virtual seconds as seconds and nanoseconds of the epoch."""
         return _nanoseconds(self._epoch_ns + round(time * NANOSECONDS))
 
+    def seconds(self, time: float) -> float:
+        """Virtual seconds as seconds of the epoch."""
+        return self._epoch_ns / NANOSECONDS + time
+
     def at(self, now: float) -> Clock:
         """The same epoch at another time, for what keeps its own time of last change."""
         return Clock(self._epoch_ns, now)

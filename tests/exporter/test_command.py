@@ -112,3 +112,50 @@ def test_help_shows_examples(capsys) -> None:
         main(["--help"])
     assert caught.value.code == 0
     assert "examples:\n  lustre-exporter " in capsys.readouterr().out
+
+
+def test_a_full_disk_leaves_the_old_file_whole(capture, tmp_path) -> None:
+    target = tmp_path / "lustre.prom"
+    target.write_bytes(b"old\n")
+    limited = "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); "
+    command = [
+        sys.executable,
+        "-B",
+        "-c",
+        f"{limited}runpy.run_module('exporter', run_name='__main__', alter_sys=True)",
+    ]
+    ended = subprocess.run(
+        [*command, "--output", str(target), *roots(capture("2.17.57/tree-idle"))], capture_output=True, check=False
+    )
+    assert ended.returncode == 1
+    assert re.fullmatch(rb"lustre-exporter: cannot write .*: File too large\n", ended.stderr)
+    assert target.read_bytes() == b"old\n"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_mistakes_of_the_web_configuration_come_with_the_others(tmp_path, capsys) -> None:
+    web = tmp_path / "web.yml"
+    web.write_text("tls_server_config:\n  cert_file: none\nusers: 1\n")
+    with pytest.raises(SystemExit):
+        main([f"--web.config.file={web}", "--jobs.limit=-1", "--web.listen-address=x", "--web.listen-address=:1"])
+    printed = capsys.readouterr().err
+    assert all(part in printed for part in ("--jobs.limit:", "'x' is no address", f"{web}:3: no such setting: users"))
+
+
+def test_it_serves_on_several_addresses(capture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
+        ports = [one.getsockname()[1], two.getsockname()[1]]
+    listen = [f"--web.listen-address=127.0.0.1:{port}" for port in ports]
+    with subprocess.Popen([*COMMAND, *listen, *roots(capture("2.17.57/tree-idle"))], stderr=subprocess.PIPE) as running:
+        try:
+            assert running.stderr is not None
+            assert b"listening" in running.stderr.readline() + running.stderr.readline()
+            for port in ports:
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+                connection.request("GET", "/-/healthy")
+                assert connection.getresponse().read() == b"Healthy.\n"
+                connection.close()
+            running.send_signal(signal.SIGTERM)
+            assert running.wait(20) == 0
+        finally:
+            running.kill()

@@ -42,6 +42,7 @@ def test_counters_at_zero_are_left_out(grow, exporter, samples) -> None:
         ("lustre_job_io_size_bytes_sum", None, None): "100",
         ("lustre_job_io_size_bytes_count", None, None): "3",
         ("lustre_jobs", None, None): "1",
+        ("lustre_jobs_idle", None, None): "0",
     }
 
 
@@ -149,4 +150,5 @@ def test_old_releases_without_times_and_units_of_their_own(grow, exporter, sampl
         ("lustre_job_operations_total", "read"): "4",
         ("lustre_job_operations_total", "setattr"): "2",
         ("lustre_jobs", None): "1",
+        ("lustre_jobs_idle", None): "0",
     }

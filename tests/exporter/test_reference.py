@@ -11,7 +11,13 @@ from exporter import docs
 from exporter.collectors import COLLECTORS
 
 FAMILIES = [pytest.param(family, id=family.name) for collector in COLLECTORS for family in collector.families]
-KNOWN = {"fs", "mount", "target", "pool", "operation", "direction", "event", "pattern", "job", "state", "version"}
+KNOWN = {
+    "fs", "mount", "target", "pool", "operation", "direction", "event", "pattern", "job", "state", "version",
+    "nid", "service", "priority", "namespace", "nodemap", "mdt", "user", "id", "type", "size", "directory", "result",
+    "resource", "kind", "parameter",
+}  # fmt: skip
+
+PARAMETER = r"[a-z_]+(-\*)?(\.([A-Za-z_]+(-[a-z]+)?|\*))*"
 
 
 def test_names_come_once() -> None:
@@ -27,12 +33,13 @@ def test_a_family_follows_the_conventions(family) -> None:
     base = family.name.removesuffix("_total")
     for unit in ("bytes", "seconds", "ratio"):
         assert (family.unit == unit) == base.endswith(f"_{unit}")
-    assert not re.search(r"_(count|sum|bucket|info|created)$", base)
+    assert not re.search(r"_(count|sum|bucket|created)$", base)
+    assert not base.endswith("_info") or (family.kind == "gauge" and family.help.startswith("Always 1, "))
     assert family.help[0].isupper()
     assert family.help.endswith(".")
     assert set(family.labels) <= KNOWN
-    assert family.labels[0] == "fs"
-    assert re.fullmatch(r"[a-z]+\.\*\.[a-z_.*]+(, [a-z]+\.\*\.[a-z_]+)?", family.source)
+    assert "fs" not in family.labels[1:]
+    assert re.fullmatch(rf"{PARAMETER}(, {PARAMETER})*", family.source)
     assert re.fullmatch(r"2\.\d\d\+", family.versions)
 
 

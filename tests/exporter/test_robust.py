@@ -165,17 +165,15 @@ def test_a_hanging_file_costs_its_collector_and_no_second_thread(tree, exporter)
     (tree / FIRST / "import").unlink()
     os.mkfifo(tree / FIRST / "import")
     running = exporter(tree, deadline_seconds=0.3)
-    threads = threading.active_count()
-    assert b"lustre_osc" not in running.scrape()
+    assert b"lustre_osc_requests_total" not in running.scrape()
     assert list(running.reasons()) == ["osc"]
     assert b"lustre_llite_read_bytes_total" in running.scrape()
     assert "still waits" in running.reasons()["osc"]
-    assert threading.active_count() == threads + 1
+    assert [thread.name for thread in threading.enumerate()].count("collector-osc") == 1
     writer = os.open(tree / FIRST / "import", os.O_WRONLY)
     os.close(writer)
     (tree / FIRST / "import").unlink()
-    lane = running.scraper._running[5].lane
-    assert lane._running.done.wait(10)
+    assert all(each.lane.wait(10) for each in running.scraper._running)
     assert b"lustre_osc_requests_total" in running.scrape()
     assert running.reasons() == {}
 
@@ -198,6 +196,28 @@ def test_hostile_names_are_escaped(grow, exporter, samples) -> None:
     assert len(list(text_string_to_metric_families(text.decode()))) > 0
 
 
+OF_NODES = [
+    *[f"sys/fs/lustre/{name}" for name in ("version", "health_check", "memused", "ldlm/lock_granted_count")],
+    *[f"sys/kernel/debug/lnet/{name}" for name in ("stats", "nis", "peers", "lnet_memused")],
+    *[f"sys/fs/lustre/ldlm/namespaces/filter-lustre-OST0000_UUID/{name}" for name in ("lock_count", "pool/stats")],
+    *[f"sys/kernel/debug/lustre/ost/OSS/ost_io/{name}" for name in ("stats", "nrs_policies", "threads_max")],
+    *[f"sys/kernel/debug/lustre/osd-ldiskfs/lustre-OST0000/{name}" for name in ("brw_stats", "stats",
+                                                                                "io_latency_stats")],
+    f"{OSC}/lustre-OST0000-osc-ffff9f0a8c3d1800/io_latency_stats",
+    "sys/kernel/debug/lustre/obdfilter/lustre-OST0000/recovery_status",
+    "sys/kernel/debug/lustre/obdfilter/lustre-OST0000/exports/10.0.0.1@tcp/stats",
+    *[f"sys/kernel/debug/lustre/mdt/lustre-MDT0000/{name}" for name in ("rename_stats", "hsm_control", "hsm/agents")],
+    "sys/kernel/debug/lustre/mdd/lustre-MDT0000/changelog_users",
+    *[f"sys/fs/lustre/osp/lustre-OST0000-osc-MDT0000/prealloc_{name}" for name in ("status", "last_id", "next_id")],
+    *[f"sys/fs/lustre/lod/lustre-MDT0000-mdtlov/{name}" for name in ("numobd", "qos_prio_free")],
+    "proc/fs/lustre/qmt/lustre-QMT0000/dt-0x0/glb-usr",
+    "proc/fs/lustre/osd-ldiskfs/lustre-OST0000/quota_slave/acct_user",
+    *[f"sys/kernel/debug/lustre/nodemap/{name}" for name in ("active", "default/dt_stats", "default/admin_nodemap")],
+    *[f"sys/kernel/debug/lustre/mgs/MGS/{name}" for name in ("live/lustre", "num_exports")],
+]  # fmt: skip
+"""A parameter of every form that servers and the node as a whole have."""
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=400))
 def test_no_bytes_at_all_spoil_a_scrape(grow, exporter, data) -> None:
@@ -210,6 +230,7 @@ def test_no_bytes_at_all_spoil_a_scrape(grow, exporter, data) -> None:
         "proc/fs/lustre/llite/lustre-ffff9f0a8c3d1800/read_ahead_stats": data,
         "proc/fs/lustre/llite/lustre-ffff9f0a8c3d1800/max_read_ahead_mb": data,
         "proc/mounts": data,
+        **dict.fromkeys(OF_NODES, data),
     })  # fmt: skip
     for options in ({}, {"osc_per_target": True}, {"jobs_limit": 1}):
         running = exporter(root, **options)

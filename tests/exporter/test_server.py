@@ -4,49 +4,27 @@ from __future__ import annotations
 
 import gzip
 import http.client
+import socket
 import threading
-from collections.abc import Iterator
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families as text_parser
 
+from exporter import exposition
+from exporter.app import App
 from exporter.config import Address, MistakesError, check_roots, parse_address
 from exporter.flight import SingleFlight
 from exporter.own import registry
-from exporter.server import App, Server, listen
+from exporter.server import listen
 
 WAIT = 20.0
 
 
-class Served:
-    def __init__(self, server: Server) -> None:
-        self.server = server
-        self.thread = threading.Thread(target=server.serve_forever)
-        self.thread.start()
-
-    def get(self, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.server_port, timeout=WAIT)
-        try:
-            connection.request(method, path, headers={k.replace("_", "-"): v for k, v in headers.items()})
-            answer = connection.getresponse()
-            return answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read()
-        finally:
-            connection.close()
-
-    def stop(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join(WAIT)
-
-
 @pytest.fixture
-def served(capture, exporter) -> Iterator[Served]:
+def served(capture, exporter, serve):
     running = exporter(capture("2.17.57/tree-load-1"))
-    app = App(running.scraper, registry(running.scraper), "/metrics")
-    served = Served(listen(Address("127.0.0.1", 0), app))
-    yield served
-    served.stop()
+    return serve(App(running.scraper, registry(running.scraper), "/metrics"))
 
 
 def test_text_openmetrics_and_gzip(served) -> None:
@@ -83,13 +61,74 @@ def test_the_page_for_people(served) -> None:
 def test_other_requests(served) -> None:
     assert served.get("/-/healthy")[0] == 200
     assert served.get("/nothing")[0] == 404
+    assert served.get("/nothing", method="POST")[0] == 404
     status, headers, _ = served.get("/metrics", method="POST")
     assert (status, headers["allow"]) == (405, "GET, HEAD")
-    status, headers, body = served.get("/metrics", method="HEAD")
-    assert (status, body) == (200, b"")
 
 
-def test_stopping_waits_for_the_answer_that_has_begun() -> None:
+@pytest.mark.parametrize("path", ["/metrics", "/", "/-/healthy", "/nothing"])
+def test_head_has_the_headers_of_get_and_nothing_else(served, path) -> None:
+    status, headers, body = served.get(path, method="HEAD")
+    as_got = served.get(path)
+    changing = {"date", "content-length"} if path == "/" else {"date"}
+    assert (status, body) == (as_got[0], b"")
+    assert {k: v for k, v in headers.items() if k not in changing} == {
+        k: v for k, v in as_got[1].items() if k not in changing
+    }
+
+
+def test_head_reads_no_parameters(served) -> None:
+    served.get("/metrics", method="HEAD")
+    assert b"not asked yet" in served.get("/")[2]
+
+
+def test_nothing_is_compressed_unless_asked_for(served) -> None:
+    for header in ("identity", "gzip;q=0", "br"):
+        assert "content-encoding" not in served.get("/metrics", Accept_Encoding=header)[1]
+
+
+@pytest.mark.parametrize("library", ["isal", "zlib"])
+def test_either_library_compresses(served, library, monkeypatch) -> None:
+    if library == "zlib":
+        monkeypatch.setattr(exposition, "isal_zlib", None)
+    elif exposition.isal_zlib is None:
+        pytest.skip("isal is not installed")
+    body = served.get("/metrics", Accept_Encoding="gzip")[2]
+    assert gzip.decompress(body).count(b"# TYPE lustre_") > 100
+
+
+def test_many_at_once(served) -> None:
+    bodies: list[bytes] = []
+    clients = [
+        threading.Thread(target=lambda: bodies.append(served.get("/metrics", Accept_Encoding="gzip")[2]))
+        for _ in range(50)
+    ]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join(WAIT)
+    assert len(bodies) == 50
+    assert all(gzip.decompress(body).endswith(b"\n") for body in bodies)
+
+
+def test_every_address_of_the_machine_is_served(serve, exporter, grow) -> None:
+    running = exporter(grow({}))
+    app = App(running.scraper, registry(running.scraper), "/metrics")
+    with listen(Address("", 0), app) as server:
+        if server.address_family != socket.AF_INET6:
+            pytest.skip("no IPv6 here")
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        for host in ("127.0.0.1", "::1"):
+            connection = http.client.HTTPConnection(host, server.server_port, timeout=WAIT)
+            connection.request("GET", "/-/healthy")
+            assert connection.getresponse().read() == b"Healthy.\n"
+            connection.close()
+        server.shutdown()
+        thread.join(WAIT)
+
+
+def test_stopping_waits_for_the_answer_that_has_begun(serve) -> None:
     entered, go_on = threading.Event(), threading.Event()
 
     def slow(environ, start_response):
@@ -98,7 +137,7 @@ def test_stopping_waits_for_the_answer_that_has_begun() -> None:
         start_response("200 OK", [("Content-Type", "text/plain")])
         return [b"whole"]
 
-    busy = Served(listen(Address("127.0.0.1", 0), slow))
+    busy = serve(slow)
     answers: list[bytes] = []
     client = threading.Thread(target=lambda: answers.append(busy.get("/")[2]))
     client.start()
@@ -108,7 +147,6 @@ def test_stopping_waits_for_the_answer_that_has_begun() -> None:
     go_on.set()
     assert busy.server.finish(WAIT)
     client.join(WAIT)
-    busy.stop()
     assert answers == [b"whole"]
 
 

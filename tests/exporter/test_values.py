@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.exporter.naive_nodes import everything
+
 Labels = dict[str, str]
 Sample = tuple[str, Labels, Decimal]
 INF = "+Inf"
@@ -378,6 +380,7 @@ class Naive:
                 assert labels is not None
                 blocks = text.split("\n- job_id:")[1:]
                 yield "lustre_jobs", labels, Decimal(len(blocks))
+                yield "lustre_jobs_idle", labels, Decimal(0)
                 for block in blocks:
                     job, *lines = block.splitlines()
                     name = re.sub(r"\\x(..)", lambda code: chr(int(code[1], 16)), job.strip().strip('"'))
@@ -442,7 +445,7 @@ def compare(naive: Naive, text: bytes, samples: Callable[[bytes], dict], *, per_
     want = expected(
         sample
         for part in (naive.llite, naive.extents, naive.mdc, naive.osc if per_target else naive.osc_summed, naive.pool,
-                     naive.servers, naive.jobs)
+                     naive.servers, naive.jobs, lambda: everything(naive, per_target=per_target))
         for sample in part()
     )  # fmt: skip
     assert len(want) > 200

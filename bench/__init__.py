@@ -1,0 +1,1 @@
+"""Measurements of the exporter: ratios within one run, never milliseconds compared with a limit."""

@@ -1,0 +1,104 @@
+"""``python -m bench.against_prometheus_client``: processor time per sample beside that of prometheus_client.
+
+The same families, with the same samples, once by the exporter and once through prometheus_client's own objects and
+``generate_latest``. The comparison favours prometheus_client: of its side only what it does itself is counted, making
+the objects and writing them out; of the exporter's side also finding, comparing and parsing the files. Reading them is
+counted on neither side, because it costs both the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
+
+from bench import measure
+from bench.exporter import FEW, where
+from bench.trees import Client, Server
+
+LEAST = {"few": 8.0, "all": 2.5}
+"""How many times less the exporter must take, by what changed since the scrape before."""
+
+
+class Same(Collector):
+    """Families made anew at each scrape, as every exporter that uses prometheus_client does."""
+
+    def __init__(self, text: bytes) -> None:
+        self._families = list(text_string_to_metric_families(text.decode()))
+
+    def collect(self) -> Iterator[Metric]:
+        """One family after the other."""
+        for family in self._families:
+            metric = Metric(family.name, family.documentation, family.type)
+            for sample in family.samples:
+                metric.add_sample(sample.name, sample.labels, sample.value)
+            yield metric
+
+
+@dataclass(frozen=True, slots=True)
+class Ratios:
+    """What was measured."""
+
+    samples: int
+    theirs_seconds: float
+    ours_seconds: dict[str, float]
+    """By what had changed, without the time of reading."""
+
+    def ratio(self, what: str) -> float:
+        """How many times less the exporter takes."""
+        return self.theirs_seconds / self.ours_seconds[what]
+
+
+def compare(tree: Client | Server, **settings: object) -> Ratios:
+    """Both over the same tree."""
+    exporter = measure.Exporter(tree.root, **settings)
+    registry = CollectorRegistry()
+    registry.register(Same(exporter.text()))
+
+    def theirs() -> float:
+        began = time.process_time()
+        generate_latest(registry)
+        return time.process_time() - began
+
+    steps = iter(range(1, 1000))
+
+    def ours(every: int) -> float:
+        tree.move(next(steps), every=every)
+        return exporter.scrape()
+
+    changed = measure.best(lambda: ours(1))
+    ours(FEW)
+    few = measure.best(lambda: ours(FEW))
+    reading = measure.reading(measure.Opened(tree.root).during(exporter.scrape))
+    spent = {"all": changed - reading, "few": few - reading}
+    return Ratios(exporter.samples(), measure.best(theirs, 3), spent)
+
+
+def main() -> None:
+    """A client, every target by itself, and a server's jobs."""
+    parser = argparse.ArgumentParser(prog="python -m bench.against_prometheus_client")
+    parser.add_argument("--targets", type=int, default=200)
+    parser.add_argument("--jobs", type=int, default=3000)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=where()) as folder:
+        client = compare(Client(Path(folder, "client"), chosen.targets), osc_per_target=True)
+        server = compare(Server(Path(folder, "server"), 1, chosen.jobs))
+    for name, ratios in (("client, per target", client), ("server, jobs", server)):
+        theirs = ratios.theirs_seconds / ratios.samples * 1e8
+        print(f"{name}: {ratios.samples} samples; prometheus_client {theirs:.0f} ms per 100,000")
+        for what, spent in ratios.ours_seconds.items():
+            print(f"  {what} changed: {spent / ratios.samples * 1e8:.0f} ms per 100,000, {ratios.ratio(what):.1f} x less")
+    wrong = [what for what, least in LEAST.items() for r in (client, server) if r.ratio(what) < least]
+    assert not wrong, f"less than {LEAST} times: {wrong}"
+
+
+if __name__ == "__main__":
+    main()

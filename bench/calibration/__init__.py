@@ -1,0 +1,1 @@
+"""The simulator against what was published and what was recorded; ``python -m bench.calibration`` writes the report."""

@@ -1,0 +1,146 @@
+"""Directions of other published results: the same comparison in the model, on a small machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bench.calibration.table import Row
+from lustre.layout import Component, Layout
+from simulator.client import ClientSettings
+from simulator.cluster import Cluster
+from simulator.devices import FlashSettings, HddSettings, RaidSettings
+from simulator.devices.accelerator import AcceleratorSettings
+from simulator.jobs import Job, LsScan, Mdtest, RandomWriter, SharedFile, StreamingWriter
+from simulator.mdt import MdtSettings
+from simulator.objects import Capacity
+from simulator.osc import OscSettings
+from simulator.ost import OstSettings
+from simulator.readahead import ReadAheadSettings
+from simulator.settings import ClusterSettings
+from simulator.statahead import StataheadSettings
+
+MIB = 1 << 20
+DISKS = OstSettings(HddSettings(spindles=8, bytes_per_second=1e9, size_bytes=1 << 40), Capacity(1 << 40, 1 << 24), journal_device=FlashSettings(),
+                    preparing_seconds=0.00005, preparing_seconds_per_mib=0.00005)  # fmt: skip
+DOM = Layout((Component(0, 65536, pattern="mdt"), Component(65536, None, "hdd")))
+
+
+def rows() -> list[Row]:
+    """All of them."""
+    return [*metadata(), *accelerator(), *shared_file(), *strides(), *statahead(), *rpcs()]
+
+
+def machine(osts: int, clients: int, ost: OstSettings = DISKS, client: ClientSettings | None = None,
+            mdts: int = 1) -> ClusterSettings:  # fmt: skip
+    """Disks and clients; metadata servers with processors of their time."""
+    client = client or ClientSettings()
+    mounts = tuple(replace(client, instance=f"ff{n:04d}", copy_seconds_per_mib=0.0005) for n in range(clients))
+    mdt = MdtSettings(cores=16, work_factor=0.1, capacity=Capacity(1 << 40, 1 << 30))
+    return ClusterSettings((ost,) * osts, {"hdd": tuple(range(osts))}, clients=mounts, mdts=(mdt,) * mdts)
+
+
+def ran(settings: ClusterSettings, job: Job, seconds: float) -> Cluster:
+    """A job alone on a machine."""
+    cluster = Cluster(settings, (job,))
+    cluster.advance(seconds)
+    return cluster
+
+
+def per_second(cluster: Cluster, what: str) -> float:
+    """Operations of a kind."""
+    return next(iter(cluster.runs.values())).team.per_second(what)
+
+
+def metadata() -> list[Row]:
+    """DoM against none, with empty files on four MDTs (seeds 001, Table 1)."""
+    published = {
+        False: {"create": 352809 / 167611, "stat": 1053564 / 753885, "read": 787548 / 602834, "unlink": 373597 / 346796},
+        True: {"create": 174572 / 148974, "stat": 332047 / 428402, "read": 823025 / 605334, "unlink": 189968 / 187857},
+    }
+    few = replace(DISKS, precreate_ahead=200)  # so that a short run is like a long one
+    found = []
+    for shared, gains in published.items():
+        job = Mdtest(nodes=32, threads=8, files_each=25, shared=shared)
+        rates = [ran(machine(3, 32, few, mdts=2), replace(job, layout=layout), 30.0) for layout in (None, DOM)]
+        kind = "shared directory" if shared else "unique directories"
+        found += [Row(f"DoM / none, {kind}: {what}", gain, per_second(rates[1], what) / per_second(rates[0], what))
+                  for what, gain in gains.items()]  # fmt: skip
+    return found
+
+
+def accelerator() -> list[Row]:
+    """4 KiB random writes with and without NXD, and 40 KiB ones that pass it by (seeds 000, 001)."""
+    job = RandomWriter(file_bytes=4 << 30, layout=striped(4), processes_count=128, client=0, stop_seconds=4.0)
+    group = replace(DISKS, device=RaidSettings())
+    fast = replace(group, accelerator=AcceleratorSettings())
+    wide = ClientSettings(osc=OscSettings(max_rpcs_in_flight=64))
+
+    def gain(size: int) -> float:
+        sized = replace(job, call_bytes=size)
+        rates = [ran(machine(4, 1, ost, wide), sized, 4).log.mean(job.job_id, 2, 4) for ost in (group, fast)]
+        return rates[1] / rates[0]
+
+    return [Row("NXD / none, 4 KiB random writes", 4.0, gain(4096), "3.5 to 4.5 published"),
+            Row("NXD / none, 40 KiB (beyond the bypass size)", 1.0, gain(40960))]  # fmt: skip
+
+
+def striped(count: int, pattern: str = "raid0") -> Layout:
+    """One component on the disks."""
+    return Layout((Component(pool="hdd", stripe_count=count, stripe_size=MIB, pattern=pattern),), composite=False)
+
+
+def shared_file() -> list[Row]:
+    """One file of many writers: more stripes, then several on a target (seeds 003, 004)."""
+    job = SharedFile(nodes=32, piece_bytes=MIB, pieces_each=20)
+    fast = OstSettings(FlashSettings(2e9, 0.0001, 64, 1 << 40), Capacity(1 << 40, 1 << 20), preparing_seconds=0.00005,
+                       preparing_seconds_per_mib=0.00005)  # fmt: skip
+
+    def rate(layout: Layout) -> float:
+        return per_second(ran(machine(8, 32, fast), replace(job, layout=layout), 120.0), "piece")
+
+    one, eight, over = rate(striped(1)), rate(striped(8)), rate(striped(64, "raid0,overstriped"))
+    serial = StreamingWriter(fresh=True, file_bytes=1 << 40, call_bytes=32 * MIB, threads=1, direct=True, stop_seconds=8.0)
+    slow = [ran(machine(8, 1), replace(serial, layout=striped(count)), 8.0).log.mean(serial.job_id, 2, 8) for count in (1, 8)]
+    return [
+        Row("8 stripes / 1, one writer", 8.0, slow[1] / slow[0], "Stallo: 25 to almost 200 MB/s"),
+        Row("8 stripes / 1, one file of 32 writers", float("nan"), eight / one, "upwards, no figures published"),
+        Row("64 objects on 8 OSTs / 8, one file of 32 writers", float("nan"), over / eight,
+            "upwards; the bars of the slides are unreadable"),
+    ]  # fmt: skip
+
+
+def strides() -> list[Row]:
+    """Read-ahead hits of 47,008-byte strided reads (seeds 003)."""
+    def share(by_bytes: bool) -> float:
+        client = ClientSettings(read_ahead=ReadAheadSettings(strides_by_bytes=by_bytes))
+        job = SharedFile(nodes=1, threads=16, pieces_each=100, write=False)
+        stats = ran(machine(4, 1, client=client), job, 60.0).clients[0].read_ahead.stats
+        return stats["hits"].samples / (stats["hits"].samples + stats["misses"].samples)
+
+    return [Row("47,008-byte strides, hits before 2.14", 0.09, share(by_bytes=False)),
+            Row("47,008-byte strides, hits from 2.14 on", 0.88, share(by_bytes=True))]  # fmt: skip
+
+
+def statahead() -> list[Row]:
+    """Mean time of getattr in ``ls -l``, with batches against without (seeds 003)."""
+    def seconds(batch: int) -> float:
+        client = ClientSettings(statahead=StataheadSettings(128, batch))
+        counter = ran(machine(4, 1, client=client), LsScan(names=5000), 60.0).clients[0].stats["getattr"]
+        return counter.total / counter.samples
+
+    return [Row("getattr time, batched / single statahead", 5410470 / 10099392, seconds(64) / seconds(0))]
+
+
+def rpcs() -> list[Row]:
+    """RPC size and RPCs in flight (the advice of seeds 002): a stream of 16 MiB calls to one flash target."""
+    fast = OstSettings(FlashSettings(4e9, 0.0005, 64, 1 << 40), Capacity(1 << 40, 1 << 20), preparing_seconds=0.0001,
+                       preparing_seconds_per_mib=0.0002)  # fmt: skip
+
+    def rate(pages: int, in_flight: int) -> float:
+        client = ClientSettings(osc=OscSettings(max_rpcs_in_flight=in_flight, max_pages_per_rpc=pages))
+        job = StreamingWriter(layout=striped(1), call_bytes=16 * MIB, threads=2, think_seconds=0.0, stop_seconds=3.0)
+        return ran(machine(1, 1, fast, client), job, 3.0).log.mean(job.job_id, 1, 3)
+
+    base = rate(256, 1)
+    return [Row("4 MiB RPCs / 1 MiB, one in flight", float("nan"), rate(1024, 1) / base, "upwards in the tunables' text"),
+            Row("8 RPCs in flight / 1, 1 MiB", float("nan"), rate(256, 8) / base, "upwards in the tunables' text")]  # fmt: skip

@@ -1,0 +1,29 @@
+"""Rows of a comparison, and a table of them in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure: as published or recorded, and as the model has it."""
+
+    what: str
+    theirs: float
+    ours: float
+    remark: str = ""
+
+    @property
+    def ratio(self) -> float:
+        """Model over theirs."""
+        return self.ours / self.theirs if self.theirs else float("nan")
+
+
+def markdown(rows: Iterable[Row], theirs: str, digits: int = 2) -> str:
+    """The table; ``theirs`` names the source's column."""
+    text = f"| | {theirs} | model | model / {theirs} | |\n|---|---:|---:|---:|---|\n"
+    for row in rows:
+        text += f"| {row.what} | {row.theirs:.{digits}f} | {row.ours:.{digits}f} | {row.ratio:.2f} | {row.remark} |\n"
+    return text

@@ -1,0 +1,140 @@
+"""Recorded episodes against the same jobs in the model: what the stream kept, who loaded which target, RPCs."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lustre.layout import Component, Layout
+from lustre.text import job_stats, rpc_stats
+from simulator.cluster import Cluster
+from simulator.jobs import Job, RandomWriter, SmallFileWriter, StreamingWriter
+from simulator.settings import recorded_test_bed
+
+STREAM = "ior_stream.1002"
+TAPES = Path(__file__).parents[2] / "tests" / "tapes"
+HDD = tuple(f"lustre-OST{index:04d}" for index in range(2, 6))
+ALL = tuple(f"lustre-OST{index:04d}" for index in range(6))
+BEGINS, ENDS = 15.0, 75.0
+
+
+def flash(size_bytes: int) -> Layout:
+    """A first component on flash."""
+    return Layout((Component(0, size_bytes, "flash"), Component(size_bytes, None, "hdd")))
+
+
+JOBS: Mapping[str, tuple[Job, ...]] = {
+    "noisy-create-1m": (SmallFileWriter(start_seconds=BEGINS),),
+    "noisy-flash-too-small": (SmallFileWriter(start_seconds=BEGINS, layout=flash(128 << 10)),),
+    "noisy-random-4k": (RandomWriter(start_seconds=BEGINS),),
+    "control-flash-covers": (SmallFileWriter(start_seconds=BEGINS, layout=flash(2 << 20)),),
+    "control-two-streams": (
+        StreamingWriter("ior_second.1001", "/proj/second/stream.dat", BEGINS, client=1, file_bytes=512 << 20),
+    ),
+    "control-slow-disk": (),
+    "control-quiet": (),
+}
+CLEAN = {"noisy-create-1m": 0.67, "noisy-flash-too-small": 0.71, "control-flash-covers": 1.0}
+"""What the stream kept in the repetition without another recording on the same host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One episode."""
+
+    kept: float
+    target_shares: Mapping[str, float]
+    """Of all bytes written in the contended phase."""
+    rpc_pages: Sequence[float]
+    """Of the stream's writes, share per power of two."""
+    latency_usec: Sequence[float]
+    """Shares of the stream's write RPCs, per power of two of about a microsecond."""
+    latency_mean_usec: float
+
+
+def recorded(name: str) -> Seen:
+    """A tape: differences between the first and the last snapshot of its contended phase."""
+    facts = json.loads((TAPES / name / "tape.json").read_text())
+    phase = next(phase for phase in facts["phases"] if phase["name"] == "contended")
+    inside = [n for n, time in enumerate(facts["snapshot_times"]) if phase["start"] + 5 <= time <= phase["end"] - 1]
+    instance = facts["mounts"]["A"]["llite"].removeprefix("lustre-")
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(TAPES / name / "tape.tar.xz") as archive:
+            wanted = {f"{inside[0]:03d}", f"{inside[-1]:03d}"}
+            members = [m for m in archive.getmembers() if m.name.removeprefix("./").partition("/")[0] in wanted]
+            archive.extractall(folder, members, filter="data")
+        first, last = (Path(folder) / f"{n:03d}" for n in (inside[0], inside[-1]))
+        means = facts["phase_mean_mb_s"]
+        return _seen(_tree(first), _tree(last), instance, means["contended"] / means["alone"])
+
+
+def simulated(name: str, seed: int = 1) -> Seen:
+    """The same jobs in the model."""
+    stream = replace(StreamingWriter(), job_id=STREAM)
+    cluster = Cluster(recorded_test_bed(seed), (stream, *JOBS[name]))
+    with tempfile.TemporaryDirectory() as folder:
+        roots = Path(folder) / "first", Path(folder) / "last"
+        cluster.advance(BEGINS)
+        if name == "control-slow-disk":
+            for index in (2, 3, 4, 5):
+                cluster.slow_down(index, 2.0)
+        cluster.advance(5)
+        cluster.write_parameters(roots[0])
+        cluster.advance(ENDS - BEGINS - 5)
+        cluster.write_parameters(roots[1])
+        kept = cluster.log.mean(STREAM, BEGINS + 2, ENDS) / cluster.log.mean(STREAM, 2, BEGINS)
+        return _seen(_tree(roots[0]), _tree(roots[1]), cluster.clients[0].settings.instance, kept)
+
+
+Tree = Mapping[str, bytes]
+
+
+def _tree(root: Path) -> Tree:
+    found = {}
+    for pattern in ("proc/fs/lustre/obdfilter/*/job_stats", "sys/kernel/debug/lustre/osc/*/rpc_stats"):
+        found.update({str(path.relative_to(root)): path.read_bytes() for path in root.glob(pattern)})
+    return found
+
+
+def _seen(first: Tree, last: Tree, instance: str, kept: float) -> Seen:
+    written = {name: _written(last, name) - _written(first, name) for name in ALL}
+    total = sum(written.values()) or 1
+    pages, latency = _stream(last, first, instance)
+    usecs = sum(share * 1.5 * 2 ** max(bucket - 1, 0) for bucket, share in enumerate(latency))
+    return Seen(kept, {name: size / total for name, size in written.items()}, pages, latency, usecs)
+
+
+def _written(tree: Tree, target: str) -> int:
+    jobs = job_stats.parse(tree.get(f"proc/fs/lustre/obdfilter/{target}/job_stats", b"")).jobs
+    return sum(int(job.sums[job.names.index(b"write_bytes")]) for job in jobs if b"write_bytes" in job.names)
+
+
+def _stream(last: Tree, first: Tree, instance: str) -> tuple[list[float], list[float]]:
+    pages, latency = [0] * 32, [0] * 32
+    for target in HDD:
+        path = f"sys/kernel/debug/lustre/osc/{target}-osc-{instance}/rpc_stats"
+        for tree, sign in ((last, 1), (first, -1)):
+            parsed = rpc_stats.parse(tree[path])
+            for whole, histogram in ((pages, parsed.pages_per_rpc), (latency, parsed.latency_usec)):
+                if histogram is not None:
+                    for upper, count in zip(histogram.uppers, histogram.write, strict=True):
+                        whole[min(upper.bit_length(), 31)] += sign * count
+    return _shares(pages), _shares(latency)
+
+
+def _shares(counts: Sequence[int]) -> list[float]:
+    whole = sum(counts) or 1
+    return [count / whole for count in counts]
+
+
+def apart(one: Sequence[float], other: Sequence[float]) -> float:
+    """How much of one distribution lies elsewhere in the other, of buckets next to each other only half: 0 to 1."""
+    moved = carried = 0.0
+    for a, b in zip(one, other, strict=True):
+        carried += a - b
+        moved += abs(carried)
+    return moved / 2

@@ -1,0 +1,118 @@
+"""``python -m bench.exporter``: processor time of a scrape, beside that of merely reading the same files.
+
+By itself it makes trees of a client and of an object server in a temporary folder and lets all, few or none of their
+counters move between scrapes. With ``--tree`` it scrapes a folder made by anything else, which stays as it is: there the
+first scrape shows what it costs when everything is new, the next ones when nothing is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import measure
+from bench.trees import Client, Server
+
+FEW = 100
+"""One in so many counts when few do."""
+ROUNDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What was measured of one tree with one setting."""
+
+    tree: str
+    files: int
+    reading_seconds: float
+    samples: int
+    costs: dict[str, float]
+    """Seconds by what had changed."""
+    peak_mebibytes: float
+
+
+Move = Callable[[int, int], None]
+"""Takes the step, and in how many one moves."""
+
+
+def of_tree(tree: str, root: Path, move: Move | None, settings: dict[str, object]) -> Row:
+    """Scrape it again and again."""
+    exporter = measure.Exporter(root, **settings)
+    first = exporter.scrape()
+    steps = iter(range(1, 1000))
+
+    def after(every: int) -> float:
+        if move is not None:
+            move(next(steps), every)
+        return exporter.scrape()
+
+    costs = {"first": first}
+    if move is not None:
+        costs["all"] = measure.best(lambda: after(1), ROUNDS)
+        after(FEW)
+        costs["few"] = measure.best(lambda: after(FEW), ROUNDS)
+    costs["none"] = measure.best(exporter.scrape, ROUNDS)
+    peak = measure.peak_mebibytes()
+    paths = measure.Opened(root).during(exporter.scrape)
+    return Row(tree, len(paths), measure.reading(paths), exporter.samples(), costs, peak)
+
+
+def client(targets: int, settings: dict[str, object]) -> Row:
+    """A client of so many object targets."""
+    with tempfile.TemporaryDirectory(dir=where()) as folder:
+        tree = Client(Path(folder), targets)
+        name = f"client, {targets} OSTs" + (", per target" if settings.get("osc_per_target") else "")
+        return of_tree(name, tree.root, lambda step, every: tree.move(step, every=every), settings)
+
+
+def server(targets: int, jobs: int, settings: dict[str, object]) -> Row:
+    """An object server with so many jobs on each target."""
+    with tempfile.TemporaryDirectory(dir=where()) as folder:
+        tree = Server(Path(folder), targets, jobs)
+        name = f"server, {targets} x {jobs} jobs" + (f", limit {settings['jobs_limit']}" if settings else "")
+        return of_tree(name, tree.root, lambda step, every: tree.move(step, every=every), settings)
+
+
+def given(root: str, settings: dict[str, object]) -> Row:
+    """A tree that is there already."""
+    return of_tree(root, Path(root), None, settings)
+
+
+def where() -> str | None:
+    """Memory, if there is a file system of it: the disk's share would only blur the rest."""
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+def show(row: Row) -> None:
+    """One line per kind of scrape."""
+    print(f"\n{row.tree}: {row.samples} samples from {row.files} files; reading them {row.reading_seconds * 1e3:.1f} ms;"
+          f" at most {row.peak_mebibytes:.0f} MiB")  # fmt: skip
+    for what, spent in row.costs.items():
+        print(f"  {what:<6}{spent * 1e3:>9.1f} ms {spent / row.reading_seconds:>6.2f} x reading"
+              f" {spent / row.samples * 1e8:>7.1f} ms per 100,000 samples {row.samples / spent / 1e6:>6.2f} M samples/s")  # fmt: skip
+
+
+def main() -> None:
+    """All of it, or what was asked for."""
+    parser = argparse.ArgumentParser(prog="python -m bench.exporter", description=__doc__.partition("\n")[0])
+    parser.add_argument("--tree", help="a folder with proc/ and sys/ below it")
+    parser.add_argument("--per-target", action="store_true", help="with --tree: every object target by itself")
+    parser.add_argument("--small", action="store_true", help="leave out the largest trees")
+    chosen = parser.parse_args()
+    if chosen.tree:
+        return show(measure.in_child(given, chosen.tree, {"osc_per_target": chosen.per_target}))
+    for targets in (400,) if chosen.small else (400, 2000):
+        for settings in ({}, {"osc_per_target": True}):
+            show(measure.in_child(client, targets, settings))
+    show(measure.in_child(server, 1, 10000, {}))
+    show(measure.in_child(server, 1, 10000, {"jobs_limit": 50}))
+    if not chosen.small:
+        show(measure.in_child(server, 16, 10000, {}))
+    return None
+
+
+if __name__ == "__main__":
+    main()

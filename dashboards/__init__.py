@@ -1,0 +1,1 @@
+"""Grafana dashboards: small Python modules that write ``dashboards/json``, which is what sites load."""

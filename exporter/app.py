@@ -1,0 +1,78 @@
+"""What is served: the metrics, a page for people, a sign of life."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import parse_qs
+from wsgiref.types import StartResponse, WSGIEnvironment
+
+from prometheus_client import CollectorRegistry
+
+from exporter import exposition
+from exporter.flight import SingleFlight
+from exporter.landing import Landing
+from exporter.scrape import Result, Scraper
+
+HEALTH = "/-/healthy"
+MARGIN_SECONDS = 0.5
+"""Of the time a scraper gives, what it takes to render and send the answer."""
+
+Answer = tuple[str, list[tuple[str, str]], Iterable[bytes]]
+"""Status, headers, body."""
+
+
+class App:
+    """The WSGI application."""
+
+    def __init__(self, scraper: Scraper, registry: CollectorRegistry, telemetry_path: str) -> None:
+        self._scraper = scraper
+        self._registry = registry
+        self._telemetry_path = telemetry_path
+        self._flight: SingleFlight[Result] = SingleFlight()
+        self._landing = Landing(scraper, telemetry_path, HEALTH)
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Answer one request. For HEAD, the server leaves the body out."""
+        status, headers, body = self._answer(environ)
+        start_response(status, headers)
+        return body
+
+    def _answer(self, environ: WSGIEnvironment) -> Answer:
+        path = environ.get("PATH_INFO", "") or "/"
+        if path not in {self._telemetry_path, HEALTH, "/"}:
+            return _plain("404 Not Found", f"Nothing here. Metrics are at {self._telemetry_path}.")
+        if environ["REQUEST_METHOD"] not in {"GET", "HEAD"}:
+            return _plain("405 Method Not Allowed", "Only GET and HEAD.", ("Allow", "GET, HEAD"))
+        if path == self._telemetry_path:
+            return self._metrics(environ)
+        if path == HEALTH:
+            return _plain("200 OK", "Healthy.")
+        return "200 OK", [*self._landing.headers], [self._landing.page()]
+
+    def _metrics(self, environ: WSGIEnvironment) -> Answer:
+        names = frozenset(parse_qs(environ.get("QUERY_STRING", "")).get("collect[]", ()))
+        if unknown := sorted(names - {*self._scraper.names}):
+            return _plain("400 Bad Request", f"No such collector, or not enabled: {', '.join(unknown)}.")
+        wanted = exposition.negotiate(environ.get("HTTP_ACCEPT", ""), environ.get("HTTP_ACCEPT_ENCODING", ""))
+        headers = [("Content-Type", wanted.content_type), ("Vary", "Accept, Accept-Encoding")]
+        if wanted.gzip:
+            headers.append(("Content-Encoding", "gzip"))
+        if environ["REQUEST_METHOD"] == "HEAD":
+            return "200 OK", headers, iter(())
+        limit = _limit_seconds(environ.get("HTTP_X_PROMETHEUS_SCRAPE_TIMEOUT_SECONDS", ""))
+        result = self._flight.do(names, lambda: self._scraper.run(names or None, limit))
+        body = exposition.text(result, self._registry, openmetrics=wanted.openmetrics)
+        return "200 OK", headers, exposition.compressed(body) if wanted.gzip else body
+
+
+def _limit_seconds(timeout: str) -> float | None:
+    """How long a pass may take by what Prometheus says of its own patience; None when it says nothing."""
+    try:
+        seconds = float(timeout) - MARGIN_SECONDS
+    except ValueError:
+        return None
+    return seconds if 0 < seconds < 1e6 else None
+
+
+def _plain(status: str, text: str, *headers: tuple[str, str]) -> Answer:
+    return status, [("Content-Type", "text/plain; charset=utf-8"), *headers], [text.encode("utf-8", "replace") + b"\n"]

@@ -1,0 +1,61 @@
+"""Changelogs of metadata targets and who reads them: ``mdd.*.changelog_users``.
+
+Records are kept until every registered user has cleared them: one that stopped reading fills the target.
+"""
+
+from __future__ import annotations
+
+from exporter.collector import Collect, Collector, Context
+from exporter.families import Counter, Gauge, Page, escape
+from exporter.node import Node
+from lustre.text import changelog_users
+
+LABELS = ("fs", "target")
+USERS = "mdd.*.changelog_users"
+
+RECORDS = Counter("lustre_changelog_records_total", "Records written to the changelog.", LABELS, USERS)
+BEHIND = Gauge(
+    "lustre_changelog_user_behind_records",
+    "Records the user has not cleared. The largest number is kept on the target.",
+    (*LABELS, "user"),
+    USERS,
+)
+IDLE = Gauge(
+    "lustre_changelog_user_idle_seconds",
+    "Time since the user last cleared any.",
+    (*LABELS, "user"),
+    USERS,
+    "seconds",
+    "2.12+",
+)
+
+
+def start(_: Context) -> Collect:
+    """Nothing to keep."""
+
+    def collect(node: Node, page: Page) -> None:
+        for name, labels in node.labelled_targets("mdd"):
+            if (data := node.read("mdd", name, "changelog_users")) is not None:
+                node.skipped("mdd", "changelog_users", _put(page, labels, data))
+
+    return collect
+
+
+def _put(page: Page, labels: bytes, data: bytes) -> int:
+    """Show one changelog; how many lines made no sense."""
+    parsed = changelog_users.parse(data)
+    skipped = parsed.skipped
+    page.sample(RECORDS, labels, parsed.current_index)
+    users = {user.id: user for user in reversed(parsed.users)}
+    skipped += len(parsed.users) - len(users)
+    for user in reversed(users.values()):
+        more = b'%b,user="%b"' % (labels, escape(user.id))
+        page.sample(IDLE, more, user.idle_seconds)
+        if parsed.current_index is not None:
+            behind = parsed.current_index - user.index
+            page.sample(BEHIND, more, behind if behind >= 0 else None)
+            skipped += behind < 0
+    return skipped
+
+
+COLLECTOR = Collector("changelogs", "changelogs and how far behind their users are", (RECORDS, BEHIND, IDLE), start)

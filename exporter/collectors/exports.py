@@ -1,0 +1,58 @@
+"""What each client does to each target of this node: ``obdfilter.*.exports.*.stats``, ``mdt.*.exports.*.stats``.
+
+Off by default: about twenty series a client and target.
+"""
+
+from __future__ import annotations
+
+from exporter.collector import Collect, Collector, Context
+from exporter.counters import Rule
+from exporter.families import Counter, Page, label_text
+from exporter.node import Node
+from exporter.sources import Source, StatsRenderer
+
+LABELS = ("fs", "target", "nid")
+
+
+def _rule(prefix: str, kind: str) -> Rule:
+    def counter(name: str, text: str, *more: str, unit: str = "", versions: str = "2.10+") -> Counter:
+        source = f"{kind}.*.exports.*.stats"
+        return Counter(f"lustre_{prefix}_client_{name}_total", text, (*LABELS, *more), source, unit, versions)
+
+    return Rule(
+        counter("operations", "Operations of the client on the target, by operation.", "operation"),
+        counter("operation_seconds", "Time the target took for these, added up.", "operation", unit="seconds",
+                versions="2.14+"),
+        {
+            b"read_bytes": counter("read_bytes", "Bytes the client read from the target.", unit="bytes"),
+            b"write_bytes": counter("write_bytes", "Bytes the client wrote to the target.", unit="bytes"),
+        },
+        implied={b"read_bytes": b"read", b"write_bytes": b"write"},
+    )  # fmt: skip
+
+
+RULES = {"obdfilter": _rule("ost", "obdfilter"), "mdt": _rule("mdt", "mdt")}
+
+
+def start(_: Context) -> Collect:
+    """Begin with nothing read."""
+    renderers = {kind: StatsRenderer(rule) for kind, rule in RULES.items()}
+    sources: dict[str, Source] = {}
+
+    def collect(node: Node, page: Page) -> None:
+        places = {
+            f"{kind}/{name}/exports": (kind, labels) for kind in RULES for name, labels in node.labelled_targets(kind)
+        }
+        for gone in sources.keys() - places.keys():
+            del sources[gone]
+        for place, (kind, labels) in places.items():
+            source = sources.setdefault(place, Source(place, "stats", renderers[kind]))
+            source.collect(node, page, [
+                (nid, b"%b,%b" % (labels, label_text(nid=nid))) for nid, _ in node.every(place)
+            ])  # fmt: skip
+
+    return collect
+
+
+FAMILIES = tuple([family for rule in RULES.values() for family in rule.families()])
+COLLECTOR = Collector("exports", "what each client does to each target of this node", FAMILIES, start, default=False)

@@ -1,0 +1,31 @@
+"""Whether Lustre on this node thinks it is well: ``health_check``."""
+
+from __future__ import annotations
+
+from exporter.collector import Collect, Collector, Context
+from exporter.families import Gauge, Page
+from exporter.node import Node
+from lustre.text import health_check
+
+CHECK = "health_check"
+HEALTHY = Gauge(
+    "lustre_healthy",
+    "Whether Lustre on this node says it is healthy (1) or not (0): a device failed, or an assertion did.",
+    (),
+    CHECK,
+)
+
+
+def start(_: Context) -> Collect:
+    """Nothing to keep."""
+
+    def collect(node: Node, page: Page) -> None:
+        if (data := node.read_of_node(CHECK)) is not None:
+            health = health_check.parse(data)
+            node.skipped_of_node(CHECK, health.skipped)
+            page.sample(HEALTHY, b"", None if health.healthy is None else int(health.healthy))
+
+    return collect
+
+
+COLLECTOR = Collector("health", "Lustre's own health check", (HEALTHY,), start)

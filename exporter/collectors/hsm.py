@@ -1,0 +1,89 @@
+"""The coordinator of hierarchical storage management, on metadata targets: ``mdt.*.hsm_control``, ``mdt.*.hsm.*``.
+
+The list of all actions (``hsm.actions``) is not read: it is kept on disk and may be long.
+"""
+
+from __future__ import annotations
+
+from exporter.collector import Collect, Collector, Context
+from exporter.families import Counter, Gauge, Page
+from exporter.ledger import Ledger
+from exporter.node import Node
+from lustre.text import hsm_agents
+
+LABELS = ("fs", "target")
+STATES = frozenset({b"init", b"enabled", b"stopping", b"stopped", b"disabled"})
+
+STATE = Gauge(
+    "lustre_hsm_coordinator",
+    "Always 1, labelled with the state the coordinator is in. When disabled it takes requests but starts none.",
+    (*LABELS, "state"),
+    "mdt.*.hsm_control",
+)
+REQUESTS = Gauge(
+    "lustre_hsm_requests",
+    "Requests under way now, by operation.",
+    (*LABELS, "operation"),
+    "mdt.*.hsm.archive_count",
+    versions="2.12+",
+)
+MOST = Gauge("lustre_hsm_max_requests", "Requests that may be under way at once.", LABELS, "mdt.*.hsm.max_requests")
+AGENTS = Gauge("lustre_hsm_agents", "Copytools that have registered.", LABELS, "mdt.*.hsm.agents")
+WORKING = Gauge("lustre_hsm_agent_requests", "Requests copytools work on now.", LABELS, "mdt.*.hsm.agents")
+DONE = Counter(
+    "lustre_hsm_agent_requests_done_total",
+    "Requests copytools have ended, by result: ok or error.",
+    (*LABELS, "result"),
+    "mdt.*.hsm.agents",
+)
+OPERATIONS = {f"hsm/{name}_count": b',operation="%b"' % name.encode() for name in ("archive", "restore", "remove")}
+_OK, _ERROR = b',result="ok"', b',result="error"'
+_KEYS = (_OK, _ERROR)
+
+
+def start(_: Context) -> Collect:
+    """Begin with nothing read."""
+    done: Ledger[bytes, bytes] = Ledger()
+
+    def collect(node: Node, page: Page) -> None:
+        agents: dict[str, tuple[bytes, tuple[int, int]]] = {}
+        targets = node.labelled_targets("mdt")
+        for name, labels in targets:
+            _coordinator(node, page, name, labels)
+            agents |= _agents(node, page, name, labels)
+        done.begin({agent: labels for agent, (labels, _) in agents.items()})
+        for agent, (_, counted) in agents.items():
+            done.credit(agent, b"", _KEYS, counted)
+        for _, labels in targets:
+            for extra, number in done.totals(labels).items():
+                page.sample(DONE, labels + extra, number)
+
+    return collect
+
+
+def _coordinator(node: Node, page: Page, name: str, labels: bytes) -> None:
+    if (data := node.read("mdt", name, "hsm_control")) is not None:
+        state = data.strip()
+        if data.endswith(b"\n") and state in STATES:
+            page.sample(STATE, labels + b',state="%b"' % state, 1)
+        else:
+            node.skipped("mdt", "hsm_control", 1)
+    for parameter, extra in OPERATIONS.items():
+        page.sample(REQUESTS, labels + extra, node.number("mdt", name, parameter))
+    page.sample(MOST, labels, node.number("mdt", name, "hsm/max_requests"))
+
+
+def _agents(node: Node, page: Page, name: str, labels: bytes) -> dict[str, tuple[bytes, tuple[int, int]]]:
+    """What each copytool has done; the others' part of the sum stays when one goes."""
+    data = node.read("mdt", name, "hsm/agents", may_be_empty=True)
+    if data is None:
+        return {}
+    parsed = hsm_agents.parse(data)
+    node.skipped("mdt", "hsm/agents", parsed.skipped)
+    page.sample(AGENTS, labels, len(parsed.agents))
+    page.sample(WORKING, labels, sum([agent.current for agent in parsed.agents]))
+    return {f"{name}/{agent.uuid!r}": (labels, (agent.ok, agent.errors)) for agent in parsed.agents}
+
+
+FAMILIES = (STATE, REQUESTS, MOST, AGENTS, WORKING, DONE)
+COLLECTOR = Collector("hsm", "coordinator and copytools of hierarchical storage management", FAMILIES, start)

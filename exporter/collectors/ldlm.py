@@ -1,0 +1,142 @@
+"""Locks: ``ldlm.namespaces.*``, a namespace per target on a server, and per target and mount on a client.
+
+Summed by file system, mount and kind of namespace, so that a client of thousands of targets has a few series. Of a
+client's namespaces only the locks are read, of a server's also how its pool of locks fares. Namespaces that servers
+hold towards each other are left out, but for those between metadata servers (``osp``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from exporter.collector import Collect, Collector, Context
+from exporter.families import Counter, Gauge, Page, label_text
+from exporter.ledger import Ledger
+from exporter.node import Node
+from lustre.text import stats
+
+KIND = "ldlm/namespaces"
+LABELS = ("fs", "mount", "namespace")
+SERVERS = {"filter": "ost", "mdt": "mdt", "MGS": "mgs"}
+CLIENTS = {"osc", "mdc"}
+
+
+def _gauge(name: str, text: str, parameter: str) -> Gauge:
+    return Gauge(f"lustre_ldlm_{name}", text, LABELS, f"ldlm.namespaces.*.{parameter}")
+
+
+def _counter(name: str, text: str, parameter: str, versions: str = "2.10+") -> Counter:
+    return Counter(f"lustre_ldlm_{name}_total", text, LABELS, f"ldlm.namespaces.*.{parameter}", versions=versions)
+
+
+LOCKS = {"lock_count": _gauge("locks", "Locks that are held or asked for.", "lock_count")}
+ON_CLIENTS = LOCKS | {
+    "lock_unused_count": _gauge(
+        "unused_locks", "Those of them that nobody uses at the moment, kept for the next use.", "lock_unused_count"
+    ),
+}
+ON_SERVERS = LOCKS | {
+    "resource_count": _gauge("resources", "Objects that have locks.", "resource_count"),
+    "pool/granted": _gauge("pool_granted_locks", "Locks granted to clients, as the pool counts them.", "pool.granted"),
+    "pool/limit": _gauge("pool_limit_locks", "Locks the pool may grant before it asks for some back.", "pool.limit"),
+    "pool/grant_plan": _gauge(
+        "pool_grant_plan_locks", "Locks the pool plans to have granted in its next period.", "pool.grant_plan"
+    ),
+}
+GROWING = {
+    "lock_timeouts": _counter(
+        "lock_timeouts", "Clients that did not give a lock back in time and were evicted.", "lock_timeouts"
+    ),
+    "contention_events": _counter(
+        "contention_events", "Times a lock was found to be contended.", "contention_events", "2.17+"
+    ),
+}
+GRANTS = _counter("pool_grants", "Locks granted.", "pool.stats")
+CANCELS = _counter("pool_cancels", "Locks given back.", "pool.stats")
+OF_NODE = {
+    f"ldlm.{name}": Gauge(f"lustre_ldlm_server_{what}_locks", text, (), f"ldlm.{name}", versions="2.12+")
+    for name, what, text in (
+        ("lock_granted_count", "granted", "Locks granted by all targets of this node."),
+        (
+            "lock_reclaim_threshold_count",
+            "reclaim_threshold",
+            "Locks from which on clients are asked to give some back.",
+        ),
+        ("lock_limit_count", "limit", "Locks from which on clients get no more."),
+    )
+}
+
+
+class Group(NamedTuple):
+    """What a sum is over."""
+
+    fs: str
+    mount: str
+    namespace: str
+
+    def labels(self) -> bytes:
+        """As they stand between the braces."""
+        return label_text(fs=self.fs, mount=self.mount, namespace=self.namespace)
+
+
+def start(_: Context) -> Collect:
+    """Begin with nothing read."""
+    ledger: Ledger[Group, Counter] = Ledger()
+
+    def collect(node: Node, page: Page) -> None:
+        groups = dict(_groups(node))
+        ledger.begin({name: group for name, group in groups.items() if group.namespace in SERVERS.values()})
+        _gauges(node, page, groups)
+        for name, group in groups.items():
+            if group.namespace in SERVERS.values():
+                counted = dict(_counters(node, name))
+                ledger.credit(name, b"", tuple(counted), tuple(counted.values()))
+        for group in sorted(ledger.groups):
+            for counter, value in ledger.totals(group).items():
+                page.sample(counter, group.labels(), value)
+        for parameter, gauge in OF_NODE.items():
+            page.sample(gauge, b"", node.number_of_node(parameter))
+
+    return collect
+
+
+def _groups(node: Node) -> Iterator[tuple[str, Group]]:
+    mounts = node.survey.mounts(node)
+    for name, device in node.every(KIND):
+        mount = mounts.get((device.fsname, device.instance))
+        if device.kind in SERVERS:
+            yield name, Group(device.fsname, "", SERVERS[device.kind])
+        elif device.kind in CLIENTS and mount is not None:
+            yield name, Group(device.fsname, mount, device.kind)
+        elif device.kind == "osp" and device.target.startswith("MDT"):
+            yield name, Group(device.fsname, "", "osp")
+
+
+def _gauges(node: Node, page: Page, groups: dict[str, Group]) -> None:
+    sums: dict[tuple[Gauge, Group], int] = {}
+    for name, group in groups.items():
+        wanted = ON_SERVERS if group.namespace in SERVERS.values() else ON_CLIENTS
+        for parameter, family in wanted.items():
+            if (value := node.number(KIND, name, parameter)) is not None:
+                sums[family, group] = sums.get((family, group), 0) + value
+    for (family, group), value in sums.items():
+        page.sample(family, group.labels(), value)
+
+
+def _counters(node: Node, name: str) -> Iterator[tuple[Counter, int]]:
+    for parameter, family in GROWING.items():
+        if (value := node.number(KIND, name, parameter)) is not None:
+            yield family, value
+    data = node.read(KIND, name, "pool/stats")
+    if data is None:
+        return
+    pool = stats.parse(data)
+    node.skipped(KIND, "pool/stats", pool.skipped)
+    for counter, family in ((b"grant", GRANTS), (b"cancel", CANCELS)):
+        if (found := pool.counter(counter)) is not None and found.sum >= 0:
+            yield family, found.sum
+
+
+FAMILIES = (*(ON_CLIENTS | ON_SERVERS).values(), *GROWING.values(), GRANTS, CANCELS, *OF_NODE.values())
+COLLECTOR = Collector("ldlm", "locks, by file system and kind", FAMILIES, start)

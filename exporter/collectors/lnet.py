@@ -1,0 +1,79 @@
+"""The network layer of this node: ``stats`` and ``nis`` of LNet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from exporter.collector import Collect, Collector, Context
+from exporter.families import Counter, Gauge, Page, label_text
+from exporter.node import Node
+from lustre.text import lnet_nis, lnet_stats
+from lustre.text.lnet_nis import Interface
+from lustre.text.lnet_stats import Carried
+
+STATS = "lnet.stats"
+NIS = "lnet.nis"
+MESSAGES = Counter(
+    "lustre_lnet_messages_total",
+    "Messages by what became of them: sent, received, routed for others, dropped. The kernel counts to 4294967295.",
+    ("event",),
+    STATS,
+)
+BYTES = Counter("lustre_lnet_bytes_total", "Bytes of these messages.", ("event",), STATS, "bytes")
+ERRORS = Counter("lustre_lnet_errors_total", "Messages that failed.", (), STATS)
+ALLOCATED = Gauge("lustre_lnet_allocated_messages", "Messages in memory now.", (), STATS)
+UP = Gauge("lustre_lnet_interface_up", "Whether the interface is up (1) or down (0).", ("nid",), NIS)
+CREDITS = Gauge(
+    "lustre_lnet_interface_credits",
+    "Messages that may still be sent at once. Below zero, so many wait.",
+    ("nid",),
+    NIS,
+)
+MOST_CREDITS = Gauge(
+    "lustre_lnet_interface_max_credits", "Messages that may be under way at once over the interface.", ("nid",), NIS
+)
+PEER_CREDITS = Gauge(
+    "lustre_lnet_interface_peer_credits", "Messages that may be under way at once to a single peer.", ("nid",), NIS
+)
+
+
+def start(_: Context) -> Collect:
+    """Nothing to keep."""
+
+    def collect(node: Node, page: Page) -> None:
+        if (data := node.read_of_node(STATS)) is not None:
+            lnet = lnet_stats.parse(data)
+            node.skipped_of_node(STATS, lnet.skipped)
+            _carried(page, MESSAGES, lnet.messages)
+            _carried(page, BYTES, lnet.bytes)
+            page.sample(ERRORS, b"", lnet.errors)
+            page.sample(ALLOCATED, b"", lnet.allocated)
+        if (data := node.read_of_node(NIS)) is not None:
+            nis = lnet_nis.parse(data)
+            node.skipped_of_node(NIS, nis.skipped)
+            _interfaces(page, nis.interfaces)
+
+    return collect
+
+
+def _carried(page: Page, family: Counter, carried: Carried | None) -> None:
+    if carried is not None:
+        for event, number in carried._asdict().items():
+            page.sample(family, label_text(event=event), number)
+
+
+def _interfaces(page: Page, rows: Iterable[Interface]) -> None:
+    """An interface once, though each CPU partition has a part of its credits."""
+    by_nid: dict[bytes, list[Interface]] = {}
+    for row in rows:
+        by_nid.setdefault(row.nid, []).append(row)
+    for nid, parts in by_nid.items():
+        labels = label_text(nid=nid)
+        page.sample(UP, labels, int(all(part.status == b"up" for part in parts)))
+        page.sample(CREDITS, labels, sum([part.credits for part in parts]))
+        page.sample(MOST_CREDITS, labels, sum([part.max_credits for part in parts]))
+        page.sample(PEER_CREDITS, labels, parts[0].peer_credits)
+
+
+FAMILIES = (MESSAGES, BYTES, ERRORS, ALLOCATED, UP, CREDITS, MOST_CREDITS, PEER_CREDITS)
+COLLECTOR = Collector("lnet", "messages, errors and interfaces of the network layer", FAMILIES, start)

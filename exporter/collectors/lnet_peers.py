@@ -1,0 +1,47 @@
+"""Every peer of this node: ``peers`` of LNet. Off by default: on a server every client is one."""
+
+from __future__ import annotations
+
+from exporter.collector import Collect, Collector, Context
+from exporter.families import Gauge, Page, label_text
+from exporter.node import Node
+from lustre.text import lnet_peers
+
+PEERS = "lnet.peers"
+
+
+def _gauge(name: str, text: str, unit: str = "") -> Gauge:
+    return Gauge(f"lustre_lnet_peer_{name}", text, ("nid",), PEERS, unit)
+
+
+UP = _gauge("up", "Whether the peer, a router, is up (1) or down (0); of others it is not known.")
+CREDITS = _gauge("credits", "Messages that may still be sent to the peer at once. Below zero, so many wait.")
+ROUTER_CREDITS = _gauge("router_credits", "Messages that may still be routed for the peer at once.")
+MOST_CREDITS = _gauge("max_credits", "Messages that may be under way to the peer at once.")
+QUEUED = _gauge("queued_bytes", "Bytes that wait to be sent to the peer.", "bytes")
+STATES = {b"up": 1, b"down": 0}
+
+
+def start(_: Context) -> Collect:
+    """Nothing to keep."""
+
+    def collect(node: Node, page: Page) -> None:
+        data = node.read_of_node(PEERS)
+        if data is None:
+            return
+        parsed = lnet_peers.parse(data)
+        found = {peer.nid: peer for peer in parsed.peers}
+        node.skipped_of_node(PEERS, parsed.skipped + len(parsed.peers) - len(found))
+        for peer in found.values():
+            labels = label_text(nid=peer.nid)
+            page.sample(UP, labels, STATES.get(peer.state))
+            page.sample(CREDITS, labels, peer.credits)
+            page.sample(ROUTER_CREDITS, labels, peer.router_credits)
+            page.sample(MOST_CREDITS, labels, peer.max_credits)
+            page.sample(QUEUED, labels, max(peer.queued_bytes, 0))
+
+    return collect
+
+
+FAMILIES = (UP, CREDITS, ROUTER_CREDITS, MOST_CREDITS, QUEUED)
+COLLECTOR = Collector("lnet_peers", "each peer of the network layer", FAMILIES, start, default=False)

@@ -1,0 +1,66 @@
+"""How metadata targets of this node place files: ``lod.*``. What pools do when full is with the pools."""
+
+from __future__ import annotations
+
+from exporter.collector import Collect, Collector, Context
+from exporter.families import Gauge, Page, label_text
+from exporter.node import Node, integer
+from lustre.text import df
+
+LABELS = ("fs", "target")
+
+
+def _gauge(name: str, text: str, parameter: str, unit: str = "", versions: str = "2.10+") -> Gauge:
+    return Gauge(f"lustre_lod_{name}", text, LABELS, f"lod.*.{parameter}", unit, versions)
+
+
+NUMBERS = {
+    "numobd": _gauge("osts", "Object targets the metadata target knows.", "numobd"),
+    "activeobd": _gauge("active_osts", "Those of them it can use.", "activeobd"),
+    "mdt_numobd": _gauge("mdts", "Other metadata targets it knows.", "mdt_numobd", versions="2.13+"),
+    "mdt_activeobd": _gauge("active_mdts", "Those of them it can use.", "mdt_activeobd", versions="2.13+"),
+    "stripesize": _gauge("stripe_size_bytes", "Stripe size of files without a layout.", "stripesize", "bytes"),
+}
+STRIPES = _gauge("stripes", "Stripes of files without a layout; -1 is one on every target.", "stripecount")
+RATIOS = {
+    "qos_threshold_rr": _gauge(
+        "qos_threshold_ratio",
+        "Difference in free room up to which object targets are used in turn.",
+        "qos_threshold_rr",
+        "ratio",
+    ),
+    "qos_prio_free": _gauge(
+        "qos_free_weight_ratio", "Weight of free room when they are not.", "qos_prio_free", "ratio"
+    ),
+}
+
+
+def start(_: Context) -> Collect:
+    """Nothing to keep."""
+
+    def collect(node: Node, page: Page) -> None:
+        for name, device in node.every("lod"):
+            if device.kind != "mdtlov":
+                continue
+            labels = label_text(fs=device.fsname, target=device.target)
+            for parameter, family in NUMBERS.items():
+                page.sample(family, labels, node.number("lod", name, parameter))
+            page.sample(STRIPES, labels, node.number("lod", name, "stripecount", integer))
+            for parameter, family in RATIOS.items():
+                percent_ = node.number("lod", name, parameter, percent)
+                page.sample(family, labels, None if percent_ is None else percent_ / 100)
+
+    return collect
+
+
+def percent(data: bytes) -> int | None:
+    r"""A percentage, which some releases print without its sign.
+
+    >>> percent(b"90%\n"), percent(b"17\n"), percent(b"90%")
+    (90, 17, None)
+    """
+    return df.integer(data.replace(b"%", b"", 1))
+
+
+FAMILIES = (*NUMBERS.values(), STRIPES, *RATIOS.values())
+COLLECTOR = Collector("lod", "how metadata targets of this node place files", FAMILIES, start)

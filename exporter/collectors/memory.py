@@ -1,0 +1,27 @@
+"""Memory Lustre's modules have allocated: ``memused``, and LNet's ``lnet_memused``."""
+
+from __future__ import annotations
+
+from exporter.collector import Collect, Collector, Context
+from exporter.families import Gauge, Page
+from exporter.node import Node
+
+NUMBERS = {
+    "memused": Gauge("lustre_memory_used_bytes", "Memory Lustre has allocated.", (), "memused", "bytes"),
+    "lnet.lnet_memused": Gauge(
+        "lustre_lnet_memory_used_bytes", "Memory the network layer has allocated.", (), "lnet.lnet_memused", "bytes"
+    ),
+}
+
+
+def start(_: Context) -> Collect:
+    """Nothing to keep."""
+
+    def collect(node: Node, page: Page) -> None:
+        for parameter, family in NUMBERS.items():
+            page.sample(family, b"", node.number_of_node(parameter))
+
+    return collect
+
+
+COLLECTOR = Collector("memory", "memory Lustre has allocated", tuple(NUMBERS.values()), start)

@@ -1,0 +1,50 @@
+"""The management server: ``mgs.MGS.*``."""
+
+from __future__ import annotations
+
+from exporter.collector import Collect, Collector, Context
+from exporter.families import Gauge, Page, label_text
+from exporter.node import Node
+from lustre.text import mgs_live
+
+LIVE = "mgs.MGS.live.*"
+EXPORTS = Gauge("lustre_mgs_exports", "Clients and servers connected.", (), "mgs.MGS.num_exports")
+TARGETS = Gauge("lustre_mgs_targets", "Targets of the file system that have registered, by kind.", ("fs", "kind"), LIVE)
+STATE = Gauge(
+    "lustre_mgs_imperative_recovery",
+    "Always 1, labelled with how far clients are told at once of a restarted target: full, partial, startup, disabled.",
+    ("fs", "state"),
+    LIVE,
+)
+WITHOUT = Gauge("lustre_mgs_clients_without_imperative_recovery", "Clients that cannot be told.", ("fs",), LIVE)
+STATES = frozenset({b"full", b"partial", b"startup", b"disabled"})
+NO_FILE_SYSTEM = frozenset({"params", "nodemap"})
+
+
+def start(_: Context) -> Collect:
+    """Nothing to keep."""
+
+    def collect(node: Node, page: Page) -> None:
+        for server, _ in node.every("mgs"):
+            page.sample(EXPORTS, b"", node.number("mgs", server, "num_exports"))
+            for fs in node.children("mgs", server, "live"):
+                if fs not in NO_FILE_SYSTEM and (data := node.read("mgs", server, f"live/{fs}")) is not None:
+                    node.skipped("mgs", f"live/{fs}", _put(page, fs, data))
+            break  # there is but one
+
+    return collect
+
+
+def _put(page: Page, fs: str, data: bytes) -> int:
+    """Show one file system; how many lines made no sense."""
+    live = mgs_live.parse(data)
+    for kind in ("MDT", "OST"):
+        number = sum([target.startswith(kind.encode()) for target in live.targets])
+        page.sample(TARGETS, label_text(fs=fs, kind=kind), number)
+    if live.recovery_state in STATES:
+        page.sample(STATE, label_text(fs=fs, state=live.recovery_state or b""), 1)
+    page.sample(WITHOUT, label_text(fs=fs), live.nonir_clients if (live.nonir_clients or 0) >= 0 else None)
+    return live.skipped
+
+
+COLLECTOR = Collector("mgs", "the management server and its file systems", (EXPORTS, TARGETS, STATE, WITHOUT), start)

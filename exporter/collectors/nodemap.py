@@ -1,0 +1,74 @@
+"""Groups of clients with identities of their own: ``nodemap.*``.
+
+Which clients are in each (``exports``, ``ranges``) is not read: there may be thousands.
+"""
+
+from __future__ import annotations
+
+from exporter.collector import Collect, Collector, Context
+from exporter.counters import Rule
+from exporter.families import Counter, Gauge, Page, label_text
+from exporter.node import Node
+from exporter.sources import Source, StatsRenderer
+
+LABELS = ("nodemap",)
+ACTIVE = Gauge(
+    "lustre_nodemap_active", "Whether identities are mapped (1) or nodemaps are switched off (0).", (), "nodemap.active"
+)
+FLAGS = {
+    parameter: Gauge(
+        f"lustre_nodemap_{parameter.removesuffix('_nodemap')}",
+        f"Whether {text} (1) or not (0).",
+        LABELS,
+        f"nodemap.*.{parameter}",
+        versions=versions,
+    )
+    for parameter, text, versions in (
+        ("trusted_nodemap", "the clients' users and groups are taken as they are", "2.10+"),
+        ("admin_nodemap", "root on these clients is root", "2.10+"),
+        ("deny_unknown", "users who are not mapped are refused", "2.10+"),
+        ("readonly_mount", "these clients may only read", "2.16+"),
+        ("deny_mount", "these clients may not mount", "2.17+"),
+    )
+}
+
+
+def _rule(target: str, of: str, source: str) -> Rule:
+    def counter(name: str, text: str, *more: str, unit: str = "") -> Counter:
+        labels = (*LABELS, *more)
+        return Counter(f"lustre_nodemap_{target}_{name}_total", text, labels, f"nodemap.*.{source}", unit, "2.17+")
+
+    return Rule(
+        counter("operations", f"Operations of these clients on {of} of this node.", "operation"),
+        counter("operation_seconds", "Time these took, added up.", "operation", unit="seconds"),
+        {
+            b"read_bytes": counter("read_bytes", f"Bytes these clients read from {of} of this node.", unit="bytes"),
+            b"write_bytes": counter("write_bytes", f"Bytes these clients wrote to {of} of this node.", unit="bytes"),
+        },
+    )
+
+
+RULES = {
+    "dt_stats": _rule("ost", "object targets", "dt_stats"),
+    "md_stats": _rule("mdt", "metadata targets", "md_stats"),
+}
+
+
+def start(_: Context) -> Collect:
+    """Begin with nothing read."""
+    sources = [Source("nodemap", name, StatsRenderer(rule)) for name, rule in RULES.items()]
+
+    def collect(node: Node, page: Page) -> None:
+        page.sample(ACTIVE, b"", node.number_of_node("nodemap.active"))
+        nodemaps = [(name, label_text(nodemap=name)) for name, _ in node.every("nodemap")]
+        for source in sources:
+            source.collect(node, page, nodemaps)
+        for name, labels in nodemaps:
+            for parameter, family in FLAGS.items():
+                page.sample(family, labels, node.number("nodemap", name, parameter))
+
+    return collect
+
+
+FAMILIES = (ACTIVE, *FLAGS.values(), *[family for rule in RULES.values() for family in rule.families()])
+COLLECTOR = Collector("nodemap", "nodemaps and what their clients do", FAMILIES, start)

@@ -1,0 +1,59 @@
+"""Time of bulk requests to object servers by their size: ``osc.*.io_latency_stats``.
+
+Off by default: some hundred series a pool, and another file of every target to read.
+"""
+
+from __future__ import annotations
+
+from exporter.collector import Collect, Collector, Context
+from exporter.families import Histogram, Page, label_text
+from exporter.latency import LatencyOut, LatencyRenderer
+from exporter.node import Node
+from exporter.osc import groups
+from exporter.sources import Source
+from exporter.totals import Summed
+from lustre.text import io_latency_stats
+
+LATENCY = Histogram(
+    "lustre_osc_io_latency_seconds",
+    "Bulk requests by the time to their answer, for each size: from that many bytes up to twice as many.",
+    ("fs", "mount", "pool", "direction", "size"),
+    "osc.*.io_latency_stats",
+    "seconds",
+    "2.17+",
+)
+
+
+def start(context: Context) -> Collect:
+    """Begin with nothing read."""
+    return _per_target() if context.settings.osc_per_target else _summed()
+
+
+def _summed() -> Collect:
+    latency = Summed("osc", "io_latency_stats", LatencyOut(LATENCY), io_latency_stats.after_header)
+
+    def collect(node: Node, page: Page) -> None:
+        latency.refresh(node, groups(node))
+        latency.put(page)
+
+    return collect
+
+
+def _per_target() -> Collect:
+    source = Source("osc", "io_latency_stats", LatencyRenderer(LATENCY), io_latency_stats.after_header)
+
+    def collect(node: Node, page: Page) -> None:
+        membership = node.membership()
+        labelled = [
+            (name, label_text(fs=device.fsname, mount=mount, target=device.target,
+                              pool=membership.label(device.fsname, device.target)))
+            for name, device, mount in node.clients("osc")
+        ]  # fmt: skip
+        source.collect(node, page, labelled)
+
+    return collect
+
+
+COLLECTOR = Collector(
+    "osc_latency", "time of requests to object servers by their size", (LATENCY,), start, default=False
+)

@@ -1,0 +1,137 @@
+"""How the disks of this node's targets are used: ``osd-*.*.brw_stats`` and ``osd-*.*.stats``."""
+
+from __future__ import annotations
+
+from exporter.collector import Collect, Collector, Context
+from exporter.counters import Rule
+from exporter.families import Counter, Family, Histogram, Page
+from exporter.node import Node
+from exporter.room import OSD_KINDS
+from exporter.rpcs import READ, WRITE, bounds_of
+from exporter.sources import Render, Rendered, Source, StatsRenderer
+from lustre.text import brw_stats, histogram
+
+LABELS = ("fs", "target")
+STATS = "osd-*.*.stats"
+
+
+def _table(name: str, text: str, unit: str = "", label: str = "direction", versions: str = "2.10+") -> Histogram:
+    return Histogram(f"lustre_osd_{name}", text, (*LABELS, label), "osd-*.*.brw_stats", unit, versions)
+
+
+TABLES: dict[bytes, tuple[Histogram, float]] = {
+    b"pages per bulk r/w": (_table("pages_per_bulk", "Bulk requests by their pages."), 1.0),
+    b"discontiguous pages": (
+        _table(
+            "discontiguous_pages",
+            "Bulk requests by their runs of pages that follow each other in the object: 1 is best. Up to 2.15, and with"
+            " ZFS, by the gaps between them: 0 is best.",
+        ),
+        1.0,
+    ),
+    b"discontiguous blocks": (
+        _table(
+            "discontiguous_blocks",
+            "Bulk requests by their runs of blocks that follow each other on disk: 1 is best. Up to 2.15 by the gaps"
+            " between them: 0 is best.",
+        ),
+        1.0,
+    ),
+    b"disk fragmented I/Os": (_table("io_fragments", "Bulk requests by the disk I/Os they were split into."), 1.0),
+    b"disk I/Os in flight": (
+        _table("io_in_flight", "Disk I/Os by how many were under way when they were sent, themselves included."),
+        1.0,
+    ),
+    b"I/O time (1/1000s)": (_table("io_seconds", "Bulk requests by the time their disk I/Os took.", "seconds"), 1e-3),
+    b"disk I/O size": (_table("io_size_bytes", "Disk I/Os by their size.", "bytes"), 1.0),
+    b"block maps msec": (
+        _table(
+            "block_map_seconds",
+            "Times to find the blocks of an object: lookup of existing ones, allocate of new ones.",
+            "seconds",
+            "operation",
+            "2.16+",
+        ),
+        1e-3,
+    ),
+}
+"""By the title of the table: its family, and what its unit is in ours."""
+MAPS = b',operation="lookup"', b',operation="allocate"'
+
+RULE = Rule(
+    Counter(
+        "lustre_osd_operations_total",
+        "Things the device did, such as get_page (preparing pages) and steps of transactions.",
+        (*LABELS, "operation"),
+        STATS,
+    ),
+    Counter(
+        "lustre_osd_operation_seconds_total", "Time these took, added up.", (*LABELS, "operation"), STATS, "seconds"
+    ),
+    special={
+        name: (
+            None,
+            Counter(f"lustre_osd_cache_{what}_total", f"Pages {text}.", LABELS, STATS),
+        )
+        for name, what, text in (
+            (b"cache_access", "accesses", "that were looked for in the server's cache"),
+            (b"cache_hit", "hits", "that were found there"),
+            (b"cache_miss", "misses", "that were not found there, and so came from disk"),
+        )
+    },
+)
+
+
+def start(_: Context) -> Collect:
+    """Begin with nothing read."""
+    tables = [Source(kind, "brw_stats", _renderer) for kind in OSD_KINDS]
+    stats = [Source(kind, "stats", StatsRenderer(RULE)) for kind in OSD_KINDS]
+
+    def collect(node: Node, page: Page) -> None:
+        for kind, of_tables, of_stats in zip(OSD_KINDS, tables, stats, strict=True):
+            targets = node.labelled_targets(kind)
+            of_tables.collect(node, page, targets)
+            of_stats.collect(node, page, targets)
+
+    return collect
+
+
+def _renderer(labels: bytes) -> Render:
+    def render(data: bytes) -> Rendered:
+        brw = brw_stats.parse(data)
+        chunks: list[tuple[Family, bytes]] = []
+        unknown = 0
+        for table in {table.name: table for table in reversed(brw.histograms)}.values():
+            if table.name not in TABLES or len(table.columns) != 2:
+                unknown += 2 + len(table.uppers)
+                continue
+            family, unit = TABLES[table.name]
+            extras = MAPS if "operation" in family.labels else (READ, WRITE)
+            if table.uppers:
+                before = empty(table)
+                bounds = [round(upper * unit, 12) for upper in before] + [*bounds_of(table, unit)]
+                chunks += [
+                    (family, family.buckets(labels + extra, bounds, [0] * len(before) + [*counts]))
+                    for extra, counts in zip(extras, table.columns, strict=True)
+                ]
+        return Rendered(tuple(chunks), brw.skipped + unknown)
+
+    return render
+
+
+def empty(table: histogram.Histogram) -> list[int]:
+    """Bounds of the buckets from 1 on (4 KiB on) that the kernel leaves out, so that all targets have the same ones.
+
+    >>> empty(histogram.Histogram(b"pages per bulk r/w", (16, 32), ((1, 2), (3, 4))))
+    [1, 2, 4, 8]
+    >>> empty(histogram.Histogram(b"discontiguous pages", (3,), ((1,), (2,))))
+    [1, 2]
+    """
+    first = table.uppers[0]
+    if table.name in histogram.LINEAR:
+        return list(range(1, first))
+    return [1 << power for power in range(12 if table.name == b"disk I/O size" else 0, first.bit_length() - 1)]
+
+
+FAMILIES = (*[family for family, _ in TABLES.values()], *RULE.families())
+COLLECTOR = Collector("osd", "disk I/O and cache of this node's targets", FAMILIES, start)

@@ -1,0 +1,37 @@
+"""Time of disk I/O by its size: ``osd-*.*.io_latency_stats``. Off by default: some hundred series a target."""
+
+from __future__ import annotations
+
+from exporter.collector import Collect, Collector, Context
+from exporter.families import Histogram, Page
+from exporter.latency import LatencyRenderer
+from exporter.node import Node
+from exporter.room import OSD_KINDS
+from exporter.sources import Source
+from lustre.text import io_latency_stats
+
+LATENCY = Histogram(
+    "lustre_osd_io_latency_seconds",
+    "Bulk requests by the time their disk I/Os took, for each size: from that many bytes up to twice as many.",
+    ("fs", "target", "direction", "size"),
+    "osd-*.*.io_latency_stats",
+    "seconds",
+    "2.17+",
+)
+
+
+def start(_: Context) -> Collect:
+    """Begin with nothing read."""
+    sources = [
+        (kind, Source(kind, "io_latency_stats", LatencyRenderer(LATENCY), io_latency_stats.after_header))
+        for kind in OSD_KINDS
+    ]
+
+    def collect(node: Node, page: Page) -> None:
+        for kind, source in sources:
+            source.collect(node, page, node.labelled_targets(kind))
+
+    return collect
+
+
+COLLECTOR = Collector("osd_latency", "time of disk I/O by its size", (LATENCY,), start, default=False)

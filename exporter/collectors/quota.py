@@ -1,0 +1,131 @@
+"""Quotas: limits at the quota master (``qmt.*.*.glb-*``), and what is used on each target (``osd-*.*.quota_slave.*``).
+
+Off by default: series for every user, group and project, and reading walks an index on disk. ``--quota.limit`` bounds
+them: of each file those are shown that use most, the others only counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from exporter.collector import Collect, Collector, Context
+from exporter.families import Gauge, Page, label_text
+from exporter.node import Node
+from exporter.room import OSD_KINDS
+from lustre.text import quota
+from lustre.text.quota import Account, Limit
+
+T = TypeVar("T", Account, Limit)
+LIMITED = ("fs", "pool", "type", "id")
+USED = ("fs", "target", "type", "id")
+TYPES = {"usr": "user", "grp": "group", "prj": "project"}
+WHOLE = "0x0"
+"""The pool of all targets."""
+
+
+def _limit(name: str, text: str, unit: str = "") -> Gauge:
+    return Gauge(f"lustre_quota_{name}", text, LIMITED, "qmt.*.*.glb-usr", unit)
+
+
+BYTES = (
+    _limit("hard_limit_bytes", "Room the user, group or project may take at most.", "bytes"),
+    _limit("soft_limit_bytes", "Room that may be exceeded for a while only.", "bytes"),
+    _limit("granted_bytes", "Room handed out to the targets for this id: used, or soon to be.", "bytes"),
+)
+FILES = (
+    _limit("hard_limit_files", "Files the user, group or project may have at most."),
+    _limit("soft_limit_files", "Number of files that may be exceeded for a while only."),
+    _limit("granted_files", "Files handed out to the metadata targets for this id: made, or soon to be."),
+)
+RESOURCES = {"dt": (BYTES, 1 << 10), "md": (FILES, 1)}
+GRACE = Gauge(
+    "lustre_quota_grace_end_timestamp_seconds",
+    "When the grace period of the soft limit ends, as seconds since 1970; only of those above it.",
+    (*LIMITED, "resource"),
+    "qmt.*.*.glb-usr",
+    "seconds",
+)
+USED_BYTES = Gauge(
+    "lustre_quota_used_bytes", "Room taken on the target.", USED, "osd-*.*.quota_slave.acct_user", "bytes"
+)
+USED_FILES = Gauge(
+    "lustre_quota_used_files", "Files (inodes or objects) on the target.", USED, "osd-*.*.quota_slave.acct_user"
+)
+LEFT_OUT = Gauge(
+    "lustre_quota_ids_beyond_limit",
+    "Users, groups or projects without series of their own because of --quota.limit, by the parameter they are in.",
+    ("fs", "parameter"),
+    "qmt.*.*.glb-usr",
+)
+
+
+def start(context: Context) -> Collect:
+    """Nothing to keep."""
+    most = context.settings.quota_limit
+
+    def collect(node: Node, page: Page) -> None:
+        for master, device in node.every("qmt"):
+            for pool, _ in node.every(f"qmt/{master}"):
+                resource, dash, name = pool.partition("-")
+                if dash and resource in RESOURCES:
+                    for short in TYPES:
+                        _limits(node, page, (f"qmt/{master}", pool, f"glb-{short}"), (device.fsname, name), most)
+        for kind in OSD_KINDS:
+            for target, device in node.targets(kind):
+                for type_ in TYPES.values():
+                    _accounts(node, page, (kind, target, type_), (device.fsname, device.target), most)
+
+    return collect
+
+
+def _limits(node: Node, page: Page, place: tuple[str, str, str], of: tuple[str, str], most: int) -> None:
+    data = node.read(*place)
+    if data is None:
+        return
+    parsed = quota.parse_limits(data)
+    node.skipped(place[0], place[2], parsed.skipped)
+    resource = place[1].partition("-")[0]
+    (hard, soft, granted), unit = RESOURCES[resource]
+    extra = b',resource="%b"' % (b"bytes" if resource == "dt" else b"files")
+    fs, pool = of[0], "" if of[1] == WHOLE else of[1]
+    type_ = TYPES[place[2].removeprefix("glb-")]
+    limited = [entry for entry in parsed.entries if entry.hard or entry.soft or entry.granted]
+    where = label_text(fs=fs, parameter=f"{place[1]}.{place[2]}")
+    for entry in _largest(page, limited, most, lambda limit: limit.granted, where):
+        labels = label_text(fs=fs, pool=pool, type=type_, id=str(entry.id))
+        page.sample(hard, labels, entry.hard * unit if entry.hard else None)
+        page.sample(soft, labels, entry.soft * unit if entry.soft else None)
+        page.sample(granted, labels, entry.granted * unit)
+        if entry.id and entry.grace_end and not entry.default:
+            page.sample(GRACE, labels + extra, entry.grace_end)
+
+
+def _accounts(node: Node, page: Page, place: tuple[str, str, str], of: tuple[str, str], most: int) -> None:
+    kind, target, type_ = place
+    folders = ("quota_slave", "quota_slave_md", "quota_slave_dt")  # the first is a link to one of the others
+    data = next((d for folder in folders if (d := node.read(kind, target, f"{folder}/acct_{type_}")) is not None), None)
+    if data is None:
+        return
+    parsed = quota.parse_accounts(data)
+    node.skipped(kind, f"quota_slave/acct_{type_}", parsed.skipped)
+    where = label_text(fs=of[0], parameter=f"{of[1]}.acct_{type_}")
+    for entry in _largest(page, parsed.entries, most, lambda account: (account.kilobytes, account.inodes), where):
+        labels = label_text(fs=of[0], target=of[1], type=type_, id=str(entry.id))
+        page.sample(USED_BYTES, labels, entry.kilobytes << 10)
+        page.sample(USED_FILES, labels, entry.inodes)
+
+
+def _largest(
+    page: Page, entries: Sequence[T], most: int, size: Callable[[T], int | tuple[int, int]], labels: bytes
+) -> Iterable[T]:
+    """Each id once, in order, at most so many: those with the most."""
+    once = list({entry.id: entry for entry in reversed(entries)}.values())
+    if most and len(once) > most:
+        page.sample(LEFT_OUT, labels, len(once) - most)
+        once = sorted(once, key=lambda entry: (size(entry), entry.id))[-most:]
+    return sorted(once, key=lambda entry: entry.id)
+
+
+FAMILIES = (*BYTES, *FILES, GRACE, USED_BYTES, USED_FILES, LEFT_OUT)
+COLLECTOR = Collector("quota", "quota limits and usage of users, groups and projects", FAMILIES, start, default=False)

@@ -1,0 +1,48 @@
+"""Renames by the size of the directories they touched: ``mdt.*.rename_stats``. Large directories make them slow."""
+
+from __future__ import annotations
+
+from exporter.collector import Collect, Collector, Context
+from exporter.families import Histogram, Page
+from exporter.node import Node
+from exporter.rpcs import bounds_of
+from exporter.sources import Render, Rendered, Source
+from lustre.text import rename_stats
+
+SIZES = Histogram(
+    "lustre_mdt_rename_directory_size_bytes",
+    "Renames by the size of the directory: same for both names in one, source and target for two.",
+    ("fs", "target", "directory"),
+    "mdt.*.rename_stats",
+    "bytes",
+)
+DIRECTORIES = {
+    b"same_dir": b',directory="same"',
+    b"crossdir_src": b',directory="source"',
+    b"crossdir_tgt": b',directory="target"',
+}
+
+
+def start(_: Context) -> Collect:
+    """Begin with nothing read."""
+    source = Source("mdt", "rename_stats", _renderer, rename_stats.after_header)
+
+    def collect(node: Node, page: Page) -> None:
+        source.collect(node, page, node.labelled_targets("mdt"))
+
+    return collect
+
+
+def _renderer(labels: bytes) -> Render:
+    def render(data: bytes) -> Rendered:
+        parsed = rename_stats.parse(data)
+        found = [
+            SIZES.buckets(labels + DIRECTORIES[table.name], bounds_of(table), table.columns[0])
+            for table in parsed.histograms
+        ]
+        return Rendered(tuple([(SIZES, chunk) for chunk in found]), parsed.skipped)
+
+    return render
+
+
+COLLECTOR = Collector("renames", "sizes of directories in renames", (SIZES,), start)

@@ -1,0 +1,112 @@
+"""The services that answer requests on this node: ``ost.OSS.*``, ``mds.MDS.*``, ``mgs.MGS.mgs``, ``ldlm.services.*``.
+
+A service is a queue of requests and threads that work on them, shared by all targets of the node. Clients have one too,
+``ldlm_cbd``, for what servers tell them about locks.
+"""
+
+from __future__ import annotations
+
+from exporter.collector import Collect, Collector, Context
+from exporter.counters import Rule
+from exporter.families import Counter, Gauge, Page, label_text
+from exporter.node import Node
+from exporter.sources import Source, StatsRenderer
+from lustre.text import nrs_policies
+
+PLACES = {"ost/OSS": None, "mds/MDS": None, "mgs/MGS": frozenset({"mgs"}), "ldlm/services": None}
+"""Folders whose folders are services, or those of them that are."""
+LABELS = ("service",)
+STATS = "ost.OSS.*.stats, mds.MDS.*.stats, mgs.MGS.*.stats, ldlm.services.*.stats"
+
+RULE = Rule(
+    Counter("lustre_service_operations_total", "Requests by operation.", (*LABELS, "operation"), STATS),
+    Counter(
+        "lustre_service_operation_seconds_total",
+        "Time to work on these requests, waiting not included, added up. Not every operation is timed.",
+        (*LABELS, "operation"),
+        STATS,
+        "seconds",
+    ),
+    special={
+        b"req_waittime": (
+            Counter("lustre_service_requests_total", "Requests of every kind that came.", LABELS, STATS),
+            Counter(
+                "lustre_service_request_wait_seconds_total",
+                "Time requests waited before a thread took them, added up.",
+                LABELS,
+                STATS,
+                "seconds",
+            ),
+        ),
+        b"req_qdepth": (
+            None,
+            Counter(
+                "lustre_service_queue_depth_at_start_total",
+                "Requests that had come and were not looked at yet whenever one was begun, added up: divided by the"
+                " number of requests, how many on average. Those put in order already wait as well: they are"
+                " lustre_service_queued_requests.",
+                LABELS,
+                STATS,
+            ),
+        ),
+        b"req_active": (
+            None,
+            Counter(
+                "lustre_service_active_at_start_total",
+                "Requests being worked on whenever one was begun, added up: divided by the number of requests, how many"
+                " are on average.",
+                LABELS,
+                STATS,
+            ),
+        ),
+        b"req_timeout": (None, None),  # the timeout that clients are told, which says little
+        b"reqbuf_avail": (None, None),
+        b"reqbufs_avail": (None, None),
+    },
+)
+NOW = "ost.OSS.*.nrs_policies"
+QUEUED = Gauge("lustre_service_queued_requests", "Requests that wait for a thread now.", (*LABELS, "priority"), NOW)
+ACTIVE = Gauge("lustre_service_active_requests", "Requests being worked on now.", (*LABELS, "priority"), NOW)
+THREADS = {
+    name: Gauge(f"lustre_service_{name}", text, LABELS, f"ost.OSS.*.{name}")
+    for name, text in (
+        ("threads_started", "Threads that run."),
+        ("threads_min", "Threads there are at least."),
+        ("threads_max", "Threads there may be; when so many run, requests wait."),
+    )
+}
+
+
+def start(_: Context) -> Collect:
+    """Begin with nothing read."""
+    sources = {kind: Source(kind, "stats", StatsRenderer(RULE)) for kind in PLACES}
+
+    def collect(node: Node, page: Page) -> None:
+        for kind, only in PLACES.items():
+            services = [
+                (name, label_text(service=name)) for name, _ in node.every(kind) if only is None or name in only
+            ]
+            sources[kind].collect(node, page, services)
+            for name, labels in services:
+                _queues(node, page, kind, name)
+                for parameter, family in THREADS.items():
+                    page.sample(family, labels, node.number(kind, name, parameter))
+
+    return collect
+
+
+def _queues(node: Node, page: Page, kind: str, name: str) -> None:
+    data = node.read(kind, name, "nrs_policies")
+    if data is None:
+        return
+    parsed = nrs_policies.parse(data)
+    node.skipped(kind, "nrs_policies", parsed.skipped)
+    for priority in sorted({policy.priority for policy in parsed.policies}):
+        labels = label_text(service=name, priority=priority.removesuffix(b"_priority"))
+        of_priority = [policy for policy in parsed.policies if policy.priority == priority]
+        page.sample(QUEUED, labels, sum([policy.queued for policy in of_priority]))
+        page.sample(ACTIVE, labels, sum([policy.active for policy in of_priority]))
+
+
+FAMILIES = (*RULE.families(), QUEUED, ACTIVE, *THREADS.values())
+COLLECTOR = Collector("services", "requests, queues and threads of the services of this node", FAMILIES, start)

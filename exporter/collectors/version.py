@@ -1,0 +1,27 @@
+"""Which Lustre runs on this node: ``version``."""
+
+from __future__ import annotations
+
+from exporter.collector import Collect, Collector, Context
+from exporter.families import Gauge, Page, label_text
+from exporter.node import Node
+from lustre.text import version
+
+VERSION = "version"
+INFO = Gauge("lustre_version_info", "Always 1, labelled with the Lustre release that runs.", ("version",), VERSION)
+
+
+def start(_: Context) -> Collect:
+    """Nothing to keep."""
+
+    def collect(node: Node, page: Page) -> None:
+        if (data := node.read_of_node(VERSION)) is not None:
+            parsed = version.parse(data)
+            node.skipped_of_node(VERSION, parsed.skipped)
+            if parsed.release is not None:
+                page.sample(INFO, label_text(version=parsed.release), 1)
+
+    return collect
+
+
+COLLECTOR = Collector("version", "the Lustre release that runs", (INFO,), start)

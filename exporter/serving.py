@@ -1,0 +1,51 @@
+"""Serving until told to stop."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from wsgiref.types import WSGIApplication
+
+from exporter.config import Address
+from exporter.connections import Connections
+from exporter.server import Server, listen
+from exporter.web.reload import Web
+
+log = logging.getLogger("lustre-exporter")
+PATIENCE_SECONDS = 30.0
+"""How long answers under way may go on after SIGTERM."""
+
+
+def serve(addresses: Sequence[Address], app: WSGIApplication, web: Web | None) -> int:
+    """Serve every address until SIGTERM or SIGINT; what has been asked by then is answered. The exit status."""
+    stop = threading.Event()
+    with contextlib.ExitStack() as stack:
+        servers: list[Server] = []
+        connections = Connections()
+        for address in addresses:
+            try:
+                servers.append(stack.enter_context(listen(address, app, web, connections=connections)))
+            except OSError as error:
+                sys.stderr.write(f"lustre-exporter: cannot listen on {address}: {error.strerror or error}\n")
+                return 1
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda _signal, _frame: stop.set())
+        threads = [threading.Thread(target=server.serve_forever, daemon=True) for server in servers]
+        for thread in threads:
+            thread.start()
+        for address in addresses:
+            log.info("listening on %s%s", address, " with TLS" if web is not None and web.config().tls else "")
+        stop.wait()
+        _end(servers, connections)
+    return 0
+
+
+def _end(servers: Sequence[Server], connections: Connections) -> None:
+    for server in servers:
+        server.shutdown()
+    if not connections.finish(PATIENCE_SECONDS):
+        log.warning("a scrape did not end within %g s", PATIENCE_SECONDS)

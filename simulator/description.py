@@ -1,0 +1,99 @@
+"""Settings from tables of a TOML file: every key is a field of a settings class, a nested table a nested class.
+
+Sizes may be written as text: ``"4M"``. What is wrong is collected, all of it, with where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from lustre.layout import Component, Layout, parse_size
+from simulator.devices import FlashSettings, HddSettings, RaidSettings, ThrottledSettings
+
+T = TypeVar("T")
+DEVICES: Mapping[str, type[Any]] = {
+    "flash": FlashSettings, "hdd": HddSettings, "raid": RaidSettings, "throttled": ThrottledSettings,
+}  # fmt: skip
+
+
+def settings(kind: type[T], table: Mapping[str, Any], wrong: list[str], where: str) -> T | None:
+    """A settings object, or None with the reasons in ``wrong``.
+
+    >>> wrong = []
+    >>> settings(FlashSettings, {"channels": 4, "size_bytes": "2M"}, wrong, "device")
+    FlashSettings(bytes_per_second=400000000.0, latency_seconds=0.0002, channels=4, size_bytes=2097152)
+    >>> settings(FlashSettings, {"colour": 1}, wrong, "device"), wrong
+    (None, ['device: flash has no colour'])
+    """
+    hints = get_type_hints(kind)
+    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    if unknown := sorted(set(table) - known):
+        wrong.append(f"{where}: {name_of(kind)} has no {', '.join(unknown)}")
+        return None
+    before = len(wrong)
+    values = {key: _value(hints[key], value, wrong, f"{where}.{key}") for key, value in table.items()}
+    if len(wrong) > before:
+        return None
+    try:
+        return kind(**values)
+    except TypeError as error:
+        wrong.append(f"{where}: {error}")
+        return None
+
+
+def name_of(kind: type[Any]) -> str:
+    """A class as people call it in a scenario."""
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in kind.__name__).strip("_").removesuffix("_settings")
+
+
+def layout(components: list[dict[str, Any]]) -> Layout:
+    """A layout from tables with the fields of a component; several mirrors are told apart by ``mirror_id``."""
+    parts = tuple(Component(**{key: _plain(key, value) for key, value in part.items()}) for part in components)
+    mirrors = len({part.mirror_id for part in parts})
+    return Layout(parts, mirror_count=mirrors, composite=len(parts) > 1 or any(part.on_mdt for part in parts))
+
+
+def _plain(key: str, value: Any) -> Any:
+    if isinstance(value, str) and key.startswith(("extent_", "stripe_size", "extension_")):
+        return parse_size(value)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _value(hint: Any, value: Any, wrong: list[str], where: str) -> Any:
+    if get_origin(hint) in (Union, UnionType):
+        choices = [choice for choice in get_args(hint) if choice is not NoneType]
+        if set(choices) <= set(DEVICES.values()):
+            return _device(value, wrong, where)
+        hint = choices[0]
+    if hint is Layout:
+        return layout(value)
+    if is_dataclass(hint) and isinstance(value, Mapping):
+        assert isinstance(hint, type)
+        return settings(hint, value, wrong, where)
+    if hint is int and isinstance(value, str):
+        return parse_size(value)
+    if get_origin(hint) is tuple and isinstance(value, list):
+        return tuple(parse_size(item) if isinstance(item, str) and item[:1].isdigit() else item for item in value)
+    return float(value) if hint is float and isinstance(value, int) else value
+
+
+def _device(table: Any, wrong: list[str], where: str) -> Any:
+    kind = str(table.get("kind")) if isinstance(table, Mapping) else ""
+    if kind not in DEVICES:
+        wrong.append(f"{where}: kind {kind!r} is not one of {', '.join(DEVICES)}")
+        return None
+    return settings(DEVICES[kind], {key: value for key, value in table.items() if key != "kind"}, wrong, where)
+
+
+def changed(value: T, table: Mapping[str, Any], wrong: list[str], where: str) -> T:
+    """A settings object with other values for some of its fields."""
+    hints = get_type_hints(type(value))
+    known = {field.name for field in fields(value)}  # type: ignore[arg-type]
+    if unknown := sorted(set(table) - known):
+        wrong.append(f"{where}: {name_of(type(value))} has no {', '.join(unknown)}")
+        return value
+    new = {key: _value(hints[key], item, wrong, f"{where}.{key}") for key, item in table.items()}
+    return replace(value, **new)  # type: ignore[type-var]

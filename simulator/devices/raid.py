@@ -1,0 +1,184 @@
+"""A RAID group of hard disks: full stripes are cheap, pieces of a stripe are not.
+
+The group's currency is the busy time of its disks. A full stripe costs every disk it touches the bytes of a chunk. A
+write of less has to have the parity right: the rest of the stripe is read first (or what is there of data and parity,
+whichever is fewer reads), and the arms come back for the write. Whatever does not go on where the last I/O ended costs
+each disk it touches a seek and half a revolution; a small step forward costs no more than waiting for it to pass.
+
+The elevator takes what waits in ascending order and hands neighbours over together, so pieces of a stripe that wait at
+the same time become a whole one; an I/O that has waited too long goes first. Chunks of a declustered group (GridRAID,
+dRAID) rotate over all disks, so what a stripe costs is spread evenly.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import deque
+from dataclasses import dataclass
+from math import sqrt
+
+from simulator.devices.io import Io
+from simulator.engine import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class RaidSettings:
+    """One group. The defaults are 41 disks of 6 TB in stripes of 8 + 2."""
+
+    disks: int = 41
+    data: int = 8
+    parity: int = 2
+    chunk_bytes: int = 512 << 10
+    disk_bytes_per_second: float = 190e6
+    """Mean over the radius; the outer tracks of such a disk give some 220 MB/s, the inner ones half."""
+    seek_seconds: float = 0.016
+    settle_seconds: float = 0.001
+    revolutions_per_minute: int = 7200
+    link_bytes_per_second: float = 7e9
+    """What controllers and cables carry."""
+    ahead_seconds: float = 0.02
+    """Work handed to the disks before they need it: their own command queues."""
+    deadline_seconds: float = 2.0
+    merge_bytes_max: int = 16 << 20
+    size_bytes: int = 180 << 40
+
+
+class Raid:
+    """One group, one queue."""
+
+    def __init__(self, engine: Engine, settings: RaidSettings) -> None:
+        self.slowdown = 1.0
+        self.missing_disks = 0
+        self.seeks = 0
+        self.partial_stripes = 0
+        self._engine = engine
+        self._settings = settings
+        self._sequence = 0
+        self._sorted: list[tuple[int, int, Io]] = []
+        self._oldest: deque[tuple[int, int, Io]] = deque()
+        self._gone: set[int] = set()
+        self._under_way = 0
+        self._free_at = 0.0
+        self._head_bytes = 0
+        self._timer = False
+
+    @property
+    def queued(self) -> int:
+        """I/Os waiting or under way."""
+        return len(self._sorted) + self._under_way
+
+    def submit(self, io: Io) -> None:
+        """Queue one I/O."""
+        io.queued_at = self._engine.now
+        self._sequence += 1
+        entry = (io.position_bytes, self._sequence, io)
+        insort(self._sorted, entry)
+        self._oldest.append(entry)
+        if not self._timer:
+            self._timer = True
+            self._engine.after(max(self._free_at - self._engine.now - self._settings.ahead_seconds, 0.0), self._work)
+
+    def _work(self) -> None:
+        self._timer = False
+        while self._sorted:
+            early = self._free_at - self._engine.now - self._settings.ahead_seconds
+            if early > 1e-9:
+                self._timer = True
+                self._engine.after(early, self._work)
+                return
+            self._start(self._run_of(self._choose()))
+
+    def _choose(self) -> int:
+        """Index of what goes next: overdue first, then the nearest in the direction of travel."""
+        while self._oldest[0][1] in self._gone:
+            self._gone.discard(self._oldest.popleft()[1])
+        oldest = self._oldest[0]
+        if self._engine.now - oldest[2].queued_at > self._settings.deadline_seconds:
+            return bisect_left(self._sorted, oldest)
+        index = bisect_left(self._sorted, (self._head_bytes, 0))
+        return index if index < len(self._sorted) else 0
+
+    def _run_of(self, index: int) -> list[Io]:
+        """Take out what waits there, and its neighbours that go on where it ends."""
+        first = self._sorted[index][2]
+        end, last = first.position_bytes, index
+        while last < len(self._sorted):
+            io = self._sorted[last][2]
+            too_much = io.position_bytes + io.size_bytes - first.position_bytes > self._settings.merge_bytes_max
+            if io.position_bytes != end or io.write is not first.write or (too_much and last > index):
+                break
+            end += io.size_bytes
+            last += 1
+        taken = self._sorted[index:last]
+        del self._sorted[index:last]
+        self._gone.update(number for _, number, _ in taken)
+        return [io for _, _, io in taken]
+
+    def _start(self, run: list[Io]) -> None:
+        settings, now = self._settings, self._engine.now
+        first, size = run[0].position_bytes, sum(io.size_bytes for io in run)
+        positioning, passing = self._way(first)
+        busy, span = self.cost(run[0].write, first, size, positioning)
+        busy, span = busy + passing * (settings.data + settings.parity), span + passing
+        share = max(busy / settings.disks, size / settings.link_bytes_per_second) * self.slowdown
+        start = max(now, self._free_at)
+        self._free_at = start + share
+        self._head_bytes = first + size
+        self._under_way += len(run)
+        self._engine.after(start + max(share, span * self.slowdown) - now, self._finish, run)
+
+    def _finish(self, run: list[Io]) -> None:
+        self._under_way -= len(run)
+        for io in run:
+            io.done()
+
+    def _way(self, first: int) -> tuple[float, float]:
+        """Seconds every disk touched needs to position itself, or those in the gap to let it pass."""
+        settings = self._settings
+        distance = first - self._head_bytes
+        if distance == 0:
+            return 0.0, 0.0
+        self.seeks += 1
+        share = min(abs(distance) / settings.size_bytes, 1.0)
+        half_turn = 30.0 / settings.revolutions_per_minute
+        seek = max(settings.seek_seconds * sqrt(share), settings.settle_seconds) + half_turn
+        passing = distance / settings.data / settings.disk_bytes_per_second
+        return (0.0, passing) if 0 < passing < seek else (seek, 0.0)
+
+    def cost(self, write: bool, first: int, size: int, positioning: float) -> tuple[float, float]:
+        """Busy seconds of all disks together, and seconds from start to end, of one contiguous I/O."""
+        settings = self._settings
+        stripe = settings.data * settings.chunk_bytes
+        head = min(-first % stripe, size)
+        whole, tail = divmod(size - head, stripe)
+        chunk = settings.chunk_bytes / settings.disk_bytes_per_second
+        if not write:
+            chunks = -(-size // settings.chunk_bytes)
+            seconds = min(size, settings.chunk_bytes) / settings.disk_bytes_per_second
+            rebuilt = 1 + self.missing_disks * (settings.data - 1) / settings.disks
+            moved = min(chunks, settings.disks)
+            rows = -(-chunks // settings.disks)
+            return (chunks * seconds + moved * positioning) * rebuilt, positioning + seconds * rows
+        disks = settings.data + settings.parity
+        busy = whole * disks * chunk + min(whole * disks, settings.disks) * positioning
+        span = positioning + chunk * -(-whole * disks // settings.disks) if whole else 0.0
+        for piece, at in ((head, first % stripe), (tail, 0)):
+            if piece:
+                part_busy, part_span = self._partial(piece, at, positioning)
+                busy, span = busy + part_busy, max(span, part_span)
+        return busy, span
+
+    def _partial(self, size: int, within: int, positioning: float) -> tuple[float, float]:
+        """Less than a stripe: read what the parity needs, come back, write."""
+        settings = self._settings
+        self.partial_stripes += 1
+        first, last = within // settings.chunk_bytes, (within + size - 1) // settings.chunk_bytes
+        written = last - first + 1
+        complete = max((within + size) // settings.chunk_bytes - -(-within // settings.chunk_bytes), 0)
+        revolution = 60.0 / settings.revolutions_per_minute
+        others, same = settings.data - complete, written + settings.parity
+        reads = min(others, same)
+        back = revolution if same <= others else settings.settle_seconds + revolution / 2
+        seconds = min(size, settings.chunk_bytes) / settings.disk_bytes_per_second
+        busy = reads * (positioning + seconds) + (written + settings.parity) * (back + seconds)
+        return busy, positioning + back + 2 * seconds

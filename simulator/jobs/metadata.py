@@ -1,0 +1,133 @@
+"""Metadata: mdtest's phases (create, stat, read, unlink) and ``ls -l``, on many nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lustre.layout import Layout
+from simulator.engine import Steps
+from simulator.jobs.job import Run
+from simulator.namespace import Inode
+from simulator.statahead import NAMES_PER_READDIR_PAGE, Statahead
+
+PHASES = ("create", "stat", "read", "unlink")
+
+
+@dataclass(frozen=True, slots=True)
+class Mdtest:
+    """Every process creates files, stats those of its neighbour, reads them, unlinks its own; together, by phases."""
+
+    job_id: str = "mdtest.1010"
+    directory: str = "/proj/mdtest"
+    start_seconds: float = 0.0
+    stop_seconds: float = float("inf")
+    client: int = 0
+    nodes: int = 1
+    threads: int = 4
+    files_each: int = 50
+    file_bytes: int = 0
+    shared: bool = False
+    """All in one directory; else one for every process."""
+    striped_directories: bool = True
+    """Directories lie on all MDTs (unique ones: each on the next MDT)."""
+    layout: Layout | None = None
+
+    def directories(self) -> tuple[tuple[str, Layout | None], ...]:
+        """Directories it needs, with their default layouts."""
+        if self.shared:
+            return ((self.directory, self.layout),)
+        return tuple((f"{self.directory}/d{number}", self.layout) for number in range(self.nodes * self.threads))
+
+    def files(self) -> tuple[tuple[str, int], ...]:
+        """None exist before."""
+        return ()
+
+    def processes(self, run: Run) -> Iterator[Steps[None]]:
+        """Its processes on one node."""
+        yield from (self._process(run, run.rank * self.threads + thread) for thread in range(self.threads))
+
+    def _process(self, run: Run, number: int) -> Steps[None]:
+        members = self.nodes * self.threads
+        own: list[Inode] = []
+        run.team.files[number] = own
+        for phase in PHASES:
+            yield run.team.barrier(phase, members)
+            run.team.begin(phase, run.now)
+            neighbour = run.team.files[(number + self.threads) % members]
+            for turn in range(self.files_each):
+                if not run.active:
+                    return
+                if phase == "create":
+                    own.append((yield from self._create(run, number, turn)))
+                else:
+                    yield from self._touch(run, phase, own[turn] if phase == "unlink" else neighbour[turn])
+                run.did(phase)
+
+    def _create(self, run: Run, number: int, turn: int) -> Steps[Inode]:
+        names, data = run.client.names, run.client.data
+        where = self.directory if self.shared else f"{self.directory}/d{number}"
+        handle = yield from names.create(run.lookup(where), f"f.{number}.{turn}", run.actor)
+        if self.file_bytes:
+            yield from data.write(handle, 0, self.file_bytes, direct=False)
+            run.got(self.file_bytes)
+        yield from names.close(handle)
+        return handle.inode
+
+    def _touch(self, run: Run, phase: str, inode: Inode) -> Steps[None]:
+        names, data = run.client.names, run.client.data
+        if phase == "stat":
+            yield from names.getattr(inode, run.actor)
+        elif phase == "unlink":
+            yield from names.unlink(inode, run.actor)
+        else:
+            handle = yield from names.open(inode, run.actor)
+            yield from names.glimpse(inode, run.actor)  # where the file ends
+            if self.file_bytes:
+                run.got((yield from data.read(handle, 0, self.file_bytes, direct=True)))
+            yield from names.close(handle)
+
+
+@dataclass(frozen=True, slots=True)
+class LsScan:
+    """``ls -l`` of a directory with files, again and again, with time to think between."""
+
+    job_id: str = "ls.1011"
+    directory: str = "/proj/many"
+    start_seconds: float = 0.0
+    stop_seconds: float = float("inf")
+    client: int = 0
+    nodes: int = 1
+    names: int = 1000
+    times: int = 1
+    think_seconds: float = 0.0
+    striped_directories: bool = False
+    layout: Layout | None = None
+
+    def directories(self) -> tuple[tuple[str, Layout | None], ...]:
+        """Directories it needs, with their default layouts."""
+        return ((self.directory, self.layout),)
+
+    def files(self) -> tuple[tuple[str, int], ...]:
+        """The files it looks at."""
+        return tuple((f"{self.directory}/f{number}", 4096) for number in range(self.names))
+
+    def processes(self, run: Run) -> Iterator[Steps[None]]:
+        """One a node."""
+        yield self._process(run)
+
+    def _process(self, run: Run) -> Steps[None]:
+        directory = run.lookup(self.directory)
+        run.team.begin("stat", run.now)
+        for _ in range(self.times):
+            inodes = [inode for inode in directory.children.values() if not inode.is_directory]
+            ahead = Statahead(run.client, inodes, run.actor)
+            for number in range(len(inodes)):
+                if not run.active:
+                    return
+                if number % NAMES_PER_READDIR_PAGE == 0:
+                    yield from run.client.mdcs[directory.mdt_index].ask("readpage", run.actor.job_id)
+                    run.client.stats.tally("readdir", 1)
+                yield from ahead.stat(number)
+                run.did("stat")
+            yield run.think(self.think_seconds)

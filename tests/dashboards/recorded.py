@@ -1,0 +1,121 @@
+"""Ten minutes of a simulated cluster with tierd at work on it, scraped every 15 s, as Prometheus would have stored them.
+
+All in virtual time: the exporter runs over the files the cluster writes, tierd's own metrics are taken from its
+registry, and what Prometheus adds to a scrape (`job`, `instance`, `up` and so on) is added here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from threading import RLock
+
+from prometheus_client import generate_latest
+
+from exporter import clock, exposition
+from exporter.__main__ import arguments, checked
+from exporter.collectors import COLLECTORS
+from exporter.own import registry as exporter_registry
+from exporter.scrape import Scraper
+from lustre.tree import Tree
+from simulator.scenario import parse
+from tierd.config import Settings
+from tierd.own import registry as tierd_registry
+from tierd.simulation.world import wired
+
+STEP_SECONDS = 15
+SECONDS = 600
+
+SCENARIO = parse("""
+title = "A bit of everything"
+seconds = 600
+cluster = "recorded_test_bed"
+
+[[job]]
+kind = "streaming_write"
+job_id = "ior_stream.1002"
+path = "/proj/flow/stream.dat"
+
+[[job]]
+kind = "small_files"
+job_id = "mdt_small.1001"
+directory = "/proj/ingest"
+start_seconds = 120
+files_per_second = 14.0
+sizes = [262144, 524288, 786432, 1048576]
+threads = 8
+keep = 400
+rereads_per_second = 6.0
+
+[[job]]
+kind = "streaming_read"
+job_id = "ior_read.1003"
+path = "/proj/read/input.dat"
+client = 1
+file_bytes = "256M"
+stop_seconds = 100
+
+[[job]]
+kind = "ls"
+job_id = "ls.1011"
+client = 1
+names = 300
+times = 100000
+think_seconds = 2.0
+
+[[event]]
+at = 560
+kind = "degraded"
+target = "OST0003"
+rebuild_share = 0.2
+""")
+
+_SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
+_JOB = re.compile(r'(^|,)job="')
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Samples in OpenMetrics form, the names of all metrics among them, and the time of the last."""
+
+    file: Path
+    names: frozenset[str]
+    begin: float
+    end: float
+
+
+def record(folder: Path) -> Recorded:
+    """Let the cluster live, and write down what was scraped."""
+    root = folder / "node"
+    (root / "proc").mkdir(parents=True)
+    (root / "sys").mkdir()
+    cluster = SCENARIO.build()
+    at = wired(cluster, Settings(), lambda _: None, folder)
+    wanted = checked(arguments().parse_args([f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys"]))
+    scraper = Scraper(Tree(wanted.roots), COLLECTORS, wanted.settings, clock.monotonic)
+    of_exporter = exporter_registry(scraper, None)
+    of_tierd = tierd_registry(at.daemon, at.gate, at.undo, Settings(), RLock())
+    lines: list[str] = []
+    begin = cluster.epoch
+    while cluster.now < SECONDS:
+        at.run(until=cluster.now + STEP_SECONDS)
+        cluster.write_parameters(root)
+        text = b"".join(exposition.text(scraper.run(), of_exporter, openmetrics=False)).decode()
+        lines += labelled(text, "lustre", "oss01:9169", cluster.epoch)
+        lines += labelled(generate_latest(of_tierd).decode(), "tierd", "mds01:9170", cluster.epoch)
+    file = folder / "samples.openmetrics"
+    file.write_text("\n".join((*lines, "# EOF\n")), encoding="utf-8")
+    at.journal.close()
+    return Recorded(file, frozenset(line.partition("{")[0] for line in lines), begin, cluster.epoch)
+
+
+def labelled(text: str, job: str, instance: str, time: float) -> Iterator[str]:
+    """Samples as Prometheus stores them: its own labels win, and the exporter's `job` becomes `exported_job`."""
+    count = 0
+    for count, (name, labels, value) in enumerate(_SAMPLE.findall(text), start=1):  # noqa: B007 - used below
+        own = _JOB.sub(r'\1exported_job="', labels)
+        yield f'{name}{{{own}{"," if own else ""}job="{job}",instance="{instance}"}} {value} {time:.3f}'
+    for name, value in (("up", 1.0), ("scrape_duration_seconds", 0.1), ("scrape_samples_scraped", float(count))):
+        yield f'{name}{{job="{job}",instance="{instance}"}} {value} {time:.3f}'

@@ -1,0 +1,135 @@
+"""Collectors that hang: the pass ends, the others are shown, nothing piles up."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from exporter import clock
+from exporter.app import App
+from exporter.collector import Collector
+from exporter.config import Settings
+from exporter.families import Gauge
+from exporter.lane import BusyError, Lane
+from exporter.scrape import Scraper
+from lustre.tree import Roots, Tree
+
+WAIT = 20.0
+
+
+@dataclass
+class Hanging:
+    """A collector that waits until it is let go."""
+
+    name: str
+    entered: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    go_on: threading.Event = field(default_factory=threading.Event)
+    began: int = 0
+
+    def collector(self) -> Collector:
+        family = Gauge(f"lustre_{self.name}", "Shown.", ("fs",), "x.*.y")
+
+        def collect(node, page) -> None:
+            self.began += 1
+            self.entered.release()
+            assert self.go_on.wait(WAIT)
+            page.sample(family, b'fs="a"', 1)
+
+        return Collector(self.name, "help", (family,), lambda context: collect)
+
+
+@pytest.fixture
+def scraper(tmp_path):
+    def make(*hanging: Hanging, deadline: float = 0.1) -> Scraper:
+        settings = Settings(frozenset(one.name for one in hanging), deadline_seconds=deadline)
+        tree = Tree(Roots.of(tmp_path, tmp_path))
+        return Scraper(tree, [one.collector() for one in hanging], settings, clock.monotonic)
+
+    return make
+
+
+def shown(result) -> list[str]:
+    return [family.name for family, _ in result.families]
+
+
+def test_several_that_hang_take_one_deadline_and_one_thread_each(scraper) -> None:
+    stuck, well = [Hanging(name) for name in "abcdef"], Hanging("well")
+    well.go_on.set()
+    running = scraper(*stuck, well, deadline=1.0)
+    began = clock.monotonic()
+    assert shown(running.run()) == ["lustre_well"]
+    assert clock.monotonic() - began < len(stuck) * 1.0
+    for _ in range(20):
+        assert shown(running.run()) == ["lustre_well"]
+    threads = sorted(thread.name for thread in threading.enumerate())
+    assert [name for name in threads if name in {f"collector-{one.name}" for one in stuck}] == [
+        f"collector-{one.name}" for one in stuck
+    ]
+    assert [one.began for one in stuck] == [1] * len(stuck)
+    assert all("still waits" in running.outcomes[one.name].reason for one in stuck)
+    for one in stuck:
+        one.go_on.set()
+    for each in running._running:
+        assert each.lane.wait(WAIT)
+    assert len(shown(running.run())) == 7
+    assert all(outcome.success for outcome in running.outcomes.values())
+
+
+def test_the_slow_one_is_shown_when_it_is_done_in_time(scraper) -> None:
+    slow, other = Hanging("slow"), Hanging("other")
+    other.go_on.set()
+    running = scraper(slow, other, deadline=WAIT / 8)
+    letting_go = threading.Thread(target=lambda: other.entered.acquire(timeout=WAIT) and slow.go_on.set())
+    letting_go.start()  # once the other has had its turn
+    assert shown(running.run()) == ["lustre_slow", "lustre_other"]
+    letting_go.join(WAIT)
+
+
+def test_prometheus_own_patience_shortens_a_pass(scraper) -> None:
+    stuck = Hanging("stuck")
+    running = scraper(stuck, deadline=1000.0)
+    app = App(running, CollectorRegistry(), "/metrics")
+    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/metrics", "HTTP_X_PROMETHEUS_SCRAPE_TIMEOUT_SECONDS": "0.6"}
+    assert b"".join(app(environ, lambda *_: lambda _: None)) == b""
+    assert running.outcomes["stuck"].reason == "not done after 0.1 s; a parameter may be hanging"
+    stuck.go_on.set()
+
+
+@pytest.mark.parametrize("header", ["", "nan", "-1", "0.1", "soon", "inf", "1e300"])
+def test_a_patience_that_is_none_changes_nothing(scraper, header) -> None:
+    well = Hanging("well")
+    well.go_on.set()
+    app = App(scraper(well, deadline=WAIT), CollectorRegistry(), "/metrics")
+    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/metrics", "HTTP_X_PROMETHEUS_SCRAPE_TIMEOUT_SECONDS": header}
+    assert b"lustre_well" in b"".join(app(environ, lambda *_: lambda _: None))
+
+
+def test_scrapes_while_one_hangs_share_its_pass_and_come_back(scraper, serve) -> None:
+    stuck = Hanging("stuck")
+    served = serve(App(scraper(stuck, deadline=WAIT), CollectorRegistry(), "/metrics"))
+    bodies: list[bytes] = []
+    clients = [threading.Thread(target=lambda: bodies.append(served.get("/metrics")[2])) for _ in range(20)]
+    for client in clients:
+        client.start()
+    assert stuck.entered.acquire(timeout=WAIT)
+    assert served.get("/-/healthy")[0] == 200
+    assert served.get("/")[0] == 200
+    stuck.go_on.set()
+    for client in clients:
+        client.join(WAIT)
+    assert len(bodies) == 20
+    assert all(b"lustre_stuck" in body for body in bodies)
+
+
+def test_a_lane_that_is_out_takes_no_second_call() -> None:
+    lane: Lane[int] = Lane("x")
+    go_on = threading.Event()
+    lane.start(lambda: int(go_on.wait(WAIT)))
+    with pytest.raises(BusyError):
+        lane.start(lambda: 2)
+    go_on.set()
+    assert lane.result(WAIT) == 1
+    assert lane.run(lambda: 3, WAIT) == 3

@@ -1,0 +1,120 @@
+"""Jobs rendered quickly show what jobs rendered counter by counter show, and idle ones leave and come back."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exporter.collectors import COLLECTORS
+from exporter.config import Settings
+from exporter.job_lines import Renderer
+from exporter.jobs import numbers, read_block, render
+from exporter.scrape import Scraper
+from lustre.text import job_stats
+
+OST = "proc/fs/lustre/obdfilter/lustre-OST0000/job_stats"
+LABELS = b'fs="100%",target="OST0000",job="a\\\\b%s{}"'
+OPERATIONS = ("read", "write", "getattr", "punch", "read_bytes", "write_bytes", "statfs")
+
+
+def line(name: str, samples: int, total: int, unit: str, buckets: list[tuple[str, int]]) -> str:
+    hist = ", hist: { " + ", ".join(f"{size}: {count}" for size, count in buckets) + " }" if unit == "bytes" else ""
+    return f"  {name}:  {{ samples: {samples:11}, unit: {unit}, min: 0, max: {total}, sum: {total}, sumsq: 0{hist} }}\n"
+
+
+def block(*lines: str, job: str = "a", active: int = 9) -> bytes:
+    head = (
+        f"- job_id:          {job}\n  snapshot_time:   {active}.5 secs.nsecs\n"
+        "  start_time:      5.25 secs.nsecs\n  elapsed_time:    4.2 secs.nsecs\n"
+    )
+    return (head + "".join(lines)).encode()
+
+
+counters = st.builds(
+    line,
+    st.sampled_from(OPERATIONS),
+    st.one_of(st.just(0), st.integers(0, 2**63)),
+    st.one_of(st.integers(-5, 2000000), st.sampled_from([2**63 - 1, 2**53 + 1])),
+    st.sampled_from(["usecs", "usecs", "bytes", "reqs"]),
+    st.lists(
+        st.tuples(st.sampled_from(["4K", "64K", "1M", "4K", "1G", "2G", "4G", "x"]), st.integers(0, 10**12)), max_size=4
+    ),
+)
+
+
+@settings(max_examples=400)
+@given(st.lists(counters, max_size=9))
+def test_quick_or_not_the_lines_are_the_same(lines: list[str]) -> None:
+    usual = job_stats.usual(block(*lines))
+    job = read_block(block(*lines))
+    renderer = Renderer()
+    for _ in range(2):
+        if usual is not None and (quick := renderer.lines(usual, LABELS)) is not None:
+            assert quick == render(job, LABELS)
+        if usual is not None and (sums := renderer.numbers(usual)) is not None:
+            assert dict(zip(*sums, strict=True)) == dict(numbers(job))
+
+
+@pytest.mark.parametrize("tree", ["tree-idle", "tree-load-1", "tree-load-2"])
+def test_recorded_jobs_are_quick_and_the_same(capture, tree) -> None:
+    renderer, zeros, quick = Renderer(), job_stats.Zeros(), 0
+    root = capture(f"2.17.57/{tree}")
+    blocks = [b for path in sorted(root.rglob("job_stats")) for b in job_stats.split(path.read_bytes())]
+    for text in blocks:
+        usual = zeros.usual(text)
+        lines = None if usual is None else renderer.lines(usual, LABELS)
+        if lines is not None:
+            quick += 1
+            assert lines == render(read_block(text), LABELS)
+    assert quick >= 0.9 * len([b for b in blocks if any(read_block(b).samples[i] != b"0" for i in range(3))])
+
+
+def reads(samples, text: bytes) -> dict[str, str]:
+    shown = samples(text).items()
+    return {dict(labels)["job"]: value for (name, labels), value in shown if name == "lustre_job_operations_total"}
+
+
+def busy(job: str, active: int, count: int = 1) -> str:
+    return block(line("read", count, count, "usecs", []), job=job, active=active).decode()
+
+
+def stats(*blocks: str) -> str:
+    return "job_stats:\n" + "".join(blocks)
+
+
+def test_idle_jobs_have_no_series_until_they_work_again(grow, exporter, samples) -> None:
+    running = exporter(grow({OST: stats(busy("old", 1000), busy("new", 1101))}), jobs_idle_seconds=100)
+    text = running.scrape("jobs")
+    assert reads(samples, text) == {"new": "1"}
+    assert b'lustre_jobs_idle{fs="lustre",target="OST0000"} 1\n' in text
+    assert b'lustre_jobs{fs="lustre",target="OST0000"} 2\n' in text
+    grow({OST: stats(busy("old", 1102, 7), busy("new", 1101))})
+    assert reads(samples, running.scrape("jobs")) == {"old": "7", "new": "1"}
+
+
+def test_without_the_flag_and_without_times_no_job_expires(grow, exporter, samples) -> None:
+    timeless = "- job_id:          timeless\n" + line("read", 3, 3, "usecs", [])
+    root = grow({OST: stats(busy("old", 1000), busy("new", 999999), timeless)})
+    assert reads(samples, exporter(root, jobs_idle_seconds=0).scrape("jobs")) == {"old": "1", "new": "1", "timeless": "3"}
+    assert reads(samples, exporter(root, jobs_idle_seconds=60).scrape("jobs")) == {"new": "1", "timeless": "3"}
+
+
+def test_a_job_from_the_future_makes_no_other_idle(grow, exporter, samples) -> None:
+    running = exporter(grow({OST: stats(busy("now", 5000), busy("ahead", 90000))}), jobs_idle_seconds=100)
+    same = running.scraper
+    running.scraper = Scraper(same.tree, COLLECTORS, Settings(frozenset({"jobs"}), jobs_idle_seconds=100),
+                              lambda: 0.0, lambda: 5050.0)  # fmt: skip
+    assert reads(samples, running.scrape("jobs")) == {"now": "1", "ahead": "1"}
+
+
+def test_idle_jobs_stay_in_the_sum_of_the_others(grow, exporter, samples) -> None:
+    running = exporter(grow({OST: stats(busy("a", 1000, 50), busy("b", 1000, 5))}), jobs_limit=1, jobs_idle_seconds=100)
+    assert reads(samples, running.scrape("jobs")) == {"a": "50", "other": "5"}
+    grow({OST: stats(busy("a", 1900, 60), busy("b", 1000, 5))})
+    assert reads(samples, running.scrape("jobs")) == {"a": "60", "other": "5"}
+    grow({OST: stats(busy("a", 1900, 60), busy("b", 1901, 9))})
+    shown = {job: Decimal(value) for job, value in reads(samples, running.scrape("jobs")).items()}
+    assert shown in ({"a": 60, "other": 9}, {"b": 9, "other": 5})

@@ -1,0 +1,109 @@
+"""The page for people."""
+
+from __future__ import annotations
+
+import os
+from html.parser import HTMLParser
+
+from exporter.found import Found, look
+from exporter.landing import Landing
+
+OSC = "sys/kernel/debug/lustre/osc"
+
+
+class Page(HTMLParser):
+    """Tags and texts."""
+
+    def __init__(self, text: bytes) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.links: list[str] = []
+        self.text = ""
+        self.feed(text.decode())
+
+    def handle_starttag(self, tag, attrs) -> None:
+        self.tags.add(tag)
+        self.links += [value for name, value in attrs if name == "href"]
+
+    def handle_data(self, data) -> None:
+        self.text += data
+
+
+def page(running) -> Page:
+    return Page(Landing(running.scraper, "/metrics", "/-/healthy").page())
+
+
+def test_what_this_node_is(capture, exporter) -> None:
+    running = exporter(capture("2.17.57/tree-load-1"))
+    found = look(running.scraper.places)
+    assert found.roles == ("client", "object server", "metadata server", "management server")
+    assert found.version.startswith("2.17.57")
+    assert found.file_systems == ("lustre",)
+    assert len(found.targets) == 8
+    shown = page(running)
+    assert "lustre-OST0005" in shown.text
+    assert shown.links == ["/metrics", "/-/healthy"]
+    assert "script" not in shown.tags
+    assert shown.text.count("not asked yet") == len(running.scraper.names)
+
+
+def test_a_router_and_nothing_else(grow, exporter) -> None:
+    root = grow({"sys/kernel/debug/lnet/routes": "Routing enabled\nnet      hops priority   state router\n"})
+    assert look(exporter(root).scraper.places) == Found(("router",), "", (), (), ())
+
+
+def test_a_node_without_lustre(grow, exporter) -> None:
+    running = exporter(grow({}))
+    running.scrape()
+    shown = page(running)
+    assert "none found: Lustre is not mounted here" in shown.text
+    assert "nothing of it seen" in shown.text
+
+
+def test_hostile_names_stay_text(grow, exporter) -> None:
+    hostile = "<script>alert(1)<&'\""
+    root = grow({
+        f"sys/kernel/debug/lustre/obdfilter/{hostile}-OST0000/stats": b"\xff nonsense <b>\n",
+        "proc/mounts": "m@tcp:/a /mnt/<img\\040src=x> lustre rw 0 0\n",
+        "sys/kernel/debug/lustre/llite/a-ffff9f0a8c3d1800/stats": "read_bytes 1 samples [bytes] 1 1 1 1\n",
+        "sys/fs/lustre/version": b"<i>2.17\xff</i>\n",
+    })  # fmt: skip
+    running = exporter(root)
+    running.scrape()
+    shown = page(running)
+    assert shown.tags.isdisjoint({"script", "img", "i", "b"})
+    assert hostile in shown.text
+    assert "a on /mnt/<img src=x>" in shown.text
+
+
+def test_skipped_lines_and_failed_readings_are_counted(grow, exporter) -> None:
+    root = grow({
+        f"{OSC}/a-OST0000-osc-ffff9f0a8c3d1800/stats": "nonsense\nnonsense\n",
+        f"{OSC}/a-OST0000-osc-ffff9f0a8c3d1800/rpc_stats": "",
+    })  # fmt: skip
+    running = exporter(root)
+    running.scrape("osc")
+    text = Landing(running.scraper, "/metrics", "/-/healthy").page().decode()
+    assert '<span title="osc.*.stats">2</span>' in text
+    assert '<span title="osc.*.rpc_stats empty">1</span>' in text
+
+
+def test_a_closed_debugfs_is_told_with_its_mend(grow, exporter, monkeypatch) -> None:
+    monkeypatch.setattr("lustre.tree.Tree.closed", lambda tree: ("/sys/kernel/debug/<lustre>/",))
+    text = page(exporter(grow({}))).text
+    assert "Closed to this process: /sys/kernel/debug/<lustre>/." in text
+    assert "CAP_DAC_READ_SEARCH" in text
+
+
+def test_looking_at_the_node_cannot_hang_the_page(grow, exporter, monkeypatch) -> None:
+    monkeypatch.setattr("exporter.landing.LOOK_SECONDS", 0.05)
+    root = grow({"sys/fs/lustre/x/y": ""})
+    os.mkfifo(root / "sys/fs/lustre/version")
+    running = exporter(root)
+    landing = Landing(running.scraper, "/metrics", "/-/healthy")
+    for _ in range(3):
+        assert "could not be looked up" in Page(landing.page()).text
+    os.close(os.open(root / "sys/fs/lustre/version", os.O_WRONLY))
+    assert landing._lane.wait(20.0)
+    (root / "sys/fs/lustre/version").unlink()
+    assert "could not be looked up" not in Page(landing.page()).text

@@ -1,0 +1,277 @@
+"""Servers, locks, the network: what is refused, what is bounded, what outlives its source."""
+
+from __future__ import annotations
+
+import pytest
+
+DEBUG = "sys/kernel/debug/lustre"
+SYSFS = "sys/fs/lustre"
+MOUNT = "ffff9f0a8c3d1800"
+
+
+def shown(samples, text: bytes, name: str, *labels: str) -> dict[object, str]:
+    """{labels asked for: value} of one family."""
+    found = {}
+    for (family, pairs), value in samples(text).items():
+        if family == name:
+            key = tuple(dict(pairs).get(label, "") for label in labels)
+            found[key[0] if len(key) == 1 else key] = value
+    return found
+
+
+# recovery
+
+
+@pytest.mark.parametrize(
+    ("status", "recovering"),
+    [("INACTIVE", "0"), ("COMPLETE", "0"), ("RECOVERING", "1"), ("WAITING_FOR_CLIENTS", "1"), ("WAITING", "1"),
+     ("NONSENSE", "1")],
+)  # fmt: skip
+def test_only_a_target_that_says_so_is_done_with_recovery(grow, exporter, samples, status, recovering) -> None:
+    root = grow({
+        f"{DEBUG}/obdfilter/lustre-OST0000/recovery_status": f"status: {status}\n",
+        f"{DEBUG}/mdt/lustre-MDT0000/recovery_status": f"status: {status}\n",
+    })  # fmt: skip
+    text = exporter(root).scrape()
+    assert shown(samples, text, "lustre_ost_recovering", "target") == {"OST0000": recovering}
+    assert shown(samples, text, "lustre_mdt_recovering", "target") == {"MDT0000": recovering}
+
+
+def test_a_status_that_cannot_be_read_is_recovery_and_is_counted(grow, exporter, samples) -> None:
+    running = exporter(grow({f"{DEBUG}/obdfilter/lustre-OST0000/recovery_status": "status: COMPL"}))
+    assert shown(samples, running.scrape(), "lustre_ost_recovering", "target") == {"OST0000": "1"}
+    assert running.skipped()["obdfilter.*.recovery_status"] > 0
+
+
+def test_a_status_that_is_absent_says_nothing(grow, exporter) -> None:
+    assert b"recovering" not in exporter(grow({f"{SYSFS}/obdfilter/lustre-OST0000/degraded": "0\n"})).scrape()
+
+
+# changelogs
+
+
+def test_the_same_user_on_several_targets(grow, exporter, samples) -> None:
+    head = "current_index: {}\nID                            index (idle) mask\n"
+    root = grow({
+        f"{DEBUG}/mdd/lustre-MDT000{i}/changelog_users": head.format(100 * i) + f"cl1     {60 * i} ({i}) mask=MARK\n"
+        for i in (0, 1, 2)
+    })  # fmt: skip
+    behind = shown(samples, exporter(root).scrape(), "lustre_changelog_user_behind_records", "target", "user")
+    assert behind == {("MDT0000", "cl1"): "0", ("MDT0001", "cl1"): "40", ("MDT0002", "cl1"): "80"}
+
+
+def test_a_user_ahead_of_the_log_is_left_out_and_counted(grow, exporter, samples) -> None:
+    text = "current_index: 5\nID   index (idle) mask\ncl1   9 (1)\ncl2   4 (1)\n"
+    running = exporter(grow({f"{DEBUG}/mdd/lustre-MDT0000/changelog_users": text}))
+    assert shown(samples, running.scrape(), "lustre_changelog_user_behind_records", "user") == {"cl2": "1"}
+    assert running.skipped() == {"mdd.*.changelog_users": 1}
+
+
+# locks
+
+
+def namespace(name: str, **numbers: object) -> dict[str, str]:
+    return {f"{SYSFS}/ldlm/namespaces/{name}/{key}": f"{value}\n" for key, value in numbers.items()}
+
+
+def test_locks_of_many_targets_are_as_many_series_as_of_one(grow, exporter, samples) -> None:
+    one = grow(namespace(f"lustre-OST0000-osc-{MOUNT}", lock_count=5, lock_unused_count=3)
+               | {f"{SYSFS}/osc/lustre-OST0000-osc-{MOUNT}/active": "1\n"})  # fmt: skip
+    few = len(samples(exporter(one).scrape("ldlm")))
+    many = {}
+    for i in range(1, 50):
+        device = f"lustre-OST{i:04x}-osc-{MOUNT}"
+        many |= namespace(device, lock_count=5, lock_unused_count=3) | {f"{SYSFS}/osc/{device}/active": "1\n"}
+    text = exporter(grow(many)).scrape("ldlm")
+    assert len(samples(text)) == few
+    assert shown(samples, text, "lustre_ldlm_locks", "namespace") == {"osc": "250"}
+
+
+def test_a_number_that_wrapped_is_left_out_of_the_sum_and_counted(grow, exporter, samples) -> None:
+    running = exporter(grow(
+        namespace("filter-lustre-OST0000_UUID", lock_count=-3, lock_timeouts=-1)
+        | namespace("filter-lustre-OST0001_UUID", lock_count=7, lock_timeouts=2)
+    ))  # fmt: skip
+    text = running.scrape()
+    assert shown(samples, text, "lustre_ldlm_locks", "namespace") == {"ost": "7"}
+    assert shown(samples, text, "lustre_ldlm_lock_timeouts_total", "namespace") == {"ost": "2"}
+    assert running.skipped() == {"ldlm.namespaces.*.lock_count": 1, "ldlm.namespaces.*.lock_timeouts": 1}
+
+
+def test_lock_counters_survive_a_target_that_moves_to_another_server(grow, exporter, samples) -> None:
+    root = grow(namespace("filter-lustre-OST0000_UUID", lock_timeouts=5)
+                | namespace("filter-lustre-OST0001_UUID", lock_timeouts=2))  # fmt: skip
+    running = exporter(root)
+    name = "lustre_ldlm_lock_timeouts_total"
+    assert shown(samples, running.scrape(), name, "namespace") == {"ost": "7"}
+    gone = root / f"{SYSFS}/ldlm/namespaces/filter-lustre-OST0000_UUID"
+    (gone / "lock_timeouts").unlink()
+    gone.rmdir()
+    grow(namespace("filter-lustre-OST0001_UUID", lock_timeouts=3))
+    assert shown(samples, running.scrape(), name, "namespace") == {"ost": "8"}
+    grow(namespace("filter-lustre-OST0000_UUID", lock_timeouts=1))
+    assert shown(samples, running.scrape(), name, "namespace") == {"ost": "9"}
+
+
+# HSM
+
+
+def agent(uuid: str, ok: int, errors: int = 0) -> str:
+    return f"uuid={uuid} archive_id=ANY requests=[current:1 ok:{ok} errors:{errors}]\n"
+
+
+def test_what_a_copytool_has_done_stays_when_it_goes(grow, exporter, samples) -> None:
+    agents = f"{DEBUG}/mdt/lustre-MDT0000/hsm/agents"
+    running = exporter(grow({agents: agent("a", 10, 1) + agent("b", 5)}))
+    name = "lustre_hsm_agent_requests_done_total"
+    assert shown(samples, running.scrape(), name, "result") == {"ok": "15", "error": "1"}
+    grow({agents: agent("b", 6)})
+    assert shown(samples, running.scrape(), name, "result") == {"ok": "16", "error": "1"}
+    grow({agents: ""})
+    text = running.scrape()
+    assert shown(samples, text, name, "result") == {"ok": "16", "error": "1"}
+    assert shown(samples, text, "lustre_hsm_agents", "target") == {"MDT0000": "0"}
+    assert running.errors() == {}
+
+
+def test_a_state_of_the_coordinator_that_is_none_is_counted(grow, exporter, samples) -> None:
+    running = exporter(grow({f"{SYSFS}/mdt/lustre-MDT0000/hsm_control": "enab"}))
+    assert b"lustre_hsm_coordinator" not in running.scrape()
+    assert running.skipped() == {"mdt.*.hsm_control": 1}
+
+
+# quota
+
+
+def limits(*granted: int) -> str:
+    rows = [
+        f"- id:      {1000 + i}\n  limits:  {{ hard: 9, soft: 8, granted: {number}, time: 0 }}\n"
+        for i, number in enumerate(granted)
+    ]
+    return "global_pool0_dt_usr\n" + "".join(rows)
+
+
+def test_quotas_are_bounded_by_what_is_used(grow, exporter, samples) -> None:
+    accounts = "".join(f"- id:      {i}\n  usage:   {{ inodes: {9 - i}, kbytes: 4 }}\n" for i in range(4))
+    root = grow({
+        "proc/fs/lustre/qmt/lustre-QMT0000/dt-0x0/glb-usr": limits(5, 0, 7, 6),
+        "proc/fs/lustre/osd-zfs/lustre-OST0000/quota_slave/acct_user": "usr_accounting:\n" + accounts,
+    })  # fmt: skip
+    text = exporter(root, quota_limit=2).scrape()
+    assert shown(samples, text, "lustre_quota_granted_bytes", "id") == {"1002": "7168", "1003": "6144"}
+    assert shown(samples, text, "lustre_quota_used_files", "id") == {"0": "9", "1": "8"}
+    assert shown(samples, text, "lustre_quota_ids_beyond_limit", "parameter") == {
+        "dt-0x0.glb-usr": "2",
+        "OST0000.acct_user": "2",
+    }
+    everybody = exporter(root, quota_limit=0).scrape()
+    assert len(shown(samples, everybody, "lustre_quota_granted_bytes", "id")) == 4
+
+
+def test_a_target_without_accounts_says_so(grow, exporter) -> None:
+    path = "proc/fs/lustre/osd-ldiskfs/lustre-OST0000/quota_slave/acct_project"
+    running = exporter(grow({path: "not supported\n"}))
+    assert running.scrape() == b""
+    assert running.skipped() == {}
+
+
+# the node
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("healthy\n", "1"), ("NOT HEALTHY\n", "0"), ("LBUG\n", "0"), ("LBUG\nNOT HEALTHY\n", "0"),
+     ("device lustre-OST0001 reported unhealthy\nNOT HEALTHY\n", "0")],
+)  # fmt: skip
+def test_health(grow, exporter, text, value) -> None:
+    running = exporter(grow({f"{SYSFS}/health_check": text}))
+    assert f"\nlustre_healthy {value}\n".encode() in running.scrape()
+    assert running.skipped() == {}
+
+
+def test_health_that_is_neither_is_not_shown(grow, exporter) -> None:
+    running = exporter(grow({f"{SYSFS}/health_check": "health"}))
+    assert running.scrape() == b""
+    assert running.skipped() == {"health_check": 1}
+
+
+def test_an_interface_of_several_cpu_partitions_is_one(grow, exporter, samples) -> None:
+    nis = (
+        "nid                      status alive refs peer  rtr   max    tx   min\n"
+        "10.0.0.1@o2ib                up    -1    1    8    0   128   127   100\n"
+        "10.0.0.1@o2ib              down    -1    1    8    0   128    -3    -9\n"
+    )
+    text = exporter(grow({"sys/kernel/debug/lnet/nis": nis})).scrape()
+    assert shown(samples, text, "lustre_lnet_interface_credits", "nid") == {"10.0.0.1@o2ib": "124"}
+    assert shown(samples, text, "lustre_lnet_interface_max_credits", "nid") == {"10.0.0.1@o2ib": "256"}
+    assert shown(samples, text, "lustre_lnet_interface_up", "nid") == {"10.0.0.1@o2ib": "0"}
+
+
+def test_what_sends_a_request_is_never_read(grow, exporter) -> None:
+    """Reading ``ping`` asks a server. Here it is a folder, so that reading it would be an error."""
+    devices = (f"osc/lustre-OST0000-osc-{MOUNT}", f"mdc/lustre-MDT0000-mdc-{MOUNT}", "osp/lustre-OST0000-osc-MDT0000",
+               "lwp/lustre-MDT0000-lwp-OST0000", "mgc/MGC10.0.2.15@tcp")  # fmt: skip
+    root = grow({f"{SYSFS}/{device}/active": "1\n" for device in devices})
+    for device in devices:
+        (root / SYSFS / device / "ping").mkdir()
+    running = exporter(root)
+    assert b"lustre_osp_active" in running.scrape()
+    assert running.errors() == {}
+
+
+def test_object_ids_of_two_sequences_are_not_subtracted(grow, exporter) -> None:
+    ids = {"next_id": "201", "last_id": "33", "next_seq": "0x280000401", "last_seq": "0x280000402", "status": "-28"}
+    root = grow({f"{SYSFS}/osp/lustre-OST0000-osc-MDT0000/prealloc_{key}": f"{value}\n" for key, value in ids.items()})
+    text = exporter(root).scrape()
+    assert b"precreated_objects" not in text
+    assert b'lustre_osp_precreate_error{fs="lustre",target="OST0000",mdt="MDT0000"} 28\n' in text
+
+
+def test_all_targets_have_the_same_first_buckets(grow, exporter, samples) -> None:
+    table = (
+        "snapshot_time:   9.5 secs.nsecs\n\n                           read      |     write\n"
+        "disk I/O size          ios   % cum % |  ios         % cum %\n{}:\t\t         1 100 100   |   50 100 100\n"
+    )
+    root = grow({
+        f"{DEBUG}/osd-ldiskfs/lustre-OST000{i}/brw_stats": table.format(size) for i, size in enumerate(("4K", "32K"))
+    })  # fmt: skip
+    text = exporter(root).scrape()
+    assert shown(samples, text, "lustre_osd_io_size_bytes_bucket", "target", "direction", "le") == {
+        ("OST0000", "read", "4096.0"): "1", ("OST0000", "read", "+Inf"): "1",
+        ("OST0000", "write", "4096.0"): "50", ("OST0000", "write", "+Inf"): "50",
+        ("OST0001", "read", "4096.0"): "0", ("OST0001", "read", "8192.0"): "0", ("OST0001", "read", "16384.0"): "0",
+        ("OST0001", "read", "32768.0"): "1", ("OST0001", "read", "+Inf"): "1",
+        ("OST0001", "write", "4096.0"): "0", ("OST0001", "write", "8192.0"): "0", ("OST0001", "write", "16384.0"): "0",
+        ("OST0001", "write", "32768.0"): "50", ("OST0001", "write", "+Inf"): "50",
+    }  # fmt: skip
+
+
+def test_latencies_of_targets_of_a_pool_are_added_up(grow, exporter, samples) -> None:
+    text = "io_latency_by_size:\nsnapshot_time: 9.5\nstart_time: 1.0\nelapsed_time: 8.5\nrd_4K: {{ {}}}\n"
+    root = grow({
+        f"{DEBUG}/osc/lustre-OST0000-osc-{MOUNT}/io_latency_stats": text.format("1us: 3, "),
+        f"{DEBUG}/osc/lustre-OST0001-osc-{MOUNT}/io_latency_stats": text.format("0us: 2, 2us: 4, "),
+    })  # fmt: skip
+    found = shown(samples, exporter(root).scrape(), "lustre_osc_io_latency_seconds_bucket", "le")
+    assert found == {"1.024e-06": "2", "2.048e-06": "5", "4.096e-06": "9", "+Inf": "9"}
+
+
+def test_a_client_that_is_gone_has_no_series(grow, exporter, samples) -> None:
+    exports = "proc/fs/lustre/obdfilter/lustre-OST0000/exports"
+    line = "snapshot_time 9.5 secs.nsecs\nread_bytes 3 samples [bytes] 1 1 {} 9\n"
+    root = grow({f"{exports}/10.0.0.{i}@tcp/stats": line.format(i) for i in (1, 2)})
+    running = exporter(root)
+    name = "lustre_ost_client_read_bytes_total"
+    assert shown(samples, running.scrape(), name, "nid") == {"10.0.0.1@tcp": "1", "10.0.0.2@tcp": "2"}
+    (root / exports / "10.0.0.1@tcp/stats").unlink()
+    (root / exports / "10.0.0.1@tcp").rmdir()
+    assert shown(samples, running.scrape(), name, "nid") == {"10.0.0.2@tcp": "2"}
+
+
+def test_room_that_wrapped_is_no_room(grow, exporter, samples) -> None:
+    numbers = {"kbytestotal": 1000, "kbytesfree": -5, "kbytesavail": -9, "tot_granted": -1, "num_exports": 3}
+    root = grow({f"{SYSFS}/obdfilter/lustre-OST0000/{name}": f"{value}\n" for name, value in numbers.items()})
+    running = exporter(root)
+    shown_names = {name for name, _ in samples(running.scrape("ost"))}
+    assert shown_names == {"lustre_ost_size_bytes", "lustre_ost_exports"}
+    assert set(running.skipped()) == {f"obdfilter.*.{name}" for name in ("kbytesfree", "kbytesavail", "tot_granted")}

@@ -1,0 +1,100 @@
+"""Nodes of older releases, written from Lustre's source: all is found where it was then, and means the same."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_parser
+from prometheus_client.parser import text_string_to_metric_families as text_parser
+
+from exporter.collectors import COLLECTORS
+
+WRITTEN = Path(__file__).parent.parent / "captures" / "written-from-source"
+GOLDEN = Path(__file__).parent.parent / "golden"
+RELEASES = ["2.12", "2.15", "2.16"]
+ROLES = ["client", "oss", "mds"]
+each = pytest.mark.parametrize(("release", "role"), [(release, role) for release in RELEASES for role in ROLES])
+VERSIONS = {family.name: family.versions for collector in COLLECTORS for family in collector.families}
+CHANGED = {"lustre_version_info", "lustre_osc_targets", "lustre_mdc_targets"}
+"""Names of releases differ."""
+COUNTED_ANEW = {"lustre_osd_discontiguous_pages", "lustre_osd_discontiguous_blocks"}
+"""Up to 2.15 gaps, since then runs: one more."""
+
+Node = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Node:
+    """``written("2.12", "oss")`` is a folder with that node's ``proc`` and ``sys``."""
+
+    def unfold(release: str, role: str) -> Path:
+        root = tmp_path / release / role
+        (root / "proc").mkdir(parents=True)
+        (root / "sys").mkdir()
+        parts = re.split(r"^==> (\S+) <==\n", (WRITTEN / release / f"{role}.txt").read_text(), flags=re.MULTILINE)
+        for path, text in zip(parts[1::2], parts[2::2], strict=True):
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(text)
+        return root
+
+    return unfold
+
+
+def family_of(name: str) -> str:
+    return name if name in VERSIONS else re.sub(r"_(bucket|sum|count)$", "", name)
+
+
+@each
+def test_the_whole_exposition(written, exporter, release, role) -> None:
+    running = exporter(written(release, role))
+    text = running.scrape()
+    assert (running.skipped(), running.errors(), running.reasons()) == ({}, {}, {})
+    path = GOLDEN / f"written-{release}-{role}.prom"
+    if os.environ.get("GOLDEN") == "rewrite":
+        path.write_bytes(text)
+    assert text.decode() == path.read_text()
+
+
+@each
+def test_both_strict_parsers_read_it(written, exporter, release, role) -> None:
+    running = exporter(written(release, role))
+    plain, strict = (
+        {(s.name, tuple(sorted(s.labels.items()))): s.value for family in families for s in family.samples}
+        for families in (
+            text_parser(running.scrape().decode()),
+            openmetrics_parser(running.scrape(openmetrics=True).decode()),
+        )
+    )
+    assert plain == strict
+
+
+@each
+def test_no_family_is_older_than_it_says(written, exporter, samples, release, role) -> None:
+    shown = {family_of(name) for name, _ in samples(exporter(written(release, role)).scrape())}
+    assert {name: VERSIONS[name] for name in shown if VERSIONS[name].rstrip("+") > release} == {}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_same_facts_are_the_same_in_every_release(written, exporter, samples, role) -> None:
+    shown = {release: samples(exporter(written(release, role)).scrape()) for release in RELEASES}
+    for older, newer in pairwise(RELEASES):
+        kept = {key: value for key, value in shown[older].items() if family_of(key[0]) not in CHANGED | COUNTED_ANEW}
+        lost = {key for key in kept if key not in shown[newer]}
+        assert {key for key in lost if dict(key[1]).get("operation") != "brw_read"} == set()
+        assert {key: value for key, value in kept.items() if shown[newer].get(key, value) != value} == {}
+        assert len(kept) > 100
+
+
+def test_roles_show_what_they_have_and_nothing_else(written, exporter, samples) -> None:
+    found = {
+        role: {name.split("_")[1] for name, _ in samples(exporter(written("2.15", role)).scrape())} for role in ROLES
+    }
+    assert found["client"].isdisjoint({"ost", "mdt", "osd", "osp", "lod", "mgs", "quota", "hsm", "nodemap", "job"})
+    assert found["oss"].isdisjoint({"llite", "osc", "mdc", "mdt", "osp", "lod", "mgs", "hsm", "nodemap", "changelog"})
+    assert found["mds"].isdisjoint({"llite", "osc", "mdc", "ost"})
+    assert {"lnet", "ldlm", "service", "healthy", "version"} <= found["client"] & found["oss"] & found["mds"]

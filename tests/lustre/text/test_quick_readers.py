@@ -1,0 +1,158 @@
+"""The quick readers say what the full parsers say: of recordings, of what follows on them, and of anything spoilt."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lustre.text import import_, job_stats, rpc_stats
+from lustre.text.import_ import Brief, BriefReader, Import
+from lustre.text.job_stats import Job, Usual, Zeros
+from lustre.text.rpc_reader import Reader
+
+Unpack = Callable[[str], Path]
+TREES = [f"2.17.57/tree-{name}" for name in ("idle", "load-1", "load-2")]
+NUMBER = re.compile(rb"(?<![\w.])\d+(?![\w.:])")
+
+
+@lru_cache(maxsize=16)
+def texts(root: Path, name: str) -> list[bytes]:
+    return [path.read_bytes() for path in sorted(root.rglob(name)) if path.is_file() and path.stat().st_mode & 0o444]
+
+
+def brief(link: Import) -> Brief:
+    return Brief(*[getattr(link, name) for name in Brief._fields])
+
+
+def slow(text: bytes) -> rpc_stats.RpcStats:
+    return replace(rpc_stats.parse(text), offset=None)
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_recordings_of_rpcs_and_imports(capture: Unpack, tree: str) -> None:
+    reader, briefs = Reader(), BriefReader()
+    for _ in range(2):
+        for text in texts(capture(tree), "rpc_stats"):
+            assert reader.read(text) == slow(text)
+        for text in texts(capture(tree), "import"):
+            assert briefs.read(text) == brief(import_.parse(text))
+    assert any(form is not None for form in reader._forms.values())
+    assert len(briefs._skipped) > 0
+
+
+damage = st.tuples(
+    st.integers(0, 1 << 30),
+    st.one_of(
+        st.just(b""), st.binary(max_size=3), st.sampled_from([b"0", b"9", b" ", b"\n", b":", b"100", b"0 0 0 | 1 0 0\n"])
+    ),
+    st.integers(0, 40),
+)
+renumbering = st.lists(st.sampled_from([b"0", b"1", b"7", b"100", b"12345678901234567890"]), min_size=1, max_size=40)
+
+
+def spoilt(text: bytes, where: int, what: bytes, length: int) -> bytes:
+    at = where % (len(text) + 1)
+    return text[:at] + what + text[at + length :]
+
+
+def renumbered(text: bytes, numbers: list[bytes], every: int) -> bytes:
+    """Some numbers replaced."""
+    count = -1
+
+    def other(match: re.Match[bytes]) -> bytes:
+        nonlocal count
+        count += 1
+        return numbers[count % len(numbers)] if count % every == 0 else match[0]
+
+    return NUMBER.sub(other, text)
+
+
+any_text = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@any_text
+@given(st.integers(0, 99), st.lists(damage, max_size=2), renumbering, st.integers(1, 9), st.integers(0, 5000))
+def test_rpcs_that_follow_are_read_as_if_they_were_the_first(capture, which, damages, numbers, every, cut) -> None:
+    known = texts(capture(TREES[1]), "rpc_stats")
+    reader = Reader()
+    text = known[which % len(known)]
+    reader.read(text)
+    for changed in (renumbered(text, numbers, every), text[: cut % (len(text) + 1)]):
+        assert reader.read(changed) == slow(changed)
+    for where, what, length in damages:
+        text = spoilt(text, where, what, length)
+        assert reader.read(text) == slow(text)
+        assert reader.read(text) == slow(text)
+
+
+@any_text
+@given(st.integers(0, 99), st.lists(damage, max_size=2), st.integers(0, 5000))
+def test_imports_that_follow_are_read_as_if_they_were_the_first(capture, which, damages, cut) -> None:
+    known = texts(capture(TREES[1]), "import")
+    briefs = BriefReader()
+    text = known[which % len(known)]
+    briefs.read(text)
+    for changed in (text.replace(b"usecs", b"0 usecs"), text[: cut % (len(text) + 1)]):
+        assert briefs.read(changed)[:5] == brief(import_.parse(changed))[:5]
+    for where, what, length in damages:
+        text = spoilt(text, where, what, length)
+        assert briefs.read(text)[:5] == brief(import_.parse(text))[:5]
+
+
+def without_zeros(job: Job) -> Job:
+    """The job as if the kernel did not print counters at zero."""
+    kept = [i for i, samples in enumerate(job.samples) if int(samples)]
+    names, samples, units, sums, maxima = (
+        tuple([column[i] for i in kept]) for column in (job.names, job.samples, job.units, job.sums, job.maxima)
+    )
+    return Job(job.job_id, job.start_time, job.snapshot_time, names, samples, units, sums, maxima, job.histograms, 0)
+
+
+def agree(found: Usual, job: Job) -> None:
+    assert job.skipped == 0
+    shown = without_zeros(job)
+    assert found[:6] == (shown.job_id, shown.start_time, shown.names, shown.samples, shown.units, shown.sums)
+    read = [(n, job_stats.buckets(text)) for n, text in zip(found.names, found.histograms, strict=True) if b":" in text]
+    assert tuple(read) == shown.histograms
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_recorded_jobs(capture: Unpack, tree: str) -> None:
+    zeros, usual = Zeros(), 0
+    for text in texts(capture(tree), "job_stats"):
+        for block in job_stats.split(text):
+            found = zeros.usual(block)
+            if found is not None:
+                usual += 1
+                agree(found, job_stats.parse_block(block))
+                assert job_stats.active_at(block) == int(job_stats.parse_block(block).snapshot_time.partition(b".")[0])
+    assert usual > 0 or tree.endswith("idle")
+
+
+@any_text
+@given(st.integers(0, 9999), st.lists(damage, max_size=2), renumbering, st.integers(1, 9))
+def test_spoilt_jobs_are_left_to_the_full_parser_or_read_alike(capture, which, damages, numbers, every) -> None:
+    known = [block for text in texts(capture(TREES[1]), "job_stats")[:2] for block in job_stats.split(text)]
+    zeros = Zeros()
+    for block in known[:3]:
+        zeros.usual(block)
+    block = renumbered(known[which % len(known)], numbers, every)
+    for text in (block, *(spoilt(block, *one) for one in damages)):
+        whole = job_stats.split(text)
+        if len(whole) == 1 and (found := zeros.usual(whole[0])) is not None:
+            agree(found, job_stats.parse_block(whole[0]))
+
+
+def test_lines_at_zero_are_remembered_within_bounds() -> None:
+    zeros = Zeros()
+    for number in range(2000):
+        line = f"  op{number}: {{ samples: 0, unit: usecs, min: 0, max: 0, sum: 0, sumsq: 0 }}\n"
+        zeros.usual(f"- job_id:          a\n{line}".encode())
+    assert len(zeros._lines) <= job_stats.MOST_ZEROS

@@ -1,0 +1,159 @@
+"""Applications of other kinds: what they get depends on RPCs, locks and caches as it does on a real file system."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from lustre.layout import Component, Layout
+from simulator.client import ClientSettings
+from simulator.cluster import Cluster
+from simulator.devices import FlashSettings, HddSettings
+from simulator.devices.accelerator import AcceleratorSettings
+from simulator.jobs import Distribution, Job, LsScan, Mdtest, RandomWriter, SharedFile, SmallFileWriter
+from simulator.mdt import MdtSettings
+from simulator.objects import Capacity
+from simulator.ost import OstSettings
+from simulator.readahead import ReadAheadSettings
+from simulator.settings import ClusterSettings, recorded_test_bed
+from simulator.statahead import StataheadSettings
+
+MIB = 1 << 20
+DISKS = OstSettings(HddSettings(size_bytes=1 << 40), Capacity(1 << 40, 1 << 20), journal_device=FlashSettings())
+
+
+def disks(count: int, clients: int, ost: OstSettings = DISKS, client: ClientSettings | None = None) -> ClusterSettings:
+    client = client or ClientSettings()
+    mounts = tuple(replace(client, instance=f"ff{n:04d}", copy_seconds_per_mib=0.0005) for n in range(clients))
+    return ClusterSettings((ost,) * count, {"hdd": tuple(range(count))}, clients=mounts)
+
+
+def ran(settings: ClusterSettings, job: Job, seconds: float = 60.0) -> Cluster:
+    cluster = Cluster(settings, (job,))
+    cluster.advance(seconds)
+    return cluster
+
+
+def rate(cluster: Cluster, what: str) -> float:
+    return next(iter(cluster.runs.values())).team.per_second(what)
+
+
+def striped(count: int, pattern: str = "raid0") -> Layout:
+    return Layout((Component(pool="hdd", stripe_count=count, stripe_size=MIB, pattern=pattern),), composite=False)
+
+
+def test_mdtest_goes_through_its_phases_and_leaves_nothing() -> None:
+    cluster = ran(recorded_test_bed(), Mdtest(nodes=2, threads=2, files_each=20))
+    assert sum(mdt.stats["mknod"].samples for mdt in cluster.mdts) == 80
+    assert sum(mdt.stats["unlink"].samples for mdt in cluster.mdts) == 80
+    assert not list(cluster.namespace.files())
+    assert all(rate(cluster, phase) > 0 for phase in ("create", "stat", "read", "unlink"))
+
+
+def test_stat_of_files_on_the_mdt_asks_no_ost() -> None:
+    dom = Layout((Component(0, 65536, pattern="mdt"), Component(65536, None, "hdd")))
+    with_dom = ran(recorded_test_bed(), Mdtest(nodes=2, files_each=20, layout=dom))
+    without = ran(recorded_test_bed(), Mdtest(nodes=2, files_each=20))
+    assert rate(with_dom, "stat") > 1.2 * rate(without, "stat")
+    assert sum(osc.stats["ldlm_glimpse_enqueue"].samples for osc in with_dom.clients[0].oscs) == 0
+
+
+def test_one_directory_is_slower_than_one_for_each() -> None:
+    job = Mdtest(nodes=8, threads=8, files_each=10, striped_directories=False)
+    settings = replace(disks(2, 8), mdts=(MdtSettings(cores=64),))
+    assert rate(ran(settings, job), "create") > 1.5 * rate(ran(settings, replace(job, shared=True)), "create")
+
+
+def test_more_objects_let_more_clients_write_one_file() -> None:
+    job = SharedFile(nodes=8, piece_bytes=MIB, pieces_each=40, direct=True)
+    one = ran(disks(4, 8), replace(job, layout=striped(1)))
+    four = ran(disks(4, 8), replace(job, layout=striped(4)))
+    over = ran(disks(4, 8), replace(job, layout=striped(16, "raid0,overstriped")))
+    assert rate(four, "piece") > 1.5 * rate(one, "piece")
+    assert rate(over, "piece") > rate(one, "piece")
+
+
+def test_clients_that_write_one_object_take_each_others_locks() -> None:
+    cluster = ran(disks(1, 4), SharedFile(nodes=4, pieces_each=40, layout=striped(1)))
+    (stored,) = cluster.osts[0].store.objects.values()
+    assert stored.locks.callbacks > 3
+    assert cluster.osts[0].written_bytes >= 4 * 40 * 47008
+    apart = ran(disks(1, 1), SharedFile(nodes=1, pieces_each=160, layout=striped(1)))
+    assert rate(apart, "piece") > 3 * rate(cluster, "piece")
+
+
+def hit_share(by_bytes: bool) -> float:
+    client = ClientSettings(read_ahead=ReadAheadSettings(strides_by_bytes=by_bytes))
+    job = SharedFile(nodes=1, threads=8, pieces_each=60, write=False)
+    stats = ran(disks(4, 1, client=client), job).clients[0].read_ahead.stats
+    hits, misses = stats["hits"].samples, stats["misses"].samples
+    return hits / (hits + misses)
+
+
+def test_strides_that_are_no_whole_pages_are_seen_since_2_14() -> None:
+    assert hit_share(by_bytes=False) < 0.25
+    assert hit_share(by_bytes=True) > 0.75
+
+
+def ls_seconds(settings: StataheadSettings) -> Cluster:
+    client = ClientSettings(statahead=settings)
+    return ran(disks(2, 1, client=client), LsScan(names=500))
+
+
+def test_statahead_makes_ls_faster_and_batches_make_it_faster_still() -> None:
+    none, single, batched = (ls_seconds(StataheadSettings(*both)) for both in ((0, 0), (128, 0), (128, 64)))
+    assert rate(single, "stat") > 1.5 * rate(none, "stat")
+    assert rate(batched, "stat") > rate(single, "stat")
+    counters = batched.clients[0].statahead
+    assert counters.hit_total > 450
+    assert counters.miss_total < 50
+    assert none.clients[0].statahead.hit_total == 0
+
+
+def test_an_accelerator_takes_small_random_writes_in_and_lets_large_ones_pass() -> None:
+    fast = replace(DISKS, accelerator=AcceleratorSettings())
+    small = RandomWriter(file_bytes=1 << 30, layout=striped(4), stop_seconds=3.0, client=0)
+    large = replace(small, call_bytes=40960)
+    rates = {
+        (ost is fast, job.call_bytes): ran(disks(4, 1, ost), job, 4).log.mean(job.job_id, 1, 3)
+        for ost in (DISKS, fast)
+        for job in (small, large)
+    }
+    assert rates[True, 4096] > 2 * rates[False, 4096]
+    assert rates[True, 40960] < 1.2 * rates[False, 40960]
+
+
+def test_a_read_cache_answers_what_was_read_before() -> None:
+    warm = replace(DISKS, read_cache_bytes=256 * MIB)
+    job = RandomWriter(file_bytes=4 * MIB, read_share=1.0, layout=striped(4), client=0, processes_count=2)
+    cold, cached = ran(disks(4, 1), job, 4), ran(disks(4, 1, warm), job, 4)
+    assert cached.log.mean(job.job_id, 2, 4) > 3 * cold.log.mean(job.job_id, 2, 4)
+    assert sum(ost.cache.hits for ost in cached.osts) > 100
+
+
+def test_small_writes_are_answered_from_memory_where_that_is_on() -> None:
+    early = replace(DISKS, write_back_bytes_max=65536)
+    job = SmallFileWriter(sizes=(4096,), fsync=False, layout=striped(1), client=0, files_per_second=20)
+    usual, soon = ran(disks(2, 1), job, 20), ran(disks(2, 1, early), job, 20)
+    mean = [c.clients[0].oscs[0].stats["ost_write"].total / c.clients[0].oscs[0].stats["ost_write"].samples
+            for c in (usual, soon)]  # fmt: skip
+    assert mean[1] < 0.7 * mean[0]
+
+
+def test_sizes_around_two_medians() -> None:
+    rng = Random(1)
+    drawn = [Distribution(65536, 0.5, 16 * MIB, 0.2).draw(rng) for _ in range(500)]
+    large = sum(size > 2 * MIB for size in drawn)
+    assert 60 < large < 140
+
+
+def test_files_come_in_bursts() -> None:
+    job = SmallFileWriter(burst_seconds=5.0, files_per_second=10, sizes=(4096,))
+    rates = ran(recorded_test_bed(), job, 40).throughput(job.job_id, 0, 40)
+    assert sum(second == 0 for second in rates) > 12
+
+
+def test_think_time_is_time_not_worked() -> None:
+    busy = SharedFile(nodes=1, pieces_each=1000, layout=striped(1))
+    idle = replace(busy, think_seconds=0.1)
+    assert rate(ran(disks(1, 1), idle), "piece") < 12 < rate(ran(disks(1, 1), busy), "piece")

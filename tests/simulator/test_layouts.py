@@ -1,0 +1,186 @@
+"""Layouts as Lustre applies them: where bytes go, and what becomes of a layout when it is written to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lustre.changelog import RecordType, decode
+from lustre.layout import Component, Layout
+from simulator import mirrors
+from simulator.changelog import Actor
+from simulator.choice import Spill
+from simulator.cluster import Cluster
+from simulator.engine import Steps
+from simulator.namespace import Inode
+from simulator.placement import extents
+from simulator.settings import ClusterSettings, recorded_test_bed
+
+MIB = 1 << 20
+ACTOR = Actor("cp.1000", 1000, 1000)
+
+
+def bed(**changes: Any) -> ClusterSettings:
+    return replace(recorded_test_bed(), **changes)
+
+
+def written(cluster: Cluster, layout: Layout, *sizes: int, name: str = "file") -> Inode:
+    """A file written to in calls of these sizes."""
+    cluster.make_directory("/d", layout)
+    client = cluster.clients[0]
+
+    def steps() -> Steps[Inode]:
+        handle = yield from client.names.create(cluster.namespace.lookup("/d"), name, ACTOR)
+        at = 0
+        for size in sizes:
+            yield from client.data.write(handle, at, size, direct=False)
+            at += size
+        yield from client.data.fsync(handle)
+        yield from client.names.close(handle)
+        return handle.inode
+
+    done = cluster.engine.spawn(steps())
+    cluster.advance(60)
+    assert done.error is None
+    inode: Inode = done.value
+    return inode
+
+
+def pools(inode: Inode) -> list[str]:
+    assert inode.layout is not None
+    return [part.pool for part in inode.layout.components if part.objects]
+
+
+def test_data_on_the_mdt_take_no_object_and_no_ost() -> None:
+    cluster = Cluster(bed())
+    layout = Layout((Component(0, MIB, pattern="mdt"), Component(MIB, None, "hdd")))
+    inode = written(cluster, layout, 65536)
+    assert pools(inode) == []
+    assert cluster.mdts[0].data_bytes == 65536
+    assert cluster.mdts[0].stats["write_bytes"].total == 65536
+    assert sum(ost.written_bytes for ost in cluster.osts) == 0
+    inode = written(cluster, layout, 3 * MIB, name="larger")
+    assert pools(inode) == ["hdd"]
+    assert sum(ost.written_bytes for ost in cluster.osts) == 2 * MIB
+
+
+def test_overstriping_puts_several_objects_on_a_target() -> None:
+    cluster = Cluster(bed())
+    part = Component(pool="hdd", stripe_count=8, stripe_size=MIB, pattern="raid0,overstriped")
+    inode = written(cluster, Layout((part,), composite=False), 8 * MIB)
+    assert inode.layout is not None
+    targets = [stripe.ost_index for stripe in inode.layout.components[0].objects]
+    assert sorted(targets) == [2, 2, 3, 3, 4, 4, 5, 5]
+    assert len({extent.fid for extent in extents(inode.layout, 0, 8 * MIB)}) == 8
+
+
+def test_a_write_to_a_mirrored_file_goes_to_one_copy_and_makes_the_other_stale() -> None:
+    cluster = Cluster(bed())
+    both = Layout((Component(pool="hdd", mirror_id=1), Component(pool="flash", mirror_id=2)), mirror_count=2)
+    inode = written(cluster, both, MIB)
+    layout = inode.layout
+    assert layout is not None
+    assert layout.state == "wp"
+    assert ["stale" in part.flags for part in layout.components] == [False, True]
+    assert sum(ost.written_bytes for ost in cluster.osts[:2]) == 0
+    records, _ = decode(cluster.mdts[0].changelog.read(0))
+    assert [record.type for record in records].count(RecordType.FLR_WRITE) == 1
+    assert mirrors.to_read(layout, cluster.osts).components[0].pool == "hdd"
+    again = mirrors.resynced(layout)
+    assert mirrors.to_read(again, cluster.osts).components[0].pool == "flash"
+    index = again.components[1].objects[0].ost_index
+    cluster.osts[index].health.leave()
+    assert mirrors.to_read(again, cluster.osts).components[0].pool == "hdd"
+
+
+def extending() -> Layout:
+    return Layout((
+        Component(0, 2 * MIB, "flash"),
+        Component(2 * MIB, 64 * MIB, "flash", flags=("extension",), extension_size=2 * MIB),
+        Component(64 * MIB, None, "hdd"),
+    ))  # fmt: skip
+
+
+def test_a_component_extends_itself_while_there_is_room() -> None:
+    inode = written(Cluster(bed()), extending(), MIB, 2 * MIB, 3 * MIB)
+    assert inode.layout is not None
+    assert [(part.pool, part.extent_end) for part in inode.layout.components] == [
+        ("flash", 6 * MIB), ("flash", 64 * MIB), ("hdd", None)]  # fmt: skip
+
+
+def test_without_room_the_next_component_goes_on_from_there() -> None:
+    cluster = Cluster(bed())
+    for ost in cluster.osts[:2]:
+        ost.store.withheld_bytes = ost.store.space().avail_bytes - 5 * MIB
+    inode = written(cluster, extending(), MIB, MIB, 6 * MIB)
+    assert inode.layout is not None
+    assert inode.layout.components[-1].pool == "hdd"
+    assert inode.layout.components[-1].extent_start < 64 * MIB
+    assert inode.size_bytes == 8 * MIB
+
+
+def test_a_pool_spills_when_it_is_full_enough() -> None:
+    cluster = Cluster(bed(spills={"flash": Spill("hdd", 50.0)}))
+    assert pools(written(cluster, Layout((Component(pool="flash"),), composite=False), 4096)) == ["flash"]
+    for ost in cluster.osts[:2]:
+        ost.store.withheld_bytes = ost.store.space().avail_bytes * 6 // 10
+    assert pools(written(cluster, Layout((Component(pool="flash"),)), 4096, name="later")) == ["hdd"]
+
+
+def test_objects_go_where_there_is_room_when_targets_are_unevenly_filled() -> None:
+    cluster = Cluster(bed())
+    cluster.osts[2].store.withheld_bytes = cluster.osts[2].store.space().avail_bytes * 9 // 10
+    for number in range(200):
+        cluster.placement.create(Layout((Component(pool="hdd"),), composite=False))
+        assert number >= 0
+    created = [ost.store.created for ost in cluster.osts[2:]]
+    assert created[0] < 0.3 * min(created[1:])
+
+
+def test_names_of_a_striped_directory_are_spread_over_the_mdts() -> None:
+    cluster = Cluster(bed())
+    directory = cluster.make_directory("/striped", shards=(0, 1))
+    assert {directory.shard(f"f{number}") for number in range(20)} == {0, 1}
+    client = cluster.clients[0]
+    done = [cluster.engine.spawn(client.names.create(directory, f"f{number}", ACTOR)) for number in range(20)]
+    cluster.advance(5)
+    assert all(one.done for one in done)
+    assert min(mdt.stats["mknod"].samples for mdt in cluster.mdts) > 3
+
+
+def test_layouts_are_inherited_from_the_parent_and_else_from_the_root() -> None:
+    cluster = Cluster(bed())
+    client = cluster.clients[0]
+    cluster.set_default_layout("/", Layout((Component(pool="hdd", stripe_count=2),), composite=False))
+    cluster.make_directory("/p", Layout((Component(pool="flash"),), composite=False))
+    cluster.make_directory("/plain")
+
+    def steps() -> Steps[list[Inode]]:
+        made = yield from client.names.mkdir(cluster.namespace.lookup("/p"), "child", ACTOR)
+        below = yield from client.names.create(made, "a", ACTOR)
+        plain = yield from client.names.create(cluster.namespace.lookup("/plain"), "b", ACTOR)
+        return [below.inode, plain.inode]
+
+    done = cluster.engine.spawn(steps())
+    cluster.advance(5)
+    inherited, from_root = done.value
+    assert pools(inherited) == ["flash"]
+    assert from_root.layout.components[0].stripe_count == 2
+
+
+def test_a_layout_that_ends_takes_no_bytes_behind_its_end() -> None:
+    cluster = Cluster(bed())
+    cluster.make_directory("/d", Layout((Component(0, MIB, "hdd"), Component(MIB, 2 * MIB, "hdd"))))
+    client = cluster.clients[0]
+
+    def steps() -> Steps[None]:
+        handle = yield from client.names.create(cluster.namespace.lookup("/d"), "file", ACTOR)
+        yield from client.data.write(handle, 0, 4 * MIB, direct=True)
+
+    done = cluster.engine.spawn(steps())
+    cluster.advance(5)
+    assert done.error is not None
+    with pytest.raises(OSError, match="No data"):
+        raise done.error
