@@ -21,7 +21,7 @@ from tierd.engine import Engine, Thought
 from tierd.model import Action, DirectoryActivity, Finding, Window
 from tierd.sense import space
 from tierd.sense.changelogs import ActivityTable
-from tierd.sense.readings import Reading, window
+from tierd.sense.readings import UNKNOWN_RECOVERY, Reading, window
 from tierd.verify import judge
 
 Say = Callable[[str], None]
@@ -130,6 +130,9 @@ class Daemon:
             self._tell_fault("changelog", "")
         except OSError as error:
             self._tell_fault("changelog", f"{error}; findings are told, nothing new is done about them")
+        unseen = sorted(t for t, condition in reading.conditions.items() if condition == UNKNOWN_RECOVERY)
+        self._tell_fault("recovery", f"{len(unseen)} targets ({', '.join(unseen[:3])}, …): whether they recover "
+                         "is not to be seen; nothing is found on them" if unseen else "")
         last, self._last = self._last, reading
         if last is None or reading.time <= last.time:
             return

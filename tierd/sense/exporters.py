@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from tierd.sense.readings import FULL_FRACTION, JobCounters, Reading
+from tierd.sense.readings import FULL_FRACTION, UNKNOWN_RECOVERY, JobCounters, Reading
 
 _USEC = 1e6
 _CONDITIONS = frozenset({"lustre_ost_degraded", "lustre_ost_recovering", "lustre_mdt_recovering",
@@ -86,12 +86,14 @@ class _Jobs:
     def conditions(self) -> dict[str, str]:
         """Why a target's speed says nothing at the moment; healthy targets are left out."""
         found = {}
-        for target, gauges in self._gauges.items():
+        for target in self.targets:
+            gauges = self._gauges[target]
+            recovering = gauges.get("lustre_ost_recovering", gauges.get("lustre_mdt_recovering"))
             size, avail = gauges.get("lustre_ost_size_bytes", 0.0), gauges.get("lustre_ost_avail_bytes")
             if gauges.get("lustre_ost_degraded"):
                 found[target] = "degraded"
-            elif gauges.get("lustre_ost_recovering") or gauges.get("lustre_mdt_recovering"):
-                found[target] = "in recovery"
+            elif recovering is None or recovering:
+                found[target] = UNKNOWN_RECOVERY if recovering is None else "in recovery"
             elif size and avail is not None and avail < FULL_FRACTION * size:
                 found[target] = "full"
         return found

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lustre.text import df, job_stats, pools, recovery_status
 from lustre.tree import Tree
 from tierd.model import Room
-from tierd.sense.readings import FULL_FRACTION, JobCounters, Reading
+from tierd.sense.readings import FULL_FRACTION, UNKNOWN_RECOVERY, JobCounters, Reading
 
 
 def reading(tree: Tree, time: float) -> Reading:
@@ -48,8 +48,8 @@ def condition_of(tree: Tree, subsystem: str, target: str) -> str:
     if df.integer(tree.read(f"{subsystem}/{target}/degraded") or b""):
         return "degraded"
     recovery = recovery_status.parse(tree.read(f"{subsystem}/{target}/recovery_status") or b"")
-    if recovery.status and recovery.in_recovery:
-        return "in recovery"
+    if recovery.in_recovery:
+        return "in recovery" if recovery.status else UNKNOWN_RECOVERY
     if subsystem == "obdfilter":
         space = space_of(tree, f"{subsystem}/{target}")
         if space.size_bytes and space.avail_bytes is not None and space.avail_bytes < FULL_FRACTION * space.size_bytes:

@@ -12,6 +12,8 @@ _DATA = frozenset({"read", "write", "read_bytes", "write_bytes"})
 _FREE = frozenset({"statfs", "get_info", "set_info", "quotactl", "prealloc", "getattr"})
 """OST operations that are answered from memory: they make no disk seek and are no load."""
 
+UNKNOWN_RECOVERY = "recovery not to be seen"
+"""The condition of a target of which nobody says that it is not in recovery: debugfs is closed to whoever looks."""
 FULL_FRACTION = 0.05
 """Below this share of free space an OST allocates slowly, and its speed says nothing about neighbours."""
 

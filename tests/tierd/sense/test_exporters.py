@@ -31,10 +31,15 @@ def test_job_counters_over_http_equal_those_of_the_files(capture: Unpack, name: 
         assert {k: v for k, v in there.sizes.items() if v} == {k: v for k, v in counters.sizes.items() if v}
 
 
+WELL = 'lustre_ost_recovering{fs="l",target="OST0000"} 0'
+
+
 @pytest.mark.parametrize(("lines", "conditions"), [
+    (WELL, {}),
     ('lustre_ost_degraded{fs="l",target="OST0000"} 1', {"l-OST0000": "degraded"}),
-    ('lustre_ost_degraded{fs="l",target="OST0000"} 0', {}),
-    ('lustre_ost_size_bytes{fs="l",target="OST0000"} 100\nlustre_ost_avail_bytes{fs="l",target="OST0000"} 4',
+    ('lustre_ost_degraded{fs="l",target="OST0000"} 0', {"l-OST0000": "recovery not to be seen"}),
+    ('lustre_ost_degraded{fs="l",target="OST0000"} 0\n' + WELL, {}),
+    ('lustre_ost_size_bytes{fs="l",target="OST0000"} 100\nlustre_ost_avail_bytes{fs="l",target="OST0000"} 4\n' + WELL,
      {"l-OST0000": "full"}),
     ('lustre_ost_recovering{fs="l",target="OST0000"} 1', {"l-OST0000": "in recovery"}),
 ])

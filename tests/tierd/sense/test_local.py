@@ -53,7 +53,8 @@ def test_a_broken_file_loses_nothing_else(tmp_path: Path, data: bytes) -> None:
 
 @pytest.mark.parametrize(("name", "content", "condition"), [
     ("degraded", b"1\n", "degraded"), ("recovery_status", b"status: RECOVERING\n", "in recovery"),
-    ("degraded", b"0\n", None), ("recovery_status", b"status: COMPLETE\n", None),
+    ("degraded", b"0\n", "recovery not to be seen"), ("recovery_status", b"status: COMPLETE\n", None),
+    ("recovery_status", b"status: INACTIVE\n", None), ("recovery_status", b"status: FROBNICATING\n", "in recovery"),
 ])
 def test_conditions(tmp_path: Path, name: str, content: bytes, condition: str | None) -> None:
     seen = local.reading(tree(tmp_path, **{"lustre_OST0000__job_stats": JOB_STATS,
@@ -63,7 +64,8 @@ def test_conditions(tmp_path: Path, name: str, content: bytes, condition: str | 
 
 def test_a_full_target(tmp_path: Path) -> None:
     seen = local.reading(tree(tmp_path, lustre_OST0000__job_stats=JOB_STATS, lustre_OST0000__kbytestotal=b"1000\n",
-                              lustre_OST0000__kbytesavail=b"49\n"), 0.0)
+                              lustre_OST0000__kbytesavail=b"49\n",
+                              lustre_OST0000__recovery_status=b"status: INACTIVE\n"), 0.0)
     assert seen.conditions == {"lustre-OST0000": "full"}
 
 

@@ -1,0 +1,73 @@
+"""Changelog records: decoding, and the roll-up by job and directory, against merely walking over the records.
+
+``python -m bench.changelog [FILE]``: FILE holds raw records; without one, the recording of a job of small files.
+"""
+
+from __future__ import annotations
+
+import sys
+import tarfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from lustre import changelog
+from lustre.changelog_form import measure
+from lustre.fid import Fid
+from tierd.sense.changelogs import ActivityTable
+
+TAPE = Path(__file__).parent.parent / "tests/tapes/noisy-create-1m/tape.tar.xz"
+REPEATS = 20
+
+
+def records(arguments: list[str]) -> bytes:
+    """Raw records."""
+    if arguments:
+        return Path(arguments[0]).read_bytes()
+    with tarfile.open(TAPE) as archive:
+        member = archive.extractfile("changelog-MDT0000.bin")
+        assert member is not None
+        return member.read()
+
+
+def cpu(work: Callable[[], object]) -> float:
+    """CPU seconds of one run, the best of three."""
+    best = float("inf")
+    for _ in range(3):
+        begun = time.process_time()
+        work()
+        best = min(best, time.process_time() - begun)
+    return best
+
+
+def nobody(fid: Fid) -> str:
+    """No path for any FID."""
+    raise FileNotFoundError(str(fid))
+
+
+def walk(data: bytes) -> int:
+    """Over the records, looking at nothing but their lengths."""
+    at = count = 0
+    while (shape := measure(data, at)) is not None:
+        at, count = shape[1], count + 1
+    return count
+
+
+def main(arguments: list[str]) -> None:
+    """Print records a second, and each step as a multiple of the walk."""
+    data = records(arguments)
+    count = walk(data) * REPEATS
+
+    def rolled_up() -> None:
+        table = ActivityTable(nobody)
+        for _ in range(REPEATS):
+            table.add(changelog.decode(data)[0])
+
+    walked = cpu(lambda: [walk(data) for _ in range(REPEATS)])
+    decoded = cpu(lambda: [changelog.decode(data) for _ in range(REPEATS)])
+    for name, seconds in (("walked over", walked), ("decoded", decoded), ("decoded and rolled up", cpu(rolled_up))):
+        print(f"{name:24} {count / seconds:12,.0f} records/s  {seconds / walked:5.1f} x the walk")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
