@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from lustre.unpack import unpack
 
 HERE = Path(__file__).parent
 CAPTURES = HERE / "captures"
@@ -37,14 +38,13 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Unpack:
     """``capture("2.17.57/tree-idle")`` is a folder with ``proc`` and ``sys`` as they were on the recorded node."""
     done: dict[str, Path] = {}
 
-    def unpack(name: str) -> Path:
+    def unpacked(name: str) -> Path:
         if name not in done:
             done[name] = tmp_path_factory.mktemp(name.replace("/", "-"))
-            with tarfile.open(CAPTURES / f"{name}.tar.gz") as archive:
-                archive.extractall(done[name], filter="data")
+            unpack(CAPTURES / f"{name}.tar.gz", done[name])
         return done[name]
 
-    return unpack
+    return unpacked
 
 
 @pytest.fixture(scope="session")

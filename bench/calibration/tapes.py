@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tarfile
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from lustre.layout import Component, Layout
 from lustre.text import job_stats, rpc_stats
+from lustre.unpack import unpack
 from simulator.cluster import Cluster
 from simulator.jobs import Job, RandomWriter, SmallFileWriter, StreamingWriter
 from simulator.settings import recorded_test_bed
@@ -63,10 +63,8 @@ def recorded(name: str) -> Seen:
     inside = [n for n, time in enumerate(facts["snapshot_times"]) if phase["start"] + 5 <= time <= phase["end"] - 1]
     instance = facts["mounts"]["A"]["llite"].removeprefix("lustre-")
     with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(TAPES / name / "tape.tar.xz") as archive:
-            wanted = {f"{inside[0]:03d}", f"{inside[-1]:03d}"}
-            members = [m for m in archive.getmembers() if m.name.removeprefix("./").partition("/")[0] in wanted]
-            archive.extractall(folder, members, filter="data")
+        wanted = {f"{inside[0]:03d}", f"{inside[-1]:03d}"}
+        unpack(TAPES / name / "tape.tar.xz", Path(folder), lambda member: member.partition("/")[0] in wanted)
         first, last = (Path(folder) / f"{n:03d}" for n in (inside[0], inside[-1]))
         means = facts["phase_mean_mb_s"]
         return _seen(_tree(first), _tree(last), instance, means["contended"] / means["alone"])

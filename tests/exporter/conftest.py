@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import ssl
-import tarfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from exporter.config import Address, Settings
 from exporter.scrape import Scraper
 from exporter.server import Server, listen
 from lustre.tree import Roots, Tree
+from lustre.unpack import unpack
 
 EVERY = frozenset(collector.name for collector in COLLECTORS)
 
@@ -169,18 +169,16 @@ def snapshots(tape: Callable[[str], Path], tmp_path_factory: pytest.TempPathFact
     done: dict[tuple[str, int], Path] = {}
     roots: dict[str, Path] = {}
 
-    def unpack(name: str, *numbers: int) -> Tape:
+    def unpacked(name: str, *numbers: int) -> Tape:
         folder = tape(name)
         root = roots.setdefault(name, tmp_path_factory.mktemp(name))
         missing = {f"{number:03}" for number in numbers if (name, number) not in done}
         if missing:
-            with tarfile.open(folder / "tape.tar.xz") as archive:
-                members: Iterator[tarfile.TarInfo] = (m for m in archive if m.name.split("/")[0] in missing)
-                archive.extractall(root, members=members, filter="data")
+            unpack(folder / "tape.tar.xz", root, lambda member: member.split("/")[0] in missing)
             done.update({(name, int(number)): root for number in missing})
         return Tape(json.loads((folder / "tape.json").read_text()), root)
 
-    return unpack
+    return unpacked
 
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], str]

@@ -21,6 +21,7 @@ from lustre.changelog import Record
 from lustre.fid import Fid
 from lustre.layout import Layout
 from lustre.tree import Roots, Tree
+from lustre.unpack import unpack
 
 NEEDED = re.compile(r"/job_stats$|/pools/|/(obdfilter|mdt)/[^/]+/(degraded|recovery_status|kbytes\w+)$|^changelog-")
 """Names of the files a replay reads; the others are not unpacked."""
@@ -74,10 +75,7 @@ def opened(path: Path) -> Iterator[Tape]:
         return
     with tempfile.TemporaryDirectory(prefix="tierd-replay-") as work:
         try:
-            with tarfile.open(archive) as tar:
-                for member in tar:
-                    if member.isfile() and NEEDED.search(member.name):
-                        tar.extract(member, work, filter="data")
+            unpack(archive, Path(work), lambda name: NEEDED.search(name) is not None)
         except (tarfile.TarError, EOFError, OSError) as error:
             raise TapeError(f"{archive}: cannot be unpacked: {error}") from error
         yield assemble(Path(work), meta)
