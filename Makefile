@@ -1,8 +1,8 @@
-# Everything here sets itself up: a virtual environment in .venv, promtool in .tools. Nothing outside this folder changes.
+# Everything here sets itself up: a virtual environment in .venv, Prometheus' programs in .tools. Nothing outside this folder changes.
 SHELL := /bin/sh
 PY := .venv/bin/python
 
-.PHONY: test lint types demo tools dist clean golden
+.PHONY: test lint types demo tools dist clean golden dashboards bench
 .DEFAULT_GOAL := test
 
 .venv/stamp: setup.cfg pyproject.toml scripts/venv.sh
@@ -26,8 +26,16 @@ types: .venv/stamp
 demo: .venv/stamp ## a simulated cluster, the exporter and tierd, on this machine, until Ctrl-C
 	@$(PY) -m tierd.demo
 
+dashboards: .venv/stamp ## write dashboards/json anew from the modules beside it
+	$(PY) -m dashboards
+
 golden: .venv/stamp ## rewrite the expositions that the tests compare with
 	GOLDEN=rewrite .venv/bin/pytest -q tests/exporter/test_golden.py
+
+bench: .venv/stamp ## processor time and memory of the exporter, as ratios; a quarter of an hour
+	$(PY) -m bench.exporter
+	$(PY) -m bench.against_prometheus_client
+	$(PY) -m bench.soak
 
 dist: .venv/stamp ## wheel and source archive in dist/
 	$(PY) -m pip -q install build && $(PY) -m build

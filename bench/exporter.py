@@ -1,8 +1,8 @@
 """``python -m bench.exporter``: processor time of a scrape, beside that of merely reading the same files.
 
 By itself it makes trees of a client and of an object server in a temporary folder and lets all, few or none of their
-counters move between scrapes. With ``--tree`` it scrapes a folder made by anything else, which stays as it is: there the
-first scrape shows what it costs when everything is new, the next ones when nothing is.
+counters move between scrapes. With ``--tree`` it scrapes a folder made by anything else, which stays as it is: there
+the first scrape shows what it costs when everything is new, the next ones when nothing is.
 """
 
 from __future__ import annotations
@@ -88,11 +88,12 @@ def where() -> str | None:
 
 def show(row: Row) -> None:
     """One line per kind of scrape."""
-    print(f"\n{row.tree}: {row.samples} samples from {row.files} files; reading them {row.reading_seconds * 1e3:.1f} ms;"
-          f" at most {row.peak_mebibytes:.0f} MiB")  # fmt: skip
+    print(f"\n{row.tree}: {row.samples} samples from {row.files} files, which take {row.reading_seconds * 1e3:.1f} ms"
+          f" to read; at most {row.peak_mebibytes:.0f} MiB")  # fmt: skip
     for what, spent in row.costs.items():
-        print(f"  {what:<6}{spent * 1e3:>9.1f} ms {spent / row.reading_seconds:>6.2f} x reading"
-              f" {spent / row.samples * 1e8:>7.1f} ms per 100,000 samples {row.samples / spent / 1e6:>6.2f} M samples/s")  # fmt: skip
+        times, each = spent / row.reading_seconds, spent / row.samples * 1e8
+        print(f"  {what:<6}{spent * 1e3:>9.1f} ms, {times:>6.2f} x reading, {each:>8.1f} ms per 100,000 samples,"
+              f" {row.samples / spent / 1e6:>5.2f} M samples/s")  # fmt: skip
 
 
 def main() -> None:

@@ -21,7 +21,6 @@ from exporter.scrape import Scraper
 from lustre.read import read_whole
 from lustre.tree import Roots, Tree
 
-
 T = TypeVar("T")
 
 
@@ -109,6 +108,7 @@ def peak_mebibytes() -> float:
 
 
 def in_child(task: Callable[..., T], *arguments: object) -> T:
-    """The task's result from a fresh process, so that memory and caches are its alone."""
+    """The task's result from a fresh process, so that memory and caches are its alone; set up as the unit file does."""
+    os.environ["MALLOC_ARENA_MAX"] = "1"
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(task, *arguments).result()

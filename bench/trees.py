@@ -5,6 +5,7 @@ For load only: the values mean nothing. The trees hold what the exporter reads, 
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,10 +15,13 @@ MOUNT = "ff1100011d6c9800"
 BORN = 1763600000
 
 OSC_OPERATIONS = (
-    "ost_getattr ost_setattr ost_read ost_write ost_connect ost_disconnect ost_punch ost_statfs ost_seek ldlm_cancel"
-    " obd_ping"
-).split()
-OST_OPERATIONS = "read write getattr setattr punch sync destroy create statfs get_info set_info quotactl prealloc".split()
+    "ost_getattr", "ost_setattr", "ost_read", "ost_write", "ost_connect", "ost_disconnect", "ost_punch", "ost_statfs",
+    "ost_seek", "ldlm_cancel", "obd_ping",
+)  # fmt: skip
+OST_OPERATIONS = (
+    "read", "write", "getattr", "setattr", "punch", "sync", "destroy", "create", "statfs", "get_info", "set_info",
+    "quotactl", "prealloc",
+)  # fmt: skip
 NUMBERS = {
     "max_rpcs_in_flight": 8, "max_pages_per_rpc": 1024, "cur_grant_bytes": 8437760, "cur_lost_grant_bytes": 0,
     "cur_dirty_bytes": 4096, "kbytestotal": 187000000000, "kbytesfree": 97000000000, "kbytesavail": 96000000000,
@@ -106,10 +110,21 @@ class Client(Tree):
         for pool in range(4):
             members = "".join(f"{target}_UUID\n" for target in self.targets[pool::4])
             self.put(f"sys/kernel/debug/lustre/lov/{FS}-clilov-{MOUNT}/pools/pool{pool}", members)
-        for number, target in enumerate(self.targets):
-            for name, value in NUMBERS.items():
-                self.put(f"sys/fs/lustre/osc/{target}-osc-{MOUNT}/{name}", f"{value + number % 7}\n")
+        for number in range(targets):
+            self.appear(number)
         self.move(0)
+
+    def appear(self, number: int) -> None:
+        """A target is connected."""
+        for name, value in NUMBERS.items():
+            self.put(f"sys/fs/lustre/osc/{self.targets[number]}-osc-{MOUNT}/{name}", f"{value + number % 7}\n")
+
+    def vanish(self, number: int) -> None:
+        """A target is taken out; the next movement brings half of it back, ``appear`` the rest."""
+        for top in ("sys/fs/lustre", "sys/kernel/debug/lustre"):
+            folder = self.root / f"{top}/osc/{self.targets[number]}-osc-{MOUNT}"
+            shutil.rmtree(folder, ignore_errors=True)
+            self.made.discard(folder)
 
     def move(self, step: int, *, every: int = 1) -> None:
         """Let every so many-th target count; of the others only the times move."""
@@ -154,10 +169,10 @@ class Server(Tree):
         (root / "sys").mkdir(parents=True, exist_ok=True)
         self.move(0)
 
-    def move(self, step: int, *, every: int = 1) -> None:
-        """Let every so many-th job work; the others' text stays as it is."""
+    def move(self, step: int, *, every: int = 1, first: int = 0) -> None:
+        """Let every so many-th job work; the others' text stays as it is. Jobs before the first are gone."""
         for target in self.targets:
-            blocks = [block(job, step if job % every == 0 else 0) for job in range(self.jobs)]
+            blocks = [block(job, step if job % every == 0 else 0) for job in range(first, first + self.jobs)]
             self.put(f"proc/fs/lustre/obdfilter/{target}/job_stats", "job_stats:\n" + "".join(blocks))
 
 

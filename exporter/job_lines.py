@@ -120,7 +120,9 @@ def _form(names: tuple[bytes, ...], units: tuple[bytes, ...]) -> _Form | None:
     if not all(name in _BYTES for name in names[:skip]):
         return None
     of_bytes = tuple([
-        (name == b"read_bytes", b"%b{\0} %%b\n" % _BYTES[name][0].name.encode(), _BYTES[name][1]) for name in names[:skip]
+        (name == b"read_bytes", family.template(_LABELS), direction)
+        for name in names[:skip]
+        for family, direction in (_BYTES[name],)
     ])  # fmt: skip
     return _Form(
         of_bytes,
@@ -145,4 +147,5 @@ def _table(direction: bytes, text: bytes) -> bytes | None:
 
 def _with_sum(family: Histogram, labels: bytes, bounds: tuple[float, ...]) -> bytes:
     name = family.name.encode()
-    return family.buckets_template(labels, bounds) + b"%b_sum{%b} %%b\n%b_count{%b} %%d\n" % (name, labels, name, labels)
+    total = b"%b_sum{%b} %%b\n%b_count{%b} %%d\n" % (name, labels, name, labels)
+    return family.buckets_template(labels, bounds) + total

@@ -139,6 +139,7 @@ def read_block(block: bytes) -> Job:
 
 
 def bounds_of(buckets: tuple[tuple[int, int], ...]) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """Bounds as a histogram shows them, ascending, and their counts."""
     counted: dict[float, int] = {}
     for upper, count in buckets:
         bound = INFINITY if upper >= _LAST_BUCKET else upper

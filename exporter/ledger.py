@@ -48,7 +48,7 @@ class Ledger(Generic[G, K]):
         self._members: dict[str, _Member[G, K]] = {}
         self._totals: dict[G, dict[K, int]] = {}
         self._growth: dict[tuple[G, int], tuple[Sequence[K], list[int]]] = {}
-        """Not in the totals yet: growth by group and set of keys (by identity), so that alike members add up quickly."""
+        """Not in the totals yet: growth by group and identity of the keys, so that members alike add up quickly."""
         self._groups: frozenset[G] = frozenset()
         self._pass = 0
 

@@ -17,7 +17,8 @@ from simulator.namespace import Inode
 if TYPE_CHECKING:
     from simulator.client import Client
 
-NAMES_PER_READDIR_PAGE = 64
+NAMES_PER_READDIR = 16384
+"""Names in one answer: 256 pages of 64."""
 SEEN_BEFORE = 2
 """Names stat'ed in directory order before statahead starts."""
 

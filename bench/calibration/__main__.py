@@ -41,7 +41,9 @@ def main() -> None:
     print(text)
 
 
-def report(besides: Mapping[str, Mapping[str, float]], published: list[Row], seen: Mapping[str, tuple[Seen, Seen]]) -> str:
+def report(
+    besides: Mapping[str, Mapping[str, float]], published: list[Row], seen: Mapping[str, tuple[Seen, Seen]]
+) -> str:  # fmt: skip
     """The whole document."""
     head = Path(__file__).with_name("report.md").read_text(encoding="utf-8")
     return head.format(
@@ -77,7 +79,8 @@ def _shares(seen: Mapping[str, tuple[Seen, Seen]]) -> str:
 
 
 def _rpcs(seen: Mapping[str, tuple[Seen, Seen]]) -> str:
-    text = "| | mean pages / RPC: tape, model, ratio | mean latency ms: tape, model, ratio | sizes apart | latencies apart |\n"
+    text = "| | mean pages per RPC: tape, model, ratio | mean latency ms: tape, model, ratio "
+    text += "| sizes apart | latencies apart |\n"
     text += "|---|---:|---:|---:|---:|\n"
     for name, (tape, model) in seen.items():
         pages = [sum(share * 2 ** max(n - 1, 0) for n, share in enumerate(one.rpc_pages)) for one in (tape, model)]

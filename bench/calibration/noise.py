@@ -7,13 +7,16 @@ from dataclasses import replace
 from simulator import scenario
 from simulator.cluster import Cluster
 from simulator.devices import RaidSettings
+from simulator.ost import OstSettings
 from simulator.scenario import Scenario
 
 STREAM, NOISE = "ior.1002", "mdtest.1001"
 CASES = ("alone", "contended", "flash_covers", "flash_too_small", "contended_1m")
 
 
-def shares(seconds: float, chunk_bytes: int | None = None, noise_nodes: int | None = None, seed: int = 1) -> dict[str, float]:
+def shares(
+    seconds: float, chunk_bytes: int | None = None, noise_nodes: int | None = None, seed: int = 1
+) -> dict[str, float]:  # fmt: skip
     """MB/s alone, and what the stream keeps of it in the other cases."""
     variants = scenario.library("noisy-neighbour-paper").variants()
     rates = {name: _rate(variants[name], seconds, chunk_bytes, noise_nodes, seed) for name in CASES}
@@ -24,12 +27,14 @@ def shares(seconds: float, chunk_bytes: int | None = None, noise_nodes: int | No
 def _rate(variant: Scenario, seconds: float, chunk_bytes: int | None, noise_nodes: int | None, seed: int) -> float:
     settings = variant.settings(seed)
     if chunk_bytes is not None:
-        osts = tuple(
-            replace(ost, device=replace(ost.device, chunk_bytes=chunk_bytes)) if isinstance(ost.device, RaidSettings) else ost
-            for ost in settings.osts
-        )
-        settings = replace(settings, osts=osts)
+        settings = replace(settings, osts=tuple(_with_chunk(ost, chunk_bytes) for ost in settings.osts))
     jobs = [replace(job, nodes=noise_nodes) if noise_nodes and job.job_id == NOISE else job for job in variant.jobs]
     cluster = Cluster(settings, jobs)
     cluster.advance(seconds)
     return cluster.log.mean(STREAM, 1, seconds)
+
+
+def _with_chunk(ost: OstSettings, chunk_bytes: int) -> OstSettings:
+    if not isinstance(ost.device, RaidSettings):
+        return ost
+    return replace(ost, device=replace(ost.device, chunk_bytes=chunk_bytes))

@@ -15,6 +15,7 @@ mpl.rcParams["svg.hashsalt"] = "lustre-tierd"
 mpl.rcParams["savefig.transparent"] = False
 
 from matplotlib import pyplot as plt  # noqa: E402 -- the backend comes first
+from matplotlib.figure import Figure  # noqa: E402
 
 
 def noise(found: Mapping[str, float], path: Path) -> None:
@@ -59,6 +60,6 @@ def distributions(seen: Mapping[str, tuple[Seen, Seen]], path: Path) -> None:
     _save(figure, path)
 
 
-def _save(figure: plt.Figure, path: Path) -> None:
+def _save(figure: Figure, path: Path) -> None:
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)

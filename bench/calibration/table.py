@@ -25,5 +25,6 @@ def markdown(rows: Iterable[Row], theirs: str, digits: int = 2) -> str:
     """The table; ``theirs`` names the source's column."""
     text = f"| | {theirs} | model | model / {theirs} | |\n|---|---:|---:|---:|---|\n"
     for row in rows:
-        text += f"| {row.what} | {row.theirs:.{digits}f} | {row.ours:.{digits}f} | {row.ratio:.2f} | {row.remark} |\n"
+        cells = (f"{row.theirs:.{digits}f}", f"{row.ours:.{digits}f}", f"{row.ratio:.2f}")
+        text += f"| {row.what} | {' | '.join(cells)} | {row.remark} |\n".replace(" nan ", " - ")
     return text

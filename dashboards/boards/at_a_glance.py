@@ -101,7 +101,7 @@ TIERD = Row("Noisy neighbours", (
 ))
 
 FIRING = Row("Alerts", (
-    table("Alerts firing", "Each has a runbook in docs/runbooks: what it means, what to look at, what to do.",
+    table("Which alerts", "Each has a runbook in docs/runbooks: what it means, what to look at, what to do.",
           Query(f"max by (alertname, severity, fs, target, pool, instance) ({ALERTS})"), unit="short",
           columns={"severity": ("Severity", ""), "alertname": ("Alert", ""), "fs": ("File system", ""),
                    "target": ("Target", ""), "pool": ("Pool", ""), "instance": ("Node", "")},

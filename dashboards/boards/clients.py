@@ -5,7 +5,7 @@ from __future__ import annotations
 from dashboards.boards.shared import LOW_IS_BAD
 from dashboards.dashboard import Dashboard, Row
 from dashboards.links import from_row, on
-from dashboards.panels import GREEN, ORANGE, YELLOW, Panel, Query, heatmap, table, timeseries
+from dashboards.panels import GREEN, ORANGE, PLAIN, YELLOW, Panel, Query, heatmap, stat, table, timeseries
 from dashboards.variables import CLIENT, FS, POOL
 
 MINE = 'fs=~"$fs", instance="$instance"'
@@ -32,6 +32,17 @@ def clients_table(title: str, text: str, expr: str, unit: str, heading: str, **m
                  overrides=(on("Client", from_row("clients", "This client", fs="File system", instance="Client")),),
                  **more)
 
+
+TRAFFIC = Row("All clients", (
+    timeseries("Read and written by applications", "All clients together. Much less on the servers: page caches do "
+               "their work.",
+               Query('fs:lustre_llite_read_bytes:rate2m{fs=~"$fs"}', "{{fs}} read"),
+               Query('fs:lustre_llite_write_bytes:rate2m{fs=~"$fs"}', "{{fs}} written"), unit="Bps",
+               width=16, height=6),
+    stat("Clients seen", "Clients with traffic in the last minutes.",
+         Query('count(instance_fs:lustre_llite_bytes:rate2m{fs=~"$fs"} > 0) or vector(0)'), unit="short", steps=PLAIN,
+         width=8, height=6),
+))
 
 AHEAD = Row("Read-ahead and statahead", (
     timeseries("Read-ahead: part of pages hit", "Pages that were there when they were asked for. Below a half with "
@@ -136,4 +147,4 @@ ONE = Row("One client: $instance", (
 ), closed=True)
 
 BOARD = Dashboard("clients", "Lustre: clients", "Read-ahead, statahead, requests, latency and memory of clients.",
-                  (FS, POOL, CLIENT), (AHEAD, REQUESTS, APPLICATIONS, ONE))
+                  (FS, POOL, CLIENT), (TRAFFIC, AHEAD, REQUESTS, APPLICATIONS, ONE))

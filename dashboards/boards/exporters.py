@@ -35,7 +35,7 @@ COST = Row("What they cost", (
     timeseries("Time of collectors", "The slowest node of each collector, the ten slowest.",
                Query(f"topk(10, max by (collector) (lustre_exporter_collector_duration_seconds{{{THESE}}}))",
                      "{{collector}}"), unit="s"),
-    timeseries("Series", "The ten nodes with most. Jumps: jobs, or quota; --jobs.limit, --quota.limit.",
+    timeseries("Series by node", "The ten nodes with most. Jumps: jobs, or quota; --jobs.limit, --quota.limit.",
                Query(f"topk(10, scrape_samples_scraped{{{THESE}}})", "{{instance}}"), unit="short"),
     timeseries("CPU", "Cores used, the ten highest.",
                Query(f'topk(10, rate(process_cpu_seconds_total{{{THESE}}}{RATE}))', "{{instance}}"), unit="short"),
@@ -47,7 +47,7 @@ COST = Row("What they cost", (
 ))
 
 TROUBLE = Row("What they could not do", (
-    table("Collectors failing", "Where, and which. curl the node's page for the reason.",
+    table("Which collectors", "Where, and which. curl the node's page for the reason.",
           Query(f"lustre_exporter_collector_success{{{THESE}}} == 0"), unit="short", width=8,
           columns={"instance": ("Node", ""), "collector": ("Collector", "")}, empty="none"),
     timeseries("Lines not understood", "By parameter. Growing: this release prints something new; tell us.",

@@ -55,6 +55,8 @@ LOAD = Row("Object targets: load", (
     timeseries("Time of a read or write", "Mean, in the server: queue and disk. Doubled against its pool: see "
                "LustreOstSlow.",
                Query(f"fs_pool_target:lustre_ost_bulk_operation_seconds:mean2m{{{OST}}}", "{{target}}"), unit="s"),
+    timeseries("Time of disk I/Os", "Median, from brw_stats: the disks alone. Far below the time above: the queue, or "
+               "locks.", Query(f"fs_pool_target:lustre_osd_io_seconds:p50_2m{{{OST}}}", "{{target}}"), unit="s"),
     timeseries("Imbalance within pools", "Fullest less emptiest target of a pool. Above 20 %: new files still go there "
                "only by weight; rebalance with lfs migrate.",
                Query('max by (fs, pool) (fs_pool_target:lustre_ost_used:ratio{fs=~"$fs", pool=~"$pool"}) - min by (fs, '
@@ -106,11 +108,11 @@ ROOM = Row("Room", (
 ))
 
 METADATA = Row("Metadata targets", (
-    timeseries("Operations", "By kind.",
+    timeseries("Metadata operations", "By kind and target, the ten busiest.",
                Query(f"topk(10, fs_target_operation:lustre_mdt_operations:rate2m{{{ANY}}})",
                      "{{target}} {{operation}}"), unit="ops"),
-    timeseries("Time of an operation", "Mean by kind. What is slow while others are not: locks (rename, unlink in one "
-               "directory) rather than disks.",
+    timeseries("Time of metadata operations", "Mean by kind. What is slow while others are not: locks (rename, unlink "
+               "in one directory) rather than disks.",
                Query("topk(10, sum by (fs, target, operation) "
                      f"(rate(lustre_mdt_operation_seconds_total{{{ANY}}}{RATE})) / "
                      f"(sum by (fs, target, operation) (rate(lustre_mdt_operations_total{{{ANY}}}{RATE})) > 0))",

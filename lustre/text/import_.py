@@ -183,8 +183,8 @@ _KEYS = (
 def essence(data: bytes) -> bytes:
     r"""The part of the text that ``Brief`` is made of; the rest tells the time and differs at every reading.
 
-    >>> essence(b"import:\n    state: FULL\n       target_version: 2\n       connection_attempts: 3\n       idle: 9 sec\n"
-    ...         b"    rpcs:\n       timeouts: 0\n       avg_waittime: 7 usecs\n")
+    >>> essence(b"import:\n    state: FULL\n       target_version: 2\n       connection_attempts: 3\n"
+    ...         b"       idle: 9 sec\n    rpcs:\n       timeouts: 0\n       avg_waittime: 7 usecs\n")
     b'FULL\n2\n3\n0\n7 usecs'
     """
     parts = [_after(data, key) for key in _KEYS]

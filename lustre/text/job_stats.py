@@ -47,9 +47,10 @@ _OPERATION = re.compile(
     rb"(?:, sumsq: *+-?+\d{1,20}+)?+(?:, hist: \{([^}\n]*+)\})?+ \} *+\n",
     re.MULTILINE,
 )
+_TIME = rb"(?:[ \t]*+:)?+[ \t]++"
 _USUAL_HEAD = re.compile(
-    rb"- job_id: {10}([^\n]*+)\n *+snapshot_time:? ++[0-9.]{1,40}+[^\n]*+\n *+start_time:? ++([0-9.]{1,40}+)[^\n]*+\n"
-    rb" *+elapsed_time:? ++[^\n]*+\n"
+    rb"- job_id: {10}([^\n]*+)\n *+snapshot_time" + _TIME + rb"[0-9.]{1,40}+[^\n]*+\n"
+    rb" *+start_time" + _TIME + rb"([0-9.]{1,40}+)[^\n]*+\n *+elapsed_time" + _TIME + rb"[^\n]*+\n"
 )
 _USUAL_ROW = re.compile(
     rb"^ ++(\w++): *+\{ samples: *+([1-9]\d{0,19}+), unit: (usecs|bytes), min: *+-?+\d{1,20}+, max: *+-?+\d{1,20}+,"
@@ -89,7 +90,7 @@ class Job:
 
 
 class Usual(NamedTuple):
-    """A job whose block holds its id, its times, and counters with all their numbers, none at zero: since 2.15, most."""
+    """A job whose block holds its id, its times, and counters with all their numbers, none at zero: most since 2.15."""
 
     job_id: bytes
     start_time: bytes

@@ -1,11 +1,12 @@
-"""``rpc_stats`` of many targets, read again and again: what differs from a text of the same form are numbers only.
+r"""``rpc_stats`` of many targets, read again and again: what differs from a text of the same form are numbers only.
 
 The first text of a form is read by ``rpc_stats.parse``, and where its numbers stand is remembered. A later text of that
 form, told by all that is no digit and by the labels of its tables, is cut into words and the numbers are picked out.
 The result is the same, except that the table of offsets, which nobody watches, is left out.
 
->>> text = (b"read RPCs in flight:  2\\n\\n\\t\\t\\tread\\t\\t\\twrite\\npages per rpc         rpcs   % cum % |       rpcs   % cum %\\n"
-...         b"1:\\t\\t         1  33  33   |          0   0   0\\n2:\\t\\t         2  66 100   |          0   0   0\\n")
+>>> text = (b"read RPCs in flight:  2\n\n"
+...         b"\t\t\tread\t\t\twrite\npages per rpc         rpcs   % cum % |       rpcs   % cum %\n"
+...         b"1:\t\t         1  33  33   |          0   0   0\n2:\t\t         2  66 100   |          0   0   0\n")
 >>> reader = Reader()
 >>> reader.read(text) == rpc_stats.parse(text)
 True
@@ -80,7 +81,7 @@ class _Form(NamedTuple):
             found[field] = int(words[word])
         for field, known, places, reached in self.tables:
             columns = tuple([tuple(map(int, words[place])) for place in places])
-            if len(known.uppers) > 1 and not any([column[-1] for column in columns]):
+            if len(known.uppers) > 1 and not any(column[-1] for column in columns):
                 return None  # the kernel stops at the first row at which all is counted
             for column, word in zip(columns, reached, strict=True):
                 if not known.overflow and words[word] != b"100" and any(column):
@@ -136,7 +137,8 @@ def _form(data: bytes, parsed: RpcStats) -> _Form | None:
             stride, rows = 4 * place.width, len(known.uppers)
             reached = range(place.first + stride * (place.rows - 1) + 3, place.first + stride * place.rows, 4)
             tables.append(_Table(field, known, _columns(place, 0, rows), tuple(reached)))
-            fixed += [word for rest in _columns(place, rows, place.rows) for word in range(rest.start, rest.stop, stride)]
+            empty = _columns(place, rows, place.rows)
+            fixed += [word for rows_ in empty for word in range(rows_.start, rows_.stop, rows_.step)]
     pick: Callable[[Sequence[bytes]], tuple[bytes, ...]] = itemgetter(*fixed)
     gauges = [(_FIELDS.index(_GAUGES[m[1]]), len(data[: m.start(2)].split())) for m in rpc_stats.GAUGE.finditer(data)]
     form = _Form(

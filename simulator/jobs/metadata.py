@@ -9,7 +9,7 @@ from lustre.layout import Layout
 from simulator.engine import Steps
 from simulator.jobs.job import Run
 from simulator.namespace import Inode
-from simulator.statahead import NAMES_PER_READDIR_PAGE, Statahead
+from simulator.statahead import NAMES_PER_READDIR, Statahead
 
 PHASES = ("create", "stat", "read", "unlink")
 
@@ -125,7 +125,7 @@ class LsScan:
             for number in range(len(inodes)):
                 if not run.active:
                     return
-                if number % NAMES_PER_READDIR_PAGE == 0:
+                if number % NAMES_PER_READDIR == 0:
                     yield from run.client.mdcs[directory.mdt_index].ask("readpage", run.actor.job_id)
                     run.client.stats.tally("readdir", 1)
                 yield from ahead.stat(number)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from simulator import releases
 from simulator.parameters import llite, mdc, node, osc, servers, sizes
 
 if TYPE_CHECKING:
@@ -23,4 +24,6 @@ FILES: tuple[Callable[[Cluster], Iterator[tuple[str, str]]], ...] = (
 def render(cluster: Cluster) -> dict[str, bytes]:
     """Every file's path below the root, and what is in it at this moment."""
     with cluster.lock:
-        return {path: text.encode() for files in FILES for path, text in files(cluster)}
+        rewrite = releases.of(cluster.settings.version).rewrite
+        found = (rewrite(path, text) for files in FILES for path, text in files(cluster))
+        return {file[0]: file[1].encode() for file in found if file is not None}

@@ -23,13 +23,20 @@ def files(cluster: Cluster) -> Iterator[tuple[str, str]]:
         debugfs, sysfs = f"sys/kernel/debug/lustre/llite/{name}", f"sys/fs/lustre/llite/{name}"
         yield f"{debugfs}/stats", stats_file(clock, client.stats)
         yield f"{debugfs}/read_ahead_stats", stats_file(clock, client.read_ahead.stats)
-        yield f"{debugfs}/statahead_stats", "".join(f"{counter}: 0\n" for counter in _STATAHEAD)
+        yield f"{debugfs}/statahead_stats", _statahead(client)
         yield f"{debugfs}/extents_stats", _EXTENTS_OFF
         yield f"{debugfs}/max_cached_mb", _max_cached_mb(client)
         settings = client.settings.read_ahead
         yield f"{sysfs}/max_read_ahead_mb", f"{settings.max_mib}\n"
         yield f"{sysfs}/max_read_ahead_per_file_mb", f"{settings.max_per_file_mib}\n"
-        yield f"{sysfs}/statahead_max", "128\n"
+        yield f"{sysfs}/statahead_max", f"{client.settings.statahead.max_names}\n"
+
+
+def _statahead(client: Client) -> str:
+    counted = client.statahead
+    values = (counted.total, counted.wrong, counted.agl_total, counted.list_total, counted.fname_total,
+              counted.hit_total, counted.miss_total)  # fmt: skip
+    return "".join(f"{name}: {value}\n" for name, value in zip(_STATAHEAD, values, strict=True))
 
 
 def _max_cached_mb(client: Client) -> str:

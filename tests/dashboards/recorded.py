@@ -1,4 +1,4 @@
-"""Ten minutes of a simulated cluster with tierd at work on it, scraped every 15 s, as Prometheus would have stored them.
+"""Five minutes of a simulated cluster with tierd at work on it, scraped every 15 s, as Prometheus stores them.
 
 All in virtual time: the exporter runs over the files the cluster writes, tierd's own metrics are taken from its
 registry, and what Prometheus adds to a scrape (`job`, `instance`, `up` and so on) is added here.
@@ -26,11 +26,11 @@ from tierd.own import registry as tierd_registry
 from tierd.simulation.world import wired
 
 STEP_SECONDS = 15
-SECONDS = 600
+SECONDS = 330
 
 SCENARIO = parse("""
 title = "A bit of everything"
-seconds = 600
+seconds = 330
 cluster = "recorded_test_bed"
 
 [[job]]
@@ -42,7 +42,7 @@ path = "/proj/flow/stream.dat"
 kind = "small_files"
 job_id = "mdt_small.1001"
 directory = "/proj/ingest"
-start_seconds = 120
+start_seconds = 60
 files_per_second = 14.0
 sizes = [262144, 524288, 786432, 1048576]
 threads = 8
@@ -54,19 +54,20 @@ kind = "streaming_read"
 job_id = "ior_read.1003"
 path = "/proj/read/input.dat"
 client = 1
-file_bytes = "256M"
-stop_seconds = 100
+file_bytes = "512M"
+think_seconds = 2.0
+layout = [{pool = "flash"}]
 
 [[job]]
 kind = "ls"
 job_id = "ls.1011"
 client = 1
 names = 300
-times = 100000
-think_seconds = 2.0
+times = 1000
+think_seconds = 3.0
 
 [[event]]
-at = 560
+at = 300
 kind = "degraded"
 target = "OST0003"
 rebuild_share = 0.2

@@ -98,7 +98,8 @@ def test_idle_jobs_have_no_series_until_they_work_again(grow, exporter, samples)
 def test_without_the_flag_and_without_times_no_job_expires(grow, exporter, samples) -> None:
     timeless = "- job_id:          timeless\n" + line("read", 3, 3, "usecs", [])
     root = grow({OST: stats(busy("old", 1000), busy("new", 999999), timeless)})
-    assert reads(samples, exporter(root, jobs_idle_seconds=0).scrape("jobs")) == {"old": "1", "new": "1", "timeless": "3"}
+    shown = reads(samples, exporter(root, jobs_idle_seconds=0).scrape("jobs"))
+    assert shown == {"old": "1", "new": "1", "timeless": "3"}
     assert reads(samples, exporter(root, jobs_idle_seconds=60).scrape("jobs")) == {"new": "1", "timeless": "3"}
 
 

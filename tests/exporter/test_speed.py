@@ -1,4 +1,4 @@
-"""Ratios of processor time within one run, with room for a busy machine; ``make bench`` measures what they really are."""
+"""Ratios of processor time within one run, with room for a busy machine; ``make bench`` says what they are."""
 
 from __future__ import annotations
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from lustre.layout import Component, Layout
 from simulator.client import ClientSettings
 from simulator.cluster import Cluster
-from simulator.devices import DeviceSettings, FlashSettings, HddSettings, ThrottledSettings
+from simulator.devices import DeviceSettings, FlashSettings, HddSettings, RaidSettings, ThrottledSettings
 from simulator.filesystem import SimulatedFilesystem
-from simulator.jobs import Job, RandomWriter, SmallFileWriter, StreamingReader, StreamingWriter
+from simulator.jobs import Job, Mdtest, RandomWriter, SharedFile, SmallFileWriter, StreamingReader, StreamingWriter
 from simulator.objects import Capacity
 from simulator.ost import OstSettings
 from simulator.parameters import render
@@ -22,10 +22,10 @@ from simulator.tally import Counter
 
 MIB = 1 << 20
 DEVICES: st.SearchStrategy[DeviceSettings] = st.sampled_from(
-    [FlashSettings(), HddSettings(), ThrottledSettings(16 * MIB, 40)]
+    [FlashSettings(), HddSettings(), RaidSettings(size_bytes=1 << 30), ThrottledSettings(16 * MIB, 40)]
 )
 POOLS = st.sampled_from(["", "a", "b"])
-COMPONENTS = st.builds(
+PLAIN = st.builds(
     lambda ends, pools, counts: Layout(
         tuple(
             Component(start, end, pool, count, stripe_size=MIB)
@@ -37,6 +37,16 @@ COMPONENTS = st.builds(
     st.lists(POOLS, min_size=3, max_size=3),
     st.lists(st.sampled_from([1, 2, -1]), min_size=3, max_size=3),
 )
+SPECIAL = st.sampled_from([
+    Layout((Component(0, MIB, pattern="mdt"), Component(MIB, None, "a"))),
+    Layout((Component(pool="b", stripe_count=5, stripe_size=MIB, pattern="raid0,overstriped"),), composite=False),
+    Layout((Component(pool="a", mirror_id=1), Component(pool="b", mirror_id=2, flags=("prefer",))), mirror_count=2),
+    Layout((
+        Component(0, MIB, "a"), Component(MIB, 8 * MIB, "a", flags=("extension",), extension_size=MIB),
+        Component(8 * MIB, None, "b"),
+    )),
+])  # fmt: skip
+COMPONENTS = PLAIN | SPECIAL
 
 
 @st.composite
@@ -67,7 +77,16 @@ def jobs(draw: st.DrawFn) -> list[Job]:
     )  # fmt: skip
     reader = StreamingReader(file_bytes=32 * MIB, direct=draw(st.booleans()), stop_seconds=6.0, client=1, layout=None)
     random = RandomWriter(file_bytes=16 * MIB, layout=draw(COMPONENTS), stop_seconds=6.0)
-    chosen: list[Job] = draw(st.lists(st.sampled_from([small, stream, reader, random]), unique=True, min_size=1))
+    shared = SharedFile(
+        piece_bytes=draw(st.sampled_from([47008, MIB])), pieces_each=10, layout=draw(COMPONENTS), stop_seconds=6.0,
+        write=draw(st.booleans()),
+    )  # fmt: skip
+    mdtest = Mdtest(
+        nodes=2, threads=2, files_each=5, file_bytes=draw(st.sampled_from([0, 5000])), layout=draw(COMPONENTS),
+        shared=draw(st.booleans()),
+    )  # fmt: skip
+    everything: list[Job] = [small, stream, reader, random, shared, mdtest]
+    chosen: list[Job] = draw(st.lists(st.sampled_from(everything), unique=True, min_size=1, max_size=4))
     return chosen
 
 

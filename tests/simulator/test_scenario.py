@@ -42,3 +42,65 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
 def test_a_scenario_without_jobs_is_none() -> None:
     with pytest.raises(ValueError, match="at least one"):
         scenario.parse("title = 'empty'")
+
+
+@pytest.mark.parametrize("name", scenario.names())
+def test_every_scenario_of_the_library_runs_and_teaches(name: str) -> None:
+    loaded = scenario.library(name)
+    assert len(loaded.teaches) > 100
+    for one in (loaded, *loaded.variants().values()):
+        cluster = one.build()
+        cluster.advance(0.2)
+        assert cluster.now == 0.2
+
+
+def test_variants_change_what_they_say_and_nothing_else() -> None:
+    variants = scenario.library("noisy-neighbour").variants()
+    assert [job.job_id for job in variants["alone"].jobs] == ["ior_stream.1002"]
+    contended, covers = variants["contended"], variants["flash_covers"]
+    assert contended.jobs == scenario.library("noisy-neighbour").jobs
+    assert covers.jobs[0] == contended.jobs[0]
+    assert covers.jobs[1].layout != contended.jobs[1].layout
+
+
+def test_a_machine_is_described_in_tables() -> None:
+    parsed = scenario.parse("""
+        [cluster]
+        release = "2.15"
+        [[cluster.ost]]
+        count = 2
+        pool = "hdd"
+        size = "2T"
+        device = {kind = "raid", disks = 10}
+        [[cluster.ost]]
+        pool = "flash"
+        device = {kind = "flash"}
+        [cluster.client]
+        count = 3
+        [cluster.spill]
+        flash = {target = "hdd", threshold_percent = 50}
+        [[job]]
+        kind = "mdtest"
+        nodes = 3
+    """)
+    settings = parsed.settings(7)
+    assert settings.pools == {"hdd": (0, 1), "flash": (2,)}
+    assert settings.osts[0].capacity.size_bytes == 2 << 40
+    assert len({client.instance for client in settings.clients}) == 3
+    assert settings.seed == 7
+    assert settings.version.startswith("2.15")
+    assert settings.spills["flash"].threshold_percent == 50
+
+
+def test_what_is_wrong_with_a_machine_is_said() -> None:
+    with pytest.raises(ValueError, match=r"cluster.ost: ost has no colour.*'9.9' is not one of.*has no size"):
+        scenario.parse('''
+            [cluster]
+            release = "9.9"
+            size = 3
+            [[cluster.ost]]
+            colour = "red"
+            device = {kind = "flash"}
+            [[job]]
+            kind = "ls"
+        ''')

@@ -50,7 +50,9 @@ def test_recordings_of_rpcs_and_imports(capture: Unpack, tree: str) -> None:
 damage = st.tuples(
     st.integers(0, 1 << 30),
     st.one_of(
-        st.just(b""), st.binary(max_size=3), st.sampled_from([b"0", b"9", b" ", b"\n", b":", b"100", b"0 0 0 | 1 0 0\n"])
+        st.just(b""),
+        st.binary(max_size=3),
+        st.sampled_from([b"0", b"9", b" ", b"\n", b":", b"100", b"0 0 0 | 1 0 0\n"]),
     ),
     st.integers(0, 40),
 )

@@ -1,0 +1,128 @@
+"""Every query of every panel, asked of a real Prometheus that holds what a simulated cluster showed."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dashboards.__main__ import text
+from dashboards.boards import BOARDS
+from tests.dashboards.files import RULES, expressions, filled, metric_names, panels, recorded_rules
+from tests.dashboards.recorded import STEP_SECONDS, Recorded, record
+from tests.servers import Prometheus, program, prometheus
+
+MAY_BE_EMPTY = {
+    "Which alerts": "ALERTS are made by a Prometheus that evaluates alerting rules; alerts/ has tests of its own",
+    "Which collectors": "none fails",
+    "Connections not FULL": "all are",
+    "Read-ahead: worst clients": "reading has ended by then",
+    "Refusals by reason": "no plan is refused",
+    "Read-ahead: in vain and other events": "the simulated read-ahead never fails",
+    "Fullest pipes": "measured between requests",
+}
+"""Panels without data in these five minutes, and why that is in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    prometheus: Prometheus
+    recorded: Recorded
+
+    def values(self, expr: str, instant: bool) -> list[Any]:
+        if instant:
+            return self.prometheus.instant(expr, self.recorded.end)
+        return self.prometheus.over(expr, self.recorded.begin, self.recorded.end, STEP_SECONDS)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    program("prometheus")
+    folder = tmp_path_factory.mktemp("recorded")
+    recorded = record(folder)
+    data = folder / "data"
+    promtool(folder, "create-blocks-from", "openmetrics", "-q", str(recorded.file), str(data))
+    for level in levels(recorded_rules()):
+        rules = folder / "level.yml"
+        rules.write_text(yaml.safe_dump({"groups": [{"name": "level", "rules": level}]}), encoding="utf-8")
+        with prometheus(folder, data) as server:
+            promtool(folder, "create-blocks-from", "rules", f"--start={recorded.begin:.0f}",
+                     f"--end={recorded.end:.0f}", f"--eval-interval={STEP_SECONDS}s", f"--url={server.url}",
+                     f"--output-dir={data}", str(rules))
+    with prometheus(folder, data) as server:
+        yield Site(server, recorded)
+
+
+def promtool(folder: Path, *arguments: str) -> None:
+    done = subprocess.run([program("promtool"), "tsdb", *arguments], cwd=folder, capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def levels(rules: dict[str, str]) -> Iterator[list[dict[str, str]]]:
+    """Rules that need no other, then those that need these, and so on."""
+    left = dict(rules)
+    while left:
+        ready = {name: expr for name, expr in left.items() if not metric_names(expr) & left.keys()}
+        assert ready, f"rules in a circle: {sorted(left)}"
+        yield [{"record": name, "expr": expr} for name, expr in ready.items()]
+        left = {name: expr for name, expr in left.items() if name not in ready}
+
+
+def sources(names: set[str]) -> set[str]:
+    """Metrics behind recorded names."""
+    rules = recorded_rules()
+    found: set[str] = set()
+    for name in names:
+        found |= sources(metric_names(rules[name])) if name in rules else {name}
+    return found
+
+
+@pytest.mark.parametrize("board", [json.loads(text(board)) for board in BOARDS], ids=lambda b: b["uid"])
+def test_every_panel_shows_something(site: Site, board: dict[str, Any]) -> None:
+    empty: dict[str, set[str]] = {}
+    for panel in panels(board):
+        title = panel["title"]
+        for target in panel["targets"]:
+            if not site.values(filled(target["expr"]), target["instant"]):
+                missing = sources(metric_names(target["expr"])) - site.recorded.names
+                empty.setdefault(title, set()).update(missing or {"?"})
+    unexplained = {title for title, missing in empty.items() if "?" in missing} - MAY_BE_EMPTY.keys()
+    assert unexplained == set()
+
+
+@pytest.mark.parametrize("board", [json.loads(text(board)) for board in BOARDS], ids=lambda b: b["uid"])
+def test_variables_find_values(site: Site, board: dict[str, Any]) -> None:
+    for variable in board["templating"]["list"]:
+        query = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]["query"]
+                             if isinstance(variable["query"], dict) else "")
+        if query:
+            found = site.prometheus.series(filled(query[1]), site.recorded.begin, site.recorded.end)
+            assert any(query[2] in labels for labels in found), variable["name"]
+
+
+def test_a_recording_rule_that_nobody_asks_is_no_rule() -> None:
+    asked = {name for board in BOARDS for _, expr, _ in expressions(json.loads(text(board)))
+             for name in metric_names(expr)}
+    for file in RULES.glob("*.yml"):
+        for group in yaml.safe_load(file.read_text(encoding="utf-8"))["groups"]:
+            for rule in group["rules"]:
+                asked |= metric_names(rule["expr"])
+    assert recorded_rules().keys() - asked - {"fs_target_job:lustre_job_bytes_per_operation:mean2m"} == set()
+
+
+def test_the_recorded_numbers_are_right(site: Site) -> None:
+    """Servers and clients count the same bytes."""
+    written = "sum(fs_pool_target:lustre_ost_write_bytes:rate2m)"
+    sent = "sum(rate(lustre_osc_write_bytes_total[2m]))"
+    (server,), (client,) = (site.values(expr, instant=True) for expr in (written, sent))
+    assert float(server["value"][1]) == pytest.approx(float(client["value"][1]), rel=0.1)
+    (slow,) = site.values("max(tierd_interference_slowdown_ratio)", instant=False)
+    assert max(float(value) for _, value in slow["values"]) > 1.15

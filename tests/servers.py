@@ -1,0 +1,110 @@
+"""Servers of other people that tests start: Prometheus and Alertmanager, on loopback, gone afterwards."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tierd.clock import SystemClock
+
+TOOLS = Path(__file__).parent.parent / ".tools" / "bin"
+PATIENCE_SECONDS = 30.0
+
+
+def program(name: str) -> str:
+    """Where a program is: on the PATH, or where ``make tools`` puts it; the test is skipped without it."""
+    found = shutil.which(name) or shutil.which(name, path=str(TOOLS))
+    if found is None:
+        pytest.skip(f"{name} is neither on the PATH nor in .tools/bin (make tools)")
+    return found
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def fetched(url: str, data: bytes | None = None, timeout: float = 20.0) -> Any:
+    """The JSON at a URL. Raises OSError."""
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"} if data else {})
+    with urllib.request.urlopen(request, timeout=timeout) as answer:
+        text = answer.read()
+    return json.loads(text) if text else None
+
+
+@contextmanager
+def running(command: Sequence[str], ready: str, log: Path) -> Iterator[None]:
+    """A server from the moment it is ready until it is no longer needed."""
+    with log.open("ab") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+    clock = SystemClock()
+    until = clock.now() + PATIENCE_SECONDS
+    try:
+        while True:
+            try:
+                urllib.request.urlopen(ready, timeout=5).close()
+                break
+            except OSError:
+                assert process.poll() is None, log.read_text()[-2000:]
+                assert clock.now() < until, f"{command[0]} is not ready: {log.read_text()[-2000:]}"
+                clock.wait(0.05)
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+class Prometheus:
+    """Asks a Prometheus."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def instant(self, expr: str, time: float) -> list[Any]:
+        """The result of an instant query. Raises AssertionError with what Prometheus says of a bad one."""
+        return self._asked("query", query=expr, time=str(time))
+
+    def series(self, match: str, start: float, end: float) -> list[Any]:
+        """Label sets of series."""
+        return self._asked("series", **{"match[]": match, "start": str(start), "end": str(end)})
+
+    def over(self, expr: str, start: float, end: float, step: float) -> list[Any]:
+        """The result of a query over time."""
+        return self._asked("query_range", query=expr, start=str(start), end=str(end), step=str(step))
+
+    def _asked(self, what: str, **parameters: str) -> list[Any]:
+        try:
+            answer = fetched(f"{self.url}/api/v1/{what}?{urllib.parse.urlencode(parameters)}")
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{parameters}: {error.read().decode()}") from error
+        found: list[Any] = answer["data"]["result"] if isinstance(answer["data"], dict) else answer["data"]
+        return found
+
+
+@contextmanager
+def prometheus(folder: Path, data: Path) -> Iterator[Prometheus]:
+    """A Prometheus over a folder of blocks that scrapes nothing."""
+    configuration = folder / "prometheus.yml"
+    configuration.write_text("global: {}\n", encoding="utf-8")
+    port = free_port()
+    command = [program("prometheus"), f"--config.file={configuration}", f"--storage.tsdb.path={data}",
+               "--storage.tsdb.retention.time=100y", f"--web.listen-address=127.0.0.1:{port}", "--log.level=warn"]
+    with running(command, f"http://127.0.0.1:{port}/-/ready", folder / "prometheus.log"):
+        yield Prometheus(f"http://127.0.0.1:{port}")
