@@ -58,7 +58,7 @@ class Engine:
 
     def plan(self, finding: Finding, activities: Sequence[DirectoryActivity], room: Room) -> small_files_to_flash.Plan:
         """What to do about a finding."""
-        return small_files_to_flash.decide(finding, attribution.active_directories(activities), room,
+        return small_files_to_flash.decide(finding, attribution.located(finding, activities), room,
                                            self._settings.small_files_to_flash)
 
 

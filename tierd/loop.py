@@ -17,6 +17,7 @@ from tierd.act.undo import Undo
 from tierd.clock import Clock
 from tierd.config import Settings
 from tierd.decide.small_files_to_flash import Plan, reserved
+from tierd.detect import attribution
 from tierd.engine import Engine, Thought
 from tierd.model import Action, DirectoryActivity, Finding, Window
 from tierd.sense import space
@@ -212,7 +213,7 @@ class Daemon:
 
     def _activities(self, finding: Finding) -> list[DirectoryActivity]:
         since = finding.time - self._settings.history_seconds
-        return [a for a in self._table.of_job(finding.aggressor, since) if a.directory in finding.directories]
+        return list(attribution.located(finding, self._table.of_job(finding.aggressor, since)))
 
     def _follow_up(self, case: Case) -> None:
         """Files that were too young to be moved when the plan was made have settled since."""

@@ -69,6 +69,7 @@ class ActivityTable:
         handlers = {
             RecordType.CREATE: self._create, RecordType.OPEN: self._open, RecordType.CLOSE: self._close,
             RecordType.UNLINK: self._unlink, RecordType.LAYOUT: self._layout, RecordType.RENAME: self._rename,
+            RecordType.MKDIR: self._make_directory,
         }
         for record in records:
             handler = handlers.get(record.type)
@@ -89,6 +90,11 @@ class ActivityTable:
         tally = self._tally(job, directory, record.time)
         tally.creates += 1
         self._keep(tally, record.target)
+
+    def _make_directory(self, record: Record, job: str) -> None:
+        above = self._path(record.parent)
+        if above:
+            self._path.learn(record.target, join(above, record.name.decode("utf-8", "surrogateescape")))
 
     def _open(self, record: Record, job: str) -> None:
         file = self._files.get(record.target)

@@ -34,6 +34,12 @@ class PathCache:
             self._paths.popitem(last=False)
         return path
 
+    def learn(self, fid: Fid, path: str) -> None:
+        """Take a path from a record that names it: one question less."""
+        self._paths[fid] = path
+        if len(self._paths) > self._size:
+            self._paths.popitem(last=False)
+
     def renamed(self, fid: Fid) -> None:
         """Forget what a rename made untrue: if a directory moved, any path below it."""
         if fid in self._paths:

@@ -91,6 +91,13 @@ def test_a_directory_nobody_can_name_keeps_its_fid() -> None:
     assert (seen.directory, seen.candidates) == ("[0x9:0x9:0x0]", ())
 
 
+def test_a_directory_made_meanwhile_is_known_by_its_record() -> None:
+    table = ActivityTable(resolve)
+    made = record(RecordType.MKDIR, 50, 9, name=b"run7")._replace(target=Fid(7, 7))
+    table.add([made, record(RecordType.CREATE, 1, 10, parent=Fid(7, 7), name=b"x")])
+    assert table.of_job("m.2", 0)[0].directory == "/proj/in/run7"
+
+
 def test_old_activity_is_left_out_unless_files_are_still_open() -> None:
     table = ActivityTable(resolve)
     table.add(lived(1))

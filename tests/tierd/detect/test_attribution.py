@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from tierd.detect.attribution import active_directories, directories, located
+from tierd.model import DirectoryActivity, Finding
+
+
+def busy(place: str, creates: int) -> DirectoryActivity:
+    return DirectoryActivity("m.2", place, creates=creates)
+
+
+def test_the_busiest_first_and_none_that_hardly_counts() -> None:
+    seen = [busy("/a", 30), busy("/b", 60), busy("/c", 5)]
+    assert directories(seen) == ("/b", "/a")
+    assert [a.directory for a in active_directories(seen)] == ["/b", "/a"]
+
+
+def test_very_many_directories_are_told_by_what_they_lie_in() -> None:
+    assert directories([busy(f"/proj/run/d{n}", 3) for n in range(100)]) == ("/proj/run",)
+
+
+def test_what_lies_below_is_put_together() -> None:
+    parts = [busy(f"/proj/run/d{n}", 3) for n in range(100)]
+    finding = Finding("noisy-neighbour", 0, "m.2", "s.1", (), "", {}, directories(parts))
+    (whole,) = located(finding, parts)
+    assert (whole.directory, whole.creates) == ("/proj/run", 300)
+    assert located(finding, [whole]) == (whole,)
+
+
+def test_the_root_is_never_named() -> None:
+    assert directories([busy(f"/d{n}", 3) for n in range(100)]) == ()
+
+
+def test_nothing_seen_names_nothing() -> None:
+    assert directories([]) == ()
