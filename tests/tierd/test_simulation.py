@@ -35,7 +35,8 @@ def test_a_policy_for_other_pools_does_nothing_here(tmp_path: Path, capsys: pyte
 
 
 @pytest.mark.parametrize(("arguments", "says"), [
-    (["simulate", "none"], "none"), (["simulate", "none.toml"], "none.toml: No such file or directory"),
+    (["simulate", "none"], "no scenario 'none': neither a file, nor one of the library: accelerator, bad-day"),
+    (["simulate", "none.toml"], "none.toml: No such file or directory"),
     (["evaluate", "--policy", "none.toml"], "none.toml: No such file or directory"),
 ])
 def test_what_is_not_there_is_named(capsys: pytest.CaptureFixture[str], arguments: list[str], says: str) -> None:

@@ -6,16 +6,15 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from simulator.scenario import Scenario, library, parse
+from simulator.scenario import Scenario, library, names, parse
 from tierd.commands.progress import bar
 from tierd.config import ConfigurationError, Settings, load
 from tierd.simulation import report
 from tierd.simulation.run import run as run_variant
-from tierd.simulation.variants import variants
+from tierd.simulation.variants import WITH_TIERD, variants
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -41,14 +40,13 @@ def run(chosen: argparse.Namespace) -> int:
     except OSError as error:
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)
         return 1
-    wanted = [(n, jobs) for n, jobs in variants(scenario.jobs) if n != "tierd" or not chosen.no_policy]
+    wanted = [(name, case) for name, case in variants(scenario) if name != WITH_TIERD or not chosen.no_policy]
     outcomes = {}
     with bar(scenario.title, scenario.seconds * len(wanted)) as progress:
-        for number, (name, jobs) in enumerate(wanted):
+        for number, (name, case) in enumerate(wanted):
             before = number * scenario.seconds
-            cluster = replace(scenario, jobs=jobs).build(chosen.seed)
-            outcomes[name] = run_variant(cluster, jobs, scenario.seconds, (), policy if name == "tierd" else None,
-                                         partial(advanced, progress, before))
+            outcomes[name] = run_variant(case.build(chosen.seed), case.jobs, scenario.seconds, (),
+                                         policy if name == WITH_TIERD else None, partial(advanced, progress, before))
     comparison = report.compare(scenario.title, scenario.jobs, outcomes, scenario.seconds)
     print(json.dumps(report.as_data(comparison), indent=1) if chosen.json else report.as_text(comparison))
     if chosen.plot:
@@ -68,4 +66,6 @@ def named(name: str) -> Scenario:
     path = Path(name)
     if path.suffix == ".toml" or path.exists():
         return parse(path.read_text(encoding="utf-8"))
+    if name.replace("_", "-") not in names():
+        raise ValueError(f"no scenario {name!r}: neither a file, nor one of the library: {', '.join(names())}")
     return library(name)

@@ -20,7 +20,7 @@ def plot(comparison: Comparison, path: Path, smooth_seconds: int = 5) -> None:
     for name, outcome in comparison.outcomes.items():
         rates = [sum(outcome.mean(job.job_id, max(0, t - smooth_seconds), t) for job in streams(comparison.jobs))
                  for t in range(1, int(outcome.seconds))]
-        axes.plot(range(1, len(rates) + 1), rates, label=name.replace("_", " "), color=COLOURS[name],
+        axes.plot(range(1, len(rates) + 1), rates, label=name.replace("_", " "), color=COLOURS.get(name),
                   linewidth=2.2 if name == "tierd" else 1.2)
     if "tierd" in comparison.outcomes:
         marks: dict[float, list[str]] = {}

@@ -90,18 +90,20 @@ def recovered(comparison: Comparison, base: float) -> float | None:
 def as_text(comparison: Comparison) -> str:
     """For people."""
     data = as_data(comparison)
-    lines = [comparison.title, "", f"Streams from {comparison.since:.0f} s to {comparison.until:.0f} s:"]
-    words = {"alone": "alone", "contended": "with the neighbour",
+    who = ", ".join(job.job_id for job in streams(comparison.jobs))
+    lines = [comparison.title, "", f"{who} from {comparison.since:.0f} s to {comparison.until:.0f} s:"]
+    words = {"alone": "alone", "contended": "as it stands, without tierd",
              "flash_covers": "flash component that holds the files",
              "flash_too_small": "flash component too small", "tierd": "tierd decides"}
     for name, found in data["variants"].items():
         share = f"{found['of_alone']:.0%}" if found["of_alone"] is not None else ""
-        lines.append(f"  {words[name]:38} {found['streaming_mb_s']:8.1f} MB/s  {share:>5}   "
+        what = words.get(name, name.replace("_", " "))
+        lines.append(f"  {what:38} {found['streaming_mb_s']:8.1f} MB/s  {share:>5}   "
                      f"flash at most {found['flash_used_share']:.0%} used")
     if "tierd" in comparison.outcomes:
         lines += ["", "What tierd did:"]
         lines += [f"  {time:5.0f} s  {words}" for time, words in comparison.outcomes["tierd"].said] or ["  nothing"]
         recovery = data["variants"]["tierd"]["recovered_after_seconds"]
         if recovery is not None:
-            lines.append(f"Streams were at 97 % of alone {recovery:.0f} s after the finding.")
+            lines.append(f"It was at 97 % of alone {recovery:.0f} s after the finding.")
     return "\n".join(lines)
