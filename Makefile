@@ -2,7 +2,7 @@
 SHELL := /bin/sh
 PY := .venv/bin/python
 
-.PHONY: test lint types demo tools dist clean golden dashboards bench
+.PHONY: test lint types demo tools dist clean golden dashboards bench stack
 .DEFAULT_GOAL := test
 
 .venv/stamp: setup.cfg pyproject.toml scripts/venv.sh
@@ -25,6 +25,9 @@ types: .venv/stamp
 
 demo: .venv/stamp ## a simulated cluster, the exporter and tierd, on this machine, until Ctrl-C
 	@$(PY) -m tierd.demo
+
+stack: .venv/stamp .tools/stamp ## the demonstration with Prometheus, Alertmanager and, where there is one, Grafana
+	@PATH="$(CURDIR)/.tools/bin:$$PATH" $(PY) -m stack $(STACK_ARGS)
 
 dashboards: .venv/stamp ## write dashboards/json anew from the modules beside it
 	$(PY) -m dashboards

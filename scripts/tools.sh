@@ -20,7 +20,7 @@ unpacked() {
             *) name=$program ;;
         esac
         if found=$(command -v "$name" || command -v "$program"); then
-            ln -sf "$found" "$dir/bin/$name"
+            [ "$found" -ef "$dir/bin/$name" ] || ln -sf "$found" "$dir/bin/$name"
         else
             missing="$missing $program"
         fi
@@ -40,5 +40,30 @@ unpacked() {
     done
 }
 
+# Debian's Alertmanager reads its templates from /usr/share only. One that is not installed gets a path of the same
+# length that leads to an open directory, and a wrapper that opens the directory.
+relocate_alertmanager() {
+    installed=$work/prometheus-alertmanager/usr
+    mkdir -p "$dir/share/alertmanager" "$dir/lib"
+    cp -R "$installed/share/prometheus/alertmanager/." "$dir/share/alertmanager"
+    "${PYTHON:-python3}" - "$dir/bin/alertmanager" "$dir/lib/alertmanager" <<'PATCH'
+import pathlib, sys
+there = b"/usr/share/prometheus/alertmanager"
+here = b"/proc/self/fd/".ljust(len(there) - 1, b"/") + b"9"
+pathlib.Path(sys.argv[2]).write_bytes(pathlib.Path(sys.argv[1]).read_bytes().replace(there, here))
+PATCH
+    rm "$dir/bin/alertmanager"
+    cat >"$dir/bin/alertmanager" <<'WRAPPER'
+#!/bin/sh
+tools=$(dirname "$(dirname "$(readlink -f "$0")")")
+exec 9<"$tools/share/alertmanager"
+exec "$tools/lib/alertmanager" "$@"
+WRAPPER
+    chmod 755 "$dir/lib/alertmanager" "$dir/bin/alertmanager"
+}
+
 unpacked prometheus prometheus promtool
 unpacked prometheus-alertmanager prometheus-alertmanager amtool
+if [ -d "$work/prometheus-alertmanager" ] && [ ! -L "$dir/bin/alertmanager" ]; then
+    relocate_alertmanager
+fi

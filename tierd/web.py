@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from html import escape
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, make_server
@@ -20,7 +21,8 @@ _PAGE = """<!DOCTYPE html>
 <meta http-equiv="refresh" content="10"><title>tierd</title><style>
 :root{{color-scheme:light dark}}body{{font:16px/1.5 system-ui,sans-serif;margin:0 auto;padding:1em;max-width:60em;
 overflow-wrap:anywhere}}h1{{font-size:1.5em}}h2{{font-size:1.15em;margin:1.6em 0 .4em}}table{{border-collapse:collapse;
-width:100%}}th,td{{padding:.3em .8em .3em 0;text-align:left;border-bottom:1px solid #8884;vertical-align:top}}
+width:100%}}td:nth-child(-n+3),th{{white-space:nowrap}}
+th,td{{padding:.3em .8em .3em 0;text-align:left;border-bottom:1px solid #8884;vertical-align:top}}
 .bad{{color:#c33;font-weight:600}}</style></head><body><h1>tierd</h1>
 <p>{state}</p>{faults}<p><a href="/metrics">Metrics</a></p>
 <h2>Findings now</h2>{findings}<h2>Last acts</h2>{acts}</body></html>
@@ -77,13 +79,23 @@ class App:
         faults = "".join(f'<p class="bad">Cannot see: {escape(words)}</p>' for words in status["faults"].values())
         findings = "".join(f"<p>{escape(sentence)}</p>" for sentence in status["findings"]) or "<p>None.</p>"
         rows = "".join(
-            f"<tr><td>{entry['id']}</td><td>{escape(entry['outcome'])}</td><td>{escape(entry['kind'])}</td>"
-            f"<td>{escape(ascii(entry['place'])[1:-1])}</td><td>{escape(str(entry['after']))}</td>"
+            f"<tr><td>{entry['id']}</td><td>{moment(entry['time'])}</td><td>{escape(entry['outcome'])}</td>"
+            f"<td>{escape(entry['kind'])} {escape(ascii(entry['place'])[1:-1])}"
+            f"{escape(': ' + entry['detail']) if entry['detail'] else ''}</td><td>{escape(str(entry['after']))}</td>"
             f"<td>{escape(entry['reason'])}</td></tr>" for entry in reversed(history["entries"]))
-        acts = (f"<table><tr><th>No.</th><th>Outcome</th><th>Act</th><th>Place</th><th>Layout</th><th>Because</th></tr>"
-                f"{rows}</table>" if rows else "<p>None.</p>")
+        acts = (f"<table><tr><th>No.</th><th>When (UTC)</th><th>Outcome</th><th>Act</th><th>Layout</th><th>Because</th>"
+                f"</tr>{rows}</table>" if rows else "<p>None.</p>")
         return _PAGE.format(state=escape(f"{doing} Mode {status['mode']}.{dry}"), faults=faults, findings=findings,
                             acts=acts)
+
+
+def moment(seconds: float) -> str:
+    """A time for people.
+
+    >>> moment(1_795_000_000)
+    '11-18 11:06:40'
+    """
+    return datetime.fromtimestamp(seconds, UTC).strftime("%m-%d %H:%M:%S")
 
 
 def answer(start: StartResponse, status: str, body: str | bytes, kind: str = TEXT) -> list[bytes]:

@@ -81,7 +81,7 @@ def manager(tmp_path: Path) -> Iterator[Manager]:
     assert tierd["webhook_configs"][0]["url"] == "http://127.0.0.1:9170/-/evaluate"
     tierd["webhook_configs"][0]["url"] = f"http://127.0.0.1:{web.port}/-/evaluate"
     for route in (configuration["route"], *configuration["route"]["routes"]):
-        route["group_wait"] = "0s"
+        route["group_wait"] = "1s"
     file = tmp_path / "alertmanager.yml"
     file.write_text(yaml.safe_dump(configuration), encoding="utf-8")
     port = free_port()

@@ -1,0 +1,55 @@
+"""tierd's page in a real browser, without a window."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from tierd.web import App, WebServer
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+ANSWERS = {
+    "status": {"mode": "full", "dry_run": True, "paused": "", "faults": {"changelog": "MDT0000: <gap> & loss"},
+               "findings": ["s.1 streams at 44 MB/s instead of 65 MB/s since <script>alert(1)</script>.2 came"]},
+    "history": {"entries": [{"id": 1, "time": 1_795_000_000.0, "kind": "set-default-layout", "place": "/proj/a\nb",
+                             "outcome": "dry-run", "detail": "", "before": None, "after": "first 1M on flash",
+                             "reason": "new files of noise.2 then leave the disks of s.1"}]},
+}
+
+
+def page(tmp_path: Path, *arguments: str) -> str:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium")
+    app = App(CollectorRegistry(), lambda asked: ANSWERS[asked["request"]], lambda: True, lambda: None)
+    server = WebServer("127.0.0.1", 0, app)
+    try:
+        done = subprocess.run(
+            [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+             f"--user-data-dir={tmp_path}/profile", *arguments, f"http://127.0.0.1:{server.port}/"],
+            capture_output=True, text=True, timeout=120, check=False)
+    finally:
+        server.close()
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_page_shows_state_findings_and_acts(tmp_path: Path) -> None:
+    shown = page(tmp_path, "--dump-dom")
+    assert "Dry run: nothing is changed." in shown
+    assert "Cannot see: MDT0000: &lt;gap&gt; &amp; loss" in shown
+    assert "instead of 65 MB/s" in shown
+    assert "<script>" not in shown
+    assert "dry-run" in shown
+    assert r"/proj/a\nb" in shown
+
+
+@pytest.mark.parametrize("size", ["1366,768", "400,800"])
+def test_it_fits_the_screen(tmp_path: Path, size: str) -> None:
+    picture = tmp_path / "page.png"
+    page(tmp_path, f"--window-size={size}", "--hide-scrollbars", f"--screenshot={picture}")
+    assert picture.stat().st_size > 5000

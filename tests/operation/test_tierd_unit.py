@@ -1,0 +1,88 @@
+"""tierd's unit, its settings and the packaging files, judged by the tools that read them where they are installed."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tierd.config import Settings, load
+
+ROOT = Path(__file__).parents[2]
+SYSTEMD = ROOT / "systemd"
+UNIT = SYSTEMD / "tierd.service"
+MOST_EXPOSURE = 4.0
+
+needs_systemd = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd-analyze")
+
+
+def analyze(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["systemd-analyze", *arguments], capture_output=True, text=True, check=False)
+
+
+@needs_systemd
+def test_the_unit_is_valid(tmp_path: Path) -> None:
+    unit = tmp_path / UNIT.name
+    unit.write_text(UNIT.read_text().replace("/opt/lustre-tierd/bin/tierd", "/bin/true"))
+    checked = analyze("verify", "--man=no", str(unit))
+    told = [line for line in checked.stderr.splitlines() if UNIT.name in line]
+    assert (told, checked.returncode) == ([], 0)
+
+
+@needs_systemd
+def test_the_unit_exposes_little() -> None:
+    judged = analyze("security", "--offline=true", "--no-pager", str(UNIT))
+    if "unrecognized option" in judged.stderr:
+        pytest.skip("this systemd cannot judge a file")
+    found = re.search(r"exposure level for \S+: (\d+\.\d)", judged.stdout)
+    assert found is not None, judged.stderr
+    assert float(found[1]) <= MOST_EXPOSURE
+
+
+def test_the_unit_notifies_is_watched_and_reloads() -> None:
+    settings = dict(re.findall(r"^(\w+)=(.*)$", UNIT.read_text(), re.MULTILINE))
+    assert settings["Type"] == "notify"
+    assert int(settings["WatchdogSec"]) >= 10 * Settings().sense.cycle_seconds
+    assert "HUP" in settings["ExecReload"]
+    defaults = Settings()
+    assert f"/var/lib/{settings['StateDirectory']}" == str(Path(defaults.act.journal).parent)
+    assert f"/run/{settings['RuntimeDirectory']}" == str(Path(defaults.act.socket).parent)
+    assert settings["ReadWritePaths"] == defaults.filesystem.mount == settings["RequiresMountsFor"]
+
+
+def test_every_exception_has_its_reason() -> None:
+    lines = UNIT.read_text().splitlines()
+    for at, line in enumerate(lines):
+        if re.match(r"(Private|Protect|Restrict|ProcSubset|MemoryDeny)\w*=(no|all|default)$", line):
+            assert lines[at - 1].startswith("#"), line
+
+
+def test_the_sample_settings_are_the_defaults() -> None:
+    assert load(SYSTEMD / "tierd.toml") == Settings()
+
+
+def test_what_the_sample_shows_commented_out_is_the_default_too(tmp_path: Path) -> None:
+    text = (SYSTEMD / "tierd.toml").read_text()
+    shown = re.sub(r"^# (\w+ = )", r"\1", text, flags=re.MULTILINE)
+    for name in ("exporters", "mdts", "MDT0000"):
+        shown = re.sub(rf"^{name} = .*$", "", shown, flags=re.MULTILINE)
+    (tmp_path / "tierd.toml").write_text(shown)
+    assert load(tmp_path / "tierd.toml") == Settings()
+
+
+def test_packages_hold_what_the_units_name() -> None:
+    spec = (ROOT / "packaging" / "lustre-tierd.spec").read_text()
+    install = (ROOT / "packaging" / "install.sh").read_text()
+    for unit in ("lustre-exporter.service", "tierd.service"):
+        assert unit in spec
+        assert unit in install
+    version = re.search(r'__version__ = "([^"]+)"', (ROOT / "lustre" / "__init__.py").read_text())
+    assert version is not None
+    assert f"Version:        {version[1]}\n" in spec
+    assert f"lustre-tierd ({version[1]}-1)" in (ROOT / "packaging" / "debian" / "changelog").read_text()
+    for script in (ROOT / "packaging" / "install.sh", ROOT / "packaging" / "deb.sh", *(
+            ROOT / "packaging" / "debian" / name for name in ("postinst", "prerm", "postrm"))):
+        assert subprocess.run(["sh", "-n", str(script)], check=False).returncode == 0, script
