@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -95,3 +96,10 @@ def test_the_rules_can_fail() -> None:
     assert violations("tierd.detect.x", {"os"})
     assert violations("lustre.layout", {"ctypes"})
     assert not violations("tierd.sense.local", {"lustre.read", "os"})
+
+
+def test_no_possessive_groups() -> None:
+    """Python before 3.11.5 (Debian 12 has 3.11.2) matches ``(?:...)++`` wrongly where the group can backtrack."""
+    found = [f"{name}: {line.strip()}" for name, path in modules()
+             for line in path.read_text(encoding="utf-8").splitlines() if re.search(r"\)[*+?]\+", line)]
+    assert found == []

@@ -50,7 +50,7 @@ def settings() -> Settings:
         noisy_neighbour=replace(defaults.noisy_neighbour, recent_seconds=12.0),
         small_files_to_flash=replace(defaults.small_files_to_flash, settle_seconds=4.0),
         limits=replace(defaults.limits, files_per_second=4.0, bytes_per_second=4e6),
-        verify=replace(defaults.verify, settle_seconds=6.0, judge_seconds=24.0),
+        verify=replace(defaults.verify, settle_seconds=4.0, judge_seconds=16.0),
     )
 
 

@@ -24,7 +24,7 @@ from lustre.text import header
 _CURRENT = re.compile(rb"^current[ _]index: ++(\d{1,20}+)[ \t]*+\n", re.MULTILINE)
 _HEADING = re.compile(rb"^ID ++index\b[^\n]*+\n", re.MULTILINE)
 _USER = re.compile(
-    rb"^(cl\d{1,10}+\S*+) ++(\d{1,20}+)(?: \((\d{1,20}+)\))?+(?: mask=(\S*+))?+[ \t]*+\n",
+    rb"^(cl\d{1,10}+\S*+) ++(\d{1,20}+)(?: \((\d{1,20}+)\))?(?: mask=(\S*+))?[ \t]*+\n",
     re.MULTILINE,
 )
 

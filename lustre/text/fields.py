@@ -13,7 +13,7 @@ import re
 from typing import NamedTuple
 
 _FIELD = re.compile(
-    rb'^[ \t]*+(?:- )?+((?:"[^"\n]*+"|[^\s:"]++)(?: [^\s:]++)*+)[ \t]*+:(?:[ \t]++([^\n]*+)|())\n', re.MULTILINE
+    rb'^[ \t]*+(?:- )?((?:"[^"\n]*+"|[^\s:"]++)(?: [^\s:]++)*)[ \t]*+:(?:[ \t]++([^\n]*+)|())\n', re.MULTILINE
 )
 _NUMBER = re.compile(rb"\s*+(-?+\d{1,20}+)(?![\w.])")
 

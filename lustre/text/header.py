@@ -17,11 +17,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_TIME = rb"(?:[ \t]*+:)?+[ \t]++"
+_TIME = rb"(?:[ \t]*+:)?[ \t]++"
 _HEADER = re.compile(
     rb"(?:[ \t]*+(?:start_time" + _TIME + rb"([0-9.]{1,40}+)[^\n]*+\n"
     rb"|snapshot_time" + _TIME + rb"([0-9.]{1,40}+)[^\n]*+\n"
-    rb"|elapsed_time" + _TIME + rb"[^\n]*+\n))*+"
+    rb"|elapsed_time" + _TIME + rb"[^\n]*+\n))*"
 )
 _BLANK = re.compile(rb"^[ \t]*+\n", re.MULTILINE)
 

@@ -43,7 +43,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-_HEADING = re.compile(rb"([^\s:|%]++(?: [^\s:|%]++)*+) {2,}+(?:rpcs|count|ios|maps) ++%[^:]*+")
+_HEADING = re.compile(rb"([^\s:|%]++(?: [^\s:|%]++)*) {2,}+(?:rpcs|count|ios|maps) ++%[^:]*+")
 _DIRECTIONS = re.compile(rb"\s*+(?:read[ \t]++\|?+[ \t]*+write|modify)[ \t]*+")
 _LABEL = re.compile(rb"(\d{1,20}+)([KMG]?+):")
 _OF_ROWS = b"0123456789KMG:| \t\n"

@@ -42,28 +42,28 @@ _HEADING = b"job_stats:\n"
 _ID_COLUMN = 19
 """Where the id begins: the key is padded to 16 characters, so an id's own leading blanks can be told from padding."""
 _OPERATION = re.compile(
-    rb"^ ++(\w++): *+\{ samples: *+(\d{1,20}+)(?:, unit: *+(\w++))?+"
-    rb"(?:, min: *+-?+\d{1,20}+, max: *+(-?+\d{1,20}+), sum: *+(-?+\d{1,20}+))?+"
-    rb"(?:, sumsq: *+-?+\d{1,20}+)?+(?:, hist: \{([^}\n]*+)\})?+ \} *+\n",
+    rb"^ ++(\w++): *+\{ samples: *+(\d{1,20}+)(?:, unit: *+(\w++))?"
+    rb"(?:, min: *+-?+\d{1,20}+, max: *+(-?+\d{1,20}+), sum: *+(-?+\d{1,20}+))?"
+    rb"(?:, sumsq: *+-?+\d{1,20}+)?(?:, hist: \{([^}\n]*+)\})? \} *+\n",
     re.MULTILINE,
 )
-_TIME = rb"(?:[ \t]*+:)?+[ \t]++"
+_TIME = rb"(?:[ \t]*+:)?[ \t]++"
 _USUAL_HEAD = re.compile(
     rb"- job_id: {10}([^\n]*+)\n *+snapshot_time" + _TIME + rb"[0-9.]{1,40}+[^\n]*+\n"
     rb" *+start_time" + _TIME + rb"([0-9.]{1,40}+)[^\n]*+\n *+elapsed_time" + _TIME + rb"[^\n]*+\n"
 )
 _USUAL_ROW = re.compile(
     rb"^ ++(\w++): *+\{ samples: *+([1-9]\d{0,19}+), unit: (usecs|bytes), min: *+-?+\d{1,20}+, max: *+-?+\d{1,20}+,"
-    rb" sum: *+(\d{1,20}+), sumsq: *+-?+\d{1,20}+(?:, hist: \{([^}\n]*+)\})?+ \}\n",
+    rb" sum: *+(\d{1,20}+), sumsq: *+-?+\d{1,20}+(?:, hist: \{([^}\n]*+)\})? \}\n",
     re.MULTILINE,
 )
 _ACTIVE = re.compile(rb"snapshot_time[ \t:]++(\d{1,18}+)")
 _ZERO = re.compile(
-    rb" ++\w++: *+\{ samples: *+0(?:, unit: *+\w++)?+(?:, min: *+0, max: *+0, sum: *+0)?+(?:, sumsq: *+0)?+"
-    rb"(?:, hist: \{ *+\})?+ \} *+"
+    rb" ++\w++: *+\{ samples: *+0(?:, unit: *+\w++)?(?:, min: *+0, max: *+0, sum: *+0)?(?:, sumsq: *+0)?"
+    rb"(?:, hist: \{ *+\})? \} *+"
 )
 _BUCKET = re.compile(rb"(\d{1,20}+)([KMGT]?+): (\d{1,20}+)")
-_QUOTED = re.compile(rb'"((?:[^"\\\x00-\x20]|\\x[0-9A-Fa-f]{2})*+)"')
+_QUOTED = re.compile(rb'"((?:[^"\\\x00-\x20]|\\x[0-9A-Fa-f]{2})*)"')
 _ESCAPE = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 _SCALE = {b"": 1, b"K": 1 << 10, b"M": 1 << 20, b"G": 1 << 30, b"T": 1 << 40}
 _UNITS = {b"usec": b"usecs", b"regs": b"reqs", b"req": b"reqs"}

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from lustre.text import header
 
-_MEMBER = re.compile(rb"^([A-Za-z0-9_-]{1,40}-OST[0-9a-fA-F]{4})(?:_UUID)?+[ \t]*+\n", re.MULTILINE)
+_MEMBER = re.compile(rb"^([A-Za-z0-9_-]{1,40}-OST[0-9a-fA-F]{4})(?:_UUID)?[ \t]*+\n", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 
 from lustre.text import fields, header
 
-_FRACTION = re.compile(rb"(\d{1,20}+)(?:/(\d{1,20}+))?+")
+_FRACTION = re.compile(rb"(\d{1,20}+)(?:/(\d{1,20}+))?")
 _DONE = frozenset({b"INACTIVE", b"COMPLETE"})
 _KNOWN = frozenset({
     b"status", b"recovery_start", b"recovery_duration", b"time_remaining", b"time_waited", b"connected_clients",

@@ -28,11 +28,11 @@ from lustre.text.histogram import Histogram
 
 _TITLE = re.compile(rb"\Arename_stats:[ \t]*+\n")
 _TIME = re.compile(
-    rb"^- (?:snapshot_time|elapsed_time|(start_time))(?:[ \t]*+:)?+[ \t]++([0-9.]{1,40}+)[^\n]*+\n", re.MULTILINE
+    rb"^- (?:snapshot_time|elapsed_time|(start_time))(?:[ \t]*+:)?[ \t]++([0-9.]{1,40}+)[^\n]*+\n", re.MULTILINE
 )
 _TABLE = re.compile(
     rb"^- (same_dir|crossdir_src|crossdir_tgt):?+[ \t]*+\n"
-    rb"((?: ++\d{1,10}+(?:bytes|KB|MB): \{ sample: ++\d{1,20}+, pct: ++\d{1,20}+, cum_pct: ++\d{1,20}+ \}\n)++)",
+    rb"((?: ++\d{1,10}+(?:bytes|KB|MB): \{ sample: ++\d{1,20}+, pct: ++\d{1,20}+, cum_pct: ++\d{1,20}+ \}\n)+)",
     re.MULTILINE,
 )
 _ROW = re.compile(rb" (\d++)(bytes|KB|MB): \{ sample: ++(\d++), pct: ++\d++, cum_pct: ++(\d++) \}")

@@ -32,8 +32,8 @@ from dataclasses import dataclass
 from lustre.text import header
 
 _COUNTER = re.compile(
-    rb"^(\S++(?: (?!\d{1,20}+ samples)\S++)*+) ++(\d{1,20}+) samples \[([^\]\s]*+)\]"
-    rb"(?: (-?+\d{1,20}+) (-?+\d{1,20}+) (-?+\d{1,20}+)(?: -?+\d{1,20}+)?+)?+[ \t]*+\n",
+    rb"^(\S++(?: (?!\d{1,20}+ samples)\S++)*) ++(\d{1,20}+) samples \[([^\]\s]*+)\]"
+    rb"(?: (-?+\d{1,20}+) (-?+\d{1,20}+) (-?+\d{1,20}+)(?: -?+\d{1,20}+)?)?[ \t]*+\n",
     re.MULTILINE,
 )
 _UNITS = {b"usec": b"usecs", b"sec": b"secs", b"regs": b"reqs", b"req": b"reqs", b"byte": b"bytes", b"page": b"pages"}

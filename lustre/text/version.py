@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from lustre.text import header
 
-_VERSION = re.compile(rb"\s*+(?:lustre: )?+([0-9][!-~]{0,100}+)[ \t]*+\n\s*+")
+_VERSION = re.compile(rb"\s*+(?:lustre: )?([0-9][!-~]{0,100}+)[ \t]*+\n\s*+")
 
 
 @dataclass(frozen=True, slots=True)
