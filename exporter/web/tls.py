@@ -183,7 +183,10 @@ def _curve(context: ssl.SSLContext, section: Section) -> None:
     if len(names) > 1:
         section.mistake("curve_preferences", "Python can be told one curve; name one, or leave the choice to OpenSSL")
     if len(names) == 1 and names[0] in CURVES:
-        context.set_ecdh_curve(CURVES[names[0]])
+        try:
+            context.set_ecdh_curve(CURVES[names[0]])
+        except (ssl.SSLError, ValueError):  # X25519 with Python before 3.11.5 or so, Debian 12's among them
+            section.mistake("curve_preferences", f"{names[0]!r} is none that this Python's OpenSSL can be told")
 
 
 def _plain(reason: object) -> str:

@@ -101,7 +101,7 @@ def test_an_empty_file_asks_for_nothing(web_file, text) -> None:
 
 def test_what_it_sets(pki, web_file, tls_text, users_text) -> None:
     path = web_file(
-        f"{tls_text}  min_version: TLS13\n  curve_preferences: [X25519]\n  prefer_server_cipher_suites: false\n"
+        f"{tls_text}  min_version: TLS13\n  curve_preferences: [CurveP256]\n  prefer_server_cipher_suites: false\n"
         f"{users_text}http_server_config:\n  http2: false\n  headers:\n    X-Frame-Options: deny\n"
     )
     config = load(path)
