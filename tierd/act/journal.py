@@ -97,16 +97,22 @@ class Journal:
 
     def entry(self, number: int) -> Entry | None:
         """One act by its number."""
-        return next((entry for entry in self.entries() if entry.id == number), None)
+        return next(self._select("WHERE id = ?", number), None)
 
     def entries(self, outcome: str | None = None) -> Iterator[Entry]:
         """Acts in order; those with one outcome only ("" for the unfinished), if asked for."""
-        for row in self._db.execute(
-                "SELECT id, kind, place, layout_before, layout_after, size_bytes, ifnull(outcome, ''), "
-                "ifnull(detail, ''), reason, intended_at FROM actions ORDER BY id").fetchall():
-            if outcome is None or row[6] == outcome:
-                yield Entry(row[0], row[1], row[2].decode("utf-8", "surrogateescape"), _layout(row[3]), _layout(row[4]),
-                            *row[5:])
+        if outcome is None:
+            return self._select("")
+        return self._select("WHERE ifnull(outcome, '') = ?", outcome)
+
+    def _select(self, where: str, *values: int | str) -> Iterator[Entry]:
+        """Acts in order. All rows are fetched at once, so that the journal may be written while they are gone over."""
+        rows = self._db.execute(
+            "SELECT id, kind, place, layout_before, layout_after, size_bytes, ifnull(outcome, ''), "  # noqa: S608
+            f"ifnull(detail, ''), reason, intended_at FROM actions {where} ORDER BY id", values).fetchall()
+        for row in rows:
+            yield Entry(row[0], row[1], row[2].decode("utf-8", "surrogateescape"), _layout(row[3]), _layout(row[4]),
+                        *row[5:])
 
 
 def _bytes(path: str) -> bytes:
