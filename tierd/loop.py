@@ -10,7 +10,7 @@ from typing import Protocol
 from lustre.changelog import Record
 from lustre.filesystem import Filesystem
 from lustre.layout import Layout
-from tierd import narrate, reasons
+from tierd import narrate
 from tierd.act.gate import Gate, Outcome
 from tierd.act.journal import Journal
 from tierd.act.undo import Undo
@@ -194,9 +194,9 @@ class Daemon:
                 continue
             plan = self._plan(finding, self._activities(finding))
             for refusal in plan.refusals:
-                if refusal not in self._refused:
-                    self._refused[refusal] = None
-                    self.tally.refusals[reasons.name(refusal)] += 1
+                if refusal.sentence not in self._refused:
+                    self._refused[refusal.sentence] = None
+                    self.tally.refusals[refusal.reason] += 1
                     self._say(f"not done: {refusal}")
             if plan.actions:
                 now = self._clock.now()

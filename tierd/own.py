@@ -10,11 +10,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 
 from lustre import __version__
-from tierd import reasons
 from tierd.act.gate import Gate
 from tierd.act.undo import Undo
 from tierd.config import Settings
 from tierd.loop import Daemon
+from tierd.reasons import Reason
 from tierd.verify import throughput
 
 
@@ -126,7 +126,7 @@ class DaemonCollector(Collector):
         yield verdicts
         refusals = CounterMetricFamily("tierd_refusals", "Plans or parts of them that were refused.",
                                        labels=("reason",))
-        for reason in reasons.NAMES:
+        for reason in Reason:
             refusals.add_metric((reason,), tally.refusals[reason])
         yield refusals
         yield CounterMetricFamily("tierd_undone", "Acts taken back.", self._undo.undone)

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-WORDS: tuple[tuple[str, str], ...] = (
-    ("no changelog says", "no-changelog"),
-    ("path could not be found", "no-path"),
-    ("root of the file system", "root-directory"),
-    ("does not exist or has no targets", "no-pool"),
-    ("default layout could not be read", "no-layout"),
-    ("GB free, and the job fills", "no-room"),
-    ("not known", "sizes-unknown"),
-    ("not small files", "not-small"),
-    ("are not small", "not-small"),
-    ("would split", "sizes-mixed"),
-)
-"""A part of the sentence, and the name. The first that fits counts."""
-
-NAMES = (*dict.fromkeys(short for _, short in WORDS), "other")
+from dataclasses import dataclass
+from enum import StrEnum
 
 
-def name(refusal: str) -> str:
-    """The short name of a refusal.
+class Reason(StrEnum):
+    """Given where the refusal is made, so that a sentence may be put better without losing its count."""
 
-    >>> name("/proj/ingest: pool 'flash' has 0.1 GB free, and the job fills 20.0 MB/s")
-    'no-room'
-    >>> name("/proj/ingest: a reason that is new")
-    'other'
-    """
-    return next((short for words, short in WORDS if words in refusal), "other")
+    NO_CHANGELOG = "no-changelog"
+    NO_PATH = "no-path"
+    ROOT_DIRECTORY = "root-directory"
+    NO_POOL = "no-pool"
+    NO_LAYOUT = "no-layout"
+    NO_ROOM = "no-room"
+    SIZES_UNKNOWN = "sizes-unknown"
+    NOT_SMALL = "not-small"
+    SIZES_MIXED = "sizes-mixed"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why something is not planned: a name for counters and a sentence for people."""
+
+    reason: Reason
+    sentence: str
+
+    def of(self, what: str) -> Refusal:
+        """The refusal, with what it is about in front.
+
+        >>> str(Refusal(Reason.NO_POOL, "pool 'flash' has no targets").of("/proj/in"))
+        "/proj/in: pool 'flash' has no targets"
+        """
+        return Refusal(self.reason, f"{what}: {self.sentence}")
+
+    def __str__(self) -> str:
+        return self.sentence

@@ -21,16 +21,12 @@ from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
-from tierd import reasons
 from tierd.act.journal import Journal
 from tierd.act.port import PortMover
 from tierd.config import Settings
 from tierd.control import ControlError, ControlServer, ask
 from tierd.ctl import main
 from tierd.daemon import Service
-from tierd.decide import sizing, small_files_to_flash
-from tierd.decide.small_files_to_flash import refuse
-from tierd.model import DirectoryActivity, Finding, Room
 from tierd.notify import Notifier
 from tierd.simulation.world import VirtualClock, parameter_files
 
@@ -238,18 +234,3 @@ def test_systemd_is_told(tmp_path: Path) -> None:
         assert systemd.recv(1000) == b"READY=1\nSTATUS=at work"
     Notifier({})(READY="1")
     Notifier({"NOTIFY_SOCKET": os.fspath(tmp_path / "gone")})(READY="1")
-
-
-FULL = Room({"flash": ("OST0000",), "hdd": ("OST0001",)}, {"flash": 10}, {"flash": 1}, {"/d": None})
-
-
-@pytest.mark.parametrize("room", [Room({}, {}, {}, {}), FULL])
-@pytest.mark.parametrize("where", ["/", "?", "/d"])
-@pytest.mark.parametrize("size", [sizing.Size(1 << 20, ""), sizing.component((), 0.0, 0, sizing.Settings()),
-                                  sizing.component((), 1e9, 1, sizing.Settings())])
-def test_every_refusal_has_a_short_name(room: Room, where: str, size: sizing.Size) -> None:
-    evidence = {"aggressor_bytes_per_file": 1e6, "aggressor_files_per_second": 9.0}
-    finding = Finding("noisy-neighbour", 0.0, "noise", "stream", ("OST0001",), "", evidence)
-    said = refuse(where, size, finding, DirectoryActivity(where, "noise"), room, small_files_to_flash.Settings())
-    assert said
-    assert reasons.name(said) != "other"

@@ -13,6 +13,8 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Gt, Lt
 
+from tierd.reasons import Reason
+
 UNIT_BYTES = 64 << 10
 """Component boundaries are multiples of this (Lustre's alignment)."""
 
@@ -38,6 +40,8 @@ class Size:
     component_bytes: int
     """0 where no component would hold the files."""
     reason: str
+    refused: Reason | None = None
+    """The short name of why there is none."""
 
 
 def component(sizes: Sequence[int], mean_bytes: float, largest_rpc_bytes: int, settings: Settings) -> Size:
@@ -46,7 +50,7 @@ def component(sizes: Sequence[int], mean_bytes: float, largest_rpc_bytes: int, s
     if len(known) >= settings.least_samples:
         return from_distribution(known, settings)
     if mean_bytes <= 0:
-        return Size(0, "the sizes of the files are not known")
+        return Size(0, "the sizes of the files are not known", Reason.SIZES_UNKNOWN)
     return from_mean(mean_bytes, largest_rpc_bytes, settings)
 
 
@@ -54,18 +58,20 @@ def from_distribution(sizes: Sequence[int], settings: Settings) -> Size:
     """Cover the small mode: all sizes below the widest gap between powers of two.
 
     >>> from_distribution([900_000] * 99 + [5_000_000_000], Settings())
-    Size(component_bytes=1048576, reason='99 % of 100 files sampled fit, the largest of them 879 KiB')
+    Size(component_bytes=1048576, reason='99 % of 100 files sampled fit, the largest of them 879 KiB', refused=None)
     >>> from_distribution([2 << 20] * 60 + [30 << 20] * 40, Settings()).component_bytes  # would split 40 % of them
     0
     """
     ordered = sorted(sizes)
     small = small_mode(ordered, settings.largest_component_bytes)
     if not small:
-        return Size(0, f"the smallest of {len(sizes)} files sampled has {ordered[0] / 2**20:.1f} MiB: not small files")
+        return Size(0, f"the smallest of {len(sizes)} files sampled has {ordered[0] / 2**20:.1f} MiB: not small files",
+                    Reason.NOT_SMALL)
     size = boundary(small[-1])
     split = sum(size < s <= 64 * size for s in ordered)
     if split > settings.split_share * len(ordered):
-        return Size(0, f"a component of {size / 2**20:g} MiB would split {split} of {len(ordered)} files sampled")
+        return Size(0, f"a component of {size / 2**20:g} MiB would split {split} of {len(ordered)} files sampled",
+                    Reason.SIZES_MIXED)
     return Size(size, f"{len(small) / len(ordered):.0%} of {len(ordered)} files sampled fit, the largest of them "
                       f"{small[-1] / 2**10:.0f} KiB".replace("%", " %"))
 
@@ -93,7 +99,7 @@ def from_mean(mean_bytes: float, largest_rpc_bytes: int, settings: Settings) -> 
     """
     size = boundary(max(int(2 * mean_bytes), largest_rpc_bytes))
     if size > settings.largest_component_bytes:
-        return Size(0, f"files of {mean_bytes / 2**20:.1f} MiB on average are not small")
+        return Size(0, f"files of {mean_bytes / 2**20:.1f} MiB on average are not small", Reason.NOT_SMALL)
     return Size(size, f"the files have {mean_bytes / 2**10:.0f} KiB on average, the largest RPC "
                       f"{largest_rpc_bytes / 2**10:.0f} KiB; sizes could not be sampled")
 

@@ -15,6 +15,7 @@ from annotated_types import Ge, Gt, Lt
 from lustre.layout import Component, Layout
 from tierd.decide import sizing
 from tierd.model import Action, Candidate, DirectoryActivity, Finding, Room
+from tierd.reasons import Reason, Refusal
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Plan:
     """Steps in order, and what was considered and refused."""
 
     actions: tuple[Action, ...]
-    refusals: tuple[str, ...]
+    refusals: tuple[Refusal, ...]
 
 
 def decide(finding: Finding, activities: Sequence[DirectoryActivity], room: Room, settings: Settings) -> Plan:
@@ -51,7 +52,7 @@ def decide(finding: Finding, activities: Sequence[DirectoryActivity], room: Room
     if finding.advice_only:
         return Plan((), ())
     actions: list[Action] = []
-    refusals: list[str] = []
+    refusals: list[Refusal] = []
     for activity in activities:
         if activity.directory not in finding.directories:
             continue
@@ -62,7 +63,7 @@ def decide(finding: Finding, activities: Sequence[DirectoryActivity], room: Room
         actions += plan.actions
         refusals += plan.refusals
     if not activities:
-        refusals.append(f"{finding.aggressor}: no changelog says where it works")
+        refusals.append(Refusal(Reason.NO_CHANGELOG, "no changelog says where it works").of(finding.aggressor))
     return Plan(tuple(actions), tuple(refusals))
 
 
@@ -74,7 +75,7 @@ def small_files(finding: Finding, activity: DirectoryActivity, room: Room, setti
                             int(evidence["aggressor_largest_rpc_bytes"]), settings.sizing)
     refusal = refuse(where, size, finding, activity, room, settings)
     if refusal:
-        return Plan((), (f"{where}: {refusal}",))
+        return Plan((), (refusal.of(where),))
     layout = flash_first(size.component_bytes, room.default_layouts.get(where), settings)
     actions = []
     if not covers(room.default_layouts.get(where), size.component_bytes, settings.flash_pool):
@@ -89,24 +90,25 @@ def small_files(finding: Finding, activity: DirectoryActivity, room: Room, setti
 
 
 def refuse(where: str, size: sizing.Size, finding: Finding, activity: DirectoryActivity, room: Room,
-           settings: Settings) -> str:
-    """Why the directory gets no flash component, or ""."""
+           settings: Settings) -> Refusal | None:
+    """Why the directory gets no flash component; None when it does."""
     if not where.startswith("/"):
-        return "its path could not be found out"
+        return Refusal(Reason.NO_PATH, "its path could not be found out")
     if where == "/":
-        return "the root of the file system keeps its default layout"
+        return Refusal(Reason.ROOT_DIRECTORY, "the root of the file system keeps its default layout")
     for pool in (settings.flash_pool, settings.hdd_pool):
         if not room.pools.get(pool):
-            return f"pool {pool!r} does not exist or has no targets"
+            return Refusal(Reason.NO_POOL, f"pool {pool!r} does not exist or has no targets")
     if where not in room.default_layouts:
-        return "its present default layout could not be read"
+        return Refusal(Reason.NO_LAYOUT, "its present default layout could not be read")
     if not size.component_bytes:
-        return size.reason
+        return Refusal(size.refused or Reason.SIZES_UNKNOWN, size.reason)
     growth = activity_growth(finding, activity)
     if room.avail_bytes[settings.flash_pool] - growth * settings.reaction_seconds < reserved(room, settings):
         free = room.avail_bytes[settings.flash_pool]
-        return f"pool {settings.flash_pool!r} has {free / 1e9:.1f} GB free, and the job fills {growth / 1e6:.1f} MB/s"
-    return ""
+        return Refusal(Reason.NO_ROOM, f"pool {settings.flash_pool!r} has {free / 1e9:.1f} GB free, "
+                       f"and the job fills {growth / 1e6:.1f} MB/s")
+    return None
 
 
 def activity_growth(finding: Finding, activity: DirectoryActivity) -> float:

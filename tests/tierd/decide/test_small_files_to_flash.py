@@ -9,6 +9,7 @@ from lustre.layout import Component, Layout, setstripe_arguments
 from tests.tierd.worlds import TARGETS
 from tierd.decide.small_files_to_flash import Settings, decide
 from tierd.model import Candidate, DirectoryActivity, Finding, OpenFile, Room
+from tierd.reasons import Reason, Refusal
 
 MIB = 1 << 20
 FLASH = ("lustre-OST0000", "lustre-OST0001")
@@ -56,18 +57,20 @@ def test_moves_stop_at_the_reserve_and_skip_what_does_not_fit_the_component() ->
     assert all(a.path != "/proj/in/f0" for a in moves)
 
 
-@pytest.mark.parametrize(("room", "activity", "says"), [
-    (replace(ROOM, pools={"hdd": TARGETS}), ACTIVITY, "pool 'flash' does not exist"),
-    (replace(ROOM, pools={"flash": (), "hdd": TARGETS}), ACTIVITY, "pool 'flash' does not exist or has no targets"),
-    (replace(ROOM, default_layouts={}), ACTIVITY, "default layout could not be read"),
-    (replace(ROOM, avail_bytes={"flash": 10 << 30, "hdd": 0}), ACTIVITY, "GB free, and the job fills"),
-    (ROOM, replace(ACTIVITY, sizes=(MIB,) * 50 + (30 * MIB,) * 50), "would split"),
-    (ROOM, replace(ACTIVITY, sizes=(1 << 30,) * 50), "not small files"),
+@pytest.mark.parametrize(("room", "activity", "reason", "says"), [
+    (replace(ROOM, pools={"hdd": TARGETS}), ACTIVITY, Reason.NO_POOL, "pool 'flash' does not exist"),
+    (replace(ROOM, pools={"flash": (), "hdd": TARGETS}), ACTIVITY, Reason.NO_POOL,
+     "pool 'flash' does not exist or has no targets"),
+    (replace(ROOM, default_layouts={}), ACTIVITY, Reason.NO_LAYOUT, "default layout could not be read"),
+    (replace(ROOM, avail_bytes={"flash": 10 << 30, "hdd": 0}), ACTIVITY, Reason.NO_ROOM, "GB free, and the job fills"),
+    (ROOM, replace(ACTIVITY, sizes=(MIB,) * 50 + (30 * MIB,) * 50), Reason.SIZES_MIXED, "would split"),
+    (ROOM, replace(ACTIVITY, sizes=(1 << 30,) * 50), Reason.NOT_SMALL, "not small files"),
 ])
-def test_refuses_with_a_reason(room: Room, activity: DirectoryActivity, says: str) -> None:
+def test_refuses_with_a_reason(room: Room, activity: DirectoryActivity, reason: Reason, says: str) -> None:
     plan = decide(FINDING, [activity], room, Settings())
     assert plan.actions == ()
-    assert says in plan.refusals[0]
+    assert says in plan.refusals[0].sentence
+    assert plan.refusals[0].reason is reason
 
 
 @pytest.mark.parametrize("place", ["[0x200000402:0x1:0x0]", "/"])
@@ -110,7 +113,7 @@ def test_one_large_file_is_moved_whole_or_advised_about() -> None:
 def test_without_changelogs_nothing_is_planned_and_that_is_said() -> None:
     plan = decide(replace(FINDING, directories=()), [], ROOM, Settings())
     assert plan.actions == ()
-    assert plan.refusals == ("m.2: no changelog says where it works",)
+    assert plan.refusals == (Refusal(Reason.NO_CHANGELOG, "m.2: no changelog says where it works"),)
 
 
 def test_advice_is_never_acted_on() -> None:
