@@ -90,6 +90,8 @@ class OpenFile:
     fid: Fid
     path: str
     """Empty when nothing could name it."""
+    openers: int = 1
+    """How many have it open now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,8 @@ class Candidate:
     """0 for a file that was there before anybody listened."""
     size_bytes: int | None = None
     """None where only a changelog has spoken of it."""
+    opens: int = 0
+    """How often it was opened again after it was made, since anybody listened: how much it is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +128,22 @@ class DirectoryActivity:
     """Files it opened that it had not created."""
     candidates: tuple[Candidate, ...] = ()
     """Files nobody has open."""
+    shared_files: tuple[OpenFile, ...] = ()
+    """Files that several have open now, whoever created them."""
     sizes: tuple[int, ...] = ()
     """Sizes of files in the directory, sampled by stat; empty where nothing can be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What a person may change, where, and what to expect of it. tierd never does it by itself."""
+
+    command: str
+    """As it is typed: ``lctl set_param llite.lustre-*.max_read_ahead_mb=256``."""
+    where: str
+    """On which nodes, for which directories."""
+    effect: str
+    """What to expect, and what it costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +161,14 @@ class Finding:
     evidence: Mapping[str, float]
     directories: tuple[str, ...] = ()
     advice_only: bool = False
+    subject: str = ""
+    """What it is about where that is no pair of jobs: a directory, a pool, a mount."""
+    advice: tuple[Advice, ...] = ()
 
     @property
     def key(self) -> tuple[str, str, str]:
         """The same trouble, however often it is seen."""
-        return self.kind, self.aggressor, self.victim
+        return self.kind, self.aggressor, self.victim or self.subject
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,8 @@ class _File:
     name: str = ""
     created: bool = False
     open_count: int = 0
+    reopened: int = 0
+    """Opens other than that of the create."""
     created_at: float = 0.0
     closed_at: float = 0.0
 
@@ -83,10 +85,16 @@ class ActivityTable:
                  if name == job and (tally.last_time >= since or self._has_open(tally))]
         return sorted(found, key=lambda a: (-(a.creates + a.opens + a.closes), a.directory))
 
+    def summaries(self, since: float) -> list[DirectoryActivity]:
+        """All jobs and directories active since then, with their counts and without their files: cheap."""
+        return [DirectoryActivity(job, directory, tally.creates, tally.opens, tally.closes, tally.unlinks,
+                                  tally.outgrown)
+                for (job, directory), tally in self._tallies.items() if tally.last_time >= since]
+
     def _create(self, record: Record, job: str) -> None:
         directory = self._path(record.parent) or str(record.parent)
         name = record.name.decode("utf-8", "surrogateescape")
-        self._remember(record.target, _File(directory, job, name, True, 0, record.time, record.time))
+        self._remember(record.target, _File(directory, job, name, True, created_at=record.time, closed_at=record.time))
         tally = self._tally(job, directory, record.time)
         tally.creates += 1
         self._keep(tally, record.target)
@@ -108,6 +116,7 @@ class ActivityTable:
         tally = self._tally(job, file.directory, record.time)
         if not (file.created and file.closed_at == file.created_at):
             tally.opens += 1  # else it is the open of the create, which was counted
+            file.reopened += 1
         self._keep(tally, record.target)
 
     def _close(self, record: Record, job: str) -> None:
@@ -170,6 +179,8 @@ class ActivityTable:
         return DirectoryActivity(
             job, directory, tally.creates, tally.opens, tally.closes, tally.unlinks, tally.outgrown,
             existing_files=tuple(OpenFile(fid, file.path) for fid, file in known if not file.created),
-            candidates=tuple(Candidate(fid, file.path, file.closed_at, file.created_at) for fid, file in known
-                             if not file.open_count and file.path),
+            candidates=tuple(Candidate(fid, file.path, file.closed_at, file.created_at, opens=file.reopened)
+                             for fid, file in known if not file.open_count and file.path),
+            shared_files=tuple(OpenFile(fid, file.path, file.open_count) for fid, file in known
+                               if file.open_count > 1),
         )
