@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge, Gt, Lt
-from pydantic import TypeAdapter, ValidationError
+from pydantic import InstanceOf, TypeAdapter, ValidationError
 
-from tierd import verify
+from tierd import plugins, verify
 from tierd.act import breaker, budget
 from tierd.act.movers import engines
 from tierd.decide import small_files_to_flash
 from tierd.detect import noisy_neighbour
+from tierd.detect.builtin import BUILT_IN
+from tierd.detect.plugin import Configured
+from tierd.plugins import Detectors, PluginError
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,8 @@ class Settings:
     movers: engines.Settings = field(default_factory=engines.Settings)
     noisy_neighbour: noisy_neighbour.Settings = field(default_factory=noisy_neighbour.Settings)
     small_files_to_flash: small_files_to_flash.Settings = field(default_factory=small_files_to_flash.Settings)
+    detect: InstanceOf[tuple[Configured, ...]] = field(default_factory=plugins.defaults)
+    """Further detectors: in the file a table for each, ``[detect.hot_small_files]``."""
     verify: verify.Settings = field(default_factory=verify.Settings)
     limits: budget.Limits = field(default_factory=budget.Limits)
     breaker: breaker.Settings = field(default_factory=breaker.Settings)
@@ -100,10 +105,15 @@ class ConfigurationError(ValueError):
 
 def load(path: Path) -> Settings:
     """Read a configuration file. Raises ConfigurationError with all mistakes, or OSError."""
-    return parse(path.read_bytes(), str(path))
+    data = path.read_bytes()
+    try:
+        detectors = plugins.available()
+    except PluginError as error:
+        raise ConfigurationError(str(error)) from error
+    return parse(data, str(path), detectors)
 
 
-def parse(data: bytes, name: str) -> Settings:
+def parse(data: bytes, name: str, detectors: Detectors = BUILT_IN) -> Settings:
     r"""Settings from the bytes of a TOML file. Raises ConfigurationError.
 
     >>> parse(b"[small_files_to_flash]\nflash_pool = 'nvme'\n", "t.toml").small_files_to_flash.flash_pool
@@ -114,28 +124,37 @@ def parse(data: bytes, name: str) -> Settings:
         values = tomllib.loads(text)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigurationError(f"{name}: not a TOML file: {error}") from error
+    found, mistakes = plugins.configured(values.pop("detect", {}), detectors)
+    problems = [(m.kind, m.location, m.message, m.value) for m in mistakes]
+    settings = Settings()
     try:
-        return TypeAdapter(Settings).validate_python(values)
+        settings = TypeAdapter(Settings).validate_python(values)
     except ValidationError as error:
-        problems = [f"{name}:{line_of(text, e['loc'])}: {complaint(e['type'], e['loc'], e['msg'], e.get('input'))}"
-                    for e in error.errors(include_url=False)]
-        raise ConfigurationError("\n".join(problems)) from None
+        problems = [(e["type"], e["loc"], e["msg"], e.get("input")) for e in error.errors(include_url=False)] + problems
+    if problems:
+        raise ConfigurationError("\n".join(f"{name}:{line_of(text, problem[1])}: {complaint(*problem, detectors)}"
+                                           for problem in problems))
+    return replace(settings, detect=found)
 
 
-def complaint(kind: str, location: Sequence[int | str], message: str, value: Any) -> str:
+def complaint(kind: str, location: Sequence[int | str], message: str, value: Any, detectors: Detectors) -> str:
     """One mistake, in words."""
     where = ".".join(map(str, location))
     if kind in {"extra_forbidden", "unexpected_keyword_argument"}:
-        return f"{where}: unknown setting; known here: {', '.join(known(location[:-1]))}"
+        return f"{where}: unknown setting; known here: {', '.join(known(location[:-1], detectors))}"
     return f"{where}: {message} (it is {value!r})"
 
 
-def known(location: Sequence[int | str]) -> list[str]:
+def known(location: Sequence[int | str], detectors: Detectors) -> list[str]:
     """Names of the settings in one table."""
+    tables = {detector.table: detector.settings() for detector in detectors}
     table: Any = Settings()
     for part in location:
-        table = getattr(table, str(part))
-    return sorted(f.name for f in fields(table))
+        if table is tables or part != "detect":
+            table = table[str(part)] if table is tables else getattr(table, str(part))
+        else:
+            table = tables
+    return sorted(table) if table is tables else sorted(f.name for f in fields(table))
 
 
 def line_of(text: str, location: Sequence[int | str]) -> int:

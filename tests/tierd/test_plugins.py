@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from tierd.config import Settings, parse
+from tierd.detect.builtin import BUILT_IN
+from tierd.detect.plugin import GROUP, Common, Detector, View
+from tierd.model import Finding
+from tierd.plugins import PluginError, available
+
+
+def nothing(_: View, __: Common) -> Iterator[Finding]:
+    yield from ()
+
+
+OURS = Detector("tape-drive", Common, nothing)
+NAMED_AS_ANOTHER = Detector("hot-small-files", Common, nothing)
+NO_DETECTOR = "a string"
+
+
+def entry(attribute: str) -> EntryPoint:
+    return EntryPoint("theirs", f"tests.tierd.test_plugins:{attribute}", GROUP)
+
+
+def test_a_detector_of_another_package_follows_the_built_in_ones() -> None:
+    detectors = available([entry("OURS")])
+    assert [d.name for d in detectors] == [*(d.name for d in BUILT_IN), "tape-drive"]
+    settings = parse(b"[detect.tape_drive]\nbegin_cycles = 9\n", "t.toml", detectors)
+    assert settings.detect[-1].settings.begin_cycles == 9
+
+
+@pytest.mark.parametrize(("attribute", "words"), [
+    ("MISSING", "cannot be loaded"), ("NO_DETECTOR", "is no tierd.detect.plugin.Detector"),
+    ("NAMED_AS_ANOTHER", "the name 'hot-small-files' is taken")])
+def test_one_that_cannot_be_used_is_named(attribute: str, words: str) -> None:
+    with pytest.raises(PluginError, match=f"detector theirs.*{words}"):
+        available([entry(attribute)])
+
+
+def test_names_are_unique_and_settings_valid_by_default() -> None:
+    assert len({d.name for d in BUILT_IN}) == len(BUILT_IN)
+    for detector in BUILT_IN:
+        assert detector.settings().enabled
+        assert detector.detect.__doc__
+        assert detector.settings.__doc__
+
+
+def test_settings_go_to_other_processes() -> None:
+    assert pickle.loads(pickle.dumps(Settings())) == Settings()

@@ -1,0 +1,62 @@
+"""Files on flash that nobody has used for long, told only while flash is short of room.
+
+Coldness alone is no trouble: an idle file on an empty pool disturbs nobody. And that the noise it once made has
+stopped is no reason either, or files would go to and fro.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import Ge, Gt, Lt
+
+from tierd.detect.plugin import Common, Detector, View
+from tierd.model import Finding
+from tierd.text import percent, quoted
+
+DAY_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True)
+class Settings(Common):
+    """Thresholds."""
+
+    enter: Annotated[float, Gt(0), Lt(1)] = 0.8
+    """Share of the flash pool in use, to begin."""
+    leave: Annotated[float, Gt(0), Lt(1)] = 0.7
+    """The same, to go on: demotion stops there."""
+    cold_days: Annotated[float, Gt(0)] = 7.0
+    """Days without an access. Clients write access times late: not below one day (``atime_diff``) without thought."""
+    least_files: Annotated[int, Ge(1)] = 1
+
+
+def detect(view: View, settings: Settings) -> Iterator[Finding]:
+    """At most one finding."""
+    pool = view.flash_pool
+    fills = [view.facts.fill[t] for t in view.flash if t in view.facts.fill]
+    size = sum(f.size_bytes for f in fills)
+    if not size or len(fills) < len(view.flash):
+        return  # what is not known is not short
+    used = 1 - sum(f.avail_bytes for f in fills) / size
+    if used < (settings.leave if (DETECTOR.name, "", pool) in view.active else settings.enter):
+        return
+    limit = view.now - settings.cold_days * DAY_SECONDS
+    cold = [file for file in view.facts.stored if pool in file.pools and file.read_at < limit]
+    if len(cold) < settings.least_files:
+        return
+    held = sum(file.size_bytes for file in cold)
+    oldest = min(file.read_at for file in cold)
+    yield Finding(
+        DETECTOR.name, view.now, "", "", tuple(sorted(view.flash)),
+        f"pool {quoted(pool)} is {percent(used)} full, and {len(cold)} of {len(view.facts.stored)} files looked at "
+        f"there, {held / 1e9:.2f} GB, were not used for {settings.cold_days:g} days or more",
+        {"used_share": used, "cold_files": float(len(cold)), "cold_bytes": float(held),
+         "oldest_days": (view.now - oldest) / DAY_SECONDS, "target_used_share": settings.leave,
+         "cold_before": limit, "bytes_to_free": max(0.0, (used - settings.leave) * size)},
+        tuple(sorted({file.path.rpartition("/")[0] or "/" for file in cold}))[:20], subject=pool,
+    )
+
+
+DETECTOR = Detector("cold-on-flash", Settings, detect)

@@ -1,0 +1,73 @@
+"""The flash pool fills up: how full, how fast, when it will be full, and who writes there.
+
+Full flash is worse than none: Lustre then puts new objects elsewhere or fails the write, and tierd refuses to help.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import Gt, Lt
+
+from tierd.detect.plugin import Common, Detector, View
+from tierd.model import Advice, Finding
+from tierd.text import percent, quoted, some
+
+
+@dataclass(frozen=True)
+class Settings(Common):
+    """Thresholds, shares of the pool in use."""
+
+    enter: Annotated[float, Gt(0), Lt(1)] = 0.8
+    """To begin."""
+    leave: Annotated[float, Gt(0), Lt(1)] = 0.7
+    """To go on."""
+    horizon_seconds: Annotated[float, Gt(0)] = 3600.0
+    """A pool that would be full sooner than this at the present rate is under pressure however empty it is."""
+    recent_seconds: Annotated[float, Gt(0)] = 300.0
+
+
+def detect(view: View, settings: Settings) -> Iterator[Finding]:
+    """At most one finding."""
+    pool = view.flash_pool
+    members = [t for t in view.flash if t in view.facts.fill]
+    if not members:
+        return
+    fills = {t: view.facts.fill[t] for t in members}
+    avail = sum(f.avail_bytes for f in fills.values())
+    used = 1 - avail / max(sum(f.size_bytes for f in fills.values()), 1)
+    fullest = max(members, key=lambda t: fills[t].used)
+    writers: Counter[str] = Counter()
+    recent = view.recent(settings.recent_seconds)
+    for window in recent:
+        for (target, job), load in window.loads.items():
+            if target in fills:
+                writers[job] += int(load.write_bytes)
+    rate = writers.total() / sum(w.seconds for w in recent)
+    full_in = avail / rate if rate else float("inf")
+    edge = settings.leave if (DETECTOR.name, "", pool) in view.active else settings.enter
+    if used < edge and full_in > settings.horizon_seconds:
+        return
+    when = f", full in {full_in / 60:.0f} minutes if nothing is deleted" if full_in < 86_400 else ""
+    who = some(job for job, count in writers.most_common() if count >= 0.1 * writers.total()) if rate else "nobody"
+    yield Finding(
+        DETECTOR.name, view.now, "", "", tuple(sorted(members)),
+        f"pool {quoted(pool)} is {percent(used)} full ({avail / 1e9:.1f} GB free, {quoted(fullest)} "
+        f"{percent(fills[fullest].used)}); {who} write {rate / 1e6:.1f} MB/s to it{when}",
+        {"used_share": used, "fullest_used_share": fills[fullest].used, "avail_bytes": float(avail),
+         "write_bytes_per_second": rate, "seconds_to_full": min(full_in, 1e12)},
+        advice_only=True, subject=pool,
+        advice=(
+            Advice(f"lfs find MOUNT --pool {quoted(pool)} -atime +7 -size +1M", "on a client",
+                   "the cold files that take the room; tierd demotes those it knows of (cold-on-flash)"),
+            Advice("lctl set_param lod.*.pool.{0}.spill_target={1} lod.*.pool.{0}.spill_threshold_pct=90".format(
+                quoted(pool), quoted(view.hdd_pool)), "on all MDS (2.15 and newer)",
+                "new files go to the disks before the pool is full, instead of failing"),
+        ),
+    )
+
+
+DETECTOR = Detector("flash-pressure", Settings, detect)

@@ -1,0 +1,87 @@
+"""A job reads small files again and again, and they lie on the disks: on flash each read would cost no seek.
+
+Three sources must agree: the changelog shows files opened that existed before, job statistics show reads that reach
+the disk targets (what a client has in its cache costs nothing), and bytes per open show that the files are small.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import Ge, Gt, Lt
+
+from tierd.detect.plugin import Common, Detector, View
+from tierd.detect.profile import Profile, profiles
+from tierd.model import DirectoryActivity, Finding
+from tierd.text import percent, quoted
+
+
+@dataclass(frozen=True)
+class Settings(Common):
+    """Thresholds."""
+
+    recent_seconds: Annotated[float, Gt(0)] = 60.0
+    least_opens: Annotated[int, Ge(1)] = 100
+    """Opens of existing files in a directory lately; changelogs must record OPEN (it is off by default)."""
+    reopened: Annotated[float, Gt(0)] = 2.0
+    """Opens of existing files for each file created, at the least: else it is a directory that is written."""
+    enter_reads_per_second: Annotated[float, Gt(0)] = 10.0
+    """Read RPCs of the job that reach disk targets, to begin."""
+    leave_reads_per_second: Annotated[float, Gt(0)] = 5.0
+    """The same, to go on."""
+    read_share: Annotated[float, Gt(0), Lt(1)] = 0.5
+    """Reads among the job's RPCs on the disks."""
+    small_file_bytes: Annotated[int, Gt(0)] = 8 << 20
+    """Bytes read per open, at the most."""
+
+
+def detect(view: View, settings: Settings) -> Iterator[Finding]:
+    """One finding a job, naming its directories, the most read first."""
+    if not view.flash:
+        return
+    jobs = profiles(view.recent(settings.recent_seconds))
+    by_job: defaultdict[str, list[DirectoryActivity]] = defaultdict(list)
+    for activity in view.facts.directories:
+        if (activity.opens >= settings.least_opens and activity.opens >= settings.reopened * activity.creates
+                and activity.directory.startswith("/")):
+            by_job[activity.job].append(activity)
+    for job, activities in sorted(by_job.items()):
+        if job in jobs:
+            finding = of_job(jobs[job], activities, view, settings)
+            if finding is not None:
+                yield finding
+
+
+def of_job(job: Profile, activities: Sequence[DirectoryActivity], view: View, settings: Settings) -> Finding | None:
+    """The finding about one job, or None."""
+    on_disk = {target: load for target, load in job.by_target.items() if target not in view.flash}
+    reads = sum(load.reads for load in on_disk.values())
+    operations = sum(load.bulk_operations for load in on_disk.values())
+    edge = (settings.leave_reads_per_second if (DETECTOR.name, job.job, "") in view.active
+            else settings.enter_reads_per_second)
+    recent = view.recent(settings.recent_seconds)
+    opens = sum(w.namespace[job.job].opens for w in recent if job.job in w.namespace) / job.seconds
+    read_bytes = sum(load.read_bytes for load in on_disk.values()) / job.seconds
+    per_open = read_bytes / opens if opens else float("inf")
+    if (reads / job.seconds < edge or reads < settings.read_share * operations
+            or per_open > settings.small_file_bytes):
+        return None
+    share = read_bytes / max(sum(load.read_bytes for load in job.by_target.values()) / job.seconds, 1.0)
+    busy_usec = sum(load.busy_usec for load in on_disk.values()) / operations
+    places = sorted(activities, key=lambda a: (-a.opens, a.directory))
+    more = f" and {len(places) - 1} more directories" if len(places) > 1 else ""
+    return Finding(
+        DETECTOR.name, view.now, job.job, "", tuple(sorted(t for t, load in on_disk.items() if load.reads)),
+        f"{quoted(job.job)} opens {opens:.0f} existing files/s in {quoted(places[0].directory)}"
+        f"{more} and reads {per_open / 1024:.0f} KiB of each, {percent(share)} of it from the disks with "
+        f"{reads / job.seconds:.0f} reads/s",
+        {"opens_per_second": opens, "disk_reads_per_second": reads / job.seconds, "read_bytes_per_open": per_open,
+         "disk_read_share": share, "read_operations_share": reads / operations, "usec_per_rpc": busy_usec},
+        tuple(a.directory for a in places),
+    )
+
+
+DETECTOR = Detector("hot-small-files", Settings, detect)

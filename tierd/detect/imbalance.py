@@ -1,0 +1,108 @@
+"""One target of a pool is much fuller, or does much more, than the others: the slowest one sets everybody's speed."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Annotated
+
+from annotated_types import Gt, Lt
+
+from tierd.detect.plugin import Common, Detector, View
+from tierd.model import Advice, Finding
+from tierd.text import percent, quoted
+
+
+@dataclass(frozen=True)
+class Settings(Common):
+    """Thresholds."""
+
+    enter_fill: Annotated[float, Gt(0), Lt(1)] = 0.2
+    """Share in use above that of the pool's median target, to begin."""
+    leave_fill: Annotated[float, Gt(0), Lt(1)] = 0.15
+    """The same, to go on."""
+    enter_load: Annotated[float, Gt(1)] = 3.0
+    """Bytes or operations of a target, in means of the others of its pool, to begin."""
+    leave_load: Annotated[float, Gt(1)] = 2.0
+    """The same, to go on."""
+    recent_seconds: Annotated[float, Gt(0)] = 300.0
+    least_bytes_per_second: Annotated[float, Gt(0)] = 5e6
+    least_operations_per_second: Annotated[float, Gt(0)] = 50.0
+    """What the target must do at the least for its load to mean something."""
+
+
+def detect(view: View, settings: Settings) -> Iterator[Finding]:
+    """The fullest and the busiest target of each pool, where they stand out."""
+    for pool, members in sorted(view.facts.pools.items()):
+        if len(members) > 1:
+            yield from fill(pool, members, view, settings)
+            yield from load(pool, members, view, settings)
+
+
+def fill(pool: str, members: Sequence[str], view: View, settings: Settings) -> Iterator[Finding]:
+    """A target that is fuller than the others."""
+    known = {t: view.facts.fill[t].used for t in members if t in view.facts.fill}
+    if len(known) < 2:
+        return
+    fullest = max(sorted(known), key=lambda t: known[t])
+    others = median(used for target, used in known.items() if target != fullest)
+    edge = settings.leave_fill if (DETECTOR.name, "", f"fill of {fullest}") in view.active else settings.enter_fill
+    if known[fullest] - others < edge:
+        return
+    name = quoted(fullest)
+    yield Finding(
+        DETECTOR.name, view.now, "", "", (fullest,),
+        f"{name} is {percent(known[fullest])} full, the others of pool {quoted(pool)} {percent(others)}",
+        {"used_share": known[fullest], "others_used_share": others},
+        advice_only=True, subject=f"fill of {fullest}",
+        advice=(
+            Advice(f"lfs find MOUNT --ost {name} -size +1G -print0 | xargs -0 -n 1 lfs migrate "
+                   f"--non-block -p {quoted(pool)}",
+                   "on a client, when nobody computes", "large files spread over the pool anew"),
+            Advice(f"lctl set_param osp.{name}-osc-MDT*.max_create_count=0", "on all MDS, until it is even",
+                   "no new objects on it; files there stay usable. Undo with the value it had (20000)"),
+            Advice("lctl set_param lod.*.qos_threshold_rr=5", "on all MDS",
+                   "Lustre weighs free room sooner when it places new objects (17 % is the default)"),
+        ),
+    )
+
+
+def load(pool: str, members: Sequence[str], view: View, settings: Settings) -> Iterator[Finding]:
+    """A target that does more than the others, in bytes or in operations."""
+    recent = view.recent(settings.recent_seconds)
+    seconds = sum(w.seconds for w in recent)
+    done: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    jobs: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for window in recent:
+        for (target, job), part in window.loads.items():
+            if target in members:
+                done[target][0] += part.moved_bytes / seconds
+                done[target][1] += part.operations / seconds
+                jobs[target][job] += int(part.operations)
+    for of, unit, least in ((0, "bytes", settings.least_bytes_per_second),
+                            (1, "operations", settings.least_operations_per_second)):
+        busiest = max(members, key=lambda t: done[t][of])
+        rate = done[busiest][of]
+        others = sum(done[t][of] for t in members if t != busiest) / (len(members) - 1)
+        edge = settings.leave_load if (DETECTOR.name, "", f"load of {busiest}") in view.active else settings.enter_load
+        if rate < least or rate < edge * others:
+            continue
+        job, count = jobs[busiest].most_common(1)[0]
+        shown = f"{rate / 1e6:.1f} MB/s" if of == 0 else f"{rate:.0f} operations/s"
+        instead = f"{others / 1e6:.1f} MB/s" if of == 0 else f"{others:.0f}"
+        yield Finding(
+            DETECTOR.name, view.now, "", "", (busiest,),
+            f"{quoted(busiest)} does {shown}, the others of pool {quoted(pool)} {instead} on average; "
+            f"{quoted(job)} makes {percent(count / max(jobs[busiest].total(), 1))} of its operations",
+            {f"{unit}_per_second": rate, f"others_{unit}_per_second": others},
+            advice_only=True, subject=f"load of {busiest}",
+            advice=(Advice(f"lfs setstripe -c {min(4, len(members))} -p {quoted(pool)} DIRECTORY",
+                           f"directories of {quoted(job)} with few large files",
+                           "its bytes go to more targets; of many small files, leave one stripe each"),),
+        )
+        return
+
+
+DETECTOR = Detector("imbalance", Settings, detect)

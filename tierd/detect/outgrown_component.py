@@ -1,0 +1,73 @@
+"""Files of a directory outgrow the first component of its default layout: the boundary is too small for them.
+
+When a file grows past a component, the MDT instantiates the next one and writes a layout record into the changelog. A
+file that lies half on flash and half on disk is worse than one on disk alone (Cray, CUG 2018), so the mend is a larger
+first component for new files, sized from the files there are, or none at all.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import Ge, Gt, Lt
+
+from lustre.layout import Layout, size_text
+from tierd.detect.plugin import Common, Detector, View
+from tierd.model import DirectoryActivity, Finding
+from tierd.text import percent, quoted
+
+
+@dataclass(frozen=True)
+class Settings(Common):
+    """Thresholds."""
+
+    enter: Annotated[float, Gt(0), Lt(1)] = 0.05
+    """Share of the files created lately that outgrew their first component, to begin (``research``: 5 %)."""
+    leave: Annotated[float, Gt(0), Lt(1)] = 0.02
+    """The same, to go on."""
+    least_files: Annotated[int, Ge(1)] = 20
+    """Files that outgrew it; fewer are no evidence."""
+
+
+def detect(view: View, settings: Settings) -> Iterator[Finding]:
+    """Directories, that with the most such files first."""
+    by_place: defaultdict[str, list[DirectoryActivity]] = defaultdict(list)
+    for activity in view.facts.directories:
+        by_place[activity.directory].append(activity)
+    for place, parts in sorted(by_place.items(), key=lambda item: (-sum(p.outgrown for p in item[1]), item[0])):
+        finding = of_directory(place, parts, view, settings)
+        if finding is not None:
+            yield finding
+
+
+def of_directory(place: str, parts: Sequence[DirectoryActivity], view: View, settings: Settings) -> Finding | None:
+    """The finding about one directory, or None."""
+    outgrown, created = sum(p.outgrown for p in parts), sum(p.creates for p in parts)
+    job = max(parts, key=lambda p: (p.outgrown, p.job)).job
+    edge = settings.leave if (DETECTOR.name, job, place) in view.active else settings.enter
+    share = outgrown / max(created, outgrown, 1)
+    if outgrown < settings.least_files or share < edge or not place.startswith("/"):
+        return None
+    end = first_end(view.facts.default_layouts.get(place))
+    if place in view.facts.default_layouts and end is None:
+        return None  # no components by default: what grows there was made with a layout of its own
+    boundary = f" of {size_text(end)}" if end else ""
+    return Finding(
+        DETECTOR.name, view.now, job, "", (),
+        f"{outgrown} of {max(created, outgrown)} files made lately in {quoted(place)} outgrew their first "
+        f"component{boundary} ({percent(share)}): such a file costs two objects and still seeks on the disks",
+        {"files_outgrown": float(outgrown), "files_created": float(created), "share": share,
+         "component_bytes": float(end or 0), "seconds": view.facts.directory_seconds},
+        (place,), subject=place,
+    )
+
+
+def first_end(layout: Layout | None) -> int | None:
+    """Where the first component ends; None where there is one component only, or no layout."""
+    return layout.components[0].extent_end if layout is not None and len(layout.components) > 1 else None
+
+
+DETECTOR = Detector("outgrown-component", Settings, detect)

@@ -1,0 +1,99 @@
+"""Clients that always have as many RPCs under way as they may: they could send more, if the limit let them.
+
+Seen in the histogram of ``rpc_stats``: the RPCs sent while the limit was reached. A higher limit helps a client whose
+targets have time to spare (flash, many disks, a long way through the network). Where the disks themselves are the
+limit it only makes the queue there longer, for everybody.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import Gt, Lt
+
+from tierd.detect.clients import fresh, named
+from tierd.detect.plugin import Common, Detector, View
+from tierd.facts import ClientLoad, RpcLoad
+from tierd.model import Advice, Finding
+from tierd.text import percent, quoted
+
+LARGEST = 256
+"""Lustre's own limit of ``osc.*.max_rpcs_in_flight``."""
+
+
+@dataclass(frozen=True)
+class Settings(Common):
+    """Thresholds."""
+
+    enter: Annotated[float, Gt(0), Lt(1)] = 0.5
+    """Share of RPCs sent while the limit was reached, to begin."""
+    leave: Annotated[float, Gt(0), Lt(1)] = 0.3
+    """The same, to go on."""
+    least_rpcs_per_second: Annotated[float, Gt(0)] = 20.0
+
+
+def detect(view: View, settings: Settings) -> Iterator[Finding]:
+    """A finding for each pool and direction, naming its clients."""
+    found: defaultdict[tuple[str, str, str, str], list[tuple[ClientLoad, RpcLoad]]] = defaultdict(list)
+    for client in fresh(view):
+        for load in client.rpcs:
+            subject = (client.fsname, load.kind, load.pool, load.direction)
+            held = (DETECTOR.name, "", " ".join(subject)) in view.active
+            if (load.most_in_flight and load.rpcs / client.seconds >= settings.least_rpcs_per_second
+                    and saturated(load) >= (settings.leave if held else settings.enter)):
+                found[subject].append((client, load))
+    for subject, pairs in sorted(found.items()):
+        yield finding(subject, pairs, view)
+
+
+def saturated(load: RpcLoad) -> float:
+    """Share of the RPCs sent while as many were under way as may be.
+
+    >>> saturated(RpcLoad("osc", "hdd", "write", {1: 10, 7: 10, 8: 60}, most_in_flight=8))
+    0.75
+    """
+    sent = sum(load.in_flight.values())
+    return sum(n for depth, n in load.in_flight.items() if depth >= load.most_in_flight) / sent if sent else 0.0
+
+
+def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad, RpcLoad]], view: View) -> Finding:
+    """What is told of one pool and direction."""
+    fsname, kind, pool, direction = subject
+    clients = [client for client, _ in pairs]
+    limit = min(load.most_in_flight for _, load in pairs)
+    rpcs = sum(load.rpcs for _, load in pairs)
+    share = sum(saturated(load) * load.rpcs for _, load in pairs) / rpcs
+    place = f"pool {quoted(pool)}" if kind == "osc" and pool else quoted(pool) if pool else "all targets"
+    return Finding(
+        DETECTOR.name, view.now, "", "", (),
+        f"{percent(share)} of {rpcs:.0f} {direction} RPCs to {place} were sent with all {limit:.0f} that may be under "
+        f"way, on {named(clients)}",
+        {"saturated_share": share, "rpcs": rpcs, "max_rpcs_in_flight": limit, "clients": float(len(clients))},
+        advice_only=True, subject=" ".join(subject),
+        advice=tuple(mend(fsname, kind, direction, limit, f"on {named(clients)}")),
+    )
+
+
+def mend(fsname: str, kind: str, direction: str, limit: float, where: str) -> Iterator[Advice]:
+    """What to change."""
+    more = min(2 * limit, LARGEST)
+    if kind == "osc":
+        yield Advice(f"lctl set_param osc.{fsname}-OST*.max_rpcs_in_flight={more:.0f}", where,
+                     "more throughput where the targets have time to spare (flash, latency of the network); on disks "
+                     "that are busy it only lengthens the queue, so watch noisy-neighbour and undo it if others slow")
+        if direction == "write":
+            yield Advice(f"lctl set_param osc.{fsname}-OST*.max_dirty_mb=MEGABYTES", where,
+                         "at least max_rpcs_in_flight times the size of an RPC, or there is nothing to send them with")
+    elif direction == "modify":
+        yield Advice(f"lctl set_param mdc.{fsname}-MDT*.max_rpcs_in_flight={more + 1:.0f} "
+                     f"mdc.{fsname}-MDT*.max_mod_rpcs_in_flight={more:.0f}", where,
+                     "more creates and unlinks at a time from one client; the MDT's own limit per client must allow it")
+    else:
+        yield Advice(f"lctl set_param mdc.{fsname}-MDT*.max_rpcs_in_flight={more:.0f}", where,
+                     "more look-ups at a time from one client; unlike creates they need no slot in the MDT's log")
+
+
+DETECTOR = Detector("rpcs-in-flight", Settings, detect)

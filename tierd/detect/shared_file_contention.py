@@ -1,0 +1,109 @@
+"""Many processes have one file open, and its bytes go to few targets: they wait for each other's locks and disks.
+
+Two mends, by the rules of the striping guide (NOTUR) and of overstriping (DDN, Lustre 2.13): as long as there are
+targets the file does not use, stripe it over as many as processes write it; where it lies on all of them already,
+overstripe it, several objects on each target, since each object has its own lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import Ge, Gt, Lt
+
+from lustre.layout import Layout
+from tierd.detect.plugin import Common, Detector, View
+from tierd.detect.profile import Profile, profiles
+from tierd.model import Advice, Finding, OpenFile
+from tierd.text import quoted
+
+
+@dataclass(frozen=True)
+class Settings(Common):
+    """Thresholds."""
+
+    recent_seconds: Annotated[float, Gt(0)] = 60.0
+    least_openers: Annotated[int, Ge(2)] = 8
+    """Opens of one file at the same time."""
+    enter: Annotated[float, Gt(1)] = 4.0
+    """Openers per object of the file, to begin."""
+    leave: Annotated[float, Gt(1)] = 3.0
+    """The same, to go on."""
+    concentration: Annotated[float, Gt(0), Lt(1)] = 0.9
+    """Share of a job's bytes that its file's targets carry, where nobody could read the layout."""
+    least_bytes_per_second: Annotated[float, Gt(0)] = 1e6
+    most_objects_per_target: Annotated[int, Ge(1)] = 8
+    """Overstriping beyond this costs more locks than it saves."""
+
+
+def detect(view: View, settings: Settings) -> Iterator[Finding]:
+    """The most shared file of each job that has one."""
+    for job in profiles(view.recent(settings.recent_seconds)).values():
+        if job.moved_bytes / job.seconds < settings.least_bytes_per_second:
+            continue
+        shared = [(file, activity.directory) for activity in view.activities(job.job, view.now)
+                  for file in activity.shared_files if file.openers >= settings.least_openers and file.path]
+        if shared:
+            file, directory = max(shared, key=lambda pair: (pair[0].openers, pair[0].path))
+            finding = of_file(file, directory, job, view, settings)
+            if finding is not None:
+                yield finding
+
+
+def of_file(file: OpenFile, directory: str, job: Profile, view: View, settings: Settings) -> Finding | None:
+    """The finding about one file, or None."""
+    targets = carriers(job, settings.concentration)
+    objects = objects_of(view.facts.file_layouts.get(file.path)) or len(targets)
+    edge = settings.leave if (DETECTOR.name, job.job, file.path) in view.active else settings.enter
+    if file.openers < edge * objects:
+        return None
+    pool = view.facts.pool_of(targets[0])
+    available = len(view.facts.pools.get(pool, targets))
+    wanted = min(file.openers, available)
+    in_pool = f" -p {pool}" if pool else ""
+    if wanted > objects:
+        command = f"lfs setstripe -c {wanted}{in_pool}"
+        effect = (f"the bytes then go to {wanted} targets instead of {objects}: up to {wanted / objects:.0f} times the "
+                  "throughput, as far as the network and the processes give it")
+    else:
+        wanted = min(file.openers, available * settings.most_objects_per_target)
+        if wanted <= objects:
+            return None
+        command = f"lfs setstripe -C {wanted}{in_pool}"
+        effect = (f"{wanted} objects, {wanted // available} on each of the {available} targets, each with its own lock "
+                  "(overstriping, Lustre 2.13 and newer on servers and clients)")
+    return Finding(
+        DETECTOR.name, view.now, job.job, "", targets,
+        f"{file.openers} opens of {quoted(file.path)} by {quoted(job.job)} share {objects} objects: they "
+        "wait for each other's extent locks",
+        {"openers": float(file.openers), "objects": float(objects), "targets_available": float(available),
+         "wanted_objects": float(wanted), "bytes_per_second": job.moved_bytes / job.seconds},
+        (directory,), advice_only=True, subject=file.path,
+        advice=(
+            Advice(f"{command} {quoted(directory)}", f"before {quoted(job.job)} creates the file anew", effect),
+            Advice(command.replace("lfs setstripe", "lfs migrate --non-block") + f" {quoted(file.path)}",
+                   "once nobody has it open", "the same for the file that exists; it is rewritten whole"),
+        ),
+    )
+
+
+def carriers(job: Profile, share: float) -> tuple[str, ...]:
+    """The fewest targets that together carry this share of a job's bytes, the busiest first."""
+    left = share * job.moved_bytes
+    found = []
+    for target, load in sorted(job.by_target.items(), key=lambda item: (-item[1].moved_bytes, item[0])):
+        if left <= 0:
+            break
+        found.append(target)
+        left -= load.moved_bytes
+    return tuple(found)
+
+
+def objects_of(layout: Layout | None) -> int:
+    """Objects that a file's bytes are spread over; 0 where it is not known."""
+    return max((len(c.objects) or max(c.stripe_count, 0) for c in layout.components), default=0) if layout else 0
+
+
+DETECTOR = Detector("shared-file-contention", Settings, detect)

@@ -1,0 +1,75 @@
+"""A job does small I/O all over large files on the disks: each RPC costs a seek and moves little.
+
+Told for every such job, whether or not somebody suffers: whom it slows is the business of ``noisy-neighbour``. The
+measure is that of LASSi (arXiv 1906.03884): operations per MiB, of which a good job does about one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from annotated_types import Gt, Lt
+
+from tierd.detect.plugin import Common, Detector, View
+from tierd.detect.profile import Classes, Profile, is_small_files, profiles
+from tierd.model import Advice, Finding
+from tierd.text import percent, quoted
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Settings(Common):
+    """Thresholds."""
+
+    classes: Classes = field(default_factory=Classes)
+    recent_seconds: Annotated[float, Gt(0)] = 60.0
+    enter: Annotated[float, Gt(0), Lt(1)] = 0.6
+    """Share of the job's RPCs that are small, to begin."""
+    leave: Annotated[float, Gt(0), Lt(1)] = 0.5
+    """The same, to go on."""
+    least_rpcs_per_second: Annotated[float, Gt(0)] = 20.0
+    """Small RPCs on one disk target; a spinning disk does 100 to 200 seeks a second."""
+
+
+def detect(view: View, settings: Settings) -> Iterator[Finding]:
+    """Jobs of small I/O, the busiest first."""
+    found = [finding for job in profiles(view.recent(settings.recent_seconds)).values()
+             if (finding := of_job(job, view, settings)) is not None]
+    yield from sorted(found, key=lambda f: -f.evidence["rpcs_per_second"])
+
+
+def of_job(job: Profile, view: View, settings: Settings) -> Finding | None:
+    """The finding about one job, or None."""
+    small = job.small_rpc_share(settings.classes.small_rpc_bytes)
+    edge = settings.leave if (DETECTOR.name, job.job, "") in view.active else settings.enter
+    if small < edge or is_small_files(job, settings.classes):
+        return None
+    on_disk = {target: load for target, load in job.by_target.items() if target not in view.flash}
+    busiest = max((small * load.bulk_operations / job.seconds for load in on_disk.values()), default=0.0)
+    if busiest < settings.least_rpcs_per_second:
+        return None
+    rate = sum(load.bulk_operations for load in on_disk.values()) / job.seconds
+    per_mib = job.bulk_operations * MIB / max(job.moved_bytes, 1.0)
+    return Finding(
+        DETECTOR.name, view.now, job.job, "", tuple(sorted(on_disk)),
+        f"{quoted(job.job)} sends {rate:.0f} RPCs/s of {job.mean_rpc_bytes / 1024:.0f} KiB on average to "
+        f"{len(on_disk)} disk targets, {percent(small)} of them small: {per_mib:.0f} operations per MiB, where about "
+        "one is well",
+        {"rpcs_per_second": rate, "busiest_target_rpcs_per_second": busiest, "small_rpc_share": small,
+         "mean_rpc_bytes": job.mean_rpc_bytes, "operations_per_mib": per_mib,
+         "read_share": job.reads / job.bulk_operations},
+        advice_only=True,
+        advice=(
+            Advice(f"lfs migrate --non-block -c 1 -p {quoted(view.flash_pool)} FILE",
+                   f"the files of {quoted(job.job)}, when closed",
+                   "flash has no seeks; the whole file must fit, a first component does not help"),
+            Advice("larger records, collective buffering (MPI-IO, HDF5) or a node-local copy", f"in {quoted(job.job)}",
+                   f"up to {per_mib:.0f} times fewer operations for the same bytes"),
+        ),
+    )
+
+
+DETECTOR = Detector("small-random-io", Settings, detect)
