@@ -5,33 +5,30 @@ One lock guards the model, so that one thread may drive the time (:mod:`simulato
 
 from __future__ import annotations
 
-import errno
-import os
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from random import Random
 from threading import RLock
 from typing import Any
 
-from lustre.changelog import RecordType
 from lustre.layout import Layout
-from simulator import description
-from simulator.changelog import Actor
+from simulator import lfs
 from simulator.client import Client, Servers
-from simulator.engine import Completion, Engine, gather
+from simulator.engine import Engine
 from simulator.jobs import Job, Run
-from simulator.jobs.job import Team, user_of
+from simulator.jobs.job import user_of
 from simulator.mdt import Mdt
 from simulator.migration import Migration
 from simulator.namespace import Inode, Namespace
 from simulator.ost import Ost
 from simulator.parameters.writer import ParameterWriter
-from simulator.placement import Placement, extents
+from simulator.placement import Placement
+from simulator.population import Population
+from simulator.resync import Resync
 from simulator.settings import ClusterSettings
+from simulator.staff import Staff
 from simulator.throughput import Throughput
 
-MOVER = SETSTRIPE = "lfs.0"
 STATFS_SECONDS = 5.0
 
 
@@ -60,15 +57,19 @@ class Cluster:
             Client(self.engine, index, client, servers, self._random(f"client{index}"))
             for index, client in enumerate(settings.clients)
         )
-        self.runs: dict[str, Run] = {}
-        self._all_runs: dict[str, list[Run]] = {}
+        self._population = Population(self.namespace, self.placement, self.mdts, self.osts)
+        self._staff = Staff(self.engine, self.clients, self.log, self._random)
         self._writers: dict[Path, ParameterWriter] = {}
-        self._jobs: dict[str, Job] = {}
         self.exporter_back_at = 0.0
         """Until then nobody reaches the exporter."""
         self.engine.after(STATFS_SECONDS, self._statfs)
         for job in jobs:
             self.add(job)
+
+    @property
+    def runs(self) -> Mapping[str, Run]:
+        """By job id, what it does on its first node."""
+        return self._staff.runs
 
     @property
     def targets(self) -> tuple[Mdt | Ost, ...]:
@@ -114,115 +115,58 @@ class Cluster:
                 self.make_directory(path, layout, uid=user_of(job.job_id), shards=shards)
             for path, size_bytes in job.files():
                 self.make_file(path, size_bytes, uid=user_of(job.job_id))
-            self.engine.after(job.start_seconds - self.engine.now, self._start, job)
+            self._staff.expect(job)
 
     def make_directory(
         self, path: str, layout: Layout | None = None, *, uid: int = 0, mdt_index: int = 0, shards: tuple[int, ...] = ()
     ) -> Inode:  # fmt: skip
         """A directory with those above it, as if it had always been there; one that exists stays as it is."""
-        inode = self.namespace.root
-        for name in filter(None, path.split("/")):
-            child = inode.children.get(name)
-            if child is None:
-                fid = self.namespace.new_fid(mdt_index, 0)
-                child = self.namespace.add(inode, name, fid, mdt_index, self.epoch, directory=True)
-                child.uid = child.gid = uid
-                child.layout = layout if child.path == path else None
-                child.shards = shards if child.path == path else ()
-                self.mdts[mdt_index].inodes_used += 1
-            inode = child
-        return inode
+        return self._population.directory(path, layout, self.epoch, uid=uid, mdt_index=mdt_index, shards=shards)
 
     def make_file(self, path: str, size_bytes: int, *, uid: int = 0) -> Inode:
         """A file full of data, as if it had always been there. Raises OSError ENOSPC when there is no room."""
-        parent, _, name = path.rpartition("/")
-        directory = self.make_directory(parent)
-        if name in directory.children:
-            return directory.children[name]
-        layout = self.placement.create(directory.layout or self.namespace.root.layout)
-        try:
-            layout = self.placement.reach(layout, size_bytes)
-            for piece in extents(layout, 0, size_bytes):
-                store = self.osts[piece.ost_index].store
-                store.grow(store.objects[piece.fid], piece.offset, piece.offset + piece.size_bytes)
-        except OSError:
-            self.placement.release(layout)
-            raise
-        fid = self.namespace.new_fid(directory.mdt_index, 0)
-        inode = self.namespace.add(directory, name, fid, directory.mdt_index, self.epoch, directory=False)
-        inode.layout, inode.uid, inode.gid = layout, uid, uid
-        inode.wrote(size_bytes, self.epoch)
-        self.mdts[directory.mdt_index].inodes_used += 1
-        return inode
+        return self._population.file(path, size_bytes, self.epoch, uid=uid)
 
     def change(self, job_id: str, values: dict[str, Any]) -> None:
         """Have a job go on with other values of its fields, from now on."""
         with self.lock:
-            wrong: list[str] = []
-            job = description.changed(self._jobs[job_id], values, wrong, job_id)
-            if wrong:
-                raise ValueError("; ".join(wrong))
-            stopped = self._jobs[job_id].stop_seconds
-            self.stop(job_id)
-            del self.runs[job_id], self._all_runs[job_id]
-            self.add(replace(job, start_seconds=self.now, stop_seconds=stopped))
-
-    def _start(self, job: Job) -> None:
-        self._jobs[job.job_id] = job
-        user = user_of(job.job_id)
-        team = Team()
-        for rank in range(job.nodes):
-            client = self.clients[(job.client + rank) % len(self.clients)]
-            actor = Actor(job.job_id, user, user, client.settings.nid)
-            random = self._random(f"{job.job_id}/{rank}" if rank else job.job_id)
-            run = Run(client, actor, random, self.log, job.stop_seconds, rank=rank, team=team)
-            self.runs.setdefault(job.job_id, run)
-            self._all_runs.setdefault(job.job_id, []).append(run)
-            gather([self.engine.spawn(steps) for steps in job.processes(run)])
+            self.add(self._staff.changed(job_id, values))
 
     def stop(self, job_id: str) -> None:
         """Have a job stop now; calls under way are finished."""
         with self.lock:
-            for run in self._all_runs[job_id]:
-                run.stop_seconds = self.engine.now
+            self._staff.stop(job_id)
 
     def throughput(self, job_id: str, since: float, until: float) -> list[float]:
         """MB/s of a job in each whole virtual second of an interval."""
         with self.lock:
             return self.log.per_second(job_id, since, until)
 
-    def write_parameters(self, root: Path) -> int:
-        """Bring the parameter files below a root up to date; how many changed. None do while nobody reaches them."""
+    def write_parameters(self, root: Path, *, clients: bool = True) -> int:
+        """Bring the parameter files below a root up to date; how many changed. None do while nobody reaches them.
+
+        Without ``clients`` only those of a server: what mounts show is the larger part.
+        """
         if not self.exporter_reachable:
             return 0
-        return self._writers.setdefault(root, ParameterWriter(root)).write(self)
+        return self._writers.setdefault(root, ParameterWriter(root, clients=clients)).write(self)
 
     # What may be done to it
 
     def start_migration(self, path: str, layout: Layout) -> Migration:
         """Have the mover move a file; ``finished`` of what this returns is done in virtual time."""
         with self.lock:
-            settings = self.settings
-            client = self.clients[settings.mover_client]
-            migration = Migration(path, layout)
-            actor = Actor(MOVER, 0, 0, client.settings.nid)
-            ended = self.engine.spawn(migration.steps(client, actor, settings.mover_start_seconds))
-            ended.then(lambda done: _pass_on(done, migration.finished))
-            return migration
+            return lfs.migrate(self, path, layout)
+
+    def start_resync(self, path: str) -> Resync:
+        """Have the stale copies of a mirrored file brought up to date, in virtual time."""
+        with self.lock:
+            return lfs.resync(self, path)
 
     def set_default_layout(self, directory: str, layout: Layout | None) -> None:
         """What ``lfs setstripe`` on a directory does: new files get it, those that are there keep theirs."""
         with self.lock:
-            inode = self.namespace.lookup(directory)
-            if not inode.is_directory:
-                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
-            self.placement.check(layout)
-            inode.layout = layout
-            inode.ctime = self.epoch
-            mdt = self.mdts[inode.mdt_index]
-            actor = Actor(SETSTRIPE, 0, 0, self.clients[self.settings.mover_client].settings.nid)
-            mdt.changelog.add(RecordType.SETXATTR, self.epoch, inode.fid, actor, xattr_name="lustre.lov")
-            mdt.tally(SETSTRIPE, "setattr", 900)
+            lfs.set_default_layout(self, directory, layout)
 
     def slow_down(self, ost_index: int, factor: float) -> None:
         """From now on a target's device takes so many times as long; 1 heals it."""
@@ -238,12 +182,3 @@ class Cluster:
 
     def _random(self, name: str) -> Random:
         return Random(f"{self.settings.seed}/{name}")  # noqa: S311 - a model, not a secret
-
-
-def _pass_on(done: Completion, to: Completion) -> None:
-    if done.error is None:
-        to.succeed()
-    else:
-        to.fail(done.error)
-
-

@@ -50,9 +50,10 @@ class Completion:
 
     def _finish(self) -> None:
         self.done = True
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            waiter(self)
+        if waiters := self._waiters:
+            self._waiters = []
+            for waiter in waiters:
+                waiter(self)
 
 
 T = TypeVar("T")
@@ -99,7 +100,8 @@ class Engine:
     def after(self, delay_seconds: float, callback: Callable[..., None], *arguments: Any) -> None:
         """Let something happen later; a delay below zero counts as none."""
         self._sequence += 1
-        heappush(self._events, (self.now + max(delay_seconds, 0.0), self._sequence, callback, arguments))
+        due = self.now + delay_seconds if delay_seconds > 0.0 else self.now
+        heappush(self._events, (due, self._sequence, callback, arguments))
 
     def spawn(self, steps: Steps[Any]) -> Completion:
         """Start a process; it runs until its first wait before this returns."""
@@ -110,8 +112,9 @@ class Engine:
     def run_until(self, time: float) -> None:
         """Let everything happen that is due by then."""
         events = self._events
+        pop = heappop
         while events and events[0][0] <= time:
-            self.now, _, callback, arguments = heappop(events)
+            self.now, _, callback, arguments = pop(events)
             callback(*arguments)
         self.now = max(self.now, time)
 

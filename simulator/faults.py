@@ -53,14 +53,16 @@ def full(cluster: Cluster, target: str, free_percent: float) -> None:
 
 def gone(cluster: Cluster, target: str) -> None:
     """Its server is down; requests wait until it is back."""
-    cluster.target(target).health.leave()
+    cluster.target(target).fail()
 
 
 def recovery(cluster: Cluster, target: str, seconds: float) -> None:
-    """It was started again and waits so long for its clients."""
-    health = cluster.target(target).health
-    health.recover(cluster.now)
-    cluster.engine.after(seconds, _recovered, cluster, target)
+    """It was started again: clients come back and send again what was not safe; over after so long at the earliest."""
+    found = cluster.target(target)
+    if not found.health.gone:
+        found.fail()
+    found.health.recover(cluster.now, seconds)
+    cluster.engine.spawn(_recovering(cluster, found, seconds))
 
 
 def failover(cluster: Cluster, target: str, seconds: float) -> None:
@@ -95,6 +97,11 @@ def second_mover(cluster: Cluster, directory: str, pool: str, files: int) -> Non
     cluster.engine.spawn(_moves(cluster, directory, Layout((Component(pool=pool),), composite=False), files))
 
 
+def resync(cluster: Cluster, path: str) -> None:
+    """Somebody brings the stale copies of a mirrored file up to date."""
+    cluster.start_resync(path)
+
+
 def change_job(cluster: Cluster, job_id: str, values: Mapping[str, Any]) -> None:
     """The job goes on with other habits: its processes end their calls and begin anew."""
     cluster.change(job_id, dict(values))
@@ -111,8 +118,14 @@ def _moves(cluster: Cluster, directory: str, layout: Layout, files: int) -> Step
                     yield from moving
 
 
-def _recovered(cluster: Cluster, target: str) -> None:
-    cluster.target(target).health.recovered(cluster.now)
+def _recovering(cluster: Cluster, target: Mdt | Ost, seconds: float) -> Steps[None]:
+    yield seconds / 2  # the clients are all here
+    number = target.health.recovery_start
+    replayed = target.replay()
+    yield seconds / 2
+    yield replayed
+    if target.health.recovery_start == number:  # and it did not fail again meanwhile
+        target.health.recovered(cluster.now)
 
 
 def _ost(cluster: Cluster, name: str) -> Ost:

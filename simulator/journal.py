@@ -45,6 +45,8 @@ class Journal:
         self._head_bytes = 0
         self._blocks: set[Hashable] = set()
         self._home: set[Hashable] = set()
+        self._redo: list[object] = []
+        self._committing: list[object] = []
         self._joined: list[Completion] = []
         self._running = False
         self._timer = False
@@ -52,12 +54,21 @@ class Journal:
         self._started_at = 0.0
         self._commit_seconds = 0.0
 
-    def change(self, *blocks: Hashable) -> None:
-        """These metadata blocks changed: they go to the journal once per transaction, and home once per checkpoint."""
+    def change(self, *blocks: Hashable, redo: object = None) -> None:
+        """These metadata blocks changed: they go to the journal once per transaction, and home once per checkpoint.
+
+        ``redo`` is the request that changed them: its client keeps it until the commit, and sends it again if need be.
+        """
         self._blocks.update(blocks)
+        if redo is not None:
+            self._redo.append(redo)
         if not self._timer:
             self._timer = True
             self._engine.after(self._settings.interval_seconds, self._interval)
+
+    def uncommitted(self) -> list[object]:
+        """Requests whose changes would be lost with the server."""
+        return [*self._committing, *self._redo]
 
     def commit(self) -> Completion:
         """Make all changes so far safe; at once when there are none."""
@@ -87,6 +98,7 @@ class Journal:
         waiting, self._joined = self._joined, []
         blocks, self._blocks = self._blocks, set()
         self._home |= blocks
+        self._committing, self._redo = self._redo, []
         self._write(BLOCK_BYTES * (1 + len(blocks)), lambda: self._write(BLOCK_BYTES, lambda: self._done(waiting)))
 
     def _write(self, size_bytes: int, then: Callable[[], None]) -> None:
@@ -97,6 +109,7 @@ class Journal:
     def _done(self, waiting: list[Completion]) -> None:
         self.commits += 1
         self._running = False
+        self._committing = []
         self._commit_seconds = (3 * self._commit_seconds + self._engine.now - self._started_at) / 4
         if self._joined:
             self._start()

@@ -28,7 +28,7 @@ from simulator.choice import Spill
 from simulator.client import ClientSettings
 from simulator.description import settings
 from simulator.mdt import MdtSettings
-from simulator.ost import OstSettings
+from simulator.ost_settings import OstSettings
 from simulator.releases import RELEASES
 from simulator.settings import ClusterSettings
 

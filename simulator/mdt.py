@@ -75,6 +75,7 @@ class Mdt:
         self.data_bytes = 0
         self._engine = engine
         self._rng = rng
+        self._lost: list[object] = []
         self._directory_free_at: dict[Fid, float] = {}
         self._core_free_at = [0.0] * settings.cores
 
@@ -120,12 +121,28 @@ class Mdt:
         if directory is not None and (wait := self._directory_lock(directory)):
             yield wait
         if operation in _CHANGING:
-            self.journal.change((operation, self._rng.randrange(64)))
+            self.journal.change((operation, self._rng.randrange(64)), redo=operation)
         if operation == "sync":
             yield self.journal.commit()
         if operation != "layout":
             for _ in range(names):
                 self.tally(job_id, operation, microseconds(self._engine.now - began))
+
+    def fail(self) -> None:
+        """Its server is down, and with it what was not in the journal yet."""
+        self._lost = self.journal.uncommitted()
+        self.health.leave(self._engine.now)
+
+    def replay(self) -> Completion:
+        """It is back: clients send again what had been answered and was not safe yet. Done when all of that is."""
+        lost = [redo for redo in self._lost if isinstance(redo, str)]
+        self.health.replayed += len(lost)
+        return self._engine.spawn(self._again(lost))
+
+    def _again(self, operations: list[str]) -> Steps[None]:
+        for operation in operations:
+            yield self._core(SERVICE_SECONDS[operation] * self.settings.work_factor)
+        yield self.journal.commit()
 
     def tally(self, job_id: str, name: str, value: int) -> None:
         """Count an operation for the target and for the job."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 
 from lustre.changelog import RecordType
 from lustre.layout import Layout
@@ -35,7 +36,7 @@ class Migration:
         """The whole move. Raises OSError as Lustre would."""
         yield client.jitter(start_seconds)
         inode = client.servers.namespace.lookup(self.path)
-        _refuse(inode)
+        refuse(inode)
         if inode.migrating:
             raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), inode.path)
         inode.migrating = True
@@ -60,9 +61,9 @@ class Migration:
         try:
             if inode.size_bytes:
                 volatile.layout = placement.reach(volatile.layout, inode.size_bytes)
-            yield from self._copy(client, FileHandle(inode, actor, 1, 0.0, writable=False), volatile)
+            yield from copied(client, FileHandle(inode, actor, 1, 0.0, writable=False), volatile, self._count)
             yield from client.mdcs[inode.mdt_index].ask("layout", actor.job_id)
-            _refuse(inode)
+            refuse(inode)
         except OSError:
             placement.release(volatile.layout)
             raise
@@ -75,21 +76,26 @@ class Migration:
         if old is not None:
             client.engine.after(client.jitter(0.5), placement.release, old)
 
-    def _copy(self, client: Client, source: FileHandle, volatile: Inode) -> Steps[None]:
-        target = FileHandle(volatile, source.actor, OPEN_CREATE, 0.0, writable=True)
-        size = source.inode.size_bytes
-        atime = source.inode.atime
-        for offset in range(0, size, CALL_BYTES):
-            length = min(CALL_BYTES, size - offset)
-            yield from client.data.read(source, offset, length, direct=True)
-            _refuse(source.inode)
-            yield from client.data.write(target, offset, length, direct=True)
-            _refuse(source.inode)
-            self.copied_bytes += length
-        source.inode.atime = atime
+    def _count(self, size_bytes: int) -> None:
+        self.copied_bytes += size_bytes
 
 
-def _refuse(inode: Inode) -> None:
+def copied(client: Client, source: FileHandle, volatile: Inode, count: Callable[[int], None]) -> Steps[None]:
+    """Read every byte of a file and write it to another. Raises OSError EBUSY as soon as somebody opens it to write."""
+    target = FileHandle(volatile, source.actor, OPEN_CREATE, 0.0, writable=True)
+    size = source.inode.size_bytes
+    atime = source.inode.atime
+    for offset in range(0, size, CALL_BYTES):
+        length = min(CALL_BYTES, size - offset)
+        yield from client.data.read(source, offset, length, direct=True)
+        refuse(source.inode)
+        yield from client.data.write(target, offset, length, direct=True)
+        refuse(source.inode)
+        count(length)
+    source.inode.atime = atime
+
+
+def refuse(inode: Inode) -> None:
     """Raise OSError when the file is not one to be moved, or no longer."""
     if inode.is_directory:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), inode.path)

@@ -102,7 +102,7 @@ class Osc:
             rpc.sent_at = self._engine.now
             self._count_sent(rpc)
             sending = self._wire.seconds(True, rpc.size_bytes) if rpc.write else 0.0
-            self._engine.after(NETWORK_SECONDS + sending, self.ost.serve, rpc, partial(self._reply, rpc))
+            self._engine.after(NETWORK_SECONDS + sending, self.ost.bulk.serve, rpc, partial(self._reply, rpc))
 
     def _reply(self, rpc: Rpc, error: OSError | None) -> None:
         receiving = 0.0 if rpc.write else self._wire.seconds(False, rpc.size_bytes)

@@ -11,7 +11,7 @@ from simulator.devices import FlashSettings, ThrottledSettings
 from simulator.mdt import MdtSettings
 from simulator.objects import Capacity
 from simulator.osc import OscSettings
-from simulator.ost import OstSettings
+from simulator.ost_settings import OstSettings
 
 
 @dataclass(frozen=True, slots=True)

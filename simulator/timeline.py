@@ -3,7 +3,8 @@
 Kinds, with the keys each has besides ``at``: ``slow`` (target, factor), ``degraded`` (target, rebuild_share),
 ``healthy`` (target), ``full`` (target, free_percent), ``gone`` (target), ``recovery`` (target, seconds), ``failover``
 (target, seconds: away, then in recovery for as long), ``changelog_deregistered`` and ``changelog_gap`` (target),
-``exporter_unreachable`` (seconds), ``clock_jump`` (seconds), ``mover`` (directory, pool, files), ``job`` (job, and
+``exporter_unreachable`` (seconds), ``clock_jump`` (seconds), ``mover`` (directory, pool, files),
+``resync`` (path), ``job`` (job, and
 ``set``: fields with new values), ``stop`` (job).
 """
 
@@ -45,6 +46,7 @@ KINDS: Mapping[str, tuple[_Act, frozenset[str]]] = {
         lambda c, e: faults.second_mover(c, e.text("directory"), e.text("pool"), int(e.number("files", 100))),
         frozenset(("directory", "pool", "files")),
     ),
+    "resync": (lambda c, e: faults.resync(c, e.text("path")), frozenset(("path",))),
     "job": (lambda c, e: faults.change_job(c, e.text("job"), e.values.get("set", {})), frozenset(("job", "set"))),
     "stop": (lambda c, e: c.stop(e.text("job")), frozenset(("job",))),
 }  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import replace
 from simulator import scenario
 from simulator.cluster import Cluster
 from simulator.devices import RaidSettings
-from simulator.ost import OstSettings
+from simulator.ost_settings import OstSettings
 from simulator.scenario import Scenario
 
 STREAM, NOISE = "ior.1002", "mdtest.1001"

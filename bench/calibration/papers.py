@@ -15,7 +15,7 @@ from simulator.jobs.metadata import PHASES
 from simulator.mdt import MdtSettings
 from simulator.objects import Capacity
 from simulator.osc import OscSettings
-from simulator.ost import OstSettings
+from simulator.ost_settings import OstSettings
 from simulator.readahead import ReadAheadSettings
 from simulator.settings import ClusterSettings
 from simulator.statahead import StataheadSettings

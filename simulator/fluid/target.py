@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from simulator import shapes
 from simulator.fluid.flows import Flow
 from simulator.jobstats import JobStats
-from simulator.ost import OstSettings
+from simulator.ost_settings import OstSettings
 from simulator.parameters.job_stats import job_stats_file
 from simulator.parameters.text import Clock, stats_file
 from simulator.tally import Stats

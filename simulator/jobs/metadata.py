@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lustre.layout import Layout
 from simulator.engine import Steps
 from simulator.jobs.job import Run
+from simulator.jobs.shapes import InDirectory
 from simulator.namespace import Inode
 from simulator.statahead import NAMES_PER_READDIR, Statahead
 
@@ -15,15 +16,11 @@ PHASES = ("create", "stat", "read", "unlink")
 
 
 @dataclass(frozen=True, slots=True)
-class Mdtest:
+class Mdtest(InDirectory):
     """Every process creates files, stats those of its neighbour, reads them, unlinks its own; together, by phases."""
 
     job_id: str = "mdtest.1010"
     directory: str = "/proj/mdtest"
-    start_seconds: float = 0.0
-    stop_seconds: float = float("inf")
-    client: int = 0
-    nodes: int = 1
     threads: int = 4
     files_each: int = 50
     file_bytes: int = 0
@@ -31,17 +28,12 @@ class Mdtest:
     """All in one directory; else one for every process."""
     striped_directories: bool = True
     """Directories lie on all MDTs (unique ones: each on the next MDT)."""
-    layout: Layout | None = None
 
     def directories(self) -> tuple[tuple[str, Layout | None], ...]:
         """Directories it needs, with their default layouts."""
         if self.shared:
             return ((self.directory, self.layout),)
         return tuple((f"{self.directory}/d{number}", self.layout) for number in range(self.nodes * self.threads))
-
-    def files(self) -> tuple[tuple[str, int], ...]:
-        """None exist before."""
-        return ()
 
     def processes(self, run: Run) -> Iterator[Steps[None]]:
         """Its processes on one node."""
@@ -89,24 +81,14 @@ class Mdtest:
 
 
 @dataclass(frozen=True, slots=True)
-class LsScan:
+class LsScan(InDirectory):
     """``ls -l`` of a directory with files, again and again, with time to think between."""
 
     job_id: str = "ls.1011"
     directory: str = "/proj/many"
-    start_seconds: float = 0.0
-    stop_seconds: float = float("inf")
-    client: int = 0
-    nodes: int = 1
     names: int = 1000
     times: int = 1
     think_seconds: float = 0.0
-    striped_directories: bool = False
-    layout: Layout | None = None
-
-    def directories(self) -> tuple[tuple[str, Layout | None], ...]:
-        """Directories it needs, with their default layouts."""
-        return ((self.directory, self.layout),)
 
     def files(self) -> tuple[tuple[str, int], ...]:
         """The files it looks at."""

@@ -5,35 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lustre.layout import Component, Layout
 from simulator.engine import Steps
 from simulator.handle import FileHandle
 from simulator.jobs.job import Run
-
-HDD_STRIPED = Layout((Component(pool="hdd", stripe_count=4, stripe_size=1 << 20),), composite=False)
+from simulator.jobs.shapes import OnFile
 
 
 @dataclass(frozen=True, slots=True)
-class RandomWriter:
+class RandomWriter(OnFile):
     """Several processes, each with one write under way."""
 
     job_id: str = "fio_rand.1001"
     path: str = "/proj/rand/table.dat"
-    start_seconds: float = 0.0
-    stop_seconds: float = float("inf")
     client: int = 1
     call_bytes: int = 4096
     file_bytes: int = 128 << 20
     processes_count: int = 8
-    layout: Layout | None = HDD_STRIPED
-    nodes: int = 1
     read_share: float = 0.0
     """Of the calls; the others write."""
-    striped_directories: bool = False
-
-    def directories(self) -> tuple[tuple[str, Layout | None], ...]:
-        """Directories it needs, with their default layouts."""
-        return ((self.path.rpartition("/")[0], self.layout),)
 
     def files(self) -> tuple[tuple[str, int], ...]:
         """Files that exist before it starts, with their sizes."""

@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lustre.layout import Component, Layout
 from simulator.engine import Steps
 from simulator.jobs.job import Run
-
-HDD_STRIPED = Layout((Component(pool="hdd", stripe_count=4, stripe_size=1 << 20),), composite=False)
+from simulator.jobs.shapes import OnFile
 
 
 @dataclass(frozen=True, slots=True)
-class SharedFile:
+class SharedFile(OnFile):
     """Process p of n does piece p, then p + n, and so on: strides, as a job that writes one record of each process."""
 
     job_id: str = "ior_hard.1012"
     path: str = "/proj/shared/one.dat"
-    start_seconds: float = 0.0
-    stop_seconds: float = float("inf")
-    client: int = 0
     nodes: int = 2
     threads: int = 1
     piece_bytes: int = 47008
@@ -28,12 +23,6 @@ class SharedFile:
     write: bool = True
     direct: bool = False
     think_seconds: float = 0.0
-    layout: Layout | None = HDD_STRIPED
-    striped_directories: bool = False
-
-    def directories(self) -> tuple[tuple[str, Layout | None], ...]:
-        """Directories it needs, with their default layouts."""
-        return ((self.path.rpartition("/")[0], self.layout),)
 
     def files(self) -> tuple[tuple[str, int], ...]:
         """The file, with all its pieces."""

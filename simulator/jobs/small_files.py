@@ -6,23 +6,23 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lustre.layout import Component, Layout
+from lustre.layout import Layout
 from simulator.engine import Steps
 from simulator.jobs.distribution import Distribution
 from simulator.jobs.job import Run
+from simulator.jobs.shapes import HDD, InDirectory
 from simulator.namespace import Inode
-
-HDD = Layout((Component(pool="hdd"),), composite=False)
 
 
 @dataclass(frozen=True, slots=True)
-class SmallFileWriter:
-    """Creates files at a rate; ``sizes`` are drawn from with equal chance, so repeat a size to make it likelier."""
+class SmallFileWriter(InDirectory):
+    """Creates files at a rate; ``sizes`` are drawn from with equal chance, so repeat a size to make it likelier.
+
+    On several nodes each has these threads and this rate.
+    """
 
     job_id: str = "mdt_small.1001"
     directory: str = "/proj/ingest"
-    start_seconds: float = 0.0
-    stop_seconds: float = float("inf")
     client: int = 1
     files_per_second: float = 20.0
     sizes: tuple[int, ...] = (1 << 20,)
@@ -33,21 +33,10 @@ class SmallFileWriter:
     rereads_per_second: float = 0.0
     """Whole files read again, of those that stay, past the client's cache."""
     layout: Layout | None = HDD
-    nodes: int = 1
-    """On several nodes each has these threads and this rate."""
     distribution: Distribution | None = None
     """Sizes are drawn from this instead of ``sizes``."""
     burst_seconds: float = 0.0
     """Files come in bursts: so long at ``files_per_second``, then as long nothing. 0: evenly."""
-    striped_directories: bool = False
-
-    def directories(self) -> tuple[tuple[str, Layout | None], ...]:
-        """Directories it needs, with their default layouts."""
-        return ((self.directory, self.layout),)
-
-    def files(self) -> tuple[tuple[str, int], ...]:
-        """None exist before."""
-        return ()
 
     def processes(self, run: Run) -> Iterator[Steps[None]]:
         """Its threads, and one that reads."""

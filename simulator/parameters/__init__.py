@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from simulator import releases
 from simulator.parameters import llite, mdc, node, osc, servers, sizes
@@ -11,19 +11,15 @@ from simulator.parameters import llite, mdc, node, osc, servers, sizes
 if TYPE_CHECKING:
     from simulator.cluster import Cluster
 
-FILES: tuple[Callable[[Cluster], Iterator[tuple[str, str]]], ...] = (
-    node.files,
-    sizes.files,
-    llite.files,
-    osc.files,
-    mdc.files,
-    servers.files,
-)
+Files: TypeAlias = Callable[["Cluster"], Iterator[tuple[str, str]]]
+SERVER_FILES: tuple[Files, ...] = (node.files, sizes.of_targets, servers.files)
+CLIENT_FILES: tuple[Files, ...] = (sizes.of_clients, llite.files, osc.files, mdc.files)
 
 
-def render(cluster: Cluster) -> dict[str, bytes]:
-    """Every file's path below the root, and what is in it at this moment."""
+def render(cluster: Cluster, *, clients: bool = True) -> dict[str, bytes]:
+    """Every file's path below the root, and what is in it at this moment; ``clients``: what mounts show as well."""
     with cluster.lock:
         rewrite = releases.of(cluster.settings.version).rewrite
-        found = (rewrite(path, text) for files in FILES for path, text in files(cluster))
+        wanted = SERVER_FILES + CLIENT_FILES if clients else SERVER_FILES
+        found = (rewrite(path, text) for files in wanted for path, text in files(cluster))
         return {file[0]: file[1].encode() for file in found if file is not None}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from simulator.health import Health
+from simulator.health import STATES_KEPT, Health
+from simulator.parameters.text import Clock
 
 OST_CONNECT_FLAGS = (
     "write_grant, server_lock, version, max_byte_per_rpc, early_lock_cancel, adaptive_timeouts, lru_resize, "
@@ -23,7 +24,7 @@ def import_file(
     name: str, target: str, flags: str, nid: str, in_flight: int, wait_usec: int, version: str, *, health: Health,
 ) -> str:  # fmt: skip
     """A whole ``import`` file, but for the averages an osc adds."""
-    state = "DISCONN" if health.gone else "REPLAY_WAIT" if health.away else "FULL"
+    state, tries = state_of(health), 1 + health.recoveries
     return f"""\
 import:
     name: {name}
@@ -46,9 +47,9 @@ import:
     connection:
        failover_nids: [ "{nid}" ]
        nids_stats:
-          "{nid}": {{ connects: 1, replied: 1, uptodate: uptodate, sec_ago: 0 }}
+          "{nid}": {{ connects: {tries}, replied: {tries}, uptodate: uptodate, sec_ago: 0 }}
        current_connection: "{nid}"
-       connection_attempts: 1
+       connection_attempts: {tries}
        generation: 1
        in-progress_invalidations: 0
        idle: 0 sec
@@ -67,7 +68,13 @@ import:
 """
 
 
-def state_file(connected_at: int) -> str:
-    """``state``: since when it has been connected."""
-    history = "".join(f" - [ {connected_at}, {state} ]\n" for state in ("CONNECTING", "FULL"))
-    return f"current_state: FULL\nstate_history:\n{history}"
+def state_of(health: Health) -> str:
+    """How a client stands with a target of that health."""
+    return "DISCONN" if health.gone else "REPLAY_WAIT" if health.away else "FULL"
+
+
+def state_file(clock: Clock, mounted_at: float, health: Health) -> str:
+    """``state``: how it stands, and how it came to that (the last 16 states)."""
+    came = [(mounted_at, "CONNECTING"), (mounted_at, "FULL"), *health.history][-STATES_KEPT:]
+    lines = "".join(f" - [ {int(clock.seconds(time))}, {state} ]\n" for time, state in came)
+    return f"current_state: {state_of(health)}\nstate_history:\n{lines}"

@@ -24,7 +24,7 @@ def files(cluster: Cluster) -> Iterator[tuple[str, str]]:
             yield f"{debugfs}/stats", stats_file(clock, osc.stats)
             yield f"{debugfs}/rpc_stats", _rpc_stats(clock, osc)
             yield f"{debugfs}/import", _import(cluster, client, osc)
-            yield f"{debugfs}/state", state_file(int(cluster.epoch_ns // 10**9 + client.mounted_at))
+            yield f"{debugfs}/state", state_file(clock, client.mounted_at, osc.ost.health)
             yield f"{sysfs}/cur_dirty_bytes", f"{osc.dirty_bytes}\n"
             yield f"{sysfs}/cur_grant_bytes", "8437760\n"
             yield f"{sysfs}/max_rpcs_in_flight", f"{osc.settings.max_rpcs_in_flight}\n"

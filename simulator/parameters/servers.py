@@ -35,7 +35,7 @@ def files(cluster: Cluster) -> Iterator[tuple[str, str]]:
         yield f"proc/fs/lustre/obdfilter/{ost.name}/job_stats", job_stats_file(clock, ost.jobs, cluster.now)
         yield f"{_DEBUGFS}/obdfilter/{ost.name}/stats", stats_file(clock, ost.stats)
         yield f"{_DEBUGFS}/obdfilter/{ost.name}/recovery_status", recovery_status(clock, ost.health, clients)
-        yield f"{_DEBUGFS}/osd-ldiskfs/{ost.name}/brw_stats", brw_stats_file(clock, ost.brw)
+        yield f"{_DEBUGFS}/osd-ldiskfs/{ost.name}/brw_stats", brw_stats_file(clock, ost.bulk.brw)
     for mdt in cluster.mdts:
         yield f"proc/fs/lustre/mdt/{mdt.name}/job_stats", job_stats_file(clock, mdt.jobs, cluster.now)
         yield f"proc/fs/lustre/mdt/{mdt.name}/md_stats", stats_file(clock, mdt.stats)
@@ -51,7 +51,7 @@ def _ost_io(cluster: Cluster) -> Stats:
     """The service threads are the node's: its counters are the sums over its OSTs."""
     whole = Stats(shapes.OST_IO, 0.0)
     for ost in cluster.osts:
-        for name, counter in ost.io_service.items():
+        for name, counter in ost.bulk.service.items():
             whole[name].join(counter)
     return whole
 
@@ -59,16 +59,19 @@ def _ost_io(cluster: Cluster) -> Stats:
 def recovery_status(clock: Clock, health: Health, clients: int) -> str:
     """``recovery_status``: three ways it can be."""
     if health.status == "RECOVERING":
+        here = health.connected(clients, clock.now)
+        left = max(health.recovery_start + health.window_seconds - clock.now, 0.0)
         return (
-            f"status: RECOVERING\nrecovery_start: {int(clock.seconds(health.recovery_start))}\ntime_remaining: 60\n"
-            f"connected_clients: 0/{clients}\nreq_replay_clients: 0\nlock_repay_clients: 0\ncompleted_clients: 0\n"
-            "evicted_clients: 0\nreplayed_requests: 0\nqueued_requests: 0\nnext_transno: 4294967297\n"
+            f"status: RECOVERING\nrecovery_start: {int(clock.seconds(health.recovery_start))}\n"
+            f"time_remaining: {int(left)}\nconnected_clients: {here}/{clients}\nreq_replay_clients: {clients - here}\n"
+            f"lock_repay_clients: {clients - here}\ncompleted_clients: 0\nevicted_clients: 0\n"
+            f"replayed_requests: {health.replayed}\nqueued_requests: 0\nnext_transno: 4294967297\n"
         )
     if health.status == "COMPLETE":
         start = int(clock.seconds(health.recovery_start))
         return (
             f"status: COMPLETE\nrecovery_start: {start}\nrecovery_duration: {round(health.recovery_seconds)}\n"
-            f"completed_clients: {clients}/{clients}\nreplayed_requests: 0\nlast_transno: 4294967296\n"
+            f"completed_clients: {clients}/{clients}\nreplayed_requests: {health.replayed}\nlast_transno: 4294967296\n"
             "VBR: DISABLED\nIR: DISABLED\n"
         )
     return "status: INACTIVE\n"

@@ -12,25 +12,31 @@ if TYPE_CHECKING:
     from simulator.cluster import Cluster
 
 
-def files(cluster: Cluster) -> Iterator[tuple[str, str]]:
-    """All sizes."""
-    sysfs = "sys/fs/lustre"
-    per_target = {target.name: _of(target) for target in cluster.targets}
+_SYSFS = "sys/fs/lustre"
+
+
+def of_targets(cluster: Cluster) -> Iterator[tuple[str, str]]:
+    """Sizes as the servers show them."""
     for ost in cluster.osts:
-        yield from _under(f"{sysfs}/obdfilter/{ost.name}", per_target[ost.name])
-        yield f"{sysfs}/obdfilter/{ost.name}/degraded", f"{int(ost.degraded)}\n"
+        yield from _under(f"{_SYSFS}/obdfilter/{ost.name}", _of(ost))
+        yield f"{_SYSFS}/obdfilter/{ost.name}/degraded", f"{int(ost.degraded)}\n"
     for mdt in cluster.mdts:
-        yield from _under(f"{sysfs}/osd-ldiskfs/{mdt.name}", per_target[mdt.name])
+        yield from _under(f"{_SYSFS}/osd-ldiskfs/{mdt.name}", _of(mdt))
+
+
+def of_clients(cluster: Cluster) -> Iterator[tuple[str, str]]:
+    """The same sizes as every mount and its connections show them."""
+    per_target = {target.name: _of(target) for target in cluster.targets}
     whole = _sum([per_target[ost.name] for ost in cluster.osts])
     whole["filestotal"] = sum(mdt.settings.capacity.inodes for mdt in cluster.mdts)
     whole["filesfree"] = sum(mdt.inodes_free for mdt in cluster.mdts)
     for client in cluster.clients:
         suffix = client.settings.instance
-        yield from _under(f"{sysfs}/llite/{cluster.settings.fsname}-{suffix}", whole)
+        yield from _under(f"{_SYSFS}/llite/{cluster.settings.fsname}-{suffix}", whole)
         for osc in client.oscs:
-            yield from _under(f"{sysfs}/osc/{osc.name}", per_target[osc.ost.name])
+            yield from _under(f"{_SYSFS}/osc/{osc.name}", per_target[osc.ost.name])
         for mdc in client.mdcs:
-            yield from _under(f"{sysfs}/mdc/{mdc.name}", per_target[mdc.mdt.name])
+            yield from _under(f"{_SYSFS}/mdc/{mdc.name}", per_target[mdc.mdt.name])
 
 
 def _of(target: Ost | Mdt) -> dict[str, int]:

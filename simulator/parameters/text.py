@@ -16,6 +16,11 @@ class Clock:
         self._epoch_ns = epoch_ns
         self._now = now
 
+    @property
+    def now(self) -> float:
+        """Virtual seconds."""
+        return self._now
+
     def header(self, start_time: float, width: int, colon: str = "", indent: str = "") -> str:
         """The three lines on top of a stats file."""
         names = ("snapshot_time", "start_time", "elapsed_time")

@@ -15,14 +15,15 @@ if TYPE_CHECKING:
 class ParameterWriter:
     """Keeps the files below one root up to date. The root should be on a file system in memory."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, clients: bool = True) -> None:
         self.root = root
+        self._clients = clients
         self._written: dict[str, bytes] = {}
 
     def write(self, cluster: Cluster) -> int:
         """Bring everything up to date; how many files changed."""
         changed = 0
-        for path, content in render(cluster).items():
+        for path, content in render(cluster, clients=self._clients).items():
             if self._written.get(path) != content:
                 self._replace(self.root / path, content, new=path not in self._written)
                 self._written[path] = content

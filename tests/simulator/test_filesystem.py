@@ -82,8 +82,8 @@ def test_a_move_takes_time_and_keeps_the_file(cluster: Cluster, filesystem: Simu
     assert not layout.components[1].objects
     cluster.advance(5)
     assert cluster.osts[2].store.used_bytes == used - MIB
-    assert cluster.osts[2].read_bytes == MIB
-    assert sum(cluster.osts[i].written_bytes for i in (0, 1)) == MIB
+    assert cluster.osts[2].bulk.read_bytes == MIB
+    assert sum(cluster.osts[i].bulk.written_bytes for i in (0, 1)) == MIB
     assert {e.job_id for e in cluster.osts[2].jobs.entries(cluster.now)} == {"lfs.0"}
 
 

@@ -15,10 +15,11 @@ from simulator.devices import DeviceSettings, FlashSettings, HddSettings, RaidSe
 from simulator.filesystem import SimulatedFilesystem
 from simulator.jobs import Job, Mdtest, RandomWriter, SharedFile, SmallFileWriter, StreamingReader, StreamingWriter
 from simulator.objects import Capacity
-from simulator.ost import OstSettings
+from simulator.ost_settings import OstSettings
 from simulator.parameters import render
 from simulator.settings import ClusterSettings, recorded_test_bed
 from simulator.tally import Counter
+from simulator.timeline import Event, Timeline
 
 MIB = 1 << 20
 DEVICES: st.SearchStrategy[DeviceSettings] = st.sampled_from(
@@ -45,6 +46,12 @@ SPECIAL = st.sampled_from([
         Component(0, MIB, "a"), Component(MIB, 8 * MIB, "a", flags=("extension",), extension_size=MIB),
         Component(8 * MIB, None, "b"),
     )),
+])  # fmt: skip
+TROUBLE = st.sampled_from([
+    (), (Event(2.0, "failover", {"target": "OST0001", "seconds": 1.5}),),
+    (Event(1.0, "failover", {"target": "MDT0000", "seconds": 1.0}), Event(3.0, "slow", {"target": "OST0000"})),
+    (Event(1.0, "full", {"target": "OST0000"}), Event(4.0, "healthy", {"target": "OST0000"})),
+    (Event(1.0, "degraded", {"target": "OST0001"}), Event(2.0, "clock_jump", {"seconds": -60.0})),
 ])  # fmt: skip
 COMPONENTS = PLAIN | SPECIAL
 
@@ -119,8 +126,9 @@ def counters(cluster: Cluster) -> Iterator[Counter]:
 
 
 @settings(max_examples=25, deadline=None)
-@given(clusters())
-def test_bytes_objects_and_queues(cluster: Cluster) -> None:
+@given(clusters(), TROUBLE)
+def test_bytes_objects_and_queues(cluster: Cluster, trouble: tuple[Event, ...]) -> None:
+    Timeline(trouble).apply(cluster)
     before: list[tuple[int, int]] = []
     for _ in range(12):
         cluster.advance(0.5)
@@ -131,7 +139,7 @@ def test_bytes_objects_and_queues(cluster: Cluster) -> None:
         before = now
         for ost in cluster.osts:
             assert ost.device.queued >= 0
-            assert ost.active >= 0
+            assert ost.bulk.active >= 0
         for osc in (osc for client in cluster.clients for osc in client.oscs):
             assert 0 <= sum(osc.in_flight) <= osc.settings.max_rpcs_in_flight
             assert osc.dirty_bytes >= 0
@@ -139,9 +147,10 @@ def test_bytes_objects_and_queues(cluster: Cluster) -> None:
     check_conservation(cluster)
     for ost in cluster.osts:
         assert ost.device.queued == 0
-        assert ost.active == 0
-        assert ost.stats["write_bytes"].total == ost.written_bytes
-        assert ost.written_bytes == sum(client.oscs[ost.index].stats["write_bytes"].total for client in cluster.clients)
+        assert ost.bulk.active == 0
+        assert ost.stats["write_bytes"].total == ost.bulk.written_bytes
+        sent = sum(client.oscs[ost.index].stats["write_bytes"].total for client in cluster.clients)
+        assert ost.bulk.written_bytes == sent
     for osc in (osc for client in cluster.clients for osc in client.oscs):
         assert osc.dirty_bytes == 0
 

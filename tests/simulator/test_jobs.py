@@ -13,7 +13,7 @@ from simulator.devices.accelerator import AcceleratorSettings
 from simulator.jobs import Distribution, Job, LsScan, Mdtest, RandomWriter, SharedFile, SmallFileWriter
 from simulator.mdt import MdtSettings
 from simulator.objects import Capacity
-from simulator.ost import OstSettings
+from simulator.ost_settings import OstSettings
 from simulator.readahead import ReadAheadSettings
 from simulator.settings import ClusterSettings, recorded_test_bed
 from simulator.statahead import StataheadSettings
@@ -77,7 +77,7 @@ def test_clients_that_write_one_object_take_each_others_locks() -> None:
     cluster = ran(disks(1, 4), SharedFile(nodes=4, pieces_each=40, layout=striped(1)))
     (stored,) = cluster.osts[0].store.objects.values()
     assert stored.locks.callbacks > 3
-    assert cluster.osts[0].written_bytes >= 4 * 40 * 47008
+    assert cluster.osts[0].bulk.written_bytes >= 4 * 40 * 47008
     apart = ran(disks(1, 1), SharedFile(nodes=1, pieces_each=160, layout=striped(1)))
     assert rate(apart, "piece") > 3 * rate(cluster, "piece")
 
@@ -128,7 +128,7 @@ def test_a_read_cache_answers_what_was_read_before() -> None:
     job = RandomWriter(file_bytes=4 * MIB, read_share=1.0, layout=striped(4), client=0, processes_count=2)
     cold, cached = ran(disks(4, 1), job, 4), ran(disks(4, 1, warm), job, 4)
     assert cached.log.mean(job.job_id, 2, 4) > 3 * cold.log.mean(job.job_id, 2, 4)
-    assert sum(ost.cache.hits for ost in cached.osts) > 100
+    assert sum(ost.bulk.cache.hits for ost in cached.osts) > 100
 
 
 def test_small_writes_are_answered_from_memory_where_that_is_on() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 from typing import Any
 
@@ -60,10 +61,10 @@ def test_data_on_the_mdt_take_no_object_and_no_ost() -> None:
     assert pools(inode) == []
     assert cluster.mdts[0].data_bytes == 65536
     assert cluster.mdts[0].stats["write_bytes"].total == 65536
-    assert sum(ost.written_bytes for ost in cluster.osts) == 0
+    assert sum(ost.bulk.written_bytes for ost in cluster.osts) == 0
     inode = written(cluster, layout, 3 * MIB, name="larger")
     assert pools(inode) == ["hdd"]
-    assert sum(ost.written_bytes for ost in cluster.osts) == 2 * MIB
+    assert sum(ost.bulk.written_bytes for ost in cluster.osts) == 2 * MIB
 
 
 def test_overstriping_puts_several_objects_on_a_target() -> None:
@@ -84,15 +85,48 @@ def test_a_write_to_a_mirrored_file_goes_to_one_copy_and_makes_the_other_stale()
     assert layout is not None
     assert layout.state == "wp"
     assert ["stale" in part.flags for part in layout.components] == [False, True]
-    assert sum(ost.written_bytes for ost in cluster.osts[:2]) == 0
+    assert sum(ost.bulk.written_bytes for ost in cluster.osts[:2]) == 0
     records, _ = decode(cluster.mdts[0].changelog.read(0))
     assert [record.type for record in records].count(RecordType.FLR_WRITE) == 1
     assert mirrors.to_read(layout, cluster.osts).components[0].pool == "hdd"
     again = mirrors.resynced(layout)
     assert mirrors.to_read(again, cluster.osts).components[0].pool == "flash"
     index = again.components[1].objects[0].ost_index
-    cluster.osts[index].health.leave()
+    cluster.osts[index].fail()
     assert mirrors.to_read(again, cluster.osts).components[0].pool == "hdd"
+
+
+def test_a_resync_copies_through_the_same_targets() -> None:
+    cluster = Cluster(bed())
+    both = Layout((Component(pool="hdd", mirror_id=1), Component(pool="flash", mirror_id=2)), mirror_count=2)
+    inode = written(cluster, both, MIB)
+    content = inode.content
+    resync = cluster.start_resync(inode.path)
+    cluster.advance(5)
+    assert resync.finished.done
+    assert resync.finished.error is None
+    assert inode.layout is not None
+    assert inode.layout.state == "ro"
+    assert not any("stale" in part.flags for part in inode.layout.components)
+    assert sum(ost.bulk.read_bytes for ost in cluster.osts[2:]) == resync.copied_bytes == MIB
+    assert sum(ost.bulk.written_bytes for ost in cluster.osts[:2]) == MIB
+    assert (inode.content, inode.size_bytes) == (content, MIB)
+    records, _ = decode(cluster.mdts[0].changelog.read(0))
+    assert [record.type for record in records].count(RecordType.RESYNC) == 1
+
+
+def test_a_resync_gives_way_to_a_writer() -> None:
+    cluster = Cluster(bed())
+    both = Layout((Component(pool="hdd", mirror_id=1), Component(pool="flash", mirror_id=2)), mirror_count=2)
+    inode = written(cluster, both, 64 * MIB)
+    resync = cluster.start_resync(inode.path)
+    cluster.advance(1)
+    cluster.engine.spawn(cluster.clients[0].names.open(inode, ACTOR, write=True))
+    cluster.advance(30)
+    assert resync.finished.error is not None
+    assert resync.finished.error.errno == errno.EBUSY
+    assert inode.layout is not None
+    assert any("stale" in part.flags for part in inode.layout.components)
 
 
 def extending() -> Layout:

@@ -46,7 +46,7 @@ def test_no_layout_record_where_the_first_component_holds_the_file() -> None:
     cluster = after_small_files(Layout((Component(0, 2 * MIB, "flash"), Component(2 * MIB, None, "hdd"))))
     records, _ = decode(cluster.mdts[0].changelog.read(0))
     assert RecordType.LAYOUT not in {record.type for record in records}
-    assert all(cluster.osts[i].written_bytes == 0 for i in (2, 3, 4, 5))
+    assert all(cluster.osts[i].bulk.written_bytes == 0 for i in (2, 3, 4, 5))
 
 
 def test_a_component_gets_objects_when_a_write_reaches_it() -> None:
@@ -144,6 +144,6 @@ def test_unwritten_pages_of_a_file_that_goes_never_reach_a_disk() -> None:
     job = SmallFileWriter(fsync=False, keep=5, stop_seconds=3)
     cluster = Cluster(recorded_test_bed(1), (job,))
     cluster.advance(20)
-    written = sum(ost.written_bytes for ost in cluster.osts)
+    written = sum(ost.bulk.written_bytes for ost in cluster.osts)
     assert written <= 7 * MIB
     assert cluster.runs[job.job_id].operations > 40

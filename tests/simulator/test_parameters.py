@@ -131,7 +131,7 @@ def test_brw_stats(cluster: Cluster, files: dict[str, bytes]) -> None:
         assert read.skipped == 0
         for histogram in read.histograms:
             title = histogram.name.decode()
-            model = next(side for name, side in ost.brw.writes.items() if name.startswith(title))
+            model = next(side for name, side in ost.bulk.brw.writes.items() if name.startswith(title))
             assert [n for n in histogram.columns[1] if n] == nonzero(model)
 
 

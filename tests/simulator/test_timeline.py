@@ -12,6 +12,7 @@ from simulator import scenario
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from simulator.jobs import SmallFileWriter, StreamingWriter
+from simulator.ost import Ost
 from simulator.parameters import render
 from simulator.settings import recorded_test_bed
 from simulator.timeline import Event, Timeline
@@ -157,3 +158,56 @@ def test_events_are_written_in_scenarios() -> None:
 def test_wrong_events_are_named() -> None:
     with pytest.raises(ValueError, match=r"event 1: kind 'fire'.*event 2: slow has no colour"):
         scenario.parse('[[job]]\nkind="streaming_write"\n[[event]]\nat=1\nkind="fire"\n[[event]]\nat=1\nkind="slow"\ncolour=1')
+
+
+@pytest.mark.parametrize(("target", "path"), [
+    ("OST0004", "sys/kernel/debug/lustre/obdfilter/lustre-OST0004/recovery_status"),
+    ("MDT0000", "sys/kernel/debug/lustre/mdt/lustre-MDT0000/recovery_status"),
+])  # fmt: skip
+def test_clients_come_back_and_send_again_what_was_not_safe(target: str, path: str) -> None:
+    made = cluster(Event(7, "failover", {"target": target, "seconds": 6.0}), noise=True)
+    made.advance(14)
+    assert "connected_clients: 0/2" in text(made, path)
+    made.advance(1.9)
+    assert "connected_clients: 1/2" in text(made, path)
+    before = made.target(target).health.replayed
+    made.advance(0.3)
+    assert made.target(target).health.replayed > before == 0
+    made.advance(8)
+    over = text(made, path)
+    assert "completed_clients: 2/2" in over
+    assert f"replayed_requests: {made.target(target).health.replayed}\n" in over
+
+
+def test_what_is_sent_again_loads_the_disk() -> None:
+    made = Cluster(recorded_test_bed(), (StreamingWriter(direct=False, stop_seconds=6.0),))
+    made.advance(5.9)
+    ost = made.target("OST0003")
+    assert isinstance(ost, Ost)
+    Event(0, "failover", {"target": "OST0003", "seconds": 2.0})(made)
+    made.advance(2.5)
+    before = ost.bulk.brw.writes["pages per bulk r/w"].total
+    made.advance(1.2)
+    assert ost.health.status == "RECOVERING"
+    assert ost.bulk.brw.writes["pages per bulk r/w"].total == before + ost.health.replayed > before
+
+
+def test_connections_keep_the_history_of_their_states() -> None:
+    made = cluster(Event(5, "failover", {"target": "OST0004", "seconds": 4.0}))
+    path = "sys/kernel/debug/lustre/osc/lustre-OST0004-osc-ff110001298dd800/state"
+    assert text(made, path).startswith("current_state: FULL\nstate_history:\n - [ 1795000000, CONNECTING ]\n")
+    made.advance(6)
+    assert text(made, path).startswith("current_state: DISCONN")
+    assert text(made, path).endswith(" - [ 1795000005, DISCONN ]\n")
+    made.advance(10)
+    assert text(made, path).startswith("current_state: FULL")
+    assert text(made, path).endswith(" - [ 1795000013, RECOVER ]\n - [ 1795000013, FULL ]\n")
+
+
+def test_no_answer_comes_from_a_server_that_is_down() -> None:
+    made = cluster(Event(5, "gone", {"target": "OST0005"}))
+    made.advance(5)
+    answered = sum(client.oscs[5].stats["write_bytes"].samples for client in made.clients)
+    made.advance(10)
+    late = sum(client.oscs[5].stats["write_bytes"].samples for client in made.clients)
+    assert late - answered <= 1  # the one whose answer was on its way

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +26,9 @@ from tierd.sense.follow import Follower
 from tierd.sense.live import LiveSource
 from tierd.sense.readings import Reading
 
+IN_MEMORY = Path("/dev/shm")  # noqa: S108 -- a folder of its own below it, as tempfile makes it
+"""Where the files of a run go if there is such a place: they are written and read hundreds of times."""
+
 
 class VirtualClock:
     """The cluster's time; waiting advances it."""
@@ -42,11 +47,13 @@ class VirtualClock:
 
 
 def parameter_files(cluster: Cluster, root: Path) -> Callable[[], Reading]:
-    """Readings by way of the parameter files the cluster writes."""
+    """Readings by way of the parameter files the cluster's servers write. Raises OSError while nobody reaches them."""
     tree = Tree(Roots.of(root / "proc", root / "sys"))
 
     def read() -> Reading:
-        cluster.write_parameters(root)
+        if not cluster.exporter_reachable:
+            raise ConnectionError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED), "exporter")
+        cluster.write_parameters(root, clients=False)
         return local.reading(tree, cluster.epoch)
 
     return read
@@ -100,7 +107,7 @@ def wired(cluster: Cluster, settings: Settings, say: Say, folder: Path, dry_run:
 @contextmanager
 def world(cluster: Cluster, settings: Settings, say: Say, dry_run: bool = False) -> Iterator[World]:
     """The same in a temporary folder, which is gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="tierd-simulate-") as folder:
+    with tempfile.TemporaryDirectory(prefix="tierd-simulate-", dir=IN_MEMORY if IN_MEMORY.is_dir() else None) as folder:
         at = wired(cluster, settings, say, Path(folder), dry_run)
         try:
             yield at
