@@ -33,7 +33,7 @@ dashboards: .venv/stamp ## write dashboards/json anew from the modules beside it
 	$(PY) -m dashboards
 
 golden: .venv/stamp ## rewrite the expositions that the tests compare with
-	GOLDEN=rewrite .venv/bin/pytest -q tests/exporter/test_golden.py
+	GOLDEN=rewrite .venv/bin/pytest -q tests/exporter/test_golden.py tests/exporter/test_written.py
 
 bench: .venv/stamp ## processor time and memory of the exporter, as ratios; a quarter of an hour
 	$(PY) -m bench.exporter

@@ -76,6 +76,8 @@ def _add_collectors(parser: argparse.ArgumentParser) -> None:
                            help=argparse.SUPPRESS)  # fmt: skip
     group.add_argument("--collector.osc.per-target", dest="osc_per_target", action="store_true",
                        help="a series per object target instead of sums by pool: about 85 series a target")  # fmt: skip
+    group.add_argument("--collector.osp.per-target", dest="osp_per_target", action="store_true",
+                       help="the same on metadata servers: about 30 series a target and metadata target")  # fmt: skip
     group.add_argument("--jobs.limit", dest="jobs_limit", metavar="N", type=int, default=0,
                        help='only the N busiest jobs of a target by themselves, the others summed as job="other";'
                        " default: 0, all")  # fmt: skip
@@ -150,7 +152,7 @@ def checked(given: argparse.Namespace) -> Wanted:
         raise MistakesError(wrong)
     enabled = frozenset(c.name for c in COLLECTORS if getattr(given, f"collector_{c.name}"))
     settings = Settings(enabled, given.osc_per_target, given.jobs_limit, given.jobs_idle, given.deadline,
-                        quota_limit=given.quota_limit)  # fmt: skip
+                        quota_limit=given.quota_limit, osp_per_target=given.osp_per_target)  # fmt: skip
     return Wanted(roots, settings, tuple(addresses), web)
 
 

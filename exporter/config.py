@@ -37,6 +37,7 @@ class Settings:
     """A scrape takes no longer; collectors that are not done by then are left out of it."""
     quota_limit: int = 1000
     """Users, groups or projects with series of their own, per parameter; 0 is all."""
+    osp_per_target: bool = False
 
 
 class MistakesError(ValueError):

@@ -42,6 +42,8 @@ MULTIPLIERS = {
     "result": "2 results",
     "resource": "2 resources",
     "kind": "2 kinds",
+    "net": "networks",
+    "pages": "3 sizes",
     "parameter": "parameters that reach the limit",
 }
 """What each label multiplies the series of a family by."""
@@ -69,6 +71,11 @@ one that vanishes keeps its part. That memory is the process's own: after a rest
 `--once` or `--output`, a sum is again what the files say, which Prometheus takes for a reset if it is less.
 With `--collector.osc.per-target` the same families show each target as it is, with the label `target`.
 
+`lustre_osp_…`, what metadata targets see of others, are summed likewise by metadata target and pool; only targets in
+trouble are named: those not in use, and those on which no objects could be made ahead. With
+`--collector.osp.per-target` each target is shown. `lustre_lwp_…`, what this node's targets ask metadata targets (quotas
+most of all), are sums over this node's targets.
+
 What to expect:
 
 | node | series |
@@ -78,7 +85,10 @@ What to expect:
 | object server, 16 OSTs, 1,000 jobs each | about 184,000 |
 | the same with `--jobs.limit=50` | about 14,400, of them 4,200 of disks |
 | the same with `--collector.exports`, 64 clients | 12,300 more |
-| metadata target, for each object target (`osp`) | 7 |
+| metadata target (`osp`), each pool | about 35, whatever the number of object targets |
+| each metadata target, with `--collector.osp.per-target` | 30 to 40 for each target: with 2,000 some 70,000 |
+| a server (`lwp`), each metadata target asked | about 25 |
+| LNet (`lnet`, `lnet_routing`) | 10, 4 an interface, 1 a route, routers 6 more |
 | `--collector.osd_latency`, each target | 100 to 800 |
 | `--collector.osc_latency`, each pool | 100 to 800 |
 | `--collector.lnet_peers`, each peer | 4, routers 5 |
@@ -87,7 +97,7 @@ What to expect:
 ## What is not read
 
 Parameters whose reading asks a server (`ping`), and lists that may be long: HSM actions, the clients of a
-nodemap. Quotas, clients (`exports`), peers and latencies by size are read when asked for. Whatever wrapped,
+nodemap. What ZFS itself counts (its cache, its pools) is not Lustre's; node_exporter shows it. Quotas, clients (`exports`), peers and latencies by size are read when asked for. Whatever wrapped,
 ran into the end of the kernel's numbers or cannot be below zero and is, is left out and counted.
 
 ## Recovery

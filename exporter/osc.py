@@ -26,9 +26,9 @@ class OscTotals:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._survey: Survey | None = None
-        self.stats = Summed("osc", "stats", stats_out(OSC.rule))
+        self.stats: Summed[Group] = Summed("osc", "stats", stats_out(OSC.rule))
 
-    def refresh(self, node: Node) -> Summed:
+    def refresh(self, node: Node) -> Summed[Group]:
         """The sums as of this pass."""
         with self._lock:
             if self._survey is not node.survey:

@@ -8,20 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
+from exporter.connected import ConnectionFamilies, Sample
 from exporter.counters import Key, Planner, Rule
 from exporter.families import Family, Histogram, Page, label_text, seconds
 from exporter.ledger import Ledger
-from exporter.links import Sample
 from exporter.node import Node
 from exporter.rpcs import BucketKey, RpcFamilies, RpcKeys
-from lustre.text import stats
+from lustre.text import import_, stats
 from lustre.text.rpc_reader import Reader
 
 
+class Labelled(Protocol):
+    """What a sum is over."""
+
+    def __hash__(self) -> int:
+        """Two that are the same have one sum."""
+
+    def labels(self) -> bytes:
+        """As they stand between the braces."""
+
+
+G = TypeVar("G", bound=Labelled)
+
+
 class Group(NamedTuple):
-    """What a sum is over: the targets of a mount that are in a pool, or in none."""
+    """What a client's sums are over: the targets of a mount that are in a pool, or in none."""
 
     fs: str
     mount: str
@@ -50,7 +63,7 @@ class Contribution:
     skipped: int
 
 
-class Summed:
+class Summed(Generic[G]):
     """All files of one parameter, summed by group."""
 
     def __init__(
@@ -64,12 +77,12 @@ class Summed:
         self._name = name
         self._read_out = read_out
         self._unchanging = unchanging
-        self._ledger: Ledger[Group, AnyKey] = Ledger()
+        self._ledger: Ledger[G, AnyKey] = Ledger()
         self._last: dict[str, tuple[int, Contribution]] = {}
         """By device: the hash of what does not change by itself, and what was read out of it."""
-        self._groups: Mapping[str, Group] = {}
+        self._groups: Mapping[str, G] = {}
 
-    def refresh(self, node: Node, groups: Mapping[str, Group]) -> None:
+    def refresh(self, node: Node, groups: Mapping[str, G]) -> None:
         """Read every device; credit what changed."""
         last: dict[str, tuple[int, Contribution]] = {}
         self._groups = groups
@@ -98,11 +111,11 @@ class Summed:
         put_gauges(page, gauges, combine or {})
 
     @property
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[G]:
         """Groups that have a target now."""
-        return sorted(self._ledger.groups)
+        return sorted(self._ledger.groups, key=lambda group: group.labels())
 
-    def by_group(self) -> Mapping[Group, Mapping[AnyKey, int]]:
+    def by_group(self) -> Mapping[G, Mapping[AnyKey, int]]:
         """The sums themselves, also of groups that have lost their last target."""
         return self._ledger.every()
 
@@ -129,11 +142,9 @@ def put_totals(
         )
 
 
-def put_gauges(
-    page: Page, samples: Iterable[tuple[Group, Iterable[Sample]]], combine: Mapping[Family, Combine]
-) -> None:
+def put_gauges(page: Page, samples: Iterable[tuple[G, Iterable[Sample]]], combine: Mapping[Family, Combine]) -> None:
     """One line per group and label, values added up unless ``combine`` says otherwise."""
-    found: dict[Group, dict[tuple[Family, bytes], int]] = {}
+    found: dict[G, dict[tuple[Family, bytes], int]] = {}
     for group, of_device in samples:
         sums = found.get(group)
         if sums is None:
@@ -175,5 +186,21 @@ def rpcs_out(families: RpcFamilies) -> Callable[[bytes], Contribution]:
         parsed = reader.read(data)
         keys, values = rows.flatten(parsed)
         return Contribution(parsed.start_time, keys, values, tuple(families.gauges(parsed)), parsed.skipped)
+
+    return read_out
+
+
+def imports_out(families: ConnectionFamilies) -> Callable[[bytes], Contribution]:
+    """Reads out ``import`` files."""
+    imports = import_.BriefReader()
+    keys_of: dict[tuple[AnyKey, ...], tuple[AnyKey, ...]] = {}
+
+    def read_out(data: bytes) -> Contribution:
+        link = imports.read(data)
+        counters = list(families.import_counters(link))
+        keys: tuple[AnyKey, ...] = tuple([(family, extra) for family, extra, _ in counters])
+        keys = keys_of.setdefault(keys, keys)
+        values = [value for _, _, value in counters]
+        return Contribution(b"", keys, values, list(families.import_gauges(link)), link.skipped)
 
     return read_out

@@ -121,10 +121,10 @@ METADATA = Row("Metadata targets", (
                "LustreChangelogBehind.",
                Query(f"max by (fs, target, user) (lustre_changelog_user_behind_records{{{ANY}}})",
                      "{{target}} {{user}}"), unit="short", empty="no changelog users"),
-    timeseries("Objects made ahead", "Objects each MDT has ready on OSTs. 0 while files are created: creates wait for "
-               "that OST.",
-               Query(f"bottomk(10, sum by (fs, target, mdt) (lustre_osp_precreated_objects{{{ANY}}}))",
-                     "{{mdt}} on {{target}}"), unit="short", empty="not told"),
+    timeseries("Objects made ahead", "Objects each MDT has ready, on the OST of the pool that has fewest. 0 while "
+               "files are created: creates wait for that OST.",
+               Query("bottomk(10, min by (fs, mdt, pool) (lustre_osp_precreated_objects{fs=~\"$fs\"}))",
+                     "{{mdt}} on {{pool}}"), unit="short", empty="not told"),
 ))
 
 SERVICES = Row("Server threads", (

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
 from exporter.counters import Rule
-from exporter.families import Counter, Page, label_text
+from exporter.families import INFINITY, Counter, Histogram, Page, label_text
 from exporter.links import link_families
 from exporter.node import Node
 from exporter.per_target import LinkSources
-from exporter.sources import Source, StatsRenderer
+from exporter.sources import Render, Rendered, Source, StatsRenderer
+from lustre.text import batch_stats
 
 LABELS = ("fs", "mount", "target")
 MDC = link_families("mdc", LABELS, "metadata servers")
@@ -19,20 +20,47 @@ METADATA = Counter(
     "mdc.*.md_stats",
 )
 
+BATCHES = Histogram(
+    "lustre_mdc_operations_per_batch",
+    "Requests that carry several operations, such as those of statahead, by how many.",
+    LABELS,
+    "mdc.*.batch_stats",
+    versions="2.16+",
+)
+
 
 def start(_: Context) -> Collect:
     """Begin with nothing read."""
     links = LinkSources("mdc", MDC)
     metadata = Source("mdc", "md_stats", StatsRenderer(Rule(METADATA)))
+    batches = Source("mdc", "batch_stats", _batches)
 
     def collect(node: Node, page: Page) -> None:
         clients = node.clients("mdc")
         links.collect(node, page, [(client, {}) for client in clients])
-        metadata.collect(node, page, [
+        labelled = [
             (name, label_text(fs=device.fsname, mount=mount, target=device.target)) for name, device, mount in clients
-        ])  # fmt: skip
+        ]
+        metadata.collect(node, page, labelled)
+        batches.collect(node, page, labelled)
 
     return collect
 
 
-COLLECTOR = Collector("mdc", "requests to metadata servers, by mount and target", (*MDC.families(), METADATA), start)
+def _batches(labels: bytes) -> Render:
+    def render(data: bytes) -> Rendered:
+        table = batch_stats.parse(data)
+        if not table.uppers:
+            return Rendered((), table.skipped)
+        bounds = [INFINITY if upper == LARGEST else upper for upper in table.uppers]
+        return Rendered(((BATCHES, BATCHES.buckets(labels, bounds, table.counts)),), table.skipped)
+
+    return render
+
+
+LARGEST = 1 << 31
+"""The kernel's last bucket, which counts all that is larger too."""
+
+
+FAMILIES = (*MDC.families(), METADATA, BATCHES)
+COLLECTOR = Collector("mdc", "requests to metadata servers, by mount and target", FAMILIES, start)

@@ -48,7 +48,16 @@ RULE = Rule(
     implied={b"read_bytes": b"read", b"write_bytes": b"write"},
 )
 ROOM = room_families("lustre_mdt", "the target", LABELS, "osd-*.*")
-EXPORTS = Gauge("lustre_mdt_exports", "Clients and servers connected to the target.", LABELS, "mdt.*.num_exports")
+STATE = {
+    name: Gauge(f"lustre_mdt_{what}", text, LABELS, f"mdt.*.{name}", unit, versions)
+    for name, what, text, unit, versions in (
+        ("num_exports", "exports", "Clients and servers connected to the target.", "", "2.10+"),
+        ("tot_dirty", "dirty_bytes", "Data on MDT written on clients and not sent yet, as far as they said.", "bytes",
+         "2.12+"),
+        ("tot_granted", "granted_bytes", "Room promised to clients for data on MDT.", "bytes", "2.12+"),
+        ("tot_pending", "pending_bytes", "Room promised for writes that are being carried out.", "bytes", "2.12+"),
+    )
+}  # fmt: skip
 
 
 def start(_: Context) -> Collect:
@@ -59,7 +68,8 @@ def start(_: Context) -> Collect:
         targets = node.labelled_targets("mdt")
         stats.collect(node, page, targets)
         for device, labels in targets:
-            page.sample(EXPORTS, labels, node.number("mdt", device, "num_exports"))
+            for name, family in STATE.items():
+                page.sample(family, labels, node.number("mdt", device, name))
         for kind in OSD_KINDS:
             for device, labels in node.labelled_targets(kind):
                 if "-MDT" in device:  # an object target shows its room itself
@@ -68,4 +78,5 @@ def start(_: Context) -> Collect:
     return collect
 
 
-COLLECTOR = Collector("mdt", "metadata targets of this node", (*RULE.families(), EXPORTS, *ROOM.families), start)
+FAMILIES = (*RULE.families(), *STATE.values(), *ROOM.families)
+COLLECTOR = Collector("mdt", "metadata targets of this node", FAMILIES, start)

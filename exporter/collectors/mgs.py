@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Gauge, Page, label_text
+from exporter.families import Counter, Gauge, Page, label_text
 from exporter.node import Node
 from lustre.text import mgs_live
 
 LIVE = "mgs.MGS.live.*"
 EXPORTS = Gauge("lustre_mgs_exports", "Clients and servers connected.", (), "mgs.MGS.num_exports")
+EVICTIONS = Counter(
+    "lustre_mgs_evictions_total", "Clients the management server has evicted.", (), "mgs.MGS.eviction_count",
+    versions="2.16+",
+)  # fmt: skip
 TARGETS = Gauge("lustre_mgs_targets", "Targets of the file system that have registered, by kind.", ("fs", "kind"), LIVE)
 STATE = Gauge(
     "lustre_mgs_imperative_recovery",
@@ -27,6 +31,7 @@ def start(_: Context) -> Collect:
     def collect(node: Node, page: Page) -> None:
         for server, _ in node.every("mgs"):
             page.sample(EXPORTS, b"", node.number("mgs", server, "num_exports"))
+            page.sample(EVICTIONS, b"", node.number("mgs", server, "eviction_count"))
             for fs in node.children("mgs", server, "live"):
                 if fs not in NO_FILE_SYSTEM and (data := node.read("mgs", server, f"live/{fs}")) is not None:
                     node.skipped("mgs", f"live/{fs}", _put(page, fs, data))
@@ -47,4 +52,5 @@ def _put(page: Page, fs: str, data: bytes) -> int:
     return live.skipped
 
 
-COLLECTOR = Collector("mgs", "the management server and its file systems", (EXPORTS, TARGETS, STATE, WITHOUT), start)
+FAMILIES = (EXPORTS, EVICTIONS, TARGETS, STATE, WITHOUT)
+COLLECTOR = Collector("mgs", "the management server and its file systems", FAMILIES, start)

@@ -5,15 +5,15 @@ By default summed over the targets of a mount, by pool; ``--collector.osc.per-ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from exporter.collector import Collect, Collector, Context
+from exporter.connected import Sample
 from exporter.families import Family, Page
-from exporter.links import Sample
 from exporter.node import Client, Node
 from exporter.osc import OSC, OscTotals, groups
 from exporter.per_target import LinkSources
-from exporter.totals import AnyKey, Combine, Contribution, Group, Summed, put_gauges, rpcs_out
+from exporter.totals import Combine, Group, Summed, imports_out, put_gauges, rpcs_out
 from lustre.text import import_
 
 COMBINE: dict[Family, Combine] = {OSC.average_wait: max, OSC.limits["max_pages_per_rpc"]: min}
@@ -25,8 +25,8 @@ def start(context: Context) -> Collect:
 
 
 def _summed(totals: OscTotals) -> Collect:
-    rpcs = Summed("osc", "rpc_stats", rpcs_out(OSC.rpcs))
-    imports = Summed("osc", "import", _import_out(), import_.essence)
+    rpcs: Summed[Group] = Summed("osc", "rpc_stats", rpcs_out(OSC.rpcs))
+    imports: Summed[Group] = Summed("osc", "import", imports_out(OSC), import_.essence)
 
     def collect(node: Node, page: Page) -> None:
         by_device = groups(node)
@@ -37,20 +37,6 @@ def _summed(totals: OscTotals) -> Collect:
         put_gauges(page, _limits(node, by_device), COMBINE)
 
     return collect
-
-
-def _import_out() -> Callable[[bytes], Contribution]:
-    imports = import_.BriefReader()
-    keys_of: dict[tuple[AnyKey, ...], tuple[AnyKey, ...]] = {}
-
-    def read_out(data: bytes) -> Contribution:
-        link = imports.read(data)
-        counters = list(OSC.import_counters(link))
-        keys: tuple[AnyKey, ...] = tuple([(family, extra) for family, extra, _ in counters])
-        keys = keys_of.setdefault(keys, keys)
-        return Contribution(b"", keys, [value for _, _, value in counters], list(OSC.import_gauges(link)), link.skipped)
-
-    return read_out
 
 
 def _limits(node: Node, by_device: dict[str, Group]) -> Iterator[tuple[Group, list[Sample]]]:

@@ -11,7 +11,7 @@ from exporter.latency import LatencyOut, LatencyRenderer
 from exporter.node import Node
 from exporter.osc import groups
 from exporter.sources import Source
-from exporter.totals import Summed
+from exporter.totals import Group, Summed
 from lustre.text import io_latency_stats
 
 LATENCY = Histogram(
@@ -30,7 +30,7 @@ def start(context: Context) -> Collect:
 
 
 def _summed() -> Collect:
-    latency = Summed("osc", "io_latency_stats", LatencyOut(LATENCY), io_latency_stats.after_header)
+    latency: Summed[Group] = Summed("osc", "io_latency_stats", LatencyOut(LATENCY), io_latency_stats.after_header)
 
     def collect(node: Node, page: Page) -> None:
         latency.refresh(node, groups(node))

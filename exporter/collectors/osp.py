@@ -1,56 +1,165 @@
-"""What metadata targets of this node know of object targets, and ask of them: ``osp.*``."""
+"""What metadata targets of this node know of other targets, and ask of them: ``osp.*``.
+
+A metadata server of 2,000 object targets would show 30 series of each, so by default they are summed by metadata target
+and pool, and only those in trouble are named. ``--collector.osp.per-target`` shows every target instead.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Gauge, Page, label_text
-from exporter.node import Node, integer
+from exporter.connected import Sample, connection_families
+from exporter.families import Family, Gauge, Page, label_text
+from exporter.node import Node, Target, integer
+from exporter.peers import PeerSums
+from exporter.per_target import ConnectionSources
+from exporter.totals import Combine, put_gauges
 
-LABELS = ("fs", "target", "mdt")
+LABELS = ("fs", "mdt", "pool")
+BY_TARGET = ("fs", "target", "mdt")
+KINDS = frozenset({"OST", "MDT"})
 
 
-def _gauge(name: str, text: str, parameter: str) -> Gauge:
-    return Gauge(f"lustre_osp_{name}", text, LABELS, f"osp.*.{parameter}")
+def _gauge(name: str, text: str, parameter: str, labels: tuple[str, ...] = LABELS) -> Gauge:
+    return Gauge(f"lustre_osp_{name}", text, labels, f"osp.*.{parameter}")
 
 
+ACTIVE = _gauge(
+    "active",
+    "Whether the metadata target uses the object target (1) or not (0). Shown of those it does not use; of each with"
+    " --collector.osp.per-target.",
+    "active",
+    BY_TARGET,
+)
 ERROR = _gauge(
     "precreate_error",
-    "Error number (errno) of the last attempt to create objects ahead on the target; 0 is none. 28 is: no room.",
+    "Error number (errno) of the last attempt to create objects ahead on the target; 0 is none. 28 is: no room. Shown"
+    " where there is one; of each target with --collector.osp.per-target.",
     "prealloc_status",
+    BY_TARGET,
 )
-PRECREATED = _gauge("precreated_objects", "Objects created ahead that no file has yet.", "prealloc_last_id")
+PRECREATED = _gauge(
+    "precreated_objects",
+    "Objects created ahead that no file has yet. Of several targets, those of the one with the fewest.",
+    "prealloc_last_id",
+)
 NUMBERS = {
-    "active": _gauge("active", "Whether the metadata target uses the object target (1) or not (0).", "active"),
     "prealloc_reserved": _gauge(
         "reserved_objects", "Objects created ahead that are promised to files being made.", "prealloc_reserved"
     ),
     "sync_changes": _gauge(
-        "sync_changes", "Changes (removed files, new owners) that are not sent to the target yet.", "sync_changes"
+        "sync_changes", "Changes (removed files, new owners) that are not sent to the targets yet.", "sync_changes"
     ),
     "sync_in_progress": _gauge(
-        "sync_in_progress_changes", "Changes that are sent and not on the target's disk yet.", "sync_in_progress"
+        "sync_in_progress_changes", "Changes that are sent and not on the targets' disks yet.", "sync_in_progress"
     ),
     "destroys_in_flight": _gauge(
-        "destroys_in_flight", "Objects of removed files that still take room on the target.", "destroys_in_flight"
+        "destroys_in_flight", "Objects of removed files that still take room on the targets.", "destroys_in_flight"
     ),
 }
+COMBINE: dict[Family, Combine] = {PRECREATED: min}
+AS_IT_SHOULD_BE: Mapping[Family, int] = {ACTIVE: 1, ERROR: 0}
+CONNECTIONS = connection_families("osp", ("fs", "mdt", "kind", "pool"), "other targets")
 
 
-def start(_: Context) -> Collect:
-    """Nothing to keep."""
+class Pool(NamedTuple):
+    """Object targets of a pool, as a metadata target sees them."""
+
+    fs: str
+    mdt: str
+    pool: str
+
+    def labels(self) -> bytes:
+        """As they stand between the braces."""
+        return label_text(fs=self.fs, mdt=self.mdt, pool=self.pool)
+
+
+class Peers(NamedTuple):
+    """Targets a metadata target is connected to: object targets of a pool, or other metadata targets."""
+
+    fs: str
+    mdt: str
+    kind: str
+    pool: str
+
+    def labels(self) -> bytes:
+        """As they stand between the braces."""
+        return label_text(fs=self.fs, mdt=self.mdt, kind=self.kind, pool=self.pool)
+
+
+def start(context: Context) -> Collect:
+    """Begin with nothing read."""
+    return _per_target() if context.settings.osp_per_target else _summed()
+
+
+def _summed() -> Collect:
+    connections: PeerSums[Peers] = PeerSums("osp", CONNECTIONS)
 
     def collect(node: Node, page: Page) -> None:
-        for name, device in node.every("osp"):
-            if not device.target.startswith("OST") or not device.instance.startswith("MDT"):
-                continue
+        peers = _peers(node)
+        found = [(Pool(fs, mdt, pool), [*_numbers(node, name)])
+                 for name, (fs, mdt, kind, pool) in peers.items() if kind == "OST"]  # fmt: skip
+        put_gauges(page, found, COMBINE)
+        for name, device in _object_targets(node):
             labels = label_text(fs=device.fsname, target=device.target, mdt=device.instance)
-            for parameter, family in NUMBERS.items():
-                page.sample(family, labels, node.number("osp", name, parameter))
-            status = node.number("osp", name, "prealloc_status", integer)
-            page.sample(ERROR, labels, None if status is None else abs(status))
-            page.sample(PRECREATED, labels, _precreated(node, name))
+            for family, _, value in _trouble(node, name):
+                if value != AS_IT_SHOULD_BE[family]:
+                    page.sample(family, labels, value)
+        connections.collect(node, page, peers)
 
     return collect
+
+
+def _per_target() -> Collect:
+    connections = ConnectionSources("osp", CONNECTIONS)
+
+    def collect(node: Node, page: Page) -> None:
+        labelled: list[tuple[str, bytes]] = []
+        targets = {name: device.target for name, device in node.every("osp")}
+        for name, (fs, mdt, kind, pool) in _peers(node).items():
+            target = targets[name]
+            labelled.append((name, label_text(fs=fs, mdt=mdt, kind=kind, pool=pool, target=target)))
+            if kind != "OST":
+                continue
+            for family, _, value in _numbers(node, name):
+                page.sample(family, label_text(fs=fs, mdt=mdt, pool=pool, target=target), value)
+            for family, _, value in _trouble(node, name):
+                page.sample(family, label_text(fs=fs, target=target, mdt=mdt), value)
+        connections.collect(node, page, labelled)
+
+    return collect
+
+
+def _object_targets(node: Node) -> list[Target]:
+    return [t for t in node.every("osp") if t.device.target[:3] == "OST" and t.device.instance[:3] == "MDT"]
+
+
+def _peers(node: Node) -> Mapping[str, Peers]:
+    """What each metadata target of this node is connected to."""
+    membership = node.membership()
+    return {
+        name: Peers(device.fsname, device.instance, device.target[:3],
+                    membership.label(device.fsname, device.target))
+        for name, device in node.every("osp")
+        if device.target[:3] in KINDS and device.instance.startswith("MDT")
+    }  # fmt: skip
+
+
+def _numbers(node: Node, name: str) -> Iterator[Sample]:
+    for parameter, family in NUMBERS.items():
+        if (value := node.number("osp", name, parameter)) is not None:
+            yield family, b"", value
+    if (value := _precreated(node, name)) is not None:
+        yield PRECREATED, b"", value
+
+
+def _trouble(node: Node, name: str) -> Iterator[Sample]:
+    if (active := node.number("osp", name, "active")) is not None:
+        yield ACTIVE, b"", active
+    if (status := node.number("osp", name, "prealloc_status", integer)) is not None:
+        yield ERROR, b"", abs(status)
 
 
 def _precreated(node: Node, name: str) -> int | None:
@@ -62,5 +171,5 @@ def _precreated(node: Node, name: str) -> int | None:
     return last - following + 1
 
 
-FAMILIES = (ERROR, PRECREATED, *NUMBERS.values())
-COLLECTOR = Collector("osp", "object targets as metadata targets of this node see them", FAMILIES, start)
+FAMILIES = (ACTIVE, ERROR, PRECREATED, *NUMBERS.values(), *CONNECTIONS.families())
+COLLECTOR = Collector("osp", "other targets as metadata targets of this node see them", FAMILIES, start)

@@ -16,7 +16,7 @@ from exporter.osc import OSC
 from exporter.room import room_families, total
 from exporter.spill import FAMILIES as SPILL
 from exporter.spill import Spill
-from exporter.totals import AnyKey, Summed, put_totals
+from exporter.totals import AnyKey, Group, Summed, put_totals
 from lustre.text.df import Df
 
 LABELS = ("fs", "pool")
@@ -125,7 +125,7 @@ def _targets(node: Node) -> set[tuple[str, str]]:
     }
 
 
-def _traffic(osc: Summed, page: Page) -> None:
+def _traffic(osc: Summed[Group], page: Page) -> None:
     """What mounts did in each pool: the sum over the groups of targets that are in it."""
     shown = {(fs, mount, pool) for fs, mount, joined in osc.groups for pool in joined.split(",")}
     sums: dict[tuple[str, str, str], dict[AnyKey, int]] = {key: {} for key in shown}

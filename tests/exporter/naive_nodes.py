@@ -64,6 +64,10 @@ class Reader:
             yield "lustre_memory_used_bytes", {}, Decimal(text)
         if (text := self.lnet("lnet_memused")) is not None:
             yield "lustre_lnet_memory_used_bytes", {}, Decimal(text)
+        if (text := self.one("sptlrpc/encrypt_page_pools")) is not None:
+            found = dict(re.findall(r"(\S.*?): +(\d+)", text.replace("objects", "pages")))
+            for key, name in PAGE_POOLS.items() if found["cache access"] != "0" else ():
+                yield f"lustre_sptlrpc_{name}", {}, Decimal(found[key])
 
     def locks(self) -> Iterator[Sample]:
         sums: dict[tuple[str, str, str, str], int] = defaultdict(int)
@@ -114,6 +118,19 @@ class Reader:
             yield "lustre_lnet_interface_peer_credits", labels, Decimal(rows[0][4])
             yield "lustre_lnet_interface_max_credits", labels, Decimal(sum(int(row[6]) for row in rows))
             yield "lustre_lnet_interface_credits", labels, Decimal(sum(int(row[7]) for row in rows))
+        if (text := self.lnet("routes")) is not None:
+            first, _, *rows = text.splitlines()
+            yield "lustre_lnet_routing", {}, Decimal(first == "Routing enabled")
+            for row in rows:
+                net, _, _, state, router = row.split()
+                yield "lustre_lnet_route_up", {"net": net, "nid": router}, Decimal(state == "up")
+        sizes: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for line in (self.lnet("buffers") or "").splitlines()[1:]:
+            pages, count, left, _ = line.split()
+            sizes[pages].append((int(count), int(left)))
+        for pages, parts in sizes.items():
+            yield "lustre_lnet_router_buffers", {"pages": pages}, Decimal(sum(count for count, _ in parts))
+            yield "lustre_lnet_router_buffer_credits", {"pages": pages}, Decimal(sum(left for _, left in parts))
         for line in (self.lnet("peers") or "").splitlines()[1:]:
             nid, _, state, _, most, router, _, left, _, queued = line.split()
             labels = {"nid": nid}
@@ -249,6 +266,8 @@ class Reader:
             for path, file in self.naive.places(f"osd-*/*-MDT*/{parameter}").items():
                 labels = self.naive.server(path.split("/")[1])
                 yield f"lustre_mdt_{name}", labels, Decimal(int(file.read_text()) * factor)
+        for parameter in ("dirty", "granted", "pending"):
+            yield from self.naive.numbers("mdt", f"tot_{parameter}", f"lustre_mdt_{parameter}_bytes", self.naive.server)
         for device, text in self.naive.files("mdt", "rename_stats"):
             yield from self.renames(self.naive.server(device), text)
         yield from self.changelogs()
@@ -314,15 +333,50 @@ class Reader:
                     yield f"lustre_hsm_{name}", {**labels, **more}, Decimal(sum(numbers))
 
     def osp(self) -> Iterator[Sample]:
+        pools = self.naive.pools()
+        sums: dict[tuple[str, str, str], list[Decimal]] = defaultdict(list)
         for path in self.naive.places("osp/*-OST*-osc-MDT*/active"):
             device = path.split("/")[1]
-            labels = {"fs": self.fs, "target": device.split("-")[1], "mdt": device.split("-")[3]}
-            for parameter, name in OSP.items():
-                if (text := self.one(f"osp/{device}/{parameter}")) is not None:
-                    yield f"lustre_osp_{name}", labels, abs(Decimal(text))
+            target, mdt = device.split("-")[1], device.split("-")[3]
+            pool = ",".join(pools.get(target, []))
+            numbers = {name: Decimal(text) for parameter, name in OSP.items()
+                       if (text := self.one(f"osp/{device}/{parameter}")) is not None}  # fmt: skip
             ids = [self.one(f"osp/{device}/prealloc_{end}") for end in ("next_seq", "last_seq", "next_id", "last_id")]
             if ids[0] == ids[1] and ids[2] and ids[3]:
-                yield "lustre_osp_precreated_objects", labels, Decimal(int(ids[3]) - int(ids[2]) + 1)
+                numbers["precreated_objects"] = Decimal(int(ids[3]) - int(ids[2]) + 1)
+            for name, value in numbers.items():
+                labels = {"fs": self.fs, "target": target, "mdt": mdt}
+                if name in {"active", "precreate_error"}:
+                    if self.per_target or value != (1 if name == "active" else 0):
+                        yield f"lustre_osp_{name}", labels, abs(value)
+                elif self.per_target:
+                    yield f"lustre_osp_{name}", {**labels, "pool": pool}, value
+                else:
+                    sums[name, mdt, pool].append(value)
+        for (name, mdt, pool), values in sums.items():
+            total = min(values) if name == "precreated_objects" else sum(values)
+            yield f"lustre_osp_{name}", {"fs": self.fs, "mdt": mdt, "pool": pool}, Decimal(total)
+        yield from self.between_servers(pools)
+
+    def between_servers(self, pools: dict[str, list[str]]) -> Iterator[Sample]:
+        links: list[tuple[Labels, Iterator[Sample]]] = []
+        for device in {path.split("/")[1] for path in self.naive.places("osp/*/*")}:
+            if match := re.fullmatch(r".*-(OST....|MDT....)-os[cp]-(MDT....)", device):
+                labels = {"fs": self.fs, "mdt": match[2], "kind": match[1][:3], "target": match[1],
+                          "pool": ",".join(pools.get(match[1], []))}  # fmt: skip
+                links.append((labels, self.naive.link("osp", device, labels, plain=True)))
+        if self.per_target:
+            for _, samples in links:
+                yield from samples
+        else:
+            yield from added_up(sample for _, samples in links for sample in samples)
+        asking: list[Sample] = []
+        for device in {path.split("/")[1] for path in self.naive.places("lwp/*/*")}:
+            fs_and_mdt, _, owner = device.partition("-lwp-")
+            labels = {"fs": self.fs, "mdt": fs_and_mdt[-7:], "target": owner}
+            asking += self.naive.link("lwp", device, labels, plain=True)
+        for name, labels, value in added_up(iter(asking)):
+            yield name, {"target" if key == "mdt" else key: text for key, text in labels.items()}, value
 
     def clients(self) -> Iterator[Sample]:
         for kind, prefix in (("obdfilter", "lustre_ost_client"), ("mdt", "lustre_mdt_client")):
@@ -374,6 +428,18 @@ class Reader:
                 yield from self.naive.operations(prefix, {"nodemap": device}, text)
 
     def management(self) -> Iterator[Sample]:
+        for path, file in self.naive.places("mgc/*/import").items():
+            labels, text = {"nid": path.split("/")[1].removeprefix("MGC")}, file.read_text()
+            for key, name, label in (("state", "imports", "state"), ("target_version", "targets", "version")):
+                for value in re.findall(rf" {key}: (\S+)", text):
+                    yield f"lustre_mgc_{name}", {**labels, label: value}, Decimal(1)
+            for value in re.findall(r"connection_attempts: (\d+)", text):
+                yield "lustre_mgc_import_connection_attempts_total", labels, Decimal(value)
+        for path, file in self.naive.places("mgc/*/ir_state").items():
+            labels = {"nid": path.split("/")[1].removeprefix("MGC")}
+            yield "lustre_mgc_imperative_recovery", labels, Decimal("imperative_recovery: ENABLED" in file.read_text())
+        if (text := self.one("mgs/MGS/eviction_count")) is not None:
+            yield "lustre_mgs_evictions_total", {}, Decimal(text)
         if (text := self.one("mgs/MGS/num_exports")) is not None:
             yield "lustre_mgs_exports", {}, Decimal(text)
         for path, file in self.naive.places("mgs/MGS/live/*").items():
@@ -397,6 +463,26 @@ def latency_lines(text: str) -> Iterator[tuple[Labels, dict[int, int]]]:
         yield {"direction": {"rd": "read", "wr": "write"}[direction], "size": str(int(size) * 1024)}, rows
 
 
+def added_up(samples: Iterator[Sample]) -> Iterator[Sample]:
+    """The same without the target; waits on average are the longest."""
+    found: dict[tuple[str, frozenset[tuple[str, str]]], list[Decimal]] = defaultdict(list)
+    for name, labels, value in samples:
+        found[name, frozenset(pair for pair in labels.items() if pair[0] != "target")].append(value)
+    for (name, rest), values in found.items():
+        yield name, dict(rest), max(values) if "average" in name else Decimal(sum(values))
+
+
+PAGE_POOLS = {
+    "max pages": "max_pages",
+    "total pages": "pages",
+    "total free": "free_pages",
+    "grows": "pool_grows_total",
+    "grows failure": "pool_grow_failures_total",
+    "shrinks": "pool_shrinks_total",
+    "cache access": "pool_accesses_total",
+    "cache missing": "pool_misses_total",
+    "out of mem": "pool_out_of_memory_total",
+}
 OF_CLIENT = {"lock_count": "locks", "lock_unused_count": "unused_locks"}
 OF_SERVER = {
     "lock_count": "locks",

@@ -214,7 +214,7 @@ def test_what_sends_a_request_is_never_read(grow, exporter) -> None:
     root = grow({f"{SYSFS}/{device}/active": "1\n" for device in devices})
     for device in devices:
         (root / SYSFS / device / "ping").mkdir()
-    running = exporter(root)
+    running = exporter(root, osp_per_target=True)
     assert b"lustre_osp_active" in running.scrape()
     assert running.errors() == {}
 

@@ -24,10 +24,10 @@ INF = "+Inf"
 class Naive:
     """All expected samples of a tree, given which mount point each client instance is."""
 
-    def __init__(self, root: Path, mounts: dict[str, str]) -> None:
+    def __init__(self, root: Path, mounts: dict[str, str], fs: str = "lustre") -> None:
         self.root = root
         self.mounts = mounts
-        self.fs = "lustre"
+        self.fs = fs
 
     # finding and reading
 
@@ -55,15 +55,16 @@ class Naive:
         return labels if target is None else {**labels, "target": target[1]}
 
     def server(self, device: str) -> Labels | None:
-        match = re.fullmatch(r"lustre-((?:OST|MDT)[0-9a-f]{4})", device)
+        match = re.fullmatch(rf"{self.fs}-((?:OST|MDT)[0-9a-f]{{4}})", device)
         return {"fs": self.fs, "target": match[1]} if match else None
 
     def pools(self) -> dict[str, list[str]]:
         """{target: its pools}, from the clients' lists."""
         members: dict[str, set[str]] = defaultdict(set)
-        for path, file in self.places("lov/*-clilov-*/pools/*").items():
+        listed = self.places("lov/*-clilov-*/pools/*") or self.places("lod/*/pools/*")
+        for path, file in listed.items():
             for line in file.read_text().split():
-                members[line.removeprefix("lustre-").removesuffix("_UUID")].add(path.split("/")[-1])
+                members[line.removeprefix(f"{self.fs}-").removesuffix("_UUID")].add(path.split("/")[-1])
         return {target: sorted(pools) for target, pools in members.items()}
 
     # forms
@@ -198,8 +199,10 @@ class Naive:
                 if table:
                     yield from self.buckets("lustre_llite_extent_size_bytes", {**labels, "direction": direction}, table)
 
-    def link(self, kind: str, device: str, labels: Labels) -> Iterator[Sample]:  # noqa: PLR0912 - plain on purpose
-        """Everything of one osc or mdc."""
+    def link(  # noqa: PLR0912 - plain on purpose
+        self, kind: str, device: str, labels: Labels, *, plain: bool = False
+    ) -> Iterator[Sample]:
+        """Everything of one osc or mdc; of an osp or lwp (``plain``) its requests and its state."""
         prefix = f"lustre_{kind}"
 
         def text(name: str) -> str:
@@ -224,7 +227,7 @@ class Naive:
                 if unit == "usecs":
                     assert total is not None
                     yield f"{prefix}_operation_seconds_total", {**labels, "operation": name}, Decimal(total).scaleb(-6)
-        yield from self.rpcs(prefix, labels, text("rpc_stats"))
+        yield from self.rpcs(prefix, labels, "" if plain else text("rpc_stats"))
         for line in text("import").splitlines():
             key, _, value = line.strip().partition(": ")
             if key == "state":
@@ -236,7 +239,7 @@ class Naive:
             elif key == "avg_waittime":
                 yield f"{prefix}_import_average_wait_seconds", labels, Decimal(int(value.split()[0])).scaleb(-6)
         for parameter, name in LIMITS.items():
-            if text(parameter):
+            if text(parameter) and not plain:
                 yield f"{prefix}_{name}", labels, Decimal(int(text(parameter)))
 
     def rpcs(self, prefix: str, labels: Labels, text: str) -> Iterator[Sample]:
@@ -282,6 +285,11 @@ class Naive:
             assert labels is not None
             for name, count, _, _ in self.counters(text):
                 yield "lustre_mdc_metadata_operations_total", {**labels, "operation": name}, Decimal(count)
+        for device, text in self.files("mdc", "batch_stats"):
+            labels = self.client(device)
+            assert labels is not None
+            rows = [(float(bound), int(count)) for bound, count in re.findall(r"^(\d+):\s+(\d+)", text, re.MULTILINE)]
+            yield from self.buckets("lustre_mdc_operations_per_batch", labels, rows)
 
     def osc(self) -> Iterator[Sample]:
         """Per target, with its pools joined."""
@@ -457,7 +465,7 @@ def compare(naive: Naive, text: bytes, samples: Callable[[bytes], dict], *, per_
 def test_every_sample_of_a_recorded_tree(capture, exporter, samples, name, per_target) -> None:
     root = capture(f"2.17.57/{name}")
     instances = {path.name.split("-")[-1]: "" for path in (root / "sys/fs/lustre/llite").iterdir()}
-    running = exporter(root, osc_per_target=per_target)
+    running = exporter(root, osc_per_target=per_target, osp_per_target=per_target)
     compare(Naive(root, instances), running.scrape(), samples, per_target=per_target)
     assert running.skipped() == {}
     assert running.errors() == {}

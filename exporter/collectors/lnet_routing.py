@@ -1,0 +1,56 @@
+"""Ways to other networks, and what a router has to carry messages with: ``routes`` and ``buffers`` of LNet."""
+
+from __future__ import annotations
+
+from exporter.collector import Collect, Collector, Context
+from exporter.families import Gauge, Page, label_text
+from exporter.node import Node
+from lustre.text import lnet_routing
+
+ROUTES = "lnet.routes"
+BUFFERS = "lnet.buffers"
+ROUTING = Gauge("lustre_lnet_routing", "Whether this node routes messages for others (1) or not (0).", (), ROUTES)
+UP = Gauge(
+    "lustre_lnet_route_up", "Whether the router is a way to the network (1) or down (0).", ("net", "nid"), ROUTES
+)
+COUNT = Gauge(
+    "lustre_lnet_router_buffers",
+    "Buffers a router has, by their pages; 0 is for messages without data.",
+    ("pages",),
+    BUFFERS,
+)
+FREE = Gauge(
+    "lustre_lnet_router_buffer_credits", "Those of them that are free. Below zero, so many messages wait.", ("pages",),
+    BUFFERS,
+)  # fmt: skip
+
+
+def start(_: Context) -> Collect:
+    """Nothing to keep."""
+
+    def collect(node: Node, page: Page) -> None:
+        if (data := node.read_of_node(ROUTES)) is not None:
+            parsed = lnet_routing.routes(data)
+            ways = {(route.net, route.router): route.up for route in parsed.routes}
+            node.skipped_of_node(ROUTES, parsed.skipped + len(parsed.routes) - len(ways))
+            page.sample(ROUTING, b"", None if parsed.routing is None else int(parsed.routing))
+            for (net, router), up in ways.items():
+                page.sample(UP, label_text(net=net, nid=router), int(up))
+        if (data := node.read_of_node(BUFFERS)) is not None:
+            _buffers(node, page, data)
+
+    return collect
+
+
+def _buffers(node: Node, page: Page, data: bytes) -> None:
+    """A size once, though each CPU partition has a part of its buffers."""
+    parsed = lnet_routing.buffers(data)
+    node.skipped_of_node(BUFFERS, parsed.skipped)
+    for pages in dict.fromkeys(buffer.pages for buffer in parsed.buffers):
+        of_size = [buffer for buffer in parsed.buffers if buffer.pages == pages]
+        page.sample(COUNT, label_text(pages=str(pages)), sum([buffer.count for buffer in of_size]))
+        page.sample(FREE, label_text(pages=str(pages)), sum([buffer.credits for buffer in of_size]))
+
+
+FAMILIES = (ROUTING, UP, COUNT, FREE)
+COLLECTOR = Collector("lnet_routing", "ways to other networks, and a router's buffers", FAMILIES, start)

@@ -1,0 +1,41 @@
+"""Connections of this node's targets to metadata targets, for quotas and sequences of object ids: ``lwp.*``.
+
+A server that waits here makes its clients wait: a write above the quota granted so far asks first.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from exporter.collector import Collect, Collector, Context
+from exporter.connected import connection_families
+from exporter.families import Page, label_text
+from exporter.node import Node
+from exporter.peers import PeerSums
+
+LWP = connection_families("lwp", ("fs", "target"), "metadata targets by this node's targets", "2.18+")
+
+
+class Asked(NamedTuple):
+    """The metadata target that is asked."""
+
+    fs: str
+    target: str
+
+    def labels(self) -> bytes:
+        """As they stand between the braces."""
+        return label_text(fs=self.fs, target=self.target)
+
+
+def start(_: Context) -> Collect:
+    """Begin with nothing read."""
+    connections: PeerSums[Asked] = PeerSums("lwp", LWP)
+
+    def collect(node: Node, page: Page) -> None:
+        asked = {name: Asked(d.fsname, d.target) for name, d in node.every("lwp") if d.kind == "lwp"}
+        connections.collect(node, page, asked)
+
+    return collect
+
+
+COLLECTOR = Collector("lwp", "this node's targets asking metadata targets, for quotas", LWP.families(), start)
