@@ -97,8 +97,9 @@ What to expect:
 ## What is not read
 
 Parameters whose reading asks a server (`ping`), and lists that may be long: HSM actions, the clients of a
-nodemap. What ZFS itself counts (its cache, its pools) is not Lustre's; node_exporter shows it. Quotas, clients (`exports`), peers and latencies by size are read when asked for. Whatever wrapped,
-ran into the end of the kernel's numbers or cannot be below zero and is, is left out and counted.
+nodemap. What ZFS itself counts (its cache, its pools) is not Lustre's; node_exporter shows it. Quotas, clients
+(`exports`), peers and latencies by size are read when asked for. Whatever wrapped, ran into the end of the
+kernel's numbers or cannot be below zero and is, is left out and counted.
 
 ## Recovery
 
