@@ -60,6 +60,9 @@ class Filesystem(Protocol):
     def entries(self, directory: str) -> Iterator[str]:
         """Names in a directory, without ``.`` and ``..``."""
 
+    def xattr(self, path: str, name: str) -> bytes:
+        """An extended attribute (``user.tierd``, ``lustre.pin``), of a symbolic link its own; b"" for none."""
+
     def layout(self, path: str) -> Layout | None:
         """Layout of a file; default layout of a directory, None where it has none of its own."""
 

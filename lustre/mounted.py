@@ -5,6 +5,7 @@ How files are moved is handed in (``tierd.act.movers`` has the engines): this cl
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -73,6 +74,16 @@ class MountedFilesystem:
         with typed("list", directory), os.scandir(self._whole(directory)) as found:
             for entry in found:
                 yield entry.name
+
+    def xattr(self, path: str, name: str) -> bytes:
+        """See the port. Releases that know no pins call it unsupported, and so do mounts with ``nouser_xattr``."""
+        try:
+            return os.getxattr(self._whole(path), name, follow_symlinks=False)
+        except OSError as error:
+            if error.errno in {errno.ENODATA, errno.EOPNOTSUPP}:
+                return b""
+            with typed(f"get {name}", path):
+                raise
 
     def layout(self, path: str) -> Layout | None:
         """See the port."""

@@ -77,6 +77,19 @@ class SimulatedFilesystem:
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
             return iter(list(inode.children))
 
+    def xattr(self, path: str, name: str) -> bytes:
+        """An extended attribute; b"" for none."""
+        with self._cluster.lock:
+            return self._cluster.namespace.lookup(path).xattrs.get(name, b"")
+
+    def set_xattr(self, path: str, name: str, value: bytes) -> None:
+        """As setfattr(1) does; b"" takes it away."""
+        with self._cluster.lock:
+            xattrs = self._cluster.namespace.lookup(path).xattrs
+            xattrs.pop(name, None)
+            if value:
+                xattrs[name] = value
+
     def layout(self, path: str) -> Layout | None:
         """Layout of a file; default layout of a directory, None where it has none of its own."""
         with self._cluster.lock:

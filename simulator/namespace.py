@@ -24,6 +24,7 @@ class Inode:
     __slots__ = (
         "atime", "children", "content", "ctime", "fid", "gid", "is_directory", "layout", "lease_broken", "mdt_index",
         "migrating", "mtime", "name", "parent", "shards", "size_bytes", "uid", "unlinked", "write_back", "writers",
+        "xattrs",
     )  # fmt: skip
 
     def __init__(self, fid: Fid, mdt_index: int, parent: Inode | None, name: str, now: float) -> None:
@@ -44,6 +45,7 @@ class Inode:
         self.unlinked = False
         self.migrating = False
         self.write_back: Callable[[], Completion] | None = None
+        self.xattrs: dict[str, bytes] = {}
 
     def shard(self, name: str) -> int:
         """The MDT that keeps a name of this directory: its own, or by hash one of those it is striped over."""

@@ -29,6 +29,10 @@ class SystemClock:
         """Epoch seconds."""
         return time.time()
 
+    def monotonic(self) -> float:
+        """Seconds that only grow, those of a suspended machine among them."""
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+
     def wait(self, seconds: float) -> bool:
         """Wait so long, or until woken: then True. A nudge ends the wait early, with False."""
         with self._changed:

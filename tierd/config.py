@@ -7,19 +7,20 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from annotated_types import Ge, Gt, Lt
-from pydantic import InstanceOf, TypeAdapter, ValidationError
+from pydantic import AfterValidator, InstanceOf, TypeAdapter, ValidationError
 
 from tierd import plugins, verify
-from tierd.act import breaker, budget
+from tierd.act import breaker, budget, claim
 from tierd.act.movers import engines
 from tierd.decide import small_files_to_flash
 from tierd.detect import noisy_neighbour
 from tierd.detect.builtin import BUILT_IN
 from tierd.detect.plugin import Configured
 from tierd.plugins import Detectors, PluginError
+from tierd.scopes import Mode, Scope, deepest, each_path_once, inherited
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,24 @@ class Act:
 
     dry_run: bool = True
     """Walk the whole way, change nothing."""
-    mode: Literal["observe", "new-files-only", "full"] = "full"
-    """``observe`` tells findings and plans nothing; ``new-files-only`` sets default layouts and moves no file."""
+    mode: Mode = "full"
+    """``observe`` tells findings; ``recommend`` tells what it would do as well; ``new-files-only`` sets default layouts
+    and moves no file; ``full`` does both. Scopes may have modes of their own."""
     journal: str = "/var/lib/tierd/journal.sqlite"
     socket: str = "/run/tierd/tierd.sock"
     """Where tierctl talks to the daemon."""
+
+
+@dataclass(frozen=True)
+class Control:
+    """Who may use tierctl, besides root and the user tierd runs as: by what the kernel says of the other side."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    read_group: str = ""
+    """Name or number of a group whose members may look: status, top, findings, history, explain, plan, advise…"""
+    change_users: tuple[str, ...] = ()
+    """Names or numbers of users who may pause, drain, resume, undo, promote, demote and submit as well."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +98,9 @@ class Settings:
     filesystem: Place = field(default_factory=Place)
     sense: Sense = field(default_factory=Sense)
     act: Act = field(default_factory=Act)
+    scopes: Annotated[tuple[Scope, ...], AfterValidator(each_path_once)] = ()
+    claim: claim.Settings = field(default_factory=claim.Settings)
+    control: Control = field(default_factory=Control)
     web: Web = field(default_factory=Web)
     movers: engines.Settings = field(default_factory=engines.Settings)
     noisy_neighbour: noisy_neighbour.Settings = field(default_factory=noisy_neighbour.Settings)
@@ -97,6 +114,16 @@ class Settings:
     """Job ids of our own moves: what they do is not activity."""
     history_seconds: Annotated[float, Gt(0)] = 1800.0
     """How far back a stream's usual throughput is looked for."""
+
+    def scope_of(self, path: str) -> Scope:
+        """What holds for a path: the deepest scope with it, or the whole file system."""
+        whole = Scope("/", self.act.mode, self.small_files_to_flash)
+        return deepest(self.scopes, path, whole)
+
+    @property
+    def modes(self) -> frozenset[str]:
+        """All modes that hold somewhere."""
+        return frozenset({self.act.mode, *(scope.mode for scope in self.scopes)})
 
 
 class ConfigurationError(ValueError):
@@ -128,7 +155,7 @@ def parse(data: bytes, name: str, detectors: Detectors = BUILT_IN) -> Settings:
     problems = [(m.kind, m.location, m.message, m.value) for m in mistakes]
     settings = Settings()
     try:
-        settings = TypeAdapter(Settings).validate_python(values)
+        settings = TypeAdapter(Settings).validate_python(inherited(values))
     except ValidationError as error:
         problems = [(e["type"], e["loc"], e["msg"], e.get("input")) for e in error.errors(include_url=False)] + problems
     if problems:
@@ -150,23 +177,43 @@ def known(location: Sequence[int | str], detectors: Detectors) -> list[str]:
     tables = {detector.table: detector.settings() for detector in detectors}
     table: Any = Settings()
     for part in location:
-        if table is tables or part != "detect":
-            table = table[str(part)] if table is tables else getattr(table, str(part))
+        if part == "scopes":
+            table = Scope("/", limits=budget.Limits())
+        elif isinstance(part, int):
+            continue
+        elif table is tables or part != "detect":
+            table = table[part] if table is tables else getattr(table, part)
         else:
             table = tables
     return sorted(table) if table is tables else sorted(f.name for f in fields(table))
 
 
+_HEADER = re.compile(r"\s*(\[\[?)\s*([^\]#]+?)\s*\]")
+
+
 def line_of(text: str, location: Sequence[int | str]) -> int:
-    """Line of a setting in the file: its key, below the header of its table; 1 when it cannot be found."""
-    *tables, key = map(str, location)
-    header = re.compile(r"\s*\[\s*" + r"\s*\.\s*".join(map(re.escape, tables)) + r"\s*\]")
-    inside = not tables
+    r"""Line of a setting in the file: its key, below the header of its table; else that header; 1 when it has neither.
+
+    >>> line_of("[act]\nmode = 1\n[[scopes]]\npath = '/a'\n[[scopes]]\n[scopes.limits]\nx = 1\n",
+    ...         ("scopes", 1, "limits", "x"))
+    7
+    """
+    wanted = tuple(map(str, location))
+    counts: dict[str, int] = {}
+    table: tuple[str, ...] = ()
+    nearest, depth = 1, 0
     for number, line in enumerate(text.splitlines(), 1):
-        if line.lstrip().startswith("["):
-            if re.match(rf"\s*\[.*\b{re.escape(key)}\s*\]", line):
-                return number
-            inside = bool(tables) and header.match(line) is not None
-        elif inside and re.match(rf"\s*\"?{re.escape(key)}\"?\s*=", line):
-            return number
-    return 1
+        header = _HEADER.match(line)
+        if header:
+            names = [part.strip().strip("\"'") for part in header[2].split(".")]
+            if header[1] == "[[":
+                counts[names[0]] = counts.get(names[0], -1) + 1
+            index = [str(counts[names[0]])] if names[0] in counts else []
+            table = (names[0], *index, *names[1:])
+            here = table
+        else:
+            key = re.match(r"\s*[\"']?([^\"'=\s#]+)[\"']?\s*=", line)
+            here = (*table, *key[1].split(".")) if key else ()
+        if here and len(here) > depth and wanted[: len(here)] == here:
+            nearest, depth = number, len(here)
+    return nearest

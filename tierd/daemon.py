@@ -16,7 +16,11 @@ from lustre.llapi import Library
 from lustre.tree import Roots, Tree, parse_device
 from tierd.act.breaker import Breaker
 from tierd.act.budget import Budget
+from tierd.act.claim import Claim, Hold, NoClaim
+from tierd.act.claim_folder import MountedFolder, holder, surely_gone
+from tierd.act.consent import Consent
 from tierd.act.gate import Gate
+from tierd.act.guard import SiteGuard
 from tierd.act.journal import Journal
 from tierd.act.movers import engines
 from tierd.act.movers.outcome import Mover
@@ -42,7 +46,7 @@ class Service:
 
     def __init__(self, settings: Settings, filesystem: ClearingFilesystem, mover: Mover,
                  read: Callable[[], Reading], mdts: Sequence[str], clock: Clock, say: Callable[[str], None],
-                 nudge: Callable[[], None] = lambda: None) -> None:
+                 nudge: Callable[[], None] = lambda: None, claim: Hold | None = None) -> None:
         self._settings = settings
         self._clock = clock
         self._filesystem = filesystem
@@ -51,12 +55,15 @@ class Service:
         self._lock = RLock()
         Path(settings.act.journal).parent.mkdir(parents=True, exist_ok=True)
         self._journal = Journal(Path(settings.act.journal))
+        self._claim = claim or NoClaim()
+        guard = SiteGuard(settings, Consent(filesystem, clock), self._claim, clock)
         gate = Gate(filesystem, mover, Budget(settings.limits, clock.now()), Breaker(settings.breaker), self._journal,
-                    clock, settings.act.dry_run)
-        undo = Undo(filesystem, mover, self._journal, clock)
+                    clock, settings.act.dry_run, guard)
+        self._gate = gate
+        undo = Undo(filesystem, mover, self._journal, clock, guard.hindrance)
         self._follower = Follower(filesystem.changelog, mdts, self._journal.positions())
         source = LiveSource(read, self._follower)
-        self._daemon = Daemon(source, filesystem, gate, undo, self._journal, clock, settings, say)
+        self._daemon = Daemon(source, filesystem, gate, undo, self._journal, clock, settings, say, self._claim)
         desk = Desk(self._daemon, gate, undo, self._journal, settings, self._lock)
         self._control = ControlServer(settings.act.socket, desk)
         self.web: WebServer | None = None
@@ -73,6 +80,7 @@ class Service:
         with self._lock:
             self._daemon.cycle(self._clock.now() + self._settings.sense.cycle_seconds / 2)
             self._keep_positions()
+            self._gate.keep_state()
         faults = "; ".join(self._daemon.faults.values())
         return faults or f"{len(self._daemon.findings)} findings, {len(self._daemon.cases)} cases"
 
@@ -95,6 +103,7 @@ class Service:
     def close(self) -> None:
         """Stop answering and close the journal; what was under way stands in it."""
         self._control.close()
+        self._claim.release()
         if self.web is not None:
             self.web.close()
         self._journal.close()
@@ -116,7 +125,11 @@ def on_this_node(settings: Settings, clock: SystemClock) -> Service:
     read = (scraping(settings.sense.exporters, clock, settings.sense.timeout_seconds) if settings.sense.exporters
             else local_files(tree, clock))
     mdts = settings.sense.mdts or mdts_of(tree, mount.fsname)
-    return Service(settings, filesystem, mover, read, mdts, clock, log.info, clock.nudge)
+    folder = MountedFolder(Path(mount.path) / settings.claim.folder.strip("/"))
+    proc = Path("/proc")
+    claim = Claim(folder, holder(clock.now(), proc), clock.monotonic, settings.claim,
+                  lambda words: surely_gone(words, proc))
+    return Service(settings, filesystem, mover, read, mdts, clock, log.info, clock.nudge, claim)
 
 
 def mdts_of(tree: Tree, fsname: str) -> tuple[str, ...]:

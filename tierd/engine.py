@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
+from tierd import scoped
 from tierd.config import Settings
 from tierd.decide import small_files_to_flash
 from tierd.detect import attribution, noisy_neighbour, shared_bandwidth
@@ -58,8 +59,7 @@ class Engine:
 
     def plan(self, finding: Finding, activities: Sequence[DirectoryActivity], room: Room) -> small_files_to_flash.Plan:
         """What to do about a finding."""
-        return small_files_to_flash.decide(finding, attribution.located(finding, activities), room,
-                                           self._settings.small_files_to_flash)
+        return scoped.decide(finding, attribution.located(finding, activities), room, self._settings)
 
 
 def without(window: Window, jobs: Collection[str]) -> Window:

@@ -11,6 +11,7 @@ from lustre.changelog import Record
 from lustre.filesystem import Filesystem
 from lustre.layout import Layout
 from tierd import narrate
+from tierd.act.claim import Hold, NoClaim
 from tierd.act.gate import Gate, Outcome
 from tierd.act.journal import Journal
 from tierd.act.undo import Undo
@@ -20,9 +21,11 @@ from tierd.decide.small_files_to_flash import Plan, reserved
 from tierd.detect import attribution
 from tierd.engine import Engine, Thought
 from tierd.model import Action, DirectoryActivity, Finding, Window
+from tierd.reasons import Reason, Refusal
 from tierd.sense import space
 from tierd.sense.changelogs import ActivityTable
 from tierd.sense.readings import UNKNOWN_RECOVERY, Reading, window
+from tierd.text import quoted
 from tierd.verify import judge
 
 Say = Callable[[str], None]
@@ -81,7 +84,7 @@ class Daemon:
     """State between cycles: the last reading, the engine's history, the open cases."""
 
     def __init__(self, source: Source, filesystem: Filesystem, gate: Gate, undo: Undo, journal: Journal,
-                 clock: Clock, settings: Settings, say: Say) -> None:
+                 clock: Clock, settings: Settings, say: Say, claim: Hold | None = None) -> None:
         self._source = source
         self._filesystem = filesystem
         self._gate = gate
@@ -92,9 +95,13 @@ class Daemon:
         self._say = say
         self._engine = Engine(settings)
         self._table = ActivityTable(filesystem.path_of, own_jobs=settings.own_jobs)
+        self._claim = claim or NoClaim()
         self._last: Reading | None = None
+        self._numbers: dict[tuple[str, str, str], int] = {}
+        """Of findings that hold or were acted on, in the journal."""
         self._cases: dict[tuple[str, str, str], Case] = {}
         self._refused: dict[str, None] = {}
+        self._recommended: set[tuple[tuple[str, str, str], str]] = set()
         self._findings: tuple[Finding, ...] = ()
         self.tally = Tally()
         self._faults: dict[str, str] = {}
@@ -141,13 +148,21 @@ class Daemon:
         self._findings = thought.findings
         self._tell(thought)
         try:
-            if not self._faults.get("changelog") and not self._gate.paused and self._settings.act.mode != "observe":
-                self._act(thought)
-                self._move(move_until)
-            self._judge(reading.time)
-            self._watch_room()
+            if self._may_act():
+                if not self._faults.get("changelog") and not self._gate.draining:
+                    self._act(thought)
+                if not self._faults.get("changelog"):
+                    self._move(move_until)
+                self._judge(reading.time)
+                self._watch_room()
         except OSError as error:
             self._say(f"the file system does not answer: {error}; nothing more is done in this cycle")
+
+    def _may_act(self) -> bool:
+        """Whether anything may be changed in this cycle: nobody has paused it, and no other tierd is at work."""
+        acting = not self._settings.act.dry_run and self._settings.modes - {"observe", "recommend"}
+        self._tell_fault("claim", self._claim.hold() if acting else "")
+        return not self._gate.paused and not self._faults.get("claim")
 
     @property
     def windows(self) -> Sequence[Window]:
@@ -173,9 +188,23 @@ class Daemon:
         for finding in thought.begun:
             self.tally.found[finding.kind] += 1
             self.tally.found_at[finding.kind] = self._clock.now()
-            self._say_all(narrate.found(finding))
+            self._numbers[finding.key] = self._journal.found(finding)
+            self._tell_of(finding.key, narrate.found(finding))
         for finding in thought.ended:
-            self._say(narrate.over(finding))
+            self._tell_of(finding.key, [narrate.over(finding)])
+
+    def number(self, finding: Finding) -> int:
+        """Its number in the journal."""
+        if finding.key not in self._numbers:
+            self._numbers[finding.key] = self._journal.found(finding)
+        return self._numbers[finding.key]
+
+    def _tell_of(self, key: tuple[str, str, str], sentences: Iterable[str]) -> None:
+        """Say it, and keep it with the finding."""
+        told = list(sentences)
+        self._say_all(told)
+        if key in self._numbers:
+            self._journal.tell(self._numbers[key], told, self._clock.now())
 
     def _tell_fault(self, source: str, words: str) -> None:
         """Say it when it begins or changes, and when it is over."""
@@ -190,26 +219,41 @@ class Daemon:
 
     def _act(self, thought: Thought) -> None:
         for finding in thought.findings:
-            if finding.advice_only or finding.key in self._cases:
+            if finding.advice_only or finding.key in self._cases or self._settings.modes == {"observe"}:
                 continue
             plan = self._plan(finding, self._activities(finding))
             for refusal in plan.refusals:
                 if refusal.sentence not in self._refused:
                     self._refused[refusal.sentence] = None
                     self.tally.refusals[refusal.reason] += 1
-                    self._say(f"not done: {refusal}")
+                    self._tell_of(finding.key, [f"not done: {refusal}"])
+            self._recommend(finding, plan.recommended)
             if plan.actions:
                 now = self._clock.now()
-                case = self._cases[finding.key] = Case(finding, self._journal.found(finding), now, now,
-                                                       plan.actions[0].layout)
+                number = self.number(finding)
+                self._journal.located(number, finding)
+                case = self._cases[finding.key] = Case(finding, number, now, now, plan.actions[0].layout)
                 self._submit(case, plan.actions)
         for case in self._cases.values():
             if not case.judged:
                 self._follow_up(case)
 
+    def _recommend(self, finding: Finding, actions: Sequence[Action]) -> None:
+        """Tell once what is not done because of the mode there."""
+        for place, mode, sentences in narrate.recommended(actions, self._settings):
+            if mode != "observe" and (finding.key, place) not in self._recommended:
+                self._recommended.add((finding.key, place))
+                self._tell_of(finding.key, sentences)
+
     def _plan(self, finding: Finding, activities: Sequence[DirectoryActivity]) -> Plan:
-        return self._engine.plan(finding, space.measured(self._filesystem, activities),
+        left_alone = {a.directory: why for a in activities if (why := self._gate.objection(a.directory))}
+        rest = [a for a in activities if a.directory not in left_alone]
+        refusals = tuple(Refusal(Reason.OPTED_OUT, why).of(quoted(place)) for place, why in left_alone.items())
+        if left_alone and not rest:
+            return Plan((), refusals)
+        plan = self._engine.plan(finding, space.measured(self._filesystem, rest),
                                  space.room(self._filesystem, finding.directories))
+        return replace(plan, refusals=(*plan.refusals, *refusals))
 
     def _activities(self, finding: Finding) -> list[DirectoryActivity]:
         since = finding.time - self._settings.history_seconds
@@ -226,20 +270,19 @@ class Daemon:
 
     def _submit(self, case: Case, actions: Sequence[Action]) -> None:
         for outcome in self._gate.submit([a for a in actions if a.kind == "set-default-layout"], case.number):
-            self._say_all(narrate.default_layout(outcome))
+            self._tell_of(case.finding.key, narrate.default_layout(outcome))
             if outcome.result in {"done", "dry-run"}:
                 case.defaults.append(outcome)
-        full = self._settings.act.mode == "full"
-        moves = [a for a in actions if full and a.kind == "migrate" and a.path not in case.tried]
+        moves = [a for a in actions if a.kind == "migrate" and a.path not in case.tried]
         if moves:
             case.tried.update(a.path for a in moves)
             self._gate.submit(moves, case.number)
-            self._say(narrate.queued(moves))
+            self._tell_of(case.finding.key, [narrate.queued(moves)])
 
     def _move(self, until: float) -> None:
         outcomes = self._gate.pump(until)
         self._say_all(narrate.moved(outcomes, self._gate.waiting))
-        for key in {o.action.finding for o in outcomes if o.result != "gone"}:
+        for key in {o.action.finding for o in outcomes if o.result != "gone"} & self._cases.keys():
             self._cases[key].acted_at = self._clock.now()
         if self._gate.paused:
             self._say(f"STOPPED moving: {self._gate.paused}; look, then tierctl resume")
@@ -254,7 +297,7 @@ class Daemon:
                 case.judged = True
                 self.tally.verdicts[judgement.verdict] += 1
                 self.tally.gained[case.finding.victim] = judgement.won_back
-                self._say(narrate.judged(case.finding, judgement))
+                self._tell_of(case.finding.key, [narrate.judged(case.finding, judgement)])
                 if judgement.verdict == "did-not-help":
                     self._undo(case, "it did not help")
 
@@ -263,7 +306,7 @@ class Daemon:
         for outcome in case.defaults:
             entry = self._journal.entry(outcome.entry)
             if entry is not None:
-                self._say(narrate.undone(entry, *self._undo_act(entry, reason)))
+                self._tell_of(case.finding.key, [narrate.undone(entry, *self._undo_act(entry, reason))])
         if dropped:
             self._say(f"dropped {dropped} waiting moves: {reason}")
         case.defaults.clear()
@@ -273,9 +316,10 @@ class Daemon:
         """Take defaults back while there is still room for what is being written."""
         if not any(case.defaults for case in self._cases.values()):
             return
-        settings = self._settings.small_files_to_flash
         room = space.room(self._filesystem, ())
-        if room.avail_bytes.get(settings.flash_pool, 0) < reserved(room, settings):
-            for case in self._cases.values():
-                if case.defaults:
+        for case in self._cases.values():
+            for outcome in case.defaults:
+                settings = self._settings.scope_of(outcome.action.directory).small_files_to_flash
+                if room.avail_bytes.get(settings.flash_pool, 0) < reserved(room, settings):
                     self._undo(case, f"pool {settings.flash_pool!r} is down to its reserve")
+                    break

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from lustre.layout import explain
 from tierd.act.gate import Outcome
 from tierd.act.journal import Entry
+from tierd.config import Settings
 from tierd.model import Action, Finding
 from tierd.text import quoted
 from tierd.verify import Judgement
@@ -34,6 +35,22 @@ def default_layout(outcome: Outcome) -> Iterator[str]:
     yield (f"{verb[outcome.result]} default layout of {quoted(action.directory)}: {explain(action.layout)}; "
            f"before: {before}{detail}")
     yield f"      because {action.reason}"
+
+
+def recommended(actions: Sequence[Action], settings: Settings) -> Iterator[tuple[str, str, list[str]]]:
+    """What a mode keeps from being done, by directory: the directory, the mode there, and the sentences."""
+    for action in actions:
+        if action.kind == "set-default-layout":
+            mode = settings.scope_of(action.directory).mode
+            what = f"default layout of {quoted(action.directory)}: {explain(action.layout)}"
+            yield action.directory, mode, [f"RECOMMENDED (mode {mode}): {what}", f"      because {action.reason}"]
+    moves = [a for a in actions if a.kind == "migrate"]
+    for directory in dict.fromkeys(a.directory for a in moves):
+        mine = [a for a in moves if a.directory == directory]
+        mode = settings.scope_of(directory).mode
+        what = f"move {len(mine)} existing files of {quoted(directory)}, {sum(a.size_bytes for a in mine) / 1e6:.0f} MB"
+        sentence = f"RECOMMENDED (mode {mode}): {what}, to {explain(mine[0].layout)}: {mine[0].reason}"
+        yield f"moves in {directory}", mode, [sentence]
 
 
 def queued(moves: Sequence[Action]) -> str:

@@ -18,6 +18,7 @@ class Reason(StrEnum):
     SIZES_UNKNOWN = "sizes-unknown"
     NOT_SMALL = "not-small"
     SIZES_MIXED = "sizes-mixed"
+    OPTED_OUT = "opted-out"
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ def replay(tape: Tape, settings: Settings) -> Report:
             if not plans.get(finding.key):
                 room = replace(local.room(tree), default_layouts=tape.layouts_of(finding.directories))
                 plan = engine.plan(finding, table.of_job(finding.aggressor, 0.0), room)
-                plans[finding.key] = plan.actions
+                plans[finding.key] = (*plan.actions, *plan.recommended)
                 refusals.update(dict.fromkeys(map(str, plan.refusals)))
     actions = merged([action for plan in plans.values() for action in plan])
     planned = {action.directory for action in actions}

@@ -86,3 +86,56 @@ def test_a_detector_takes_the_settings_of_its_table() -> None:
 def test_what_is_no_table_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match=r"tierd\.toml:\d: detect"):
         parse(text.encode(), "tierd.toml")
+
+
+def test_a_scope_takes_from_the_file_what_it_does_not_say() -> None:
+    text = b"""\
+[act]
+mode = "observe"
+[small_files_to_flash]
+flash_pool = "nvme"
+[small_files_to_flash.sizing]
+least_samples = 7
+[[scopes]]
+path = "/scratch/"
+[[scopes]]
+path = "/scratch/ml"
+mode = "full"
+[scopes.small_files_to_flash]
+reserve = 0.3
+[scopes.limits]
+files_per_second = 2
+"""
+    settings = parse(text, "tierd.toml")
+    assert settings.scope_of("/home").mode == "observe"
+    assert settings.scope_of("/scratch/x").mode == "observe"
+    assert settings.scope_of("/scratchy").path == "/"
+    inner = settings.scope_of("/scratch/ml/run")
+    policy = inner.small_files_to_flash
+    assert (inner.mode, policy.flash_pool, policy.reserve) == ("full", "nvme", 0.3)
+    assert policy.sizing.least_samples == 7
+    assert inner.limits is not None
+    assert inner.limits.files_per_second == 2
+    assert settings.modes == {"observe", "full"}
+
+
+def test_mistakes_in_scopes_are_told_with_their_lines() -> None:
+    text = b"""\
+[[scopes]]
+path = "scratch"
+[[scopes]]
+path = "/a"
+mode = "all"
+[scopes.limits]
+files = 1
+[claim]
+expiry_seconds = 1
+"""
+    with pytest.raises(ConfigurationError) as caught:
+        parse(text, "t")
+    lines = str(caught.value).splitlines()
+    assert [line.split(" ")[0] for line in lines] == ["t:2:", "t:5:", "t:7:", "t:9:"]
+    assert "begins with / at the root" in lines[0]
+    assert "known here: burst_seconds, bytes_per_second, files_per_second" in lines[2]
+    with pytest.raises(ConfigurationError, match="more than one are for /a"):
+        parse(b"[[scopes]]\npath = '/a'\n[[scopes]]\npath = '/a/'\n", "t")

@@ -31,6 +31,19 @@ class Budget:
 
     def take(self, size_bytes: int, now: float) -> str:
         """Take the tokens for a file of this size; or say why not yet, with nothing taken. "" means go."""
+        refusal = self.why_not(size_bytes, now)
+        if not refusal:
+            self._files -= 1
+            self._bytes -= size_bytes
+        return refusal
+
+    @property
+    def left(self) -> tuple[float, float]:
+        """Files and bytes that may be moved at once, as of the last look."""
+        return self._files, self._bytes
+
+    def why_not(self, size_bytes: int, now: float) -> str:
+        """Which limit a file of this size would pass, or ""."""
         limits = self._limits
         passed = max(0.0, now - self._filled_at)
         self._filled_at = max(now, self._filled_at)
@@ -42,6 +55,4 @@ class Budget:
             return f"{limits.files_per_second:g} files a second are reached"
         if self._bytes <= 0 or (size_bytes > self._bytes and self._bytes < limits.bytes_per_second):
             return f"{limits.bytes_per_second / 1e6:g} MB a second are reached"
-        self._files -= 1
-        self._bytes -= size_bytes
         return ""

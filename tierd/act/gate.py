@@ -14,6 +14,7 @@ from lustre.filesystem import Filesystem
 from lustre.layout import Layout, same_shape
 from tierd.act.breaker import Breaker
 from tierd.act.budget import Budget
+from tierd.act.guard import Guard, Unguarded
 from tierd.act.journal import Journal
 from tierd.act.movers.outcome import Move, Mover, Result
 from tierd.clock import Clock
@@ -43,8 +44,9 @@ class Gate:
     """Default layouts are set at once; moves wait in a queue and go as the budget allows."""
 
     def __init__(self, filesystem: Filesystem, mover: Mover, budget: Budget, breaker: Breaker, journal: Journal,
-                 clock: Clock, dry_run: bool) -> None:
+                 clock: Clock, dry_run: bool, guard: Guard | None = None) -> None:
         self._filesystem = filesystem
+        self._guard = guard or Unguarded()
         self._mover = mover
         self._budget = budget
         self._breaker = breaker
@@ -58,10 +60,29 @@ class Gate:
         self.last: dict[tuple[str, str], float] = {}
         """When each kind of act last had each result."""
         self.moved_bytes = 0
-        self.paused = ""
-        """Why nothing is done at present; "" when things are done."""
-        self.tripped = False
+        state = journal.state()
+        self.paused = state.get("paused", "")
+        """Why nothing is done at present; "" when things are done. Kept over a restart."""
+        self.tripped = bool(state.get("tripped"))
         """Whether the circuit breaker says so, and not a person."""
+        self.draining = state.get("draining", "")
+        """Why nothing new is begun, while what is queued is finished; "" when it is not so."""
+
+    def pause(self, reason: str, *, tripped: bool = False) -> None:
+        """Change nothing until :meth:`resume`. What is under way comes to its end."""
+        self.paused, self.tripped = reason, tripped
+
+    def drain(self, reason: str) -> None:
+        """Begin nothing new until :meth:`resume`; what is queued goes on."""
+        self.draining = reason
+
+    def resume(self) -> None:
+        """Go on."""
+        self.paused, self.tripped, self.draining = "", False, ""
+
+    def keep_state(self) -> None:
+        """Enter in the journal whether things are paused: a restart shall not set loose what somebody has stopped."""
+        self._journal.keep_state({"paused": self.paused, "tripped": "yes" * self.tripped, "draining": self.draining})
 
     @property
     def waiting(self) -> int:
@@ -83,6 +104,10 @@ class Gate:
                 self._queued.add(action.path)
         return outcomes
 
+    def objection(self, directory: str) -> str:
+        """Why a directory's owner wants it left alone, or ""."""
+        return self._guard.objection(directory)
+
     def drop(self, finding_key: tuple[str, str, str]) -> int:
         """Forget the moves of one finding; how many there were."""
         kept = deque((action, number) for action, number in self._queue if action.finding != finding_key)
@@ -94,7 +119,7 @@ class Gate:
     def pump(self, deadline: float) -> list[Outcome]:
         """Carry out waiting moves until the budget is spent, the queue empty, the time up or the breaker open."""
         outcomes: list[Outcome] = []
-        while self._queue and not self.paused and self._clock.now() < deadline:
+        while self._queue and not self.paused and self._clock.now() < deadline and not self._guard.hindrance():
             batch, gone = self._next_batch()
             outcomes += gone
             if not batch:
@@ -106,16 +131,22 @@ class Gate:
         """Moves the budget allows now, and those whose files are gone."""
         batch: list[tuple[Action, int]] = []
         gone: list[Outcome] = []
+        later: deque[tuple[Action, int]] = deque()
         while self._queue and len(batch) < BATCH:
             action, finding = self._queue[0]
+            if self._guard.spent(action, self._clock.now()):
+                later.append(self._queue.popleft())  # its scope has reached its limits; others go on
+                continue
             if self._is_gone(action.path):
                 gone.append(self._counted(Outcome(action, "gone", "", 0)))
             elif self._budget.take(action.size_bytes, self._clock.now()):
                 break
             else:
+                self._guard.spend(action, self._clock.now())
                 batch.append((action, finding))
             self._queue.popleft()
             self._queued.discard(action.path)
+        self._queue.extendleft(reversed(later))
         return batch, gone
 
     def _is_gone(self, path: str) -> bool:
@@ -133,6 +164,7 @@ class Gate:
         entries: dict[str, tuple[Action, int, Layout | None]] = {}
         for action, finding in batch:
             before, refusal = self._look(action)
+            refusal = refusal or self._guard.refusal(action)
             entry = self._journal.intend(action, finding, before, self._clock.now(), self._dry_run)
             if refusal or self._dry_run:
                 outcomes.append(self._ended(action, "refused" if refusal else "dry-run", refusal, entry, before))
@@ -146,7 +178,7 @@ class Gate:
             result = "gone" if moved.reason == "gone" else str(moved.result)
             outcomes.append(self._ended(action, result, moved.detail, entry, before))
             if trouble := self._breaker.note(str(moved.result), action.path):
-                self.paused, self.tripped = self.paused or trouble, True
+                self.pause(self.paused or trouble, tripped=True)
         for action, entry, before in entries.values():  # the engine said nothing of them
             outcomes.append(self._ended(action, "failed", "the mover did not say how it went", entry, before))
         return outcomes
@@ -174,8 +206,11 @@ class Gate:
             before = self._filesystem.layout(action.directory)
             entry = self._journal.intend(action, finding, before, self._clock.now(), self._dry_run)
             result, detail = "dry-run" if self._dry_run else "done", ""
+            refusal = self._guard.hindrance() or self._guard.refusal(action)
             if before is not None and same_shape(before, action.layout):
-                result, detail = "refused", "it has this layout already"
+                refusal = "it has this layout already"
+            if refusal:
+                result, detail = "refused", refusal
             elif not self._dry_run:
                 self._filesystem.set_default_layout(action.directory, action.layout)
         except OSError as error:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,11 @@ CREATE TABLE IF NOT EXISTS actions (
     layout_before TEXT, layout_after TEXT, size_bytes INTEGER NOT NULL, reason TEXT NOT NULL, dry_run INTEGER NOT NULL,
     intended_at REAL NOT NULL, ended_at REAL, outcome TEXT, detail TEXT);
 CREATE TABLE IF NOT EXISTS positions (mdt TEXT PRIMARY KEY, record INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS told (finding INTEGER NOT NULL REFERENCES findings(id), time REAL NOT NULL,
+    sentence TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS told_of ON told(finding);
+CREATE INDEX IF NOT EXISTS actions_of ON actions(finding);
 CREATE INDEX IF NOT EXISTS unfinished ON actions(id) WHERE outcome IS NULL;
 """
 
@@ -71,6 +76,11 @@ class Journal:
         assert cursor.lastrowid is not None
         return cursor.lastrowid
 
+    def located(self, number: int, finding: Finding) -> None:
+        """Enter where it was found to come from, which may be known later than the finding."""
+        self._db.execute("UPDATE findings SET directories = ?, targets = ? WHERE id = ?",
+                         (json.dumps(finding.directories), json.dumps(finding.targets), number))
+
     def intend(self, action: Action, finding: int, before: Layout | None, now: float, dry_run: bool) -> int:
         """Enter what is about to be done, and what was there before."""
         cursor = self._db.execute(
@@ -94,6 +104,20 @@ class Journal:
         """Remember how far the changelogs were dealt with."""
         self._db.executemany("INSERT INTO positions VALUES (?, ?) ON CONFLICT (mdt) DO UPDATE "
                              "SET record = excluded.record", positions.items())
+
+    def state(self) -> dict[str, str]:
+        """What holds over a restart: whether things are paused."""
+        return dict(self._db.execute("SELECT name, value FROM state").fetchall())
+
+    def keep_state(self, values: Mapping[str, str]) -> None:
+        """Remember it. Nothing is written where nothing has changed."""
+        known = self.state()
+        self._db.executemany("INSERT INTO state VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                             [item for item in values.items() if known.get(item[0], "") != item[1]])
+
+    def tell(self, finding: int, sentences: Iterable[str], now: float) -> None:
+        """Enter what was said of a finding, for whoever asks later."""
+        self._db.executemany("INSERT INTO told VALUES (?, ?, ?)", [(finding, now, s) for s in sentences])
 
     def entry(self, number: int) -> Entry | None:
         """One act by its number."""

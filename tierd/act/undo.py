@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from lustre.filesystem import Filesystem
@@ -14,7 +15,9 @@ from tierd.clock import Clock
 class Undo:
     """Part of the gate: the other way round, by the same mover."""
 
-    def __init__(self, filesystem: Filesystem, mover: Mover, journal: Journal, clock: Clock) -> None:
+    def __init__(self, filesystem: Filesystem, mover: Mover, journal: Journal, clock: Clock,
+                 hindrance: Callable[[], str] = lambda: "") -> None:
+        self._hindrance = hindrance
         self._filesystem = filesystem
         self._mover = mover
         self._journal = journal
@@ -30,7 +33,8 @@ class Undo:
             result, detail = "undone", reason
         elif entry.outcome == "done":
             try:
-                result, detail = self._undone(entry, reason)
+                hindrance = self._hindrance()
+                result, detail = ("refused", hindrance) if hindrance else self._undone(entry, reason)
             except OSError as error:
                 result, detail = "failed", error.strerror or str(error)
         if result == "undone":

@@ -45,6 +45,8 @@ class Plan:
 
     actions: tuple[Action, ...]
     refusals: tuple[Refusal, ...]
+    recommended: tuple[Action, ...] = ()
+    """What the modes of their scopes keep from being done."""
 
 
 def decide(finding: Finding, activities: Sequence[DirectoryActivity], room: Room, settings: Settings) -> Plan:

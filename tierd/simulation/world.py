@@ -15,7 +15,10 @@ from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from tierd.act.breaker import Breaker
 from tierd.act.budget import Budget
+from tierd.act.claim import Hold, NoClaim
+from tierd.act.consent import Consent
 from tierd.act.gate import Gate
+from tierd.act.guard import SiteGuard
 from tierd.act.journal import Journal
 from tierd.act.port import PortMover
 from tierd.act.undo import Undo
@@ -88,19 +91,20 @@ Hook = Callable[[LiveSource, VirtualClock], Source]
 
 
 def wired(cluster: Cluster, settings: Settings, say: Say, folder: Path, dry_run: bool = False,
-          hook: Hook | None = None) -> World:
+          hook: Hook | None = None, claim: Hold | None = None) -> World:
     """Wire tierd to a cluster; parameter files and journal lie in ``folder``."""
     filesystem = SimulatedFilesystem(cluster)
     clock = VirtualClock(cluster)
     journal = Journal(folder / "journal.sqlite")
     mover = PortMover(filesystem)
+    guard = SiteGuard(settings, Consent(filesystem, clock), claim or NoClaim(), clock)
     gate = Gate(filesystem, mover, Budget(settings.limits, clock.now()), Breaker(settings.breaker), journal, clock,
-                dry_run)
-    undo = Undo(filesystem, mover, journal, clock)
+                dry_run, guard)
+    undo = Undo(filesystem, mover, journal, clock, guard.hindrance)
     follower = Follower(filesystem.changelog, [mdt.short_name for mdt in cluster.mdts])
     near = LiveSource(parameter_files(cluster, folder / "node"), follower)
     source = hook(near, clock) if hook else near
-    daemon = Daemon(source, filesystem, gate, undo, journal, clock, settings, say)
+    daemon = Daemon(source, filesystem, gate, undo, journal, clock, settings, say, claim)
     return World(cluster, filesystem, source, gate, undo, journal, daemon)
 
 

@@ -1,0 +1,206 @@
+"""Two movers of one file system: one acts, the other says who does."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from simulator.cluster import Cluster
+from simulator.links import LinkFolder
+from simulator.settings import recorded_test_bed
+from tests.tierd.simulated import NOISE, STREAM
+from tierd.act.claim import Claim, Folder, Settings, described
+from tierd.act.claim_folder import MountedFolder, holder, surely_gone
+from tierd.config import Settings as Configuration
+from tierd.simulation.world import wired
+
+PROC = Path("/proc")
+SETTINGS = Settings(expiry_seconds=60.0)
+
+
+class Time:
+    """A clock of one machine."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture(params=["mounted", "simulated"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
+    if request.param == "mounted":
+        return MountedFolder(tmp_path / ".tierd")
+    return LinkFolder(Cluster(recorded_test_bed()), "/.tierd")
+
+
+def claim(folder: Folder, host: str, time: Time, dead: Callable[[str], bool] = lambda _: False) -> Claim:
+    return Claim(folder, f"host={host} pid=7 since=2026-11-21T04:50:00Z nonce={host}", time, SETTINGS, dead)
+
+
+def test_the_second_is_told_who_is_at_work(folder: Folder) -> None:
+    time = Time()
+    first, second = claim(folder, "mgmt01", time), claim(folder, "mgmt02", time)
+    assert first.hold() == ""
+    assert "another tierd moves files of this file system: host mgmt01, pid 7, since 2026" in second.hold()
+    assert second.refusal() == "the claim of this file system is not held"
+    assert first.refusal() == ""
+    assert (first.generation, second.generation) == (1, 0)
+
+
+def test_what_was_given_back_is_had_at_once_under_a_higher_generation(folder: Folder) -> None:
+    time = Time()
+    first, second = claim(folder, "mgmt01", time), claim(folder, "mgmt02", time)
+    first.hold()
+    first.release()
+    assert first.refusal()
+    assert second.hold() == ""
+    assert second.generation == 2
+    assert len(folder.names()) == 1
+
+
+def test_one_that_lives_is_never_taken_over_whatever_its_clock_says(folder: Folder) -> None:
+    mine, theirs = Time(), Time()
+    theirs.now = -5e9
+    first, second = claim(folder, "mgmt01", theirs), claim(folder, "mgmt02", mine)
+    first.hold()
+    for _ in range(20):
+        mine.now += 50
+        theirs.now += 50
+        first.renew()
+        assert second.hold()
+
+
+def test_one_that_is_silent_is_taken_over_and_finds_out_before_it_acts_again(folder: Folder) -> None:
+    mine, theirs = Time(), Time()  # theirs stands still: a virtual machine that was paused
+    first, second = claim(folder, "mgmt01", theirs), claim(folder, "mgmt02", mine)
+    first.hold()
+    assert second.hold()
+    mine.now += 59
+    assert "taken over from when it has been silent for 60 s" in second.hold()
+    mine.now += 1
+    assert second.hold() == ""
+    assert first.refusal() == "another tierd has taken this file system over"
+    assert "host mgmt02" in first.hold()
+    assert second.refusal() == ""
+
+
+def test_one_that_cannot_renew_stops_before_another_may_take_over(folder: Folder) -> None:
+    time = Time()
+    first = claim(folder, "mgmt01", time)
+    first.hold()
+    time.now += 31
+    assert "could not be renewed for 31 s" in first.refusal()
+    assert first.hold() == ""
+    assert first.refusal() == ""
+
+
+def test_a_holder_known_to_be_dead_is_not_waited_for(folder: Folder) -> None:
+    time = Time()
+    claim(folder, "mgmt01", time).hold()
+    assert claim(folder, "mgmt01b", time, lambda words: "host=mgmt01 " in words).hold() == ""
+
+
+def test_of_two_who_take_over_at_once_one_gets_it(folder: Folder) -> None:
+    time = Time()
+
+    class Slow(Claim):
+        """Somebody is quicker between its look and its try."""
+
+        def _unchanged_for(self, name: str) -> float:
+            rival._watched = (name, folder.stamp(name), time.now - 100)
+            assert rival.hold() == ""
+            return 100.0
+
+    claim(folder, "mgmt01", time).hold()
+    rival = claim(folder, "mgmt02", time)
+    slow = Slow(folder, "host=mgmt03 nonce=3", time, SETTINGS)
+    assert "took over this file system a moment ago" in slow.hold()
+    assert slow.refusal()
+    assert rival.refusal() == ""
+
+
+def test_a_folder_that_was_emptied_by_hand_is_claimed_anew(folder: Folder) -> None:
+    first = claim(folder, "mgmt01", Time())
+    first.hold()
+    for name in folder.names():
+        folder.remove(name)
+    assert first.refusal()
+    assert first.hold() == ""
+
+
+@pytest.mark.parametrize("failing", ["names", "content", "touch"])
+def test_a_file_system_that_does_not_answer_refuses(tmp_path: Path, failing: str) -> None:
+    class Failing(MountedFolder):
+        broken = False
+
+        def __getattribute__(self, name: str) -> object:
+            if name == failing and object.__getattribute__(self, "broken"):
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return object.__getattribute__(self, name)
+
+    time = Time()
+    folder = Failing(tmp_path)
+    first = claim(folder, "mgmt01", time)
+    first.hold()
+    folder.broken = True
+    assert "cannot be had" in first.hold()
+    first.renew()
+    time.now += 31
+    assert first.refusal()
+
+
+def test_names_that_are_not_ours_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "README\x1b[2J").touch()
+    first = claim(MountedFolder(tmp_path), "mgmt01", Time())
+    assert first.hold() == ""
+    assert (tmp_path / "README\x1b[2J").exists()
+
+
+def test_a_process_of_this_machine_that_has_ended_is_known_to_be_gone() -> None:
+    assert not surely_gone(holder(0.0, PROC), PROC)
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    mine = holder(0.0, PROC)
+    theirs = mine.replace(f"pid={os.getpid()}", f"pid={ended.pid}")
+    assert surely_gone(theirs, PROC)
+    assert not surely_gone(theirs.replace("boot=", "boot=x"), PROC)
+    assert not surely_gone("host=x pid=y", PROC)
+
+
+def test_a_holder_with_odd_characters_does_no_harm_to_a_terminal() -> None:
+    assert described("host=\x1b[2J pid=\n") == "host \\x1b[2J, pid "
+    assert described("\x1b") == "'\\x1b'"
+
+
+def test_a_user_starts_a_second_tierd(tmp_path: Path) -> None:
+    """Both see the noise; the first acts, the second says why it does not, and takes over when the first is gone."""
+    cluster = Cluster(recorded_test_bed(), (STREAM, NOISE))
+    settings = Configuration()
+    settings = replace(settings, claim=SETTINGS, act=replace(settings.act, dry_run=False))
+    folder = LinkFolder(cluster, settings.claim.folder)
+    said: dict[str, list[str]] = {"a": [], "b": []}
+    sites = {}
+    for name, sentences in said.items():
+        (tmp_path / name).mkdir()
+        held = Claim(folder, f"host={name} nonce={name}", lambda: cluster.now, SETTINGS)
+        sites[name] = wired(cluster, settings, sentences.append, tmp_path / name, claim=held)
+    alive = ["a", "b"]
+    while cluster.now < 200:
+        cluster.advance(5)
+        if cluster.now >= 90:
+            alive = ["b"]  # killed: nothing is given back
+        for name in alive:
+            sites[name].daemon.cycle(cluster.epoch + 2)
+    assert [e.outcome for e in sites["a"].journal.entries()] == ["done"]
+    assert list(sites["b"].journal.entries()) == []  # its plan finds the layout set already
+    assert sum("another tierd moves files of this file system: host a" in s for s in said["b"]) == 1
+    assert "claim: well again" in said["b"]

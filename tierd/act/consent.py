@@ -1,0 +1,84 @@
+"""What users want left alone: ``user.tierd`` on a file or on a directory above it, and files pinned to a pool.
+
+``setfattr -n user.tierd -v off DIR`` takes a directory out, with all that is below it; ``on`` takes a part of it in
+again: the nearest word counts. ``lustre.pin`` is Lustre's own word (2.18): the file stays in the pool it names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lustre.filesystem import Filesystem
+from tierd.clock import Clock
+from tierd.text import quoted
+
+OPT_OUT = "user.tierd"
+PIN = "lustre.pin"
+
+
+class Consent:
+    """Asks the file system; what it said of a directory holds for a while, as each question is a request to an MDT."""
+
+    def __init__(self, filesystem: Filesystem, clock: Clock, remember_seconds: float = 10.0) -> None:
+        self._filesystem = filesystem
+        self._clock = clock
+        self._remember_seconds = remember_seconds
+        self._known: dict[str, tuple[float, bytes]] = {}
+
+    def of_file(self, path: str) -> str:
+        """Why a file is left alone, or ""."""
+        try:
+            pin = self._filesystem.xattr(path, PIN)
+            own = self._filesystem.xattr(path, OPT_OUT)
+        except FileNotFoundError:
+            return ""  # whoever wants to move it will find out
+        except OSError as error:
+            return f"whether its owner wants it moved could not be read: {error.strerror or error}"
+        if pin:
+            return f"it is pinned: {' '.join(pin.decode('utf-8', 'replace').split())}"
+        return self._meaning(own, path) if own else self.of_directory(path.rpartition("/")[0] or "/")
+
+    def of_directory(self, path: str) -> str:
+        """Why a directory is left alone, or ""."""
+        for directory in upwards(path):
+            try:
+                value = self._of(directory)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                why = error.strerror or error
+                return f"whether its owner wants it changed could not be read at {quoted(directory)}: {why}"
+            if value:
+                return self._meaning(value, directory)
+        return ""
+
+    def _meaning(self, value: bytes, place: str) -> str:
+        word = value.rstrip(b"\0\n").decode("utf-8", "replace").strip().lower()
+        if word == "on":
+            return ""
+        if word == "off":
+            return f"{OPT_OUT} is off at {quoted(place)}: its owner wants it left alone"
+        return f"{OPT_OUT} is {word!r} at {quoted(place)}, neither on nor off, so it is left alone"
+
+    def _of(self, directory: str) -> bytes:
+        now = self._clock.now()
+        known = self._known.get(directory)
+        if known is not None and 0 <= now - known[0] < self._remember_seconds:
+            return known[1]
+        if len(self._known) > 10_000:
+            self._known.clear()
+        value = self._filesystem.xattr(directory, OPT_OUT)
+        self._known[directory] = now, value
+        return value
+
+
+def upwards(path: str) -> Iterator[str]:
+    """A directory and those above it.
+
+    >>> list(upwards("/proj/a"))
+    ['/proj/a', '/proj', '/']
+    """
+    while path not in {"", "/"}:
+        yield path
+        path = path.rpartition("/")[0]
+    yield "/"

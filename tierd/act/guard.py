@@ -1,0 +1,97 @@
+"""What the gate asks before each act: whether this tierd may act at all, here, on this, and so fast."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tierd.act.budget import Budget
+from tierd.act.claim import Hold
+from tierd.act.consent import Consent
+from tierd.clock import Clock
+from tierd.config import Settings
+from tierd.model import Action
+from tierd.scopes import may
+
+REQUEST = "request"
+"""The kind of what an administrator asked for by name. Modes are for what tierd does by itself."""
+
+
+class Guard(Protocol):
+    """The questions."""
+
+    def hindrance(self) -> str:
+        """Why nothing at all may be changed now, or ""."""
+
+    def refusal(self, action: Action) -> str:
+        """Why this is left alone, or ""."""
+
+    def objection(self, directory: str) -> str:
+        """Why its owner wants a directory left alone, or "": asked before anything is planned for it."""
+
+    def spent(self, action: Action, now: float) -> str:
+        """Which limit of its scope is reached, or ""."""
+
+    def spend(self, action: Action, now: float) -> None:
+        """Count it for its scope."""
+
+
+class Unguarded:
+    """For a file system that is nobody else's: a simulated one."""
+
+    def hindrance(self) -> str:
+        """Nothing hinders."""
+        return ""
+
+    def refusal(self, action: Action) -> str:
+        """Nothing is refused."""
+        return ""
+
+    def objection(self, directory: str) -> str:
+        """Nobody objects."""
+        return ""
+
+    def spent(self, action: Action, now: float) -> str:
+        """There are no scopes."""
+        return ""
+
+    def spend(self, action: Action, now: float) -> None:
+        """There are no scopes."""
+
+
+class SiteGuard:
+    """The claim of this file system, its users' wishes, and its scopes."""
+
+    def __init__(self, settings: Settings, consent: Consent, claim: Hold, clock: Clock) -> None:
+        self._settings = settings
+        self._consent = consent
+        self._claim = claim
+        self._budgets = {scope.path: Budget(scope.limits, clock.now()) for scope in settings.scopes if scope.limits}
+
+    def hindrance(self) -> str:
+        """Somebody else's claim. A dry run needs none: it changes nothing."""
+        return "" if self._settings.act.dry_run else self._claim.refusal()
+
+    def refusal(self, action: Action) -> str:
+        """The mode of its scope, then its owner's wish."""
+        mode = self._settings.scope_of(action.path or action.directory).mode
+        if action.finding[0] != REQUEST and not may(mode, action.kind):
+            return f"mode {mode} holds there"
+        return self._consent.of_file(action.path) if action.path else self._consent.of_directory(action.directory)
+
+    def objection(self, directory: str) -> str:
+        """Its owner's wish."""
+        return self._consent.of_directory(directory) if directory.startswith("/") else ""
+
+    def spent(self, action: Action, now: float) -> str:
+        """The limit of its scope that is reached."""
+        budget = self._budget(action)
+        return budget.why_not(action.size_bytes, now) if budget else ""
+
+    def spend(self, action: Action, now: float) -> None:
+        """Take from the budget of its scope."""
+        budget = self._budget(action)
+        if budget:
+            budget.take(action.size_bytes, now)
+
+    def _budget(self, action: Action) -> Budget | None:
+        return self._budgets.get(self._settings.scope_of(action.path or action.directory).path)

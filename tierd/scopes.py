@@ -1,0 +1,100 @@
+"""Scopes: parts of the file system with a mode, pools, limits and policy settings of their own.
+
+The deepest scope that holds a path decides. What a scope does not say is as in the rest of the configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator
+
+from tierd.act import budget
+from tierd.decide import small_files_to_flash
+
+Mode = Literal["observe", "recommend", "new-files-only", "full"]
+"""``observe`` finds and tells; ``recommend`` tells what it would do as well; ``new-files-only`` sets default layouts
+and moves no file; ``full`` does both."""
+
+_ACTS: dict[str, frozenset[str]] = {
+    "observe": frozenset(), "recommend": frozenset(), "new-files-only": frozenset({"set-default-layout"}),
+}
+
+
+def path_of_a_scope(path: str) -> str:
+    """The path as it is compared. Raises ValueError for one that is not from the root of the file system.
+
+    >>> path_of_a_scope("/scratch/"), path_of_a_scope("/")
+    ('/scratch', '/')
+    """
+    if not path.startswith("/") or {".", ".."} & set(path.split("/")):
+        raise ValueError("a scope's path begins with / at the root of the file system, and has no . and .. in it")
+    return "/" + "/".join(part for part in path.split("/") if part)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """One part of the file system."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    path: Annotated[str, AfterValidator(path_of_a_scope)]
+    mode: Mode = "full"
+    small_files_to_flash: small_files_to_flash.Settings = field(default_factory=small_files_to_flash.Settings)
+    limits: budget.Limits | None = None
+    """For moves inside it, besides the limits for all; None for no more than those."""
+
+
+def each_path_once(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
+    """The scopes. Raises ValueError where two have one path."""
+    paths = [scope.path for scope in scopes]
+    twice = sorted({path for path in paths if paths.count(path) > 1})
+    if twice:
+        raise ValueError(f"each path has one scope; more than one are for {', '.join(twice)}")
+    return scopes
+
+
+def below(path: str, scope: str) -> bool:
+    """Whether a path is a scope's, or in it.
+
+    >>> below("/proj/a/x", "/proj/a"), below("/proj/ab", "/proj/a"), below("/x", "/")
+    (True, False, True)
+    """
+    return scope in {"/", path} or path.startswith(scope + "/")
+
+
+def deepest(scopes: Iterable[Scope], path: str, otherwise: Scope) -> Scope:
+    """The scope that decides for a path."""
+    return max((s for s in scopes if below(path, s.path)), key=lambda s: len(s.path), default=otherwise)
+
+
+def may(mode: str, kind: str) -> bool:
+    """Whether tierd by itself does acts of this kind in a mode."""
+    return mode == "full" or kind in _ACTS[mode]
+
+
+def inherited(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The values, each scope filled up with what the rest of the file says.
+
+    >>> inherited({"act": {"mode": "observe"}, "scopes": [{"path": "/a"}]})["scopes"]
+    [{'mode': 'observe', 'path': '/a'}]
+    """
+    found = values.get("scopes")
+    if not isinstance(found, list) or not all(isinstance(scope, dict) for scope in found):
+        return values
+    act = values.get("act")
+    mode = {"mode": act["mode"]} if isinstance(act, dict) and "mode" in act else {}
+    policy = "small_files_to_flash"
+    general = {policy: values[policy]} if isinstance(values.get(policy), dict) else {}
+    return {**values, "scopes": [laid_over({**mode, **general}, scope) for scope in found]}
+
+
+def laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Two tables as one: where both say something, the second counts."""
+    both = dict(below)
+    for name, value in above.items():
+        under = both.get(name)
+        both[name] = laid_over(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
+    return both
