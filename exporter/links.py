@@ -52,17 +52,23 @@ def _bytes(make: Maker, server: str) -> dict[bytes, Counter]:
 
 def _rpcs(make: Maker, server: str) -> RpcFamilies:
     stats = "rpc_stats"
-    modifies = make.kind == "mdc"
-    return RpcFamilies(
+    common = RpcFamilies(
         in_flight=make.gauge("rpcs_in_flight", f"Bulk requests under way to {server} now.", stats, "direction"),
         pending_pages=make.gauge("pending_pages", "Pages that wait to be sent or fetched now.", stats, "direction"),
-        direct_in_flight=make.gauge(
-            "direct_io_rpcs_in_flight", "Bulk requests of direct I/O under way now.", stats, versions="2.17+"
-        ),
         at_send=make.histogram(
             "rpcs_in_flight_at_send", "Bulk requests by how many were under way when they were sent.", "direction"
         ),
         pages=make.histogram("pages_per_rpc", "Bulk requests by their pages.", "direction"),
+    )
+    return _metadata_rpcs(make, common) if make.kind == "mdc" else _object_rpcs(make, common)
+
+
+def _object_rpcs(make: Maker, common: RpcFamilies) -> RpcFamilies:
+    return replace(
+        common,
+        direct_in_flight=make.gauge(
+            "direct_io_rpcs_in_flight", "Bulk requests of direct I/O under way now.", "rpc_stats", versions="2.17+"
+        ),
         latency=make.histogram(
             "rpc_latency_seconds",
             "Bulk requests by the time to their answer.",
@@ -70,14 +76,17 @@ def _rpcs(make: Maker, server: str) -> RpcFamilies:
             unit="seconds",
             versions="2.17+",
         ),
-        modify_in_flight=make.gauge("modify_rpcs_in_flight", "Modifying requests under way now.", stats)
-        if modifies
-        else None,
+    )
+
+
+def _metadata_rpcs(make: Maker, common: RpcFamilies) -> RpcFamilies:
+    """Of these Lustre shows no latencies and no direct I/O, but modifying requests, which are few at a time."""
+    return replace(
+        common,
+        modify_in_flight=make.gauge("modify_rpcs_in_flight", "Modifying requests under way now.", "rpc_stats"),
         modify_at_send=make.histogram(
             "modify_rpcs_in_flight_at_send", "Modifying requests by how many were under way when they were sent."
-        )
-        if modifies
-        else None,
+        ),
     )
 
 

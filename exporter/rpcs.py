@@ -27,10 +27,10 @@ class RpcFamilies:
 
     in_flight: Gauge
     pending_pages: Gauge
-    direct_in_flight: Gauge
     at_send: Histogram
     pages: Histogram
-    latency: Histogram
+    direct_in_flight: Gauge | None = None
+    latency: Histogram | None = None
     modify_in_flight: Gauge | None = None
     modify_at_send: Histogram | None = None
 

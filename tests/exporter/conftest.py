@@ -21,6 +21,7 @@ from exporter.scrape import Scraper
 from exporter.server import Server, listen
 from lustre.tree import Roots, Tree
 from lustre.unpack import unpack
+from tests.exporter.written import unfold
 
 EVERY = frozenset(collector.name for collector in COLLECTORS)
 
@@ -150,6 +151,12 @@ def grow(tmp_path: Path) -> Callable[[Mapping[str, str | bytes]], Path]:
         return tmp_path
 
     return write
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[[str, str], Path]:
+    """``written("2.12", "oss")`` is a folder with that node's ``proc`` and ``sys``."""
+    return lambda release, role: unfold(release, role, tmp_path / release / role)
 
 
 @dataclass(frozen=True)

@@ -273,13 +273,6 @@ class Reader:
         yield from self.changelogs()
         yield from self.hsm()
         yield from self.osp()
-        members: dict[str, set[str]] = defaultdict(set)
-        for path, file in self.naive.places("lod/*/pools/*").items():
-            for line in file.read_text().split():
-                members[line.removeprefix(f"{self.fs}-").removesuffix("_UUID")].add(path.split("/")[3])
-        for target, pools in members.items():
-            labels = {"fs": self.fs, "target": target, "pool": ",".join(sorted(pools))}
-            yield "lustre_pool_target_info", labels, Decimal(1)
         for parameter, name, divisor in LOD:
             for path, file in self.naive.places(f"lod/*/{parameter}").items():
                 labels = {"fs": self.fs, "target": path.split("/")[1].split("-")[1]}

@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from exporter.collectors import COLLECTORS
 from tests.exporter.naive_nodes import everything
+from tests.exporter.written import NODES
 
 Labels = dict[str, str]
 Sample = tuple[str, Labels, Decimal]
@@ -71,11 +73,15 @@ class Naive:
 
     @staticmethod
     def counters(text: str) -> Iterator[tuple[str, int, str, int | None]]:
-        """(name, samples, unit, sum) of a stats file."""
+        """(name, samples, unit, sum) of a stats file. Older releases say usec, and put spaces into names."""
         for line in text.splitlines():
-            words = line.split()
-            if len(words) >= 4 and words[2] == "samples":
-                yield words[0], int(words[1]), words[3].strip("[]"), int(words[6]) if len(words) > 6 else None
+            before, found, after = line.partition(" samples ")
+            if found:
+                name, samples = before.rsplit(maxsplit=1)
+                unit, *numbers = after.split()
+                unit = unit.strip("[]").replace("usecs", "usec").replace("usec", "usecs")
+                name = name.strip().replace(" ", "_")
+                yield OLDER.get(name, name), int(samples), unit, int(numbers[2]) if len(numbers) > 2 else None
 
     @staticmethod
     def tables(text: str) -> Iterator[tuple[str, list[tuple[int, list[int]]]]]:
@@ -325,22 +331,30 @@ class Naive:
 
     def pool(self) -> Iterator[Sample]:
         pools = self.pools()
-        room: dict[tuple[str, str], dict[str, Decimal]] = defaultdict(dict)
-        for name, labels, value in self.room("lustre_pool", "osc", self.client):
-            room[name, labels["target"]]["any mount"] = value
-        sizes: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
-        for (name, target), values in room.items():
+        room: dict[tuple[str, str], Decimal] = {}
+        targets: set[str] = set()
+        for kind in ("obdfilter", "osp", "osc"):  # who knows best comes last
+            for name, labels, value in self.room("lustre_pool", kind, self.object_target):
+                room[name, labels["target"]] = value
+            found = {path.split("/")[1] for path in self.places(f"{kind}/*/*")}
+            targets |= {labels["target"] for device in found if (labels := self.object_target(device))}
+        sums: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
+        reporting = {target for _, target in room}
+        of_target = [(name, target, value) for (name, target), value in room.items()]
+        of_target += [("lustre_pool_targets", target, Decimal(1)) for target in targets]
+        of_target += [("lustre_pool_targets_reporting", target, Decimal(target in reporting)) for target in targets]
+        for name, target, value in of_target:
             for pool in pools.get(target, [""]):
-                sizes[name, pool] += values["any mount"]
-        for (name, pool), value in sizes.items():
+                sums[name, pool] += value
+        for (name, pool), value in sums.items():
             yield name, {"fs": self.fs, "pool": pool}, value
-        members: dict[str, int] = defaultdict(int)
-        for target in {labels["target"] for device in self._oscs() if (labels := self.client(device))}:
-            for pool in pools.get(target, [""]):
-                members[pool] += 1
-        for pool, number in members.items():
-            yield "lustre_pool_targets", {"fs": self.fs, "pool": pool}, Decimal(number)
-            yield "lustre_pool_targets_reporting", {"fs": self.fs, "pool": pool}, Decimal(number)
+        for target in targets if self.places("mdt/*/*") else ():
+            labels = {"fs": self.fs, "target": target, "pool": ",".join(pools.get(target, []))}
+            yield "lustre_pool_target_info", labels, Decimal(1)
+        yield from self.traffic(pools)
+        yield from self.spill()
+
+    def traffic(self, pools: dict[str, list[str]]) -> Iterator[Sample]:
         traffic: dict[tuple[str, frozenset[tuple[str, str]]], Decimal] = defaultdict(Decimal)
         for name, labels, value in self.osc():
             short = name.removeprefix("lustre_osc_")
@@ -350,10 +364,11 @@ class Naive:
                     traffic[f"lustre_pool_{short}", frozenset(kept.items())] += value
         for (name, kept_labels), value in traffic.items():
             yield name, dict(kept_labels), value
-        yield from self.spill()
 
-    def _oscs(self) -> set[str]:
-        return {path.split("/")[1] for path in self.places("osc/*/*")}
+    def object_target(self, device: str) -> Labels | None:
+        """Of an osc, osp or obdfilter."""
+        match = re.fullmatch(rf"{self.fs}-(OST....)(-osc-.*)?", device)
+        return {"target": match[1]} if match else None
 
     def spill(self) -> Iterator[Sample]:
         found: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -396,10 +411,10 @@ class Naive:
 
     def job(self, labels: Labels, lines: list[str]) -> Iterator[Sample]:
         for line in lines:
-            match = re.match(r" +(\w+): +\{ samples: +(\d+), unit: +(\w+), min: +\d+, max: +\d+, sum: +(\d+)", line)
+            match = re.match(r" +(\w+): +\{ samples: +(\d+), unit: +(\w+)(?:, min.*?, sum: +(\d+))?", line)
             if match is None or match[2] == "0":
                 continue
-            name, count, unit, total = match[1], Decimal(int(match[2])), match[3], Decimal(int(match[4]))
+            name, count, unit, total = match[1], Decimal(int(match[2])), match[3], Decimal(int(match[4] or 0))
             if unit == "bytes":
                 yield f"lustre_job_{name}_total", labels, total
                 more = {**labels, "direction": name.removesuffix("_bytes")}
@@ -409,9 +424,12 @@ class Naive:
                     yield from self.buckets("lustre_job_io_size_bytes", more, rows)
                     yield "lustre_job_io_size_bytes_sum", more, total
                     yield "lustre_job_io_size_bytes_count", more, count
+                if not any("usecs" in other for other in lines):  # up to 2.13
+                    yield "lustre_job_operations_total", {**labels, "operation": name.removesuffix("_bytes")}, count
             else:
                 yield "lustre_job_operations_total", {**labels, "operation": name}, count
-                yield "lustre_job_operation_seconds_total", {**labels, "operation": name}, total.scaleb(-6)
+                if unit == "usecs":
+                    yield "lustre_job_operation_seconds_total", {**labels, "operation": name}, total.scaleb(-6)
 
 
 def _size(text: str) -> int:
@@ -436,6 +454,11 @@ LIMITS = {
 }
 TRAFFIC = {"read_bytes_total", "write_bytes_total", "operations_total", "operation_seconds_total"}
 
+OF_LIMITS = {"lustre_jobs_beyond_limit", "lustre_quota_ids_beyond_limit"}
+"""Families that are there when jobs or quotas are limited; here they are not."""
+OLDER = {"read-ahead_to_EOF": "readahead_to_eof", "hit_max_r-a_issue": "hit_max_readahead_issue"}
+"""What 2.12 called them."""
+
 Expected = dict[tuple[str, frozenset[tuple[str, str]]], Decimal]
 
 
@@ -448,14 +471,15 @@ def expected(samples: Iterator[Sample]) -> Expected:
     return found
 
 
+def everything_in(naive: Naive, *, per_target: bool = False) -> Expected:
+    parts = (naive.llite, naive.extents, naive.mdc, naive.osc if per_target else naive.osc_summed, naive.pool,
+             naive.servers, naive.jobs, lambda: everything(naive, per_target=per_target))  # fmt: skip
+    return expected(sample for part in parts for sample in part())
+
+
 def compare(naive: Naive, text: bytes, samples: Callable[[bytes], dict], *, per_target: bool = False) -> None:
     shown = {key: Decimal(value) for key, value in samples(text).items()}
-    want = expected(
-        sample
-        for part in (naive.llite, naive.extents, naive.mdc, naive.osc if per_target else naive.osc_summed, naive.pool,
-                     naive.servers, naive.jobs, lambda: everything(naive, per_target=per_target))
-        for sample in part()
-    )  # fmt: skip
+    want = everything_in(naive, per_target=per_target)
     assert len(want) > 200
     assert shown == want
 
@@ -491,3 +515,26 @@ def test_the_reader_would_notice(capture, exporter, samples) -> None:
     instances = {path.name.split("-")[-1]: "" for path in (root / "sys/fs/lustre/llite").iterdir()}
     with pytest.raises(AssertionError):
         compare(Naive(root, instances), text, samples)
+
+
+def written_node(written: Callable[[str, str], Path], release: str, role: str) -> Naive:
+    return Naive(written(release, role), {"ffff9f0a8c3d1800": "/work"}, "work")
+
+
+@pytest.mark.parametrize(("release", "role"), NODES)
+def test_every_sample_of_a_written_node(written, exporter, samples, release, role) -> None:
+    naive = written_node(written, release, role)
+    shown = {key: Decimal(value) for key, value in samples(exporter(naive.root).scrape()).items()}
+    want = everything_in(naive)
+    assert len(want) > 20
+    assert shown == want
+
+
+def test_the_plain_reader_knows_every_family(capture, snapshots, written) -> None:
+    trees = [written_node(written, release, role) for release, role in NODES]
+    root = capture("2.17.57/tree-load-1")
+    trees.append(Naive(root, {path.name.split("-")[-1]: "" for path in (root / "sys/fs/lustre/llite").iterdir()}))
+    known = {name for naive in trees for name, _ in everything_in(naive)}
+    known = {re.sub(r"_bucket$", "", name) for name in known}
+    families = {family.name for collector in COLLECTORS for family in collector.families}
+    assert families - known == OF_LIMITS

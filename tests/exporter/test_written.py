@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,37 +13,15 @@ from prometheus_client.parser import text_string_to_metric_families as text_pars
 
 from exporter.collectors import COLLECTORS
 from exporter.found import look
+from tests.exporter.written import NODES, RELEASES, ROLES
 
-WRITTEN = Path(__file__).parent.parent / "captures" / "written-from-source"
 GOLDEN = Path(__file__).parent.parent / "golden"
-RELEASES = ["2.12", "2.15", "2.16"]
-ROLES = ["client", "oss", "oss-zfs", "mds", "router"]
-each = pytest.mark.parametrize(("release", "role"), [(release, role) for release in RELEASES for role in ROLES])
+each = pytest.mark.parametrize(("release", "role"), NODES)
 VERSIONS = {family.name: family.versions for collector in COLLECTORS for family in collector.families}
 CHANGED = {"lustre_version_info", *(f"lustre_{kind}_targets" for kind in ("osc", "mdc", "mgc", "osp"))}
 """Names of releases differ."""
 COUNTED_ANEW = {"lustre_osd_discontiguous_pages", "lustre_osd_discontiguous_blocks"}
 """Up to 2.15 gaps, since then runs: one more."""
-
-Node = Callable[[str, str], Path]
-
-
-@pytest.fixture
-def written(tmp_path: Path) -> Node:
-    """``written("2.12", "oss")`` is a folder with that node's ``proc`` and ``sys``."""
-
-    def unfold(release: str, role: str) -> Path:
-        root = tmp_path / release / role
-        (root / "proc").mkdir(parents=True)
-        (root / "sys").mkdir()
-        parts = re.split(r"^==> (\S+) <==\n", (WRITTEN / release / f"{role}.txt").read_text(), flags=re.MULTILINE)
-        for path, text in zip(parts[1::2], parts[2::2], strict=True):
-            (root / path).parent.mkdir(parents=True, exist_ok=True)
-            (root / path).write_text(text)
-        return root
-
-    return unfold
-
 
 def family_of(name: str) -> str:
     return name if name in VERSIONS else re.sub(r"_(bucket|sum|count)$", "", name)

@@ -1,0 +1,23 @@
+"""Nodes of older releases, written from Lustre's source: which there are, and how their files are unfolded."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+WRITTEN = Path(__file__).parent.parent / "captures" / "written-from-source"
+RELEASES = ["2.12", "2.15", "2.16"]
+ROLES = ["client", "oss", "oss-zfs", "mds", "router"]
+NODES = [*((release, role) for release in RELEASES for role in ROLES), ("2.17", "seldom")]
+"""The last has what the recorded node never showed: a recovery, nodemaps in use, the persistent client cache."""
+
+
+def unfold(release: str, role: str, root: Path) -> Path:
+    """Put the node's files below ``root``, which then has ``proc`` and ``sys``."""
+    (root / "proc").mkdir(parents=True)
+    (root / "sys").mkdir()
+    parts = re.split(r"^==> (\S+) <==\n", (WRITTEN / release / f"{role}.txt").read_text(), flags=re.MULTILINE)
+    for path, text in zip(parts[1::2], parts[2::2], strict=True):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    return root
