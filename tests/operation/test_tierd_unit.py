@@ -3,43 +3,23 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
-
+from tests.units import SYSTEMD, complaints, exposure
 from tierd.config import Settings, load
 
 ROOT = Path(__file__).parents[2]
-SYSTEMD = ROOT / "systemd"
 UNIT = SYSTEMD / "tierd.service"
 MOST_EXPOSURE = 4.0
 
-needs_systemd = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd-analyze")
 
-
-def analyze(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["systemd-analyze", *arguments], capture_output=True, text=True, check=False)
-
-
-@needs_systemd
 def test_the_unit_is_valid(tmp_path: Path) -> None:
-    unit = tmp_path / UNIT.name
-    unit.write_text(UNIT.read_text().replace("/opt/lustre-tierd/bin/tierd", "/bin/true"))
-    checked = analyze("verify", "--man=no", str(unit))
-    told = [line for line in checked.stderr.splitlines() if UNIT.name in line]
-    assert (told, checked.returncode) == ([], 0)
+    assert complaints(UNIT, "/opt/lustre-tierd/bin/tierd", tmp_path) == []
 
 
-@needs_systemd
 def test_the_unit_exposes_little() -> None:
-    judged = analyze("security", "--offline=true", "--no-pager", str(UNIT))
-    if "unrecognized option" in judged.stderr:
-        pytest.skip("this systemd cannot judge a file")
-    found = re.search(r"exposure level for \S+: (\d+\.\d)", judged.stdout)
-    assert found is not None, judged.stderr
-    assert float(found[1]) <= MOST_EXPOSURE
+    assert exposure(UNIT) <= MOST_EXPOSURE
 
 
 def test_the_unit_notifies_is_watched_and_reloads() -> None:
