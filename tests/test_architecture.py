@@ -32,14 +32,16 @@ ONLY: dict[str, tuple[str, ...]] = {
     "subprocess": ("tierd.act.movers.runner", "tierd.demo"),
     "simulator": ("simulator", "tierd.demo", "tierd.simulation", "tierd.commands"),
     "pyinotify": ("tierd.inotify",),
-    "yaml": ("exporter.web.document",),
+    "yaml": ("exporter.web.document", "tierd.sense.file_sd"),
+    "dns": ("tierd.sense.dns_sd",),
+    "pymysql": ("tierd.sense.robinhood_connection",),
     "bcrypt": ("exporter.web.users",),
-    "ssl": ("exporter.web.tls", "exporter.server"),
+    "ssl": ("exporter.web.tls", "exporter.server", "tierd.sense.http"),
     "isal": ("exporter.exposition",),
     "time": ("tierd.clock", "exporter.clock", "simulator.clock"),
     "prometheus_client": (
         "exporter.app", "exporter.exposition", "exporter.own", "exporter.server",
-        "tierd.own", "tierd.web", "tierd.sense.exporters",
+        "tierd.own", "tierd.web",
     ),
 }
 """Module, and the packages that alone may import it."""

@@ -2,110 +2,214 @@
 
 from __future__ import annotations
 
-import urllib.error
-import urllib.request
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import TypeVar
 
-from prometheus_client.parser import text_string_to_metric_families
-from prometheus_client.samples import Sample
-
+from tierd.sense.exposition import labels_of, samples
+from tierd.sense.http import Access, Client, SourceError
 from tierd.sense.readings import FULL_FRACTION, UNKNOWN_RECOVERY, JobCounters, Reading
 
+__all__ = ("Collected", "SourceError", "fetch", "reading")
+
+TEXT = ("text/plain",)
+ACCEPT = "text/plain; version=0.0.4"
+MOST_ENTRIES = 200_000
+"""Jobs times targets. Beyond it a view is not to be afforded, and more likely a mistake."""
+Key = TypeVar("Key", str, float)
 _USEC = 1e6
-_CONDITIONS = frozenset({"lustre_ost_degraded", "lustre_ost_recovering", "lustre_mdt_recovering",
-                         "lustre_ost_size_bytes", "lustre_ost_avail_bytes"})
-
-
-class SourceError(OSError):
-    """An exporter that did not answer, or not with an exposition."""
+JOB_FAMILIES = ("lustre_job_operations_total", "lustre_job_operation_seconds_total", "lustre_job_read_bytes_total",
+                "lustre_job_write_bytes_total", "lustre_job_io_size_bytes_bucket", "lustre_job_io_size_bytes_count")
+CONDITIONS = ("lustre_ost_degraded", "lustre_ost_recovering", "lustre_mdt_recovering", "lustre_ost_size_bytes",
+              "lustre_ost_avail_bytes")
+TARGET_FAMILIES = ("lustre_jobs",)
+"""Shown for every target of which there are job statistics, by the same collector at the same moment."""
+_SUCCESS = "lustre_exporter_collector_success"
+_NEEDED = ("jobs", "ost", "recovery")
+"""Collectors of the exporter without which a view is not whole."""
+_BEGINNINGS = (b"lustre_job", b"lustre_ost_", b"lustre_mdt_", _SUCCESS.encode())
+_BYTES = {"lustre_job_read_bytes_total": "read_bytes", "lustre_job_write_bytes_total": "write_bytes"}
 
 
 def fetch(url: str, timeout_seconds: float) -> str:
-    """The exposition of one exporter. Raises SourceError naming the URL."""
-    request = urllib.request.Request(url, headers={"Accept": "text/plain; version=0.0.4"})  # noqa: S310 -- configured
+    """The exposition of one exporter, as text. Raises SourceError naming the URL."""
+    return Client(Access(), timeout_seconds).get(url, (*TEXT, "text/html"), ACCEPT).body.decode("utf-8", "replace")
+
+
+def reading(expositions: Sequence[str | bytes], time: float, origins: Sequence[str] = ()) -> Reading:
+    """Job counters of all targets of several exporters, read at about the same time. Raises SourceError.
+
+    ``origins`` name them, for complaints.
+    """
+    views = []
+    for number, text in enumerate(expositions):
+        views.append(view(text.encode() if isinstance(text, str) else text,
+                          origins[number] if origins else f"exporter {number + 1}"))
+    return together(views, time)
+
+
+def view(body: bytes, origin: str) -> Collected:
+    """What one exporter shows. Raises SourceError naming it."""
+    collected = Collected(origin)
     try:
-        with urllib.request.urlopen(request, timeout=timeout_seconds) as response:  # noqa: S310 -- from configuration
-            body: bytes = response.read()
-    except (urllib.error.URLError, OSError, ValueError) as error:
-        raise SourceError(f"{url}: {getattr(error, 'reason', error)}") from error
-    return body.decode("utf-8", "replace")
+        for name, head, tail, value in samples(body, _BEGINNINGS):
+            collected.add(name, head, tail, value)
+    except ValueError as error:
+        raise SourceError(f"{origin}: not to be believed: {error}") from error
+    if body and not body.endswith(b"\n"):
+        raise SourceError(f"{origin}: the answer is cut short: its last line has no end")
+    if b"lustre_" not in body:
+        raise SourceError(f"{origin}: not an exposition of lustre-exporter")
+    if collected.failed:
+        raise SourceError(f"{origin}: its collector {collected.failed} did not finish: half a view is none")
+    return collected
 
 
-def reading(expositions: Sequence[str], time: float) -> Reading:
-    """Job counters of all targets of several exporters, read at about the same time. Raises SourceError."""
-    collected = _Jobs()
-    for text in expositions:
-        try:
-            for family in text_string_to_metric_families(text):
-                if family.name.startswith(("lustre_job_", "lustre_ost_", "lustre_mdt_")):
-                    collected.add(family.samples)
-        except ValueError as error:
-            raise SourceError(f"not an exposition: {error}") from error
-    return Reading(time, collected.counters(), frozenset(collected.targets), collected.conditions())
+def together(views: Sequence[Collected], time: float) -> Reading:
+    """One reading of several views. Raises SourceError when two show the same target."""
+    shown: dict[str, str] = {}
+    for one in views:
+        for target in one.targets:
+            if target in shown:
+                raise SourceError(f"{target} is shown by both {shown[target]} and {one.origin}: one server has it, so "
+                                  "one of them shows what was, or is named twice")
+            shown[target] = one.origin
+    if sum(len(one.entries) for one in views) > MOST_ENTRIES:
+        raise SourceError(f"more than {MOST_ENTRIES} pairs of job and target")
+    jobs: dict[tuple[str, str], JobCounters] = {}
+    conditions: dict[str, str] = {}
+    for one in views:
+        jobs.update(one.counters())
+        conditions.update(one.conditions())
+    return Reading(time, jobs, frozenset(shown), conditions, hides_idle=True)
 
 
-class _Jobs:
-    """Samples of many families, sorted by job and target."""
+class Entry:
+    """One job on one target, while it is being read."""
+
+    __slots__ = ("buckets", "samples", "sums")
 
     def __init__(self) -> None:
-        self.targets: set[str] = set()
-        self._gauges: defaultdict[str, dict[str, float]] = defaultdict(dict)
-        self._samples: defaultdict[tuple[str, str], dict[str, float]] = defaultdict(dict)
-        self._sums: defaultdict[tuple[str, str], dict[str, float]] = defaultdict(dict)
-        self._buckets: defaultdict[tuple[str, str, str], dict[float, float]] = defaultdict(dict)
+        self.samples: dict[str, float] = {}
+        self.sums: dict[str, float] = {}
+        self.buckets: dict[str, dict[float, float]] = {}
 
-    def add(self, samples: Iterable[Sample]) -> None:
-        """Take the samples of one family."""
-        for sample in samples:
-            labels = sample.labels
-            if "target" not in labels:
-                continue
-            target = f"{labels.get('fs', '')}-{labels['target']}"
-            self.targets.add(target)
-            if "job" in labels:
-                self._take((target, labels["job"]), sample)
-            elif sample.name in _CONDITIONS:
-                self._gauges[target][sample.name] = sample.value
-
-    def _take(self, key: tuple[str, str], sample: Sample) -> None:
-        name, value = sample.name, sample.value
-        operation = sample.labels.get("operation", "")
-        direction = sample.labels.get("direction", "")
-        if name == "lustre_job_operations_total":
-            self._samples[key][operation] = value
-        elif name == "lustre_job_operation_seconds_total":
-            self._sums[key][operation] = value * _USEC
-        elif name in {"lustre_job_read_bytes_total", "lustre_job_write_bytes_total"}:
-            self._sums[key][name.removeprefix("lustre_job_").removesuffix("_total")] = value
-        elif name == "lustre_job_io_size_bytes_bucket":
-            self._buckets[*key, direction][float(sample.labels["le"])] = value
-        elif name == "lustre_job_io_size_bytes_count":
-            self._samples[key][f"{direction}_bytes"] = value
-
-    def conditions(self) -> dict[str, str]:
-        """Why a target's speed says nothing at the moment; healthy targets are left out."""
-        found = {}
-        for target in self.targets:
-            gauges = self._gauges[target]
-            recovering = gauges.get("lustre_ost_recovering", gauges.get("lustre_mdt_recovering"))
-            size, avail = gauges.get("lustre_ost_size_bytes", 0.0), gauges.get("lustre_ost_avail_bytes")
-            if gauges.get("lustre_ost_degraded"):
-                found[target] = "degraded"
-            elif recovering is None or recovering:
-                found[target] = UNKNOWN_RECOVERY if recovering is None else "in recovery"
-            elif size and avail is not None and avail < FULL_FRACTION * size:
-                found[target] = "full"
-        return found
-
-    def counters(self) -> dict[tuple[str, str], JobCounters]:
-        """What each job did on each target, in the units of the parameter files."""
-        sizes: defaultdict[tuple[str, str], defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
-        for (target, job, _), cumulative in self._buckets.items():
+    def counters(self) -> JobCounters:
+        """As the parameter files have it."""
+        sizes: defaultdict[int, float] = defaultdict(float)
+        for cumulative in self.buckets.values():
             below = 0.0
             for upper in sorted(cumulative):
                 if upper != float("inf"):
-                    sizes[target, job][int(upper)] += cumulative[upper] - below
+                    sizes[int(upper)] += max(0.0, cumulative[upper] - below)
                 below = cumulative[upper]
-        keys = self._samples.keys() | self._sums.keys()
-        return {key: JobCounters(self._samples[key], self._sums[key], dict(sizes[key])) for key in keys}
+        return JobCounters(self.samples, self.sums, dict(sizes))
+
+
+class Collected:
+    """Samples of one exporter, sorted by job and target."""
+
+    def __init__(self, origin: str) -> None:
+        self.origin = origin
+        self.failed = ""
+        self.targets: set[str] = set()
+        self.entries: dict[tuple[str, str], Entry] = {}
+        self.gauges: defaultdict[str, dict[str, float]] = defaultdict(dict)
+        self._heads: dict[bytes, tuple[str, str | None]] = {}
+        self._tails: dict[bytes, tuple[str, str, float]] = {}
+
+    def add(self, name: str, head: bytes, tail: bytes, value: float) -> None:
+        """Take one sample. Raises ValueError for one that came before."""
+        key = self._heads.get(head)
+        if key is None:
+            key = self._heads[head] = self._key(head)
+        target, job = key
+        if not target:
+            if name == _SUCCESS and not value and labels_of(head).get("collector") in _NEEDED:
+                self.failed = labels_of(head)["collector"]
+            return
+        if job is None:
+            self.targets.add(target)
+            if name in CONDITIONS:
+                _once(self.gauges[target], name, value, target)
+            return
+        parts = self._tails.get(tail)
+        if parts is None:
+            parts = self._tails[tail] = tail_of(tail)
+        self.take(name, target, job, parts, value)
+
+    def take(self, name: str, target: str, job: str, tail: tuple[str, str, float], value: float) -> None:
+        """Take one sample of a job, its operation, direction and upper bound read. Raises ValueError."""
+        operation, direction, upper = tail
+        self.targets.add(target)
+        entry = self.entries.get((target, job))
+        if entry is None:
+            if len(self.entries) >= MOST_ENTRIES:
+                raise ValueError(f"more than {MOST_ENTRIES} pairs of job and target")
+            entry = self.entries[target, job] = Entry()
+        if name == "lustre_job_operations_total":
+            _once(entry.samples, operation, value, name)
+        elif name == "lustre_job_operation_seconds_total":
+            _once(entry.sums, operation, value * _USEC, name)
+        elif name in _BYTES:
+            _once(entry.sums, _BYTES[name], value, name)
+        elif name == "lustre_job_io_size_bytes_bucket":
+            _once(entry.buckets.setdefault(direction, {}), upper, value, name)
+        elif name == "lustre_job_io_size_bytes_count":
+            _once(entry.samples, f"{direction}_bytes", value, name)
+
+    def _key(self, head: bytes) -> tuple[str, str | None]:
+        if len(self._heads) > 2 * MOST_ENTRIES:
+            raise ValueError("too many label sets")
+        labels = labels_of(head)
+        if "target" not in labels:
+            return "", None
+        return f"{labels.get('fs', '')}-{labels['target']}", labels.get("job")
+
+    def conditions(self) -> dict[str, str]:
+        """Why a target's speed says nothing at the moment; healthy targets are left out."""
+        return conditions_of(self.targets, self.gauges)
+
+    def counters(self) -> dict[tuple[str, str], JobCounters]:
+        """What each job did on each target, in the units of the parameter files."""
+        return {key: entry.counters() for key, entry in self.entries.items() if entry.samples or entry.sums}
+
+
+def conditions_of(targets: set[str], gauges: defaultdict[str, dict[str, float]]) -> dict[str, str]:
+    """Why each target's speed says nothing, from its gauges."""
+    found = {}
+    for target in targets:
+        seen = gauges[target]
+        recovering = seen.get("lustre_ost_recovering", seen.get("lustre_mdt_recovering"))
+        size, avail = seen.get("lustre_ost_size_bytes", 0.0), seen.get("lustre_ost_avail_bytes")
+        if seen.get("lustre_ost_degraded"):
+            found[target] = "degraded"
+        elif recovering is None or recovering:
+            found[target] = UNKNOWN_RECOVERY if recovering is None else "in recovery"
+        elif size and avail is not None and avail < FULL_FRACTION * size:
+            found[target] = "full"
+    return found
+
+
+def tail_of(tail: bytes) -> tuple[str, str, float]:
+    """Operation, direction and upper bound from the second half of the labels. Raises ValueError.
+
+    >>> tail_of(b'direction="read",le="4096"')
+    ('', 'read', 4096.0)
+    """
+    labels = labels_of(tail)
+    return labels.get("operation", ""), labels.get("direction", ""), upper_of(labels.get("le", "0"))
+
+
+def upper_of(text: str) -> float:
+    """Upper bound of a bucket, +Inf included. Raises ValueError for what is none."""
+    upper = float(text)
+    if not upper >= 0:
+        raise ValueError(f"not the upper bound of a bucket: {text[:80]!r}")
+    return upper
+
+
+def _once(place: dict[Key, float], key: Key, value: float, name: str) -> None:
+    if key in place:
+        raise ValueError(f"{name}: the same series twice ({key})")
+    place[key] = value

@@ -1,21 +1,32 @@
-"""What the daemon listens to: readings from local files or from exporters, and the changelogs."""
+"""What the daemon listens to: readings from one kind of source, and the changelogs. Each states how old it is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
 
 from lustre.changelog import Record
 from lustre.tree import Tree
 from tierd.clock import Clock
-from tierd.sense import exporters, local
-from tierd.sense.follow import Follower
+from tierd.sense import local
+from tierd.sense.ages import SourceAge
+from tierd.sense.follow import ChangelogError
+from tierd.sense.http import Access, Client
 from tierd.sense.readings import Reading
+from tierd.sense.scrape import Exporters
+
+
+class Records(Protocol):
+    """A follower of changelogs, or what stands in for one."""
+
+    def records(self) -> Iterable[Record]:
+        """Records since the last call. Raises OSError at the end when some could not be had."""
 
 
 class LiveSource:
     """A way to read counters, and a follower of changelogs."""
 
-    def __init__(self, read: Callable[[], Reading], follower: Follower) -> None:
+    def __init__(self, read: Callable[[], Reading], follower: Records) -> None:
         self._read = read
         self.follower = follower
 
@@ -25,16 +36,48 @@ class LiveSource:
 
     def records(self) -> Iterator[Record]:
         """Records since the last call. Raises OSError at the end when some could not be had."""
-        return self.follower.records()
+        yield from self.follower.records()
 
 
-def scraping(urls: Sequence[str], clock: Clock, timeout_seconds: float) -> Callable[[], Reading]:
-    """Readings over HTTP. Half a view is none: one exporter that does not answer is an error."""
-    def read() -> Reading:
-        expositions = [exporters.fetch(url, timeout_seconds) for url in urls]
-        return exporters.reading(expositions, clock.now())
+class AgedRecords:
+    """Records of a follower that must not come from the future, and when they were last had."""
 
-    return read
+    def __init__(self, name: str, follower: Records, clock: Clock, stale_seconds: float, skew_seconds: float) -> None:
+        self._name = name
+        self._follower = follower
+        self._clock = clock
+        self._stale_seconds = stale_seconds
+        self._skew_seconds = skew_seconds
+        self._read_at: float | None = None
+        self._trouble = ""
+
+    def records(self) -> Iterator[Record]:
+        """Records since the last call. Raises OSError at the end when some could not be had or cannot be."""
+        ahead = 0.0
+        try:
+            for record in self._follower.records():
+                ahead = max(ahead, record.time - self._clock.now())
+                yield record
+            if ahead > self._skew_seconds:
+                raise ChangelogError(f"{self._name}: records from {ahead:.0f} s ahead of our clock: mend the time "
+                                     "service; how long files have been closed cannot be told")
+        except OSError as error:
+            self._trouble = str(error)
+            raise
+        self._trouble, self._read_at = "", self._clock.now()
+
+    @property
+    def age(self) -> SourceAge:
+        """The source, as it stands."""
+        return SourceAge(self._name, self._read_at, self._stale_seconds, self._trouble)
+
+
+def scraping(urls: Sequence[str], clock: Clock, timeout_seconds: float) -> Exporters:
+    """Readings over HTTP from a fixed list. Half a view is none: one exporter that does not answer is an error."""
+    def fixed() -> Sequence[str]:
+        return urls
+
+    return Exporters(fixed, Client(Access(), timeout_seconds), clock, timeout_seconds, float("inf"))
 
 
 def local_files(tree: Tree, clock: Clock) -> Callable[[], Reading]:

@@ -45,6 +45,8 @@ class Reading:
     targets: frozenset[str]
     """Targets that were read, those without any job too."""
     conditions: Mapping[str, str] = field(default_factory=dict)
+    hides_idle: bool = False
+    """Whether jobs idle for long are left out and come back with all they ever did, as lustre-exporter has it."""
 
 
 def restarted(before: JobCounters, after: JobCounters) -> bool:
@@ -83,6 +85,8 @@ def window(before: Reading, after: Reading) -> Window:
         earlier = before.jobs.get((target, job))
         if earlier is None and counters.start and float(counters.start) < before.time - _CLOCK_SLACK_SECONDS:
             continue  # overlooked last time, so its age says nothing about this window
+        if earlier is None and after.hides_idle and not counters.start:
+            continue  # new, or back after hours with the counts of a whole life: the next window will tell
         done = difference(earlier, counters)
         if not any(done.samples.values()):
             continue

@@ -1,0 +1,70 @@
+"""Several exporters asked at the same time, each in a thread of its own, all by one deadline.
+
+A thread that is still waiting when the deadline has passed is left to its time-out, and its exporter is not asked again
+before it has come back: so many threads as exporters, however they behave.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
+from typing import Generic, TypeVar
+
+from tierd.sense.http import SourceError, shown
+
+Found = TypeVar("Found")
+AT_ONCE = 8
+"""Answers that are in memory, and being read, at the same time."""
+
+
+class Gatherer(Generic[Found]):
+    """Asks, and remembers who has not answered yet."""
+
+    def __init__(self, ask: Callable[[str], Found], deadline_seconds: float) -> None:
+        self._ask = ask
+        self._deadline_seconds = deadline_seconds
+        self._busy: set[str] = set()
+        self._turn = threading.Semaphore(AT_ONCE)
+
+    def __call__(self, urls: Sequence[str]) -> tuple[dict[str, Found], dict[str, SourceError]]:
+        """What each gave, and why some gave nothing."""
+        answers: SimpleQueue[tuple[str, Found | SourceError]] = SimpleQueue()
+        troubles: dict[str, SourceError] = {}
+        found: dict[str, Found] = {}
+        asked = [url for url in dict.fromkeys(urls) if url not in self._busy]
+        for url in dict.fromkeys(urls):
+            if url in self._busy:
+                troubles[url] = SourceError(f"{shown(url)}: has not answered the question before this one yet")
+        for url in asked:
+            self._busy.add(url)
+            threading.Thread(target=self._one, args=(url, answers), name="tierd-scrape", daemon=True).start()
+        left = threading.Event()
+        timer = threading.Timer(self._deadline_seconds, left.set)
+        timer.daemon = True
+        timer.start()
+        while len(found) + len(troubles) < len(set(urls)) and not left.is_set():
+            try:
+                url, answer = answers.get(timeout=0.05)
+            except Empty:
+                continue
+            if isinstance(answer, SourceError):
+                troubles[url] = answer
+            else:
+                found[url] = answer
+        timer.cancel()
+        for url in asked:
+            if url not in found and url not in troubles:
+                troubles[url] = SourceError(f"{shown(url)}: no answer within {self._deadline_seconds:g} s")
+        return found, troubles
+
+    def _one(self, url: str, answers: SimpleQueue[tuple[str, Found | SourceError]]) -> None:
+        try:
+            with self._turn:
+                answers.put((url, self._ask(url)))
+        except SourceError as error:
+            answers.put((url, error))
+        except Exception as error:  # noqa: BLE001 -- a bug in reading one answer must not leave the others waiting
+            answers.put((url, SourceError(f"{shown(url)}: {type(error).__name__}: {error}")))
+        finally:
+            self._busy.discard(url)

@@ -1,0 +1,167 @@
+"""A reading from what Prometheus scraped, or anything that answers as it does (Thanos, Mimir, VictoriaMetrics).
+
+Counters are asked for as raw samples with their timestamps (a range selector in an instant query), not as rates: so it
+is known when each was true, and windows are as exact as from the exporters themselves. Answers with warnings are
+partial, and half a view is none.
+
+Exporters are scraped at different moments. A reading is of one: the last scrape of the target whose last scrape is the
+oldest; counters of the others are put to that moment on a straight line between two samples.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
+from urllib.parse import urlencode
+
+from annotated_types import Ge, Gt
+
+from tierd.clock import Clock
+from tierd.sense.exporters import CONDITIONS, JOB_FAMILIES, TARGET_FAMILIES
+from tierd.sense.exposition import LONGEST_LABEL_BYTES
+from tierd.sense.http import Access, Client, SourceError, shown
+from tierd.sense.readings import Reading
+from tierd.sense.scraped import Point, Series, merged
+
+JSON = ("application/json",)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where Prometheus is, and what of it is ours."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    url: str = ""
+    """``http://prometheus:9090``, with its path prefix if it has one. Empty: it is not asked."""
+    matchers: str = ""
+    """More label matchers, for a Prometheus of several clusters: ``cluster="a"``."""
+    lookback_seconds: Annotated[float, Ge(10)] = 75.0
+    """How far back samples are asked for: two scrapes and a half."""
+    batch_targets: Annotated[int, Gt(0)] = 16
+    """Targets in one query. Fewer make smaller answers and more of them."""
+    access: Access = field(default_factory=lambda: Access(most_bytes=32 << 20))
+
+
+class PrometheusCounters:
+    """Asks one query API."""
+
+    def __init__(self, settings: Settings, fsname: str, clock: Clock, client: Client, timeout_seconds: float,
+                 stale_seconds: float, skew_seconds: float) -> None:
+        self._settings = settings
+        self._fsname = fsname
+        self._clock = clock
+        self._client = client
+        self._timeout_seconds = timeout_seconds
+        self._stale_seconds = stale_seconds
+        self._skew_seconds = skew_seconds
+
+    def __call__(self) -> Reading:
+        """Counters as of the last scrape of all targets. Raises SourceError."""
+        now = self._clock.now()
+        try:
+            about = list(self._series((*CONDITIONS, *TARGET_FAMILIES), (), now))
+            targets = sorted({s.labels["target"] for s in about if "target" in s.labels})
+            jobs: list[Series] = []
+            for first in range(0, len(targets), self._settings.batch_targets):
+                jobs += self._series(JOB_FAMILIES, targets[first:first + self._settings.batch_targets], now)
+            reading, oldest = merged(about, jobs)
+        except ValueError as error:
+            raise SourceError(f"{shown(self._settings.url)}: not to be believed: {error}") from error
+        if oldest and now - reading.time > self._stale_seconds:
+            raise SourceError(f"{oldest} was last scraped {now - reading.time:.0f} s ago: half a view is none")
+        return reading
+
+    def _series(self, families: Sequence[str], targets: Sequence[str], now: float) -> Iterator[Series]:
+        matchers = [f'__name__=~"{"|".join(families)}"', f"fs={quoted(self._fsname)}"]
+        if targets:
+            matchers.append(f"target=~{quoted('|'.join(map(escaped, targets)))}")
+        if self._settings.matchers:
+            matchers.append(self._settings.matchers)
+        window = f"[{int(self._settings.lookback_seconds * 1000)}ms]"
+        for series in self._asked("{" + ",".join(matchers) + "}" + window, now):
+            yield series_of(series)
+
+    def _asked(self, query: str, now: float) -> list[Any]:
+        """The result of an instant query. Raises SourceError for anything but a whole answer."""
+        url = self._settings.url.rstrip("/") + "/api/v1/query"
+        form = urlencode({"query": query, "time": f"{now:.3f}", "timeout": f"{self._timeout_seconds:g}s"}).encode()
+        answer = self._client.post(url, form, JSON, JSON[0])
+        if answer.date is not None and abs(answer.date - now) > self._skew_seconds:
+            raise SourceError(f"{shown(url)}: its clock and ours are {answer.date - now:+.0f} s apart: mend the time "
+                              "service")
+        try:
+            return result_of(json.loads(answer.body))
+        except (ValueError, RecursionError) as error:
+            raise SourceError(f"{shown(url)}: {error}") from error
+
+
+def result_of(document: Any) -> list[Any]:
+    """The series of an answer. Raises ValueError for an error, for warnings and for what is partial.
+
+    >>> result_of({"status": "success", "data": {"resultType": "matrix", "result": []}})
+    []
+    >>> result_of({"status": "success", "warnings": ["store b is down"], "data": {}})
+    Traceback (most recent call last):
+    ...
+    ValueError: a partial answer: 'store b is down'
+    """
+    if not isinstance(document, dict):
+        raise ValueError("not an answer of a query API")
+    if document.get("status") != "success":
+        raise ValueError(f"{str(document.get('errorType', 'error'))[:80]!r}: {str(document.get('error', ''))[:300]!r}")
+    if document.get("warnings"):
+        raise ValueError(f"a partial answer: {str(document['warnings'][0])[:300]!r}")
+    data = document.get("data")
+    if document.get("isPartial") or (isinstance(data, dict) and data.get("isPartial")):
+        raise ValueError("a partial answer")
+    if not isinstance(data, dict) or data.get("resultType") != "matrix" or not isinstance(data.get("result"), list):
+        raise ValueError("no matrix of samples in the answer")
+    found: list[Any] = data["result"]
+    return found
+
+
+def series_of(document: Any) -> Series:
+    """One series. Raises ValueError for values that no counter or gauge of ours can have.
+
+    >>> series_of({"metric": {"__name__": "lustre_jobs", "target": "OST0000"}, "values": [[1795000000.5, "3"]]})
+    Series(name='lustre_jobs', labels={'target': 'OST0000'}, points=((1795000000.5, 3.0),))
+    """
+    try:
+        labels = {str(key): str(value) for key, value in document["metric"].items()}
+        points: tuple[Point, ...] = tuple([(float(at), float(value)) for at, value in document.get("values", ())])
+    except (TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"not a series: {type(error).__name__}: {error}") from error
+    name = labels.pop("__name__", "")
+    longest = max(labels.items(), key=lambda item: len(item[1]), default=("", ""))
+    if len(longest[1]) > LONGEST_LABEL_BYTES:
+        raise ValueError(f"a label {longest[0][:80]!r} of {len(longest[1])} characters")
+    before = -math.inf
+    for at, value in points:
+        if not before < at < math.inf:
+            raise ValueError(f"{name[:80]!r}: samples out of order")
+        if not 0 <= value < math.inf:
+            raise ValueError(f"{name[:80]!r} of {labels.get('target', '')[:80]!r}: a value that cannot be: {value}")
+        before = at
+    return Series(name, labels, points)
+
+
+def quoted(text: str) -> str:
+    r"""A string of PromQL.
+
+    >>> print(quoted('a"b\\'))
+    "a\"b\\"
+    """
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def escaped(text: str) -> str:
+    r"""Text that stands for itself in a regular expression of PromQL (RE2).
+
+    >>> print(escaped("OST0000"), escaped("a.b|c"))
+    OST0000 a\.b\|c
+    """
+    return "".join(f"\\{c}" if c in r"\.+*?()|[]{}^$" else c for c in text)

@@ -1,0 +1,119 @@
+"""Many series of samples, scraped at their own moments, as one reading of one moment."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from tierd.sense.exporters import CONDITIONS, TARGET_FAMILIES, Collected, conditions_of, upper_of
+from tierd.sense.readings import Reading
+
+Point = tuple[float, float]
+"""Epoch seconds and value."""
+Origin = tuple[tuple[str, str], ...]
+"""Labels that say who scraped whom: ``instance``, a replica, a cluster."""
+
+_OURS = frozenset({"fs", "target", "job", "exported_job", "operation", "direction", "le"})
+
+
+class Series(NamedTuple):
+    """Samples of one label set."""
+
+    name: str
+    labels: Mapping[str, str]
+    points: Sequence[Point]
+    """By time."""
+
+
+class _Scrapes(NamedTuple):
+    """Where a target is seen, and when."""
+
+    origin: Origin
+    job: str
+    """Prometheus' own ``job``: the name of a scrape configuration."""
+    times: Sequence[float]
+
+
+def merged(about: Iterable[Series], jobs: Sequence[Series]) -> tuple[Reading, str]:
+    """The reading, and the target that was scraped longest ago. Raises ValueError for a series that comes twice.
+
+    ``about`` are series of targets as a whole, ``jobs`` those of jobs on them.
+    """
+    about = [series for series in about if series.points and "target" in series.labels]
+    scrapes = _scrapes(series for series in about if series.name in TARGET_FAMILIES)
+    oldest = min(scrapes, key=lambda target: (scrapes[target].times[-1], target), default="")
+    time = scrapes[oldest].times[-1] if oldest else 0.0
+    collected = Collected("Prometheus")
+    collected.targets.update(scrapes)
+    honest = not any("exported_job" in series.labels for series in jobs)
+    for series in jobs:
+        target = target_of(series.labels)
+        seen = scrapes.get(target)
+        job = series.labels.get("job" if honest else "exported_job")
+        if seen is None or job is None or _origin(series.labels) != seen.origin:
+            continue  # of another server, where the target was before
+        if not honest and series.labels.get("job") != seen.job:
+            continue  # scraped twice, under two names
+        value = value_at(series.points, time, seen.times)
+        if value is not None:
+            tail = (series.labels.get("operation", ""), series.labels.get("direction", ""),
+                    upper_of(series.labels.get("le", "0")))
+            collected.take(series.name, target, job, tail, value)
+    gauges: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    for series in sorted(about, key=lambda s: s.points[-1][0]):  # the latest word counts
+        if series.name in CONDITIONS and time - series.points[-1][0] < _GAUGE_SECONDS:
+            gauges[target_of(series.labels)][series.name] = series.points[-1][1]
+    return Reading(time, collected.counters(), frozenset(scrapes), conditions_of(set(scrapes), gauges),
+                   hides_idle=True), oldest
+
+
+_GAUGE_SECONDS = 90.0
+"""A condition said so long before the counters says nothing of them."""
+
+
+def target_of(labels: Mapping[str, str]) -> str:
+    """Full target name."""
+    return f"{labels.get('fs', '')}-{labels['target']}"
+
+
+def _origin(labels: Mapping[str, str]) -> Origin:
+    return tuple(sorted((name, value) for name, value in labels.items() if name not in _OURS))
+
+
+def _scrapes(series: Iterable[Series]) -> dict[str, _Scrapes]:
+    """For each target the origin that saw it last: after a failover the old server's samples are still there."""
+    found: dict[str, _Scrapes] = {}
+    for one in series:
+        target = target_of(one.labels)
+        seen = _Scrapes(_origin(one.labels), one.labels.get("job", ""), [at for at, _ in one.points])
+        known = found.get(target)
+        if known is None or (seen.times[-1], seen.origin, seen.job) > (known.times[-1], known.origin, known.job):
+            found[target] = seen
+    return found
+
+
+def value_at(points: Sequence[Point], time: float, scrapes: Sequence[float]) -> float | None:
+    """A counter at a moment between two samples; None when the series had not begun, or was over by then.
+
+    >>> points = [(10.0, 100.0), (20.0, 200.0)]
+    >>> value_at(points, 15.0, [10.0, 20.0]), value_at(points, 20.0, [10.0, 20.0])
+    (150.0, 200.0)
+    >>> value_at(points, 5.0, [0.0, 10.0]), value_at(points, 30.0, [10.0, 20.0, 30.0])
+    (None, None)
+
+    Between a sample and a lower one the counter began anew, nobody knows when; it stands where it stood until then.
+
+    >>> value_at([(10.0, 100.0), (20.0, 3.0)], 19.0, [10.0, 20.0])
+    100.0
+    """
+    after = bisect_right(points, (time, float("inf")))
+    if not after:
+        return None
+    at, value = points[after - 1]
+    if after == len(points):
+        last_scrape = scrapes[max(0, bisect_right(scrapes, time) - 1)]
+        return value if at >= last_scrape else None
+    next_at, next_value = points[after]
+    return value if next_value < value else value + (next_value - value) * (time - at) / (next_at - at)
