@@ -56,10 +56,10 @@ def view(body: bytes, origin: str) -> Collected:
             collected.add(name, head, tail, value)
     except ValueError as error:
         raise SourceError(f"{origin}: not to be believed: {error}") from error
-    if body and not body.endswith(b"\n"):
-        raise SourceError(f"{origin}: the answer is cut short: its last line has no end")
     if b"lustre_" not in body:
         raise SourceError(f"{origin}: not an exposition of lustre-exporter")
+    if not body.endswith(b"\n"):
+        raise SourceError(f"{origin}: the answer is cut short: its last line has no end")
     if collected.failed:
         raise SourceError(f"{origin}: its collector {collected.failed} did not finish: half a view is none")
     return collected
