@@ -60,8 +60,11 @@ class Landing:
 
     headers = HEADERS
 
-    def __init__(self, scraper: Scraper, telemetry_path: str, health_path: str) -> None:
+    def __init__(
+        self, scraper: Scraper, telemetry_path: str, health_path: str, look_seconds: float = LOOK_SECONDS
+    ) -> None:
         self._scraper = scraper
+        self._look_seconds = look_seconds
         self._links = {"metrics": escape(telemetry_path), "health": escape(health_path)}
         self._lane: Lane[Found] = Lane("landing")
 
@@ -71,7 +74,7 @@ class Landing:
         text = _PAGE.format(
             style=_STYLE,
             node="".join(f"<dt>{escape(name)}</dt><dd>{value}</dd>" for name, value in self._node()),
-            closed="".join(_closed(place) for place in self._scraper.tree.closed()),
+            closed="".join(_closed(place) for place in self._scraper.tree.closed().values()),
             rows="\n".join(_row(name, outcome) for name, outcome in outcomes),
             version=escape(__version__),
             **self._links,
@@ -80,7 +83,7 @@ class Landing:
 
     def _node(self) -> Iterator[tuple[str, str]]:
         try:
-            found = self._lane.run(lambda: look(self._scraper.places), LOOK_SECONDS)
+            found = self._lane.run(lambda: look(self._scraper.places), self._look_seconds)
         except (LateError, BusyError, OSError):
             yield "Role", '<span class="bad">could not be looked up; a parameter may be hanging</span>'
             return

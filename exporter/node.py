@@ -32,11 +32,15 @@ NAMED = frozenset({("lov", "pools"), ("lod", "pools"), ("lod", "pool"), ("mgs", 
 def natural(data: bytes) -> int | None:
     r"""A number that cannot be below zero, unless it wrapped; then it is none.
 
-    >>> natural(b"7\n"), natural(b"-7\n"), natural(b"7")
-    (7, None, None)
+    >>> natural(b"7\n"), natural(b"-7\n"), natural(b"18446744073709551609\n"), natural(b"7")
+    (7, None, None, None)
     """
     value = df.integer(data)
-    return None if value is None or value < 0 else value
+    return value if value is not None and 0 <= value < WRAPPED else None
+
+
+WRAPPED = 1 << 63
+"""From here on a number of the kernel is one below zero that it printed as if it could not be."""
 
 
 class Client(NamedTuple):

@@ -65,14 +65,13 @@ class Own(Collector):
 
     def _places(self) -> Metric:
         closed = self._scraper.tree.closed()
-        roots = self._scraper.tree.roots
         readable = GaugeMetricFamily(
             PREFIX + "path_readable",
             "Whether Lustre's part of a kernel file system may be read (1) or is closed to the exporter (0).",
             labels=("path",),
         )
-        for name, root in (("procfs", roots.procfs), ("sysfs", roots.sysfs), ("debugfs", roots.debugfs)):
-            readable.add_metric((name,), float(not any(place.startswith(f"{root}/") for place in closed)))
+        for name in ("procfs", "sysfs", "debugfs"):
+            readable.add_metric((name,), float(name not in closed))
         return readable
 
 

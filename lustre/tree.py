@@ -106,9 +106,10 @@ class Tree:
         """Names of everything below ``folder`` (``"lov/<device>/pools"``) in any of the roots, sorted."""
         return self._names(folder, lambda _: True)
 
-    def closed(self) -> tuple[str, ...]:
-        """Those of the three places that this process may not list, so that "absent" there means nothing."""
-        return tuple(top for top in self._tops if _refused(top))
+    def closed(self) -> dict[str, str]:
+        """Those of the three places that this process may not list, so that "absent" there means nothing, by name."""
+        places = zip(("sysfs", "debugfs", "procfs"), self._tops, strict=True)
+        return {name: top for name, top in places if _refused(top)}
 
     def _names(self, folder: str, wanted: Callable[[os.DirEntry[str]], bool]) -> tuple[str, ...]:
         names: set[str] = set()

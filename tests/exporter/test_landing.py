@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import tempfile
+from collections.abc import Iterator
 from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
 
 from exporter.found import Found, look
 from exporter.landing import Landing
+from exporter.own import Own
 
 OSC = "sys/kernel/debug/lustre/osc"
+NOBODY = 65534
 
 
 class Page(HTMLParser):
@@ -88,19 +96,49 @@ def test_skipped_lines_and_failed_readings_are_counted(grow, exporter) -> None:
     assert '<span title="osc.*.rpc_stats empty">1</span>' in text
 
 
-def test_a_closed_debugfs_is_told_with_its_mend(grow, exporter, monkeypatch) -> None:
-    monkeypatch.setattr("lustre.tree.Tree.closed", lambda tree: ("/sys/kernel/debug/<lustre>/",))
-    text = page(exporter(grow({}))).text
-    assert "Closed to this process: /sys/kernel/debug/<lustre>/." in text
+@contextlib.contextmanager
+def as_nobody() -> Iterator[None]:
+    """Root may look everywhere; who is not root stays who it is."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(before)
+
+
+@pytest.fixture
+def closed() -> Iterator[Path]:
+    """A node whose debugfs only root may list, as every kernel's is."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder, "<node>")
+        debugfs = root / "sys/kernel/debug"
+        for below in (root / "proc/fs/lustre", root / "sys/fs/lustre/osc", debugfs / "lustre/osc"):
+            below.mkdir(parents=True)
+        Path(folder).chmod(0o755)
+        debugfs.chmod(0)
+        yield root
+        debugfs.chmod(0o700)
+
+
+def test_a_closed_debugfs_is_told_with_its_mend(closed, exporter) -> None:
+    running = exporter(closed)
+    with as_nobody():
+        assert set(running.scraper.tree.closed()) == {"debugfs"}
+        text = page(running).text
+        own = {sample.labels["path"]: sample.value for metric in Own(running.scraper).collect()
+               for sample in metric.samples if "path" in sample.labels}  # fmt: skip
+    assert f"Closed to this process: {closed}/sys/kernel/debug/lustre/." in text
     assert "CAP_DAC_READ_SEARCH" in text
+    assert own == {"procfs": 1, "sysfs": 1, "debugfs": 0}
 
 
-def test_looking_at_the_node_cannot_hang_the_page(grow, exporter, monkeypatch) -> None:
-    monkeypatch.setattr("exporter.landing.LOOK_SECONDS", 0.05)
+def test_looking_at_the_node_cannot_hang_the_page(grow, exporter) -> None:
     root = grow({"sys/fs/lustre/x/y": ""})
     os.mkfifo(root / "sys/fs/lustre/version")
     running = exporter(root)
-    landing = Landing(running.scraper, "/metrics", "/-/healthy")
+    landing = Landing(running.scraper, "/metrics", "/-/healthy", look_seconds=0.05)
     for _ in range(3):
         assert "could not be looked up" in Page(landing.page()).text
     os.close(os.open(root / "sys/fs/lustre/version", os.O_WRONLY))

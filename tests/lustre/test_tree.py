@@ -56,7 +56,7 @@ def test_the_first_root_that_has_a_parameter_wins(tmp_path: Path) -> None:
     assert tree.read("osc/a/state") == b"sys"
     write(tmp_path / "dbg/lustre/osc/b/stats", b"")
     assert tree.devices("osc") == ("a", "b")
-    assert tree.closed() == ()
+    assert tree.closed() == {}
 
 
 @pytest.mark.parametrize(
