@@ -48,6 +48,10 @@ class Series:
         """When the first window of the suspect's present stay ended; infinite while it is away."""
         return self.ends[self.onset] if self.onset < len(self.ends) else float("inf")
 
+    def now(self, count: int) -> float:
+        """What the stream gets of late, while the suspect is there; it must be there."""
+        return median(self.contended[-count:])
+
     def halves(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """The stay in two: median rate of the victim and of the suspect's operations, early and late."""
         middle = self.onset + (len(self.rates) - self.onset) // 2
@@ -56,8 +60,16 @@ class Series:
                 (median(self.rates[late]), median(self.suspect[late])))
 
     def before_onset(self, count: int) -> list[float]:
-        """The last rates before the suspect came."""
-        return list(self.rates[max(0, self.onset - count):self.onset])
+        """The last undisturbed rates before the suspect came."""
+        return [rate for rate, disturbed in zip(self.rates[:self.onset], self.disturbed, strict=False)
+                if not disturbed][-count:]
+
+    def usual(self, count: int) -> float:
+        """What the stream gets without the suspect: its median, but no more than it got just before the suspect came.
+
+        So a stream that had got slow for another reason, a sick disk or the nightly backup, is compared with that.
+        """
+        return min(median(self.quiet), median(self.before_onset(count) or self.quiet))
 
 
 def series(windows: Sequence[Window], victim: str, suspect: str, targets: Collection[str], presence: float) -> Series:
@@ -78,6 +90,16 @@ def series(windows: Sequence[Window], victim: str, suspect: str, targets: Collec
         ends.append(window.end)
         operations.append(other / window.seconds)
     return Series(tuple(rates), tuple(disturbed), tuple(ends), tuple(operations))
+
+
+def spread(rates: Sequence[float]) -> float:
+    """How much a stream varies by itself: the middle half of its rates as a share of its median.
+
+    >>> spread([100.0] * 8), spread([90.0, 110.0, 100.0, 95.0, 105.0])
+    (0.0, 0.1)
+    """
+    low, middle, high = quantiles(rates, n=4, method="inclusive")
+    return (high - low) / middle if middle else 1.0
 
 
 def lower_edge(rates: Sequence[float], fraction: float) -> float:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from statistics import median
 
-from tierd.detect.baseline import series
-from tierd.detect.noisy_neighbour import Settings, shared_targets, slowed
 from tierd.detect.profile import is_stream, profiles
+from tierd.detect.slowdown import Settings, slowdowns
 from tierd.model import Finding, Window
 
 KIND = "shared-bandwidth"
@@ -20,22 +18,13 @@ def detect(windows: Sequence[Window], settings: Settings,
         return
     recent = [w for w in windows if w.end > windows[-1].end - settings.recent_seconds]
     streams = [p for p in profiles(recent).values() if is_stream(p, settings.classes)]
-    for victim in streams:
-        for other in streams:
-            if other is victim:
-                continue
-            targets = shared_targets(victim, other, windows[-1], settings.target_share)
-            edge = settings.leave if (KIND, other.job, victim.job) in active else settings.enter
-            course = series(windows, victim.job, other.job, targets, settings.presence)
-            if targets and slowed(course, len(recent), edge, settings):
-                usual, now = median(course.quiet), median(course.contended)
-                yield Finding(
-                    KIND, windows[-1].end, other.job, victim.job, targets,
-                    f"{victim.job} streams at {now / 1e6:.1f} MB/s instead of {usual / 1e6:.1f} MB/s since "
-                    f"{other.job} streams to the same {len(targets)} targets at "
-                    f"{other.moved_bytes / other.seconds / 1e6:.1f} MB/s; "
-                    "other targets for one of the two would help, flash for small files would not",
-                    {"victim_usual_bytes_per_second": usual, "victim_bytes_per_second": now,
-                     "slowdown": usual / now if now else float("inf")},
-                    advice_only=True,
-                )
+    for slow in slowdowns(windows, streams, streams, KIND, active, settings):
+        other = slow.other
+        yield Finding(
+            KIND, windows[-1].end, other.job, slow.victim.job, slow.targets,
+            f"{slow.victim.job} streams at {slow.now / 1e6:.1f} MB/s instead of {slow.usual / 1e6:.1f} MB/s since "
+            f"{other.job} streams to the same {len(slow.targets)} targets at "
+            f"{other.moved_bytes / other.seconds / 1e6:.1f} MB/s; "
+            "other targets for one of the two would help, flash for small files would not",
+            slow.evidence, advice_only=True,
+        )
