@@ -5,19 +5,23 @@ What is shown is what ``exporter.jobs`` shows of the same block; a test compares
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import accumulate
 
 from exporter.counters import CLIPPED, operation
-from exporter.families import INFINITY, Histogram, seconds
-from exporter.jobs import IO_SIZE, OPERATIONS, READ_BYTES, SECONDS, WRITE_BYTES, Lines, bounds_of
+from exporter.families import INFINITY
+from exporter.jobs import IO_SIZE, OPERATIONS, READ_BYTES, SECONDS, WRITE_BYTES, Chunks, bounds_of
 from exporter.rpcs import READ, WRITE
 from exporter.totals import AnyKey
-from lustre.text.job_stats import Usual, bucket_rows, buckets
+from lustre.text.job_reader import Usual
+from lustre.text.job_stats import buckets
 
 _LABELS = b"\0"
 """Stands in a template for fs, target and job."""
-_BYTES = {b"read_bytes": (READ_BYTES, READ), b"write_bytes": (WRITE_BYTES, WRITE)}
+_BYTES = {b"read": (READ_BYTES, READ), b"write": (WRITE_BYTES, WRITE)}
+_BUCKET = re.compile(rb"\d{1,20}[KMGT]?")
+_AS_WORDS = bytes.maketrans(b":,", b"  ")
 MOST_FORMS = 4096
 
 
@@ -25,8 +29,8 @@ MOST_FORMS = 4096
 class _Form:
     """One set of counters: first those of bytes, then operations, all of them timed."""
 
-    of_bytes: tuple[tuple[bool, bytes, bytes], ...]
-    """Of each counter of bytes: whether it is of reads, the template of its line, its direction."""
+    reads: bytes
+    writes: bytes
     operations: bytes
     seconds: bytes
     keys: tuple[AnyKey, ...]
@@ -37,35 +41,34 @@ class Renderer:
     """Keeps the templates of all jobs of a node."""
 
     def __init__(self) -> None:
-        self._forms: dict[tuple[tuple[bytes, ...], tuple[bytes, ...]], _Form | None] = {}
-        self._sizes: dict[tuple[bytes, tuple[bytes, ...], tuple[bytes, ...]], bytes | None] = {}
+        self._forms: dict[tuple[int, tuple[bytes, ...]], _Form | None] = {}
+        self._sizes: dict[tuple[bytes, ...], bytes | None] = {}
 
-    def lines(self, job: Usual, labels: bytes) -> Lines | None:
+    def lines(self, job: Usual, labels: bytes) -> Chunks | None:
         """Finished lines under these labels; None when something about the job is unusual after all."""
         form = self._form(job)
         if form is None:
             return None
+        _, _, of_bytes, _, samples, sums = job
         reads = writes = sizes = b""
-        for (is_read, template, direction), total, text in zip(form.of_bytes, job.sums, job.histograms, strict=False):
-            line = template % total
-            reads, writes = (line, writes) if is_read else (reads, line)
-            if b":" in text:
-                table = self._table(direction, text, total)
+        for direction, total, hist in of_bytes:
+            if direction == b"read":
+                reads = form.reads % total
+            else:
+                writes = form.writes % total
+            if b":" in hist:
+                table = self._table(direction, hist, total)
                 if table is None:
                     return None
                 sizes += table
-        skip = len(form.of_bytes)
-        operations = form.operations % job.samples[skip:]
-        times = form.seconds % tuple(map(seconds, job.sums[skip:]))
-        return Lines(
-            (
-                reads.replace(_LABELS, labels),
-                writes.replace(_LABELS, labels),
-                operations.replace(_LABELS, labels),
-                times.replace(_LABELS, labels),
-                sizes.replace(_LABELS, labels),
-            ),
-            0,
+        # what ``families.seconds`` says, spelt out
+        times = [usec[:-6] + b"." + usec[-6:] if len(usec) > 6 else b"0." + usec.zfill(6) for usec in sums]
+        return (
+            reads and reads.replace(_LABELS, labels),
+            writes and writes.replace(_LABELS, labels),
+            (form.operations % samples).replace(_LABELS, labels),
+            (form.seconds % (*times,)).replace(_LABELS, labels),
+            sizes and sizes.replace(_LABELS, labels),
         )
 
     def numbers(self, job: Usual) -> tuple[tuple[AnyKey, ...], tuple[int, ...]] | None:
@@ -73,79 +76,73 @@ class Renderer:
         form = self._form(job)
         if form is None:
             return None
-        skip = len(form.of_bytes)
-        values = [*map(int, job.sums[:skip]), *map(int, job.samples[skip:]), *map(int, job.sums[skip:])]
+        values = tuple(map(int, (*[total for _, total, _ in job.of_bytes], *job.samples, *job.sums)))
         keys = form.keys
-        for (_, _, direction), text in zip(form.of_bytes, job.histograms, strict=False):
-            if b":" in text:
-                bounds, counts = bounds_of(buckets(text))
-                keys += tuple([(IO_SIZE, direction, upper) for upper in bounds])
+        for direction, _, hist in job.of_bytes:
+            if b":" in hist:
+                bounds, counts = bounds_of(buckets(hist))
+                keys += tuple([(IO_SIZE, _BYTES[direction][1], upper) for upper in bounds])
                 values += counts
-        return keys, tuple(values)
+        return keys, values
 
     def _form(self, job: Usual) -> _Form | None:
-        if CLIPPED in job.sums:
-            return None
-        shape = job.names, job.units
+        of_bytes = job.of_bytes
+        shape = (*job.names, *[direction for direction, _, _ in of_bytes])
         try:
-            return self._forms[shape]
+            form = self._forms[len(of_bytes), shape]
         except KeyError:
             if len(self._forms) >= MOST_FORMS:
                 self._forms.clear()
-            return self._forms.setdefault(shape, _form(*shape))
-
-    def _table(self, direction: bytes, text: bytes, total: bytes) -> bytes | None:
-        rows = bucket_rows(text)
-        if not rows:
+            form = _form(shape[len(job.names) :], job.names)
+            self._forms[len(of_bytes), shape] = form
+        if form is None or CLIPPED in job.sums or [0 for _, total, _ in of_bytes if total == CLIPPED]:
             return None
-        sizes, scales, counts = zip(*rows, strict=True)
-        shape = direction, sizes, scales
+        return form
+
+    def _table(self, direction: bytes, hist: bytes, total: bytes) -> bytes | None:
+        words = hist.translate(_AS_WORDS).split()
+        sizes = (direction, *words[::2])
         try:
-            template = self._sizes[shape]
+            template = self._sizes[sizes]
         except KeyError:
             if len(self._sizes) >= MOST_FORMS:
                 self._sizes.clear()
-            template = self._sizes.setdefault(shape, _table(direction, text))
+            template = self._sizes.setdefault(sizes, _table(direction, hist, words))
         if template is None:
             return None
-        counted = tuple(accumulate(map(int, counts)))
-        return template % (*counted, counted[-1], total, counted[-1])
+        try:
+            counted = (*accumulate(map(int, words[1::2])),)
+            return template % (*counted, counted[-1], total, counted[-1])
+        except (ValueError, TypeError):  # no number, or no number for a bucket
+            return None
 
 
-def _form(names: tuple[bytes, ...], units: tuple[bytes, ...]) -> _Form | None:
-    skip = units.count(b"bytes")
-    operations = names[skip:]
-    if b"bytes" in units[skip:] or len(set(names)) < len(names) or _BYTES.keys() & set(operations):
+def _form(of_bytes: tuple[bytes, ...], names: tuple[bytes, ...]) -> _Form | None:
+    if len(set(names)) < len(names) or len(set(of_bytes)) < len(of_bytes) or {b"read_bytes", b"write_bytes"} & {*names}:
         return None
-    if not all(name in _BYTES for name in names[:skip]):
-        return None
-    of_bytes = tuple([
-        (name == b"read_bytes", family.template(_LABELS), direction)
-        for name in names[:skip]
-        for family, direction in (_BYTES[name],)
-    ])  # fmt: skip
+    extras = [operation(name) for name in names]
     return _Form(
-        of_bytes,
-        b"".join([OPERATIONS.template(_LABELS, operation(name)) for name in operations]),
-        b"".join([SECONDS.template(_LABELS, operation(name)) for name in operations]),
+        READ_BYTES.template(_LABELS),
+        WRITE_BYTES.template(_LABELS),
+        b"".join([OPERATIONS.template(_LABELS, extra) for extra in extras]),
+        b"".join([SECONDS.template(_LABELS, extra) for extra in extras]),
         (
-            *((_BYTES[name][0], b"") for name in names[:skip]),
-            *((OPERATIONS, operation(name)) for name in operations),
-            *((SECONDS, operation(name)) for name in operations),
+            *((_BYTES[direction][0], b"") for direction in of_bytes),
+            *((OPERATIONS, extra) for extra in extras),
+            *((SECONDS, extra) for extra in extras),
         ),
-    )
+    )  # fmt: skip
 
 
-def _table(direction: bytes, text: bytes) -> bytes | None:
+def _table(direction: bytes, hist: bytes, words: list[bytes]) -> bytes | None:
     """The template of a histogram with sum and count; None when its buckets are not in order, each once."""
-    read = buckets(text)
+    read = buckets(hist)
     bounds, _ = bounds_of(read)
-    if len(bounds) != len(read) or sorted(read) != list(read) or bounds[-1] == INFINITY:
+    if len(bounds) != len(read) or sorted(read) != list(read) or bounds[-1:] == (INFINITY,):
         return None
-    return _with_sum(IO_SIZE, _LABELS + direction, bounds)
-
-
-def _with_sum(family: Histogram, labels: bytes, bounds: tuple[float, ...]) -> bytes:
-    name = family.name.encode()
+    if 2 * len(read) != len(words) or not all(map(_BUCKET.fullmatch, words[::2])):
+        return None
+    labels = _LABELS + _BYTES[direction][1]
+    name = IO_SIZE.name.encode()
     total = b"%b_sum{%b} %%b\n%b_count{%b} %%d\n" % (name, labels, name, labels)
-    return family.buckets_template(labels, bounds) + total
+    return IO_SIZE.buckets_template(labels, bounds) + total

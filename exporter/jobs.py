@@ -56,10 +56,14 @@ _LAST_BUCKET = 1 << 31
 """The kernel's last one counts everything larger too."""
 
 
-class Lines(NamedTuple):
-    """A job's finished lines, in the order of ``FAMILIES``."""
+Chunks = tuple[bytes, bytes, bytes, bytes, bytes]
+"""A job's finished lines, in the order of ``FAMILIES``."""
 
-    chunks: tuple[bytes, bytes, bytes, bytes, bytes]
+
+class Lines(NamedTuple):
+    """What there is to show of a job, and how many of its lines were not understood."""
+
+    chunks: Chunks
     skipped: int
 
 

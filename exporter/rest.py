@@ -13,7 +13,7 @@ from exporter.job_lines import Renderer
 from exporter.jobs import OPERATIONS, SUMS, numbers, read_block
 from exporter.ledger import Ledger
 from exporter.totals import AnyKey, put_totals
-from lustre.text import job_stats
+from lustre.text.job_reader import usual
 
 OTHER = b"other"
 _GROUP = "other"
@@ -36,9 +36,8 @@ class _Seen:
 class Rest:
     """Divides a target's jobs into those shown and the rest."""
 
-    def __init__(self, limit: int, labels: bytes, renderer: Renderer, zeros: job_stats.Zeros) -> None:
+    def __init__(self, limit: int, labels: bytes, renderer: Renderer) -> None:
         self._renderer = renderer
-        self._zeros = zeros
         self._limit = limit
         self._labels = b'%b,job="%b"' % (labels, OTHER)
         self._ledger: Ledger[str, AnyKey] = Ledger()
@@ -48,14 +47,15 @@ class Rest:
         self._busy: dict[str, tuple[float, int]] = {}
         """How busy a job is, and its operations at the last scrape."""
 
-    def divide(self, blocks: list[bytes], page: Page) -> tuple[list[bytes], int]:
-        """Blocks of the jobs to show, in order, and lines not understood in the rest, which is put on the page."""
+    def divide(self, blocks: list[bytes], page: Page) -> tuple[list[int], int]:
+        """Which of the blocks to show, in order, and lines not understood in the rest, which is put on the page."""
         seen: dict[int, _Seen] = {}
-        text: dict[str, bytes] = {}
-        for block in blocks:
-            job = self._seen.get(hash(block)) or self._read(block)
+        text: dict[str, int] = {}
+        for number, block in enumerate(blocks):
+            mark = hash(block)
+            job = self._seen.get(mark) or self._read(block)
             if job.member not in text:  # a job listed twice would look like one that starts anew all the time
-                seen[hash(block)], text[job.member] = job, block
+                seen[mark], text[job.member] = job, number
         self._rank(list(seen.values()))
         busiest = sorted(text.keys() - {_GROUP}, key=lambda member: (*self._busy[member], member))
         shown = set(busiest[-self._limit :])
@@ -66,13 +66,16 @@ class Rest:
         self._seen = seen
         put_totals(page, self._labels, self._ledger.totals(_GROUP), SUMS)
         skipped = sum([job.skipped for job in seen.values() if job.member not in shown])
-        return [block for member, block in text.items() if member in shown], skipped + len(blocks) - len(text)
+        return [number for member, number in text.items() if member in shown], skipped + len(blocks) - len(text)
 
     def _read(self, block: bytes) -> _Seen:
-        usual = self._zeros.usual(block)
-        quick = None if usual is None else self._renderer.numbers(usual)
-        if usual is not None and quick is not None:
-            return self._of(usual.job_id, usual.start_time, *quick, 0)
+        job = usual(block)
+        quick = None if job is None else self._renderer.numbers(job)
+        if job is not None and quick is not None:
+            return self._of(job.job_id, job.start_time, *quick, 0)
+        return self._read_long(block)
+
+    def _read_long(self, block: bytes) -> _Seen:
         job = read_block(block)
         counted = list(numbers(job))
         keys = tuple([key for key, _ in counted])

@@ -6,26 +6,34 @@ the same block of text, byte for byte, and keeps its lines.
 
 from __future__ import annotations
 
-from collections.abc import Container
-from typing import NamedTuple
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
 
 from exporter.collector import Collect, Collector, Context
 from exporter.families import Family, Page, escape, label_text
 from exporter.job_lines import Renderer
-from exporter.jobs import FAMILIES, IDLE, JOBS, UNNAMED, Lines, read_block, render
+from exporter.job_texts import Item, Job, JobTexts, Run
+from exporter.jobs import FAMILIES, IDLE, JOBS, UNNAMED, Chunks, read_block, render
 from exporter.node import Node
 from exporter.rest import OTHER, Rest
-from lustre.text import header, job_stats
+from lustre.text import job_stats
+from lustre.text.job_reader import usual
 
 SHOWN: tuple[Family, ...] = FAMILIES[:5]
 
 
-class _Shown(NamedTuple):
-    """A job as it was rendered: its name, its lines, and when it last did something."""
+@dataclass(slots=True)
+class Columns:
+    """Finished lines of jobs, family by family in the order of ``SHOWN``."""
 
-    name: bytes
-    lines: Lines
-    active_at: int
+    chunks: tuple[list[bytes], ...]
+    skipped: int
+
+    def add(self, run: Run) -> None:
+        """Put the lines of jobs that did nothing."""
+        for column, chunks in zip(self.chunks, run.chunks, strict=True):
+            column.extend(chunks)
+        self.skipped += run.skipped
 
 
 class Shared:
@@ -36,7 +44,6 @@ class Shared:
         self.idle_seconds = context.settings.jobs_idle_seconds
         self.wall = context.wall
         self.renderer = Renderer()
-        self.zeros = job_stats.Zeros()
 
 
 class TargetJobs:
@@ -45,72 +52,116 @@ class TargetJobs:
     def __init__(self, fs: str, target: str, shared: Shared) -> None:
         self._labels = label_text(fs=fs, target=target)
         self._shared = shared
-        self._rest = Rest(shared.limit, self._labels, shared.renderer, shared.zeros) if shared.limit else None
-        self._cache: dict[int, _Shown] = {}
-        """By the hash of the block; the text itself would be most of the exporter's memory."""
+        self._rest = Rest(shared.limit, self._labels, shared.renderer) if shared.limit else None
+        self._texts = JobTexts()
 
     def collect(self, data: bytes, page: Page) -> int:
         """Put every job on the page; how many lines were not understood."""
-        every = job_stats.split(data)
-        blocks = self._awake(every) if self._shared.idle_seconds else every
-        page.sample(JOBS, self._labels, len(every))
-        page.sample(IDLE, self._labels, len(every) - len(blocks))
-        skipped = odd_lines(data)
+        items, skipped = self._texts.read(data)
+        shown = self._awake(items)
+        jobs, awake = count(items), count(shown)
+        page.sample(JOBS, self._labels, jobs)
+        page.sample(IDLE, self._labels, jobs - awake)
         if self._rest is not None:
-            named, more = self._rest.divide(blocks, page)
-            page.sample(UNNAMED, self._labels, len(blocks) - len(named))
-            blocks, skipped = named, skipped + more
-        return skipped + self._put(blocks, page)
+            texts = [item for item in shown if not isinstance(item, Run)]
+            named, more = self._rest.divide([text for _, text in texts], page)
+            page.sample(UNNAMED, self._labels, awake - len(named))
+            shown, skipped = [texts[number] for number in named], skipped + more
+        columns = self._columns(shown)
+        if columns is None:
+            columns = self._columns_apart(shown if self._rest else self._afresh(data))
+        elif self._rest is None:
+            self._texts.remember(data, items)
+        for family, column in zip(SHOWN, columns.chunks, strict=True):
+            page.chunks.setdefault(family, []).extend(column)
+        return skipped + columns.skipped
 
-    def _awake(self, blocks: list[bytes]) -> list[bytes]:
+    def _awake(self, items: list[Item]) -> list[Item]:
         """Jobs that did something lately, or do not say when.
 
         Idle is measured from the job active last, so that a recording shows the same at any time; but not from the
         future, where a server's clock may have been for a while.
         """
-        cache = self._cache
-        times = [cache[hash(b)].active_at if hash(b) in cache else job_stats.active_at(b) for b in blocks]
-        newest = min(max(times, default=0), int(self._shared.wall()))
-        since = newest - self._shared.idle_seconds
-        return [block for block, at in zip(blocks, times, strict=True) if at >= since or at == job_stats.UNKNOWN]
+        if not self._shared.idle_seconds:
+            return items
+        newest = max([item.newest if isinstance(item, Run) else item[0].active_at for item in items], default=0)
+        since = min(newest, int(self._shared.wall())) - self._shared.idle_seconds
+        awake: list[Item] = []
+        for item in items:
+            if isinstance(item, Run) and item.oldest < since:
+                awake += [(job, b"") for job in item.jobs if _is_awake(job, since)]
+            elif isinstance(item, Run) or _is_awake(item[0], since):
+                awake.append(item)
+        return awake
 
-    def _put(self, blocks: list[bytes], page: Page) -> int:
-        kept: dict[int, _Shown] = {}
-        taken: set[bytes] = {OTHER} if self._rest else set()
-        reads, writes, operations, times, sizes = [page.chunks.setdefault(family, []) for family in SHOWN]
-        skipped = 0
-        cache = self._cache
-        for block in blocks:
-            key = hash(block)
-            known = cache.get(key)
-            if known is None or known.name in taken:
-                known = self._render(block, taken)
-            kept[key] = known
-            taken.add(known.name)
-            read, written, done, took, sized = known.lines.chunks
-            skipped += known.lines.skipped
+    def _columns(self, items: Sequence[Item]) -> Columns | None:
+        """Lines of these jobs, made anew where there are none; None when two of them have the same name."""
+        columns = Columns(([], [], [], [], []), 0)
+        names: list[bytes] = [OTHER] if self._rest else []
+        reads, writes, operations, seconds, sizes = columns.chunks
+        for item in items:
+            if isinstance(item, Run):
+                columns.add(item)
+                names += item.names
+                continue
+            job, text = item
+            chunks = job.chunks
+            if job.stale or chunks is None:
+                job.name, chunks, job.skipped = self._render(text)
+                job.chunks, job.stale = chunks, False
+            read, written, done, took, sized = chunks
+            names.append(job.name)
             if read:
                 reads.append(read)
             if written:
                 writes.append(written)
             operations.append(done)
-            times.append(took)
+            seconds.append(took)
             if sized:
                 sizes.append(sized)
-        self._cache = kept
-        return skipped
+            columns.skipped += job.skipped
+        return columns if len({*names}) == len(names) else None
 
-    def _render(self, block: bytes, taken: set[bytes]) -> _Shown:
-        active_at = job_stats.active_at(block)
-        usual = self._shared.zeros.usual(block)
-        if usual is not None:
-            name = unlike(usual.job_id, taken)
-            lines = self._shared.renderer.lines(usual, b'%b,job="%b"' % (self._labels, name))
-            if lines is not None:
-                return _Shown(name, lines, active_at)
-        job = read_block(block)
-        name = unlike(job.job_id, taken)
-        return _Shown(name, render(job, b'%b,job="%b"' % (self._labels, name)), active_at)
+    def _afresh(self, data: bytes) -> list[Item]:
+        """The jobs to show as if there had been no scrape before, and would be none after."""
+        self._texts.forget()
+        items, _ = self._texts.read(data)
+        self._texts.forget()
+        return self._awake(items)
+
+    def _columns_apart(self, items: Iterable[Item]) -> Columns:
+        """The same of jobs whose ids look alike, or that are listed twice; each with its text."""
+        columns = Columns(([], [], [], [], []), 0)
+        taken = {OTHER} if self._rest else set()
+        for item in items:
+            assert not isinstance(item, Run)
+            name, chunks, skipped = self._render(item[1], taken)
+            taken.add(name)
+            for column, chunk in zip(columns.chunks, chunks, strict=True):
+                column.append(chunk)
+            columns.skipped += skipped
+        return columns
+
+    def _render(self, text: bytes, taken: Container[bytes] = ()) -> tuple[bytes, Chunks, int]:
+        """The job's name and lines, and how many lines of its text were not understood."""
+        job = usual(text)
+        if job is not None:
+            name = unlike(job.job_id, taken)
+            chunks = self._shared.renderer.lines(job, b'%b,job="%b"' % (self._labels, name))
+            if chunks is not None:
+                return name, chunks, 0
+        other = read_block(text)
+        name = unlike(other.job_id, taken)
+        return name, *render(other, b'%b,job="%b"' % (self._labels, name))
+
+
+def count(items: Sequence[Item]) -> int:
+    """How many jobs these are."""
+    return sum([len(item.jobs) if isinstance(item, Run) else 1 for item in items])
+
+
+def _is_awake(job: Job, since: int) -> bool:
+    return job.active_at >= since or job.active_at == job_stats.UNKNOWN
 
 
 def unlike(job_id: bytes, taken: Container[bytes]) -> bytes:
@@ -129,16 +180,6 @@ def unlike(job_id: bytes, taken: Container[bytes]) -> bytes:
         name = escape(job_id.decode("utf-8", "backslashreplace") + f"~{number}")
         number += 1
     return name
-
-
-def odd_lines(data: bytes) -> int:
-    """Lines outside any job that are not the heading, and a last one cut short."""
-    begin = data.find(b"- job_id:")
-    while begin > 0 and data[begin - 1 : begin] != b"\n":
-        begin = data.find(b"- job_id:", begin + 1)
-    outside = data if begin < 0 else data[:begin]
-    cut = begin >= 0 and not data.endswith(b"\n")
-    return cut + header.skipped_lines(outside, outside.splitlines().count(b"job_stats:"))
 
 
 def start(context: Context) -> Collect:

@@ -136,22 +136,28 @@ class BriefReader:
     """Reads many of them again and again. A text known but for its digits need not be read whole for a few numbers."""
 
     def __init__(self) -> None:
-        self._skipped: dict[int, int] = {}
-        """By the hash of the text without digits: lines not understood."""
+        self._skipped: dict[int, tuple[int, list[bool]]] = {}
+        """By the hash of the text without digits: lines not understood, and which fields there are none of."""
 
     def read(self, data: bytes) -> Brief:
         """What ``parse`` says of the same text."""
         form = hash(data.translate(None, b"0123456789"))
-        skipped = self._skipped.get(form)
-        if skipped is not None:
-            return _brief(data, skipped)
+        known = self._skipped.get(form)
+        if known is not None:
+            brief = _brief(data, known[0])
+            if _missing(brief) == known[1]:  # a digit may have got into the unit
+                return brief
         link = parse(data)
         brief = Brief(*[getattr(link, name) for name in Brief._fields])
         if brief == _brief(data, link.skipped):
             if len(self._skipped) >= MOST_FORMS:
                 self._skipped.clear()
-            self._skipped[form] = link.skipped
+            self._skipped[form] = link.skipped, _missing(brief)
         return brief
+
+
+def _missing(brief: Brief) -> list[bool]:
+    return [field is None for field in brief]
 
 
 MOST_FORMS = 8192

@@ -31,13 +31,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import filterfalse
-from typing import NamedTuple
 
 from lustre.text import header
 
-_KEY = b"- job_id:"
-_NEXT = b"\n" + _KEY
+KEY = b"- job_id:"
+"""A line that begins so begins a job."""
+NEXT = b"\n" + KEY
 _HEADING = b"job_stats:\n"
 _ID_COLUMN = 19
 """Where the id begins: the key is padded to 16 characters, so an id's own leading blanks can be told from padding."""
@@ -47,21 +46,7 @@ _OPERATION = re.compile(
     rb"(?:, sumsq: *+-?+\d{1,20}+)?(?:, hist: \{([^}\n]*+)\})? \} *+\n",
     re.MULTILINE,
 )
-_TIME = rb"(?:[ \t]*+:)?[ \t]++"
-_USUAL_HEAD = re.compile(
-    rb"- job_id: {10}([^\n]*+)\n *+snapshot_time" + _TIME + rb"[0-9.]{1,40}+[^\n]*+\n"
-    rb" *+start_time" + _TIME + rb"([0-9.]{1,40}+)[^\n]*+\n *+elapsed_time" + _TIME + rb"[^\n]*+\n"
-)
-_USUAL_ROW = re.compile(
-    rb"^ ++(\w++): *+\{ samples: *+([1-9]\d{0,19}+), unit: (usecs|bytes), min: *+-?+\d{1,20}+, max: *+-?+\d{1,20}+,"
-    rb" sum: *+(\d{1,20}+), sumsq: *+-?+\d{1,20}+(?:, hist: \{([^}\n]*+)\})? \}\n",
-    re.MULTILINE,
-)
 _ACTIVE = re.compile(rb"snapshot_time[ \t:]++(\d{1,18}+)")
-_ZERO = re.compile(
-    rb" ++\w++: *+\{ samples: *+0(?:, unit: *+\w++)?(?:, min: *+0, max: *+0, sum: *+0)?(?:, sumsq: *+0)?"
-    rb"(?:, hist: \{ *+\})? \} *+"
-)
 _BUCKET = re.compile(rb"(\d{1,20}+)([KMGT]?+): (\d{1,20}+)")
 _QUOTED = re.compile(rb'"((?:[^"\\\x00-\x20]|\\x[0-9A-Fa-f]{2})*)"')
 _ESCAPE = re.compile(rb"\\x([0-9A-Fa-f]{2})")
@@ -87,19 +72,6 @@ class Job:
     histograms: tuple[tuple[bytes, tuple[tuple[int, int], ...]], ...]
     """Sizes by inclusive upper bound in bytes, not cumulative, for the operations that have any."""
     skipped: int
-
-
-class Usual(NamedTuple):
-    """A job whose block holds its id, its times, and counters with all their numbers, none at zero: most since 2.15."""
-
-    job_id: bytes
-    start_time: bytes
-    names: tuple[bytes, ...]
-    samples: tuple[bytes, ...]
-    units: tuple[bytes, ...]
-    sums: tuple[bytes, ...]
-    histograms: tuple[bytes, ...]
-    """Unread; see ``buckets``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,45 +109,6 @@ def parse_block(block: bytes) -> Job:
     )
 
 
-def usual(block: bytes) -> Usual | None:
-    """The same of a block of the usual form, for a third of the time; None when it has another."""
-    head = _USUAL_HEAD.match(block)
-    if head is None:
-        return None
-    rows = _USUAL_ROW.findall(block, head.end())
-    if not rows or block.count(b"\n") != len(rows) + 4:
-        return None
-    names, samples, units, sums, histograms = zip(*rows, strict=True)
-    return Usual(_unquoted(head[1]), head[2], names, samples, units, sums, histograms)
-
-
-class Zeros:
-    """Lines of counters at zero: most of a block, and alike for every job. Known ones are left out before parsing."""
-
-    def __init__(self) -> None:
-        self._lines: set[bytes] = set()
-
-    def usual(self, block: bytes) -> Usual | None:
-        """What ``usual`` says of the block without its counters at zero."""
-        found = usual(self._without(block))
-        return usual(self._without(block)) if found is None and self._learn(block) else found
-
-    def _without(self, block: bytes) -> bytes:
-        return b"\n".join(filterfalse(self._lines.__contains__, block.split(b"\n")))
-
-    def _learn(self, block: bytes) -> bool:
-        """Whether the block had lines of counters at zero that were not known."""
-        before = len(self._lines)
-        for line in filterfalse(self._lines.__contains__, block.split(b"\n")):
-            if len(self._lines) < MOST_ZEROS and _ZERO.fullmatch(line):
-                self._lines.add(line)
-        return len(self._lines) > before
-
-
-MOST_ZEROS = 512
-"""More counters than any release has, in more widths than it prints."""
-
-
 def parse(data: bytes) -> JobStats:
     """Read a whole ``job_stats`` file."""
     skipped, blocks = _cut(data)
@@ -185,24 +118,30 @@ def parse(data: bytes) -> JobStats:
 
 def _cut(data: bytes) -> tuple[int, list[bytes]]:
     """How many odd lines stand outside the jobs, and the jobs."""
-    end = data.rfind(b"\n") + 1
-    begin = 0 if data.startswith(_KEY, 0, end) else data.find(_NEXT, 0, end) + 1 or end
-    preamble = data[:begin]
-    odd = int(end != len(data)) + header.skipped_lines(preamble, preamble.count(_HEADING))
+    begin, end, odd = extent(data)
     blocks: list[bytes] = []
     while begin < end:
-        following = data.find(_NEXT, begin, end) + 1 or end
+        following = data.find(NEXT, begin, end) + 1 or end
         blocks.append(data[begin:following])
         begin = following
     return odd, blocks
 
 
+def extent(data: bytes) -> tuple[int, int, int]:
+    """Where the first job begins, where the last whole line ends, and how many odd lines stand outside the jobs."""
+    end = data.rfind(b"\n") + 1
+    begin = 0 if data.startswith(KEY, 0, end) else data.find(NEXT, 0, end) + 1 or end
+    preamble = data[:begin]
+    return begin, end, int(end != len(data)) + header.skipped_lines(preamble, preamble.count(_HEADING))
+
+
 def _job_id(line: bytes) -> bytes:
-    return _unquoted(line[_ID_COLUMN:] if line[len(_KEY) : _ID_COLUMN].isspace() else line[len(_KEY) :].strip())
+    return unquoted(line[_ID_COLUMN:] if line[len(KEY) : _ID_COLUMN].isspace() else line[len(KEY) :].strip())
 
 
-def _unquoted(text: bytes) -> bytes:
-    if quoted := _QUOTED.fullmatch(text):
+def unquoted(text: bytes) -> bytes:
+    """The id without the quotes and escapes that newer releases put it in."""
+    if text[:1] == b'"' and (quoted := _QUOTED.fullmatch(text)):
         return _ESCAPE.sub(lambda escape: bytes((int(escape[1], 16),)), quoted[1])
     return text
 
@@ -210,11 +149,6 @@ def _unquoted(text: bytes) -> bytes:
 def buckets(text: bytes) -> tuple[tuple[int, int], ...]:
     """Inclusive upper bounds in bytes, and counts, of what stands between the braces of ``hist``."""
     return tuple([(int(size) * _SCALE[scale], int(count)) for size, scale, count in _BUCKET.findall(text)])
-
-
-def bucket_rows(text: bytes) -> list[tuple[bytes, bytes, bytes]]:
-    """The same unread: digits of the bound, its ``K`` or ``M``, digits of the count."""
-    return _BUCKET.findall(text)
 
 
 def active_at(block: bytes) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from exporter.collectors import COLLECTORS
@@ -14,6 +14,7 @@ from exporter.job_lines import Renderer
 from exporter.jobs import numbers, read_block, render
 from exporter.scrape import Scraper
 from lustre.text import job_stats
+from lustre.text.job_reader import usual
 
 OST = "proc/fs/lustre/obdfilter/lustre-OST0000/job_stats"
 LABELS = b'fs="100%",target="OST0000",job="a\\\\b%s{}"'
@@ -48,27 +49,27 @@ counters = st.builds(
 @settings(max_examples=400)
 @given(st.lists(counters, max_size=9))
 def test_quick_or_not_the_lines_are_the_same(lines: list[str]) -> None:
-    usual = job_stats.usual(block(*lines))
+    known = usual(block(*lines))
     job = read_block(block(*lines))
     renderer = Renderer()
     for _ in range(2):
-        if usual is not None and (quick := renderer.lines(usual, LABELS)) is not None:
-            assert quick == render(job, LABELS)
-        if usual is not None and (sums := renderer.numbers(usual)) is not None:
+        if known is not None and (quick := renderer.lines(known, LABELS)) is not None:
+            assert (quick, 0) == render(job, LABELS)
+        if known is not None and (sums := renderer.numbers(known)) is not None:
             assert dict(zip(*sums, strict=True)) == dict(numbers(job))
 
 
 @pytest.mark.parametrize("tree", ["tree-idle", "tree-load-1", "tree-load-2"])
 def test_recorded_jobs_are_quick_and_the_same(capture, tree) -> None:
-    renderer, zeros, quick = Renderer(), job_stats.Zeros(), 0
+    renderer, quick = Renderer(), 0
     root = capture(f"2.17.57/{tree}")
     blocks = [b for path in sorted(root.rglob("job_stats")) for b in job_stats.split(path.read_bytes())]
     for text in blocks:
-        usual = zeros.usual(text)
-        lines = None if usual is None else renderer.lines(usual, LABELS)
+        known = usual(text)
+        lines = None if known is None else renderer.lines(known, LABELS)
         if lines is not None:
             quick += 1
-            assert lines == render(read_block(text), LABELS)
+            assert (lines, 0) == render(read_block(text), LABELS)
     assert quick >= 0.9 * len([b for b in blocks if any(read_block(b).samples[i] != b"0" for i in range(3))])
 
 
@@ -119,3 +120,31 @@ def test_idle_jobs_stay_in_the_sum_of_the_others(grow, exporter, samples) -> Non
     grow({OST: stats(busy("a", 1900, 60), busy("b", 1901, 9))})
     shown = {job: Decimal(value) for job, value in reads(samples, running.scrape("jobs")).items()}
     assert shown in ({"a": 60, "other": 9}, {"b": 9, "other": 5})
+
+
+MANY = "abcdefghijklmnopqrstuvwxyz"
+steps = st.lists(
+    st.tuples(st.sampled_from(MANY), st.sampled_from(["work", "leave", "silently", "grow old"])),
+    max_size=6,
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(steps, min_size=1, max_size=12))
+def test_jobs_told_together_show_what_they_would_one_by_one(grow, exporter, samples, passes) -> None:
+    """Work moves the time of last activity; "silently" is a count that comes after it was moved."""
+    jobs = dict.fromkeys(MANY, (1, 1000))
+    root = grow({OST: stats()})
+    running = exporter(root, jobs_idle_seconds=500)
+    for number, changes in enumerate(passes):
+        for name, what in changes:
+            count, active = jobs.get(name, (0, 1000))
+            if what == "leave":
+                jobs.pop(name, None)
+            elif what == "grow old":
+                jobs[name] = count + 1, 100
+            else:
+                jobs[name] = count + 1, active if what == "silently" else 1001 + number
+        grow({OST: stats(*(busy(name, active, count) for name, (count, active) in jobs.items()))})
+        text = running.scrape("jobs")
+        assert text == exporter(root, jobs_idle_seconds=500).scrape("jobs")
