@@ -48,6 +48,8 @@ class Hsm:
     flags: HsmFlags = HsmFlags.NONE
     in_progress: bool = False
     """Being archived, restored or removed now."""
+    unknown_flags: int = 0
+    """Bits a later release gave a meaning that is not known here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ class Quota:
     used_bytes: int
     soft_limit_bytes: int
     hard_limit_bytes: int
+    whole: bool = True
+    """Whether all targets have told what is used; else more may be."""
 
     def room_bytes(self) -> int | None:
         """What may still be written below both limits; None when there are none."""

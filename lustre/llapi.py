@@ -31,6 +31,8 @@ _FLUSH_READERS = 1
 """LL_DV_RD_FLUSH: other clients write back what they have not yet written, before the version is taken."""
 _SWAP_AND_CLOSE = 0x10
 _GET_QUOTA, _GET_POOL_QUOTA = 0x800007, 0x80000F
+_LIMITS_AND_USE = 0x1 | 0x2
+"""QIF_BLIMITS and QIF_SPACE: without them ``lfs quota`` puts the figures in brackets, as inaccurate."""
 _PATH_BYTES = 4096
 
 
@@ -141,7 +143,7 @@ class Library:
         state = HsmStateStruct()
         self.ask("llapi_hsm_state_get_fd", descriptor, byref(state))
         known = sum(flag.value for flag in HsmFlags)
-        return Hsm(HsmFlags(state.states & known), state.in_progress_state != 0)
+        return Hsm(HsmFlags(state.states & known), state.in_progress_state != 0, state.states & ~known)
 
     def clear_changelog(self, mdt: str, user: str, index: int) -> None:
         """Let Lustre forget records up to an index, as far as this reader goes. 0 would mean all of them: refused."""
@@ -154,7 +156,8 @@ class Library:
         asked = QuotaStruct(command=_GET_POOL_QUOTA if pool else _GET_QUOTA, type=kind, id=owner,
                             pool=pool.encode("ascii"))  # fmt: skip
         self.ask("llapi_quotactl", os.fsencode(mount), byref(asked), path=mount)
-        return Quota(asked.used_bytes, asked.soft_limit_kib << 10, asked.hard_limit_kib << 10)
+        return Quota(asked.used_bytes, asked.soft_limit_kib << 10, asked.hard_limit_kib << 10,
+                     asked.block_valid & _LIMITS_AND_USE == _LIMITS_AND_USE)
 
 
 def _fid(found: FidStruct) -> Fid:

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, InstanceOf, TypeAdapter, ValidationError
 from tierd import plugins, verify
 from tierd.act import breaker, budget, claim
 from tierd.act.movers import engines
+from tierd.act.windows import checked
 from tierd.decide import small_files_to_flash
 from tierd.detect import noisy_neighbour
 from tierd.detect.builtin import BUILT_IN
@@ -60,6 +61,10 @@ class Act:
     mode: Mode = "full"
     """``observe`` tells findings; ``recommend`` tells what it would do as well; ``new-files-only`` sets default layouts
     and moves no file; ``full`` does both. Scopes may have modes of their own."""
+    pause_file: str = "/var/lib/tierd/pause"
+    """While this file exists nothing is changed, and nothing taken back; its first line is told. "" for none."""
+    windows: tuple[Annotated[str, AfterValidator(checked)], ...] = ()
+    """Hours in which changes may be made, in local time: ``Mon-Fri 20:00-06:00``. Empty: at any time."""
     journal: str = "/var/lib/tierd/journal.sqlite"
     socket: str = "/run/tierd/tierd.sock"
     """Where tierctl talks to the daemon."""

@@ -23,7 +23,10 @@ from tierd.act.gate import Gate
 from tierd.act.guard import SiteGuard
 from tierd.act.journal import Journal
 from tierd.act.movers import engines
+from tierd.act.movers.abreast import Abreast
 from tierd.act.movers.outcome import Mover
+from tierd.act.recovery import close_unfinished
+from tierd.act.standstill import Standstill
 from tierd.act.undo import Undo
 from tierd.clock import Clock, SystemClock
 from tierd.config import ConfigurationError, Settings, load
@@ -57,10 +60,11 @@ class Service:
         self._journal = Journal(Path(settings.act.journal))
         self._claim = claim or NoClaim()
         guard = SiteGuard(settings, Consent(filesystem, clock), self._claim, clock)
+        standstill = Standstill(settings.act.pause_file, settings.act.windows)
         gate = Gate(filesystem, mover, Budget(settings.limits, clock.now()), Breaker(settings.breaker), self._journal,
-                    clock, settings.act.dry_run, guard)
+                    clock, settings.act.dry_run, guard, standstill)
         self._gate = gate
-        undo = Undo(filesystem, mover, self._journal, clock, guard.hindrance)
+        undo = Undo(filesystem, mover, self._journal, clock, lambda: standstill.by_file() or guard.hindrance())
         self._follower = Follower(filesystem.changelog, mdts, self._journal.positions())
         source = LiveSource(read, self._follower)
         self._daemon = Daemon(source, filesystem, gate, undo, self._journal, clock, settings, say, self._claim)
@@ -71,9 +75,8 @@ class Service:
             app = App(registry(self._daemon, gate, undo, settings, self._lock), desk, self._alive, nudge)
             self.web = WebServer(settings.web.address, settings.web.port, app)
             say(f"listening on {settings.web.address}:{self.web.port}")
-        for entry in self._journal.entries(""):
-            say(f"found unfinished: {entry.kind} of {quoted(entry.place)}; the file is whole either way; closed now")
-            self._journal.ended(entry.id, "interrupted", "tierd ended before it knew the outcome", clock.now())
+        for entry, outcome, detail in close_unfinished(self._journal, filesystem, clock.now()):
+            say(f"found unfinished: {entry.kind} of {quoted(entry.place)}: {outcome}: {detail}")
 
     def cycle(self) -> str:
         """One cycle; a sentence about the state for systemd."""
@@ -122,6 +125,8 @@ def on_this_node(settings: Settings, clock: SystemClock) -> Service:
     mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
     filesystem = engines.mounted(mount, tree, settings.movers)
     mover = engines.mover(mount, Library.load(settings.movers.library), tree, settings.movers)
+    if settings.limits.at_once > 1:
+        mover = Abreast(mover, filesystem.pools, settings.limits.at_once, settings.limits.per_target_at_once)
     read = (scraping(settings.sense.exporters, clock, settings.sense.timeout_seconds) if settings.sense.exporters
             else local_files(tree, clock))
     mdts = settings.sense.mdts or mdts_of(tree, mount.fsname)

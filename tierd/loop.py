@@ -104,6 +104,7 @@ class Daemon:
         self._recommended: set[tuple[tuple[str, str, str], str]] = set()
         self._findings: tuple[Finding, ...] = ()
         self.tally = Tally()
+        self._held = ""
         self._faults: dict[str, str] = {}
         """What cannot be seen at present, in words; "" for a source that is well again."""
 
@@ -149,9 +150,9 @@ class Daemon:
         self._tell(thought)
         try:
             if self._may_act():
-                if not self._faults.get("changelog") and not self._gate.draining:
+                if not self._faults.get("changelog") and not self._held and not self._gate.draining:
                     self._act(thought)
-                if not self._faults.get("changelog"):
+                if not self._faults.get("changelog") and not self._held:
                     self._move(move_until)
                 self._judge(reading.time)
                 self._watch_room()
@@ -159,10 +160,14 @@ class Daemon:
             self._say(f"the file system does not answer: {error}; nothing more is done in this cycle")
 
     def _may_act(self) -> bool:
-        """Whether anything may be changed in this cycle: nobody has paused it, and no other tierd is at work."""
+        """Whether anything may be changed in this cycle: nobody has paused it, and no other tierd is at work.
+
+        Outside of the maintenance windows things are still judged, and taken back.
+        """
+        self._tell_held()
         acting = not self._settings.act.dry_run and self._settings.modes - {"observe", "recommend"}
         self._tell_fault("claim", self._claim.hold() if acting else "")
-        return not self._gate.paused and not self._faults.get("claim")
+        return not self._gate.paused and not self._gate.stopped and not self._faults.get("claim")
 
     @property
     def windows(self) -> Sequence[Window]:
@@ -212,6 +217,13 @@ class Daemon:
             return
         self._say(words or f"{source}: well again")
         self._faults[source] = words
+
+    def _tell_held(self) -> None:
+        """Say it when something keeps acts from being done, and when nothing does any more."""
+        held = self._gate.held
+        if bool(held) != bool(self._held):
+            self._say(f"nothing new is done: {held}" if held else "changes are made again")
+        self._held = held
 
     def _say_all(self, sentences: Iterable[str]) -> None:
         for sentence in sentences:

@@ -44,8 +44,11 @@ class DaemonCollector(Collector):
         yield info
         act = self._settings.act
         yield GaugeMetricFamily("tierd_dry_run", "1 while tierd changes nothing.", float(act.dry_run))
-        yield GaugeMetricFamily("tierd_paused", "1 while acts are paused, by hand or by the circuit breaker.",
-                                float(bool(self._gate.paused)))
+        yield GaugeMetricFamily("tierd_paused", "1 while acts are paused, by hand, by the pause file or by the "
+                                "circuit breaker.",
+                                float(bool(self._gate.paused or self._gate.stopped)))
+        yield GaugeMetricFamily("tierd_held", "1 while nothing new is done: paused, or outside of the maintenance "
+                                "windows.", float(bool(self._gate.held)))
         yield GaugeMetricFamily("tierd_breaker_open", "1 while the circuit breaker keeps acts from being done.",
                                 float(bool(self._gate.paused) and self._gate.tripped))
         yield GaugeMetricFamily("tierd_last_cycle_timestamp_seconds", "When the last cycle ended.", tally.last_cycle_at)

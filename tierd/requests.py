@@ -43,7 +43,7 @@ class Desk:
     def _status(self, _: Mapping[str, Any]) -> dict[str, Any]:
         windows = self._daemon.windows
         return {
-            "mode": self._settings.act.mode, "dry_run": self._settings.act.dry_run, "paused": self._gate.paused,
+            "mode": self._settings.act.mode, "dry_run": self._settings.act.dry_run, "paused": self._gate.held,
             "faults": dict(self._daemon.faults), "findings": [f.sentence for f in self._daemon.findings],
             "last_cycle": windows[-1].end if windows else None, "windows": len(windows),
             "waiting_moves": self._gate.waiting,
@@ -65,7 +65,7 @@ class Desk:
 
     def _resume(self, _: Mapping[str, Any]) -> dict[str, Any]:
         self._gate.paused, self._gate.tripped = "", False
-        return {"paused": ""}
+        return {"paused": self._gate.held}
 
     def _undo(self, request: Mapping[str, Any]) -> dict[str, Any]:
         number = int(request.get("id", 0))

@@ -99,16 +99,19 @@ def test_hsm_state_and_quota() -> None:
         state._obj.states, state._obj.in_progress_state = 0x100D | 0x8000, 1
         return 0
 
+    told = [0x1, 0x3 | 0x4]
+
     def quota(mount: bytes, asked: Any) -> int:
         assert (asked._obj.command, asked._obj.type, asked._obj.id, asked._obj.pool) == (0x80000F, 0, 1001, b"flash")
-        asked._obj.used_bytes, asked._obj.hard_limit_kib = 5000, 10
+        asked._obj.used_bytes, asked._obj.hard_limit_kib, asked._obj.block_valid = 5000, 10, told.pop()
         return 0
 
     library = Handle(llapi_hsm_state_get_fd=hsm, llapi_quotactl=quota).library()
-    assert library.hsm(3) == Hsm(HsmFlags.EXISTS | HsmFlags.RELEASED | HsmFlags.ARCHIVED, in_progress=True)
+    assert library.hsm(3) == Hsm(HsmFlags.EXISTS | HsmFlags.RELEASED | HsmFlags.ARCHIVED, True, 0x9000)
     found = library.quota("/mnt/lustre", 0, 1001, "flash")
     assert found == Quota(5000, 0, 10240)
     assert found.room_bytes() == 5240
+    assert not library.quota("/mnt/lustre", 0, 1001, "flash").whole  # some target did not say what is used
     assert Quota(5000, 0, 0).room_bytes() is None
 
 

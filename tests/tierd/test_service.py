@@ -72,7 +72,8 @@ def site(tmp_path: Path) -> Iterator[Site]:
     filesystem.cleared = {}
     settings = Settings()
     settings = replace(settings, act=replace(settings.act, dry_run=False, journal=str(tmp_path / "lib/journal.sqlite"),
-                                             socket=str(tmp_path / "tierd.sock")),
+                                             socket=str(tmp_path / "tierd.sock"),
+                                             pause_file=str(tmp_path / "pause")),
                        sense=replace(settings.sense, readers={"MDT0000": "cl1"}), web=replace(settings.web, port=0))
     made = Site(cluster, filesystem, settings, tmp_path)
     made.start()
@@ -137,12 +138,29 @@ def test_a_restart_goes_on_where_it_was_and_closes_what_was_under_way(site: Site
     positions = journal.positions()
     site.service.close()
     site.start()
-    assert any("found unfinished: set-default-layout of /proj/ingest" in s for s in site.said)
-    assert [e.outcome for e in journal.entries()] == ["interrupted"]
+    assert any("found unfinished: set-default-layout of /proj/ingest: done" in s for s in site.said)
+    assert [e.outcome for e in journal.entries()] == ["done"]
     site.cluster.advance(5)
     site.service.cycle()
     assert journal.positions()["MDT0000"] >= positions["MDT0000"]
     assert entry.id == 1
+
+
+def test_the_pause_file_stops_everything_until_it_is_removed(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    pause = site.folder / "pause"
+    pause.write_text("power work until noon\n")
+    site.run(until=60)
+    assert "nothing was done yet" in shown(capsys, "history", site=site)
+    assert "power work until noon" in shown(capsys, "status", site=site)
+    assert sum("nothing new is done" in s for s in site.said) == 1
+    pause.unlink()
+    site.run(until=70)
+    assert "changes are made again" in site.said
+    assert "set-default-layout" in shown(capsys, "history", site=site)
+    pause.touch()
+    assert "refused" in shown(capsys, "undo", "1", site=site)
+    pause.unlink()
+    assert "undone" in shown(capsys, "undo", "1", site=site)
 
 
 def fetched(site: Site, path: str, method: str = "GET") -> tuple[int, str]:

@@ -6,22 +6,23 @@ the act is refused, not forced.
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from lustre.layout import Layout, same_shape
 from tierd.act.breaker import Breaker
 from tierd.act.budget import Budget
 from tierd.act.guard import Guard, Unguarded
 from tierd.act.journal import Journal
-from tierd.act.movers.outcome import Move, Mover, Result
+from tierd.act.movers.outcome import Mover, Result
+from tierd.act.movers.outcome import Outcome as Moved
+from tierd.act.standstill import Standstill
+from tierd.act.waiting import Queue, Waiting
 from tierd.clock import Clock
 from tierd.model import Action
-
-BATCH = 16
-"""Moves handed to the engine at a time: it may do them in one process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +45,17 @@ class Gate:
     """Default layouts are set at once; moves wait in a queue and go as the budget allows."""
 
     def __init__(self, filesystem: Filesystem, mover: Mover, budget: Budget, breaker: Breaker, journal: Journal,
-                 clock: Clock, dry_run: bool, guard: Guard | None = None) -> None:
+                 clock: Clock, dry_run: bool, guard: Guard | None = None,
+                 standstill: Standstill | None = None) -> None:
         self._filesystem = filesystem
-        self._guard = guard or Unguarded()
         self._mover = mover
-        self._budget = budget
         self._breaker = breaker
         self._journal = journal
         self._clock = clock
         self._dry_run = dry_run
-        self._queue: deque[tuple[Action, int]] = deque()
-        self._queued: set[str] = set()
+        self._standstill = standstill or Standstill()
+        self._guard = guard or Unguarded()
+        self._queue = Queue(filesystem, budget, self._guard)
         self.outcomes: Counter[tuple[str, str]] = Counter()
         """By kind of act and result."""
         self.last: dict[tuple[str, str], float] = {}
@@ -62,7 +63,7 @@ class Gate:
         self.moved_bytes = 0
         state = journal.state()
         self.paused = state.get("paused", "")
-        """Why nothing is done at present; "" when things are done. Kept over a restart."""
+        """Why a person or the circuit breaker lets nothing be done at present; "" when they do. Kept over a restart."""
         self.tripped = bool(state.get("tripped"))
         """Whether the circuit breaker says so, and not a person."""
         self.draining = state.get("draining", "")
@@ -85,13 +86,23 @@ class Gate:
         self._journal.keep_state({"paused": self.paused, "tripped": "yes" * self.tripped, "draining": self.draining})
 
     @property
+    def held(self) -> str:
+        """Why nothing new is done at present: a pause, the pause file, or the hour; "" when things are done."""
+        return self.paused or self._standstill(self._clock.now())
+
+    @property
+    def stopped(self) -> str:
+        """Why nothing may even be taken back at present: the pause file; or ""."""
+        return self._standstill.by_file()
+
+    @property
     def waiting(self) -> int:
         """Moves in the queue."""
         return len(self._queue)
 
     def waiting_for(self, finding_key: tuple[str, str, str]) -> int:
         """Moves of one finding in the queue."""
-        return sum(action.finding == finding_key for action, _ in self._queue)
+        return self._queue.of(finding_key)
 
     def submit(self, actions: Iterable[Action], finding: int) -> list[Outcome]:
         """Set default layouts now, queue the moves. Advice passes by: it is for people."""
@@ -99,9 +110,8 @@ class Gate:
         for action in actions:
             if action.kind == "set-default-layout":
                 outcomes.append(self._set_default(action, finding))
-            elif action.kind == "migrate" and action.path not in self._queued:
-                self._queue.append((action, finding))
-                self._queued.add(action.path)
+            elif action.kind == "migrate":
+                self._queue.add(action, finding)
         return outcomes
 
     def objection(self, directory: str) -> str:
@@ -110,113 +120,80 @@ class Gate:
 
     def drop(self, finding_key: tuple[str, str, str]) -> int:
         """Forget the moves of one finding; how many there were."""
-        kept = deque((action, number) for action, number in self._queue if action.finding != finding_key)
-        dropped = len(self._queue) - len(kept)
-        self._queue = kept
-        self._queued = {action.path for action, _ in kept}
-        return dropped
+        return self._queue.drop(finding_key)
 
     def pump(self, deadline: float) -> list[Outcome]:
-        """Carry out waiting moves until the budget is spent, the queue empty, the time up or the breaker open."""
+        """Carry out waiting moves until the budget is spent, the queue empty, the time up or something holds them."""
         outcomes: list[Outcome] = []
-        while self._queue and not self.paused and self._clock.now() < deadline and not self._guard.hindrance():
-            batch, gone = self._next_batch()
-            outcomes += gone
+        while len(self._queue) and self._clock.now() < deadline and not self._halt():
+            batch, gone = self._queue.next_batch(self._clock.now())
+            outcomes += [self._counted(Outcome(action, "gone", "", 0)) for action in gone]
             if not batch:
                 break
-            outcomes += self._move(batch)
+            outcomes += self._dry(batch) if self._dry_run else self._move(batch)
         return outcomes
 
-    def _next_batch(self) -> tuple[list[tuple[Action, int]], list[Outcome]]:
-        """Moves the budget allows now, and those whose files are gone."""
-        batch: list[tuple[Action, int]] = []
-        gone: list[Outcome] = []
-        later: deque[tuple[Action, int]] = deque()
-        while self._queue and len(batch) < BATCH:
-            action, finding = self._queue[0]
-            if self._guard.spent(action, self._clock.now()):
-                later.append(self._queue.popleft())  # its scope has reached its limits; others go on
-                continue
-            if self._is_gone(action.path):
-                gone.append(self._counted(Outcome(action, "gone", "", 0)))
-            elif self._budget.take(action.size_bytes, self._clock.now()):
-                break
-            else:
-                self._guard.spend(action, self._clock.now())
-                batch.append((action, finding))
-            self._queue.popleft()
-            self._queued.discard(action.path)
-        self._queue.extendleft(reversed(later))
-        return batch, gone
+    def _dry(self, batch: list[Waiting]) -> Iterator[Outcome]:
+        """The same look as before a move, and no more."""
+        found = {outcome.move.path: outcome for outcome in self._mover.examine([each.move for each in batch])}
+        for each, entry in self._intend_all(batch):
+            outcome = found[each.action.path]
+            result, detail = _word(outcome), outcome.detail
+            if each.refusal:
+                result, detail = "refused", each.refusal
+            yield self._ended(each.action, result, detail, entry, each.before)
 
-    def _is_gone(self, path: str) -> bool:
-        """Whether the job has unlinked the file itself: no act, and nothing to spend budget on."""
-        try:
-            self._filesystem.status(path)
-        except FileNotFoundError:
-            return True
-        except OSError:
-            return False  # the mover will find out, and say
-        return False
-
-    def _move(self, batch: list[tuple[Action, int]]) -> list[Outcome]:
-        outcomes: list[Outcome] = []
-        entries: dict[str, tuple[Action, int, Layout | None]] = {}
-        for action, finding in batch:
-            before, refusal = self._look(action)
-            refusal = refusal or self._guard.refusal(action)
-            entry = self._journal.intend(action, finding, before, self._clock.now(), self._dry_run)
-            if refusal or self._dry_run:
-                outcomes.append(self._ended(action, "refused" if refusal else "dry-run", refusal, entry, before))
+    def _move(self, batch: list[Waiting]) -> Iterator[Outcome]:
+        entries: dict[str, tuple[Waiting, int]] = {}
+        for each, entry in self._intend_all(batch):
+            if each.refusal:
+                yield self._ended(each.action, "refused", each.refusal, entry, each.before)
             else:
-                entries[action.path] = action, entry, before
-        moves = [Move(a.path, a.layout, a.fid, a.size_bytes or None) for a, _, _ in entries.values()]
-        for moved in self._mover.move(moves) if moves else ():
-            action, entry, before = entries.pop(moved.move.path)
+                entries[each.action.path] = each, entry
+        moves = [each.move for each, _ in entries.values()]
+        for moved in self._mover.move(moves, self._halt) if moves else ():
+            each, entry = entries.pop(moved.move.path)
             if moved.result is Result.DONE:
-                self.moved_bytes += action.size_bytes
-            result = "gone" if moved.reason == "gone" else str(moved.result)
-            outcomes.append(self._ended(action, result, moved.detail, entry, before))
-            if trouble := self._breaker.note(str(moved.result), action.path):
+                self.moved_bytes += each.action.size_bytes
+            if moved.reason == "halted":  # its turn comes again
+                self._queue.add(each.action, each.finding)
+            if trouble := self._breaker.note(str(moved.result), each.action.path):
                 self.pause(self.paused or trouble, tripped=True)
-        for action, entry, before in entries.values():  # the engine said nothing of them
-            outcomes.append(self._ended(action, "failed", "the mover did not say how it went", entry, before))
-        return outcomes
+            yield self._ended(each.action, _word(moved), moved.detail, entry, each.before)
+        for each, entry in entries.values():  # the engine said nothing of them
+            yield self._ended(each.action, "failed", "the mover did not say how it went", entry, each.before)
 
-    def _look(self, action: Action) -> tuple[Layout | None, str]:
-        """The layout now, and why the file should not be moved, seen at the last moment."""
-        try:
-            before = self._filesystem.layout(action.path)
-            status = self._filesystem.status(action.path)
-        except OSError as error:
-            return None, error.strerror or str(error)
-        if before is not None and same_shape(before, action.layout):
-            return before, "it has this layout already"
-        if status.is_directory:
-            return before, "it is a directory now"
-        end = action.layout.components[0].extent_end
-        if end is not None and status.size_bytes > end:
-            return before, f"it has grown to {status.size_bytes} bytes and no longer fits the flash component"
-        return before, ""
+    def _intend_all(self, batch: list[Waiting]) -> list[tuple[Waiting, int]]:
+        """Enter the intents of a batch, and their numbers."""
+        now = self._clock.now()
+        with self._journal.together():
+            return [(each, self._journal.intend(each.action, each.finding, each.before, now, self._dry_run,
+                                                each.move.fid)) for each in batch]
 
     def _set_default(self, action: Action, finding: int) -> Outcome:
         before: Layout | None = None
-        entry = 0
+        fid: Fid | None = None
+        refusal = failure = ""
         try:
             before = self._filesystem.layout(action.directory)
-            entry = self._journal.intend(action, finding, before, self._clock.now(), self._dry_run)
-            result, detail = "dry-run" if self._dry_run else "done", ""
-            refusal = self._guard.hindrance() or self._guard.refusal(action)
-            if before is not None and same_shape(before, action.layout):
-                refusal = "it has this layout already"
-            if refusal:
-                result, detail = "refused", refusal
-            elif not self._dry_run:
+            fid = self._filesystem.status(action.directory).fid
+        except OSError as error:
+            failure = error.strerror or str(error)
+        entry = self._journal.intend(action, finding, before, self._clock.now(), self._dry_run, fid)
+        if before is not None and same_shape(before, action.layout):
+            refusal = "it has this layout already"
+        refusal = refusal or self._halt() or self._guard.refusal(action)
+        try:
+            if not (failure or refusal or self._dry_run):
                 self._filesystem.set_default_layout(action.directory, action.layout)
         except OSError as error:
-            result, detail = "failed", error.strerror or str(error)
-        entry = entry or self._journal.intend(action, finding, before, self._clock.now(), self._dry_run)
-        return self._ended(action, result, detail, entry, before)
+            failure = error.strerror or str(error)
+        result = "failed" if failure else "refused" if refusal else "dry-run" if self._dry_run else "done"
+        return self._ended(action, result, failure or refusal, entry, before)
+
+    def _halt(self) -> str:
+        """Why no further act may be begun."""
+        return self.held or self._guard.hindrance()
 
     def _ended(self, action: Action, result: str, detail: str, entry: int, before: Layout | None) -> Outcome:
         self._journal.ended(entry, result, detail, self._clock.now())
@@ -226,3 +203,10 @@ class Gate:
         self.outcomes[outcome.action.kind, outcome.result] += 1
         self.last[outcome.action.kind, outcome.result] = self._clock.now()
         return outcome
+
+
+def _word(moved: Moved) -> str:
+    """What the engine's result is called in the journal and in metrics."""
+    if moved.reason == "gone":
+        return "gone"
+    return "dry-run" if moved.result is Result.MOVABLE else str(moved.result)

@@ -7,6 +7,7 @@ from typing import Protocol
 from tierd.act.budget import Budget
 from tierd.act.claim import Hold
 from tierd.act.consent import Consent
+from tierd.act.cost import Cost
 from tierd.clock import Clock
 from tierd.config import Settings
 from tierd.model import Action
@@ -85,13 +86,14 @@ class SiteGuard:
     def spent(self, action: Action, now: float) -> str:
         """The limit of its scope that is reached."""
         budget = self._budget(action)
-        return budget.why_not(action.size_bytes, now) if budget else ""
+        wait = budget.why_not(Cost(action.size_bytes), now) if budget else None
+        return wait.sentence if wait is not None else ""
 
     def spend(self, action: Action, now: float) -> None:
         """Take from the budget of its scope."""
         budget = self._budget(action)
         if budget:
-            budget.take(action.size_bytes, now)
+            budget.take(Cost(action.size_bytes), now)
 
     def _budget(self, action: Action) -> Budget | None:
         return self._budgets.get(self._settings.scope_of(action.path or action.directory).path)

@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from lustre.fid import Fid
 from lustre.layout import Layout
 from lustre.layout_yaml import from_yaml, to_yaml
 from tierd.model import Action, Finding
@@ -22,7 +24,7 @@ CREATE TABLE IF NOT EXISTS findings (
 CREATE TABLE IF NOT EXISTS actions (
     id INTEGER PRIMARY KEY, finding INTEGER REFERENCES findings(id), kind TEXT NOT NULL, place BLOB NOT NULL,
     layout_before TEXT, layout_after TEXT, size_bytes INTEGER NOT NULL, reason TEXT NOT NULL, dry_run INTEGER NOT NULL,
-    intended_at REAL NOT NULL, ended_at REAL, outcome TEXT, detail TEXT);
+    intended_at REAL NOT NULL, ended_at REAL, outcome TEXT, detail TEXT, fid TEXT);
 CREATE TABLE IF NOT EXISTS positions (mdt TEXT PRIMARY KEY, record INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS told (finding INTEGER NOT NULL REFERENCES findings(id), time REAL NOT NULL,
@@ -31,6 +33,9 @@ CREATE INDEX IF NOT EXISTS told_of ON told(finding);
 CREATE INDEX IF NOT EXISTS actions_of ON actions(finding);
 CREATE INDEX IF NOT EXISTS unfinished ON actions(id) WHERE outcome IS NULL;
 """
+
+UNDOING = "undoing"
+"""Outcome of an act while it is being taken back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +53,16 @@ class Entry:
     detail: str
     reason: str
     intended_at: float
+    dry_run: bool = False
+    fid: Fid | None = None
+    """Of the file that was moved, or the directory: another one of that name is not touched. None in old journals."""
 
 
 class Journal:
     """One file, used by one thread at a time.
 
-    Safe to be killed at any instruction: SQLite's write-ahead log, fully synchronised.
+    Safe to be killed at any instruction: SQLite's write-ahead log. An intent is on the disk before the act begins; an
+    outcome may be lost with the power, and is then found again by a look (:mod:`tierd.act.recovery`).
     """
 
     def __init__(self, path: Path) -> None:
@@ -61,6 +70,8 @@ class Journal:
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=FULL")
         self._db.executescript(_SCHEMA)
+        if "fid" not in {row[1] for row in self._db.execute("PRAGMA table_info(actions)")}:
+            self._db.execute("ALTER TABLE actions ADD COLUMN fid TEXT")
 
     def close(self) -> None:
         """Write what is in the log into the file."""
@@ -81,20 +92,41 @@ class Journal:
         self._db.execute("UPDATE findings SET directories = ?, targets = ? WHERE id = ?",
                          (json.dumps(finding.directories), json.dumps(finding.targets), number))
 
-    def intend(self, action: Action, finding: int, before: Layout | None, now: float, dry_run: bool) -> int:
+    def intend(self, action: Action, finding: int, before: Layout | None, now: float, dry_run: bool,
+               fid: Fid | None = None) -> int:
         """Enter what is about to be done, and what was there before."""
         cursor = self._db.execute(
             "INSERT INTO actions (finding, kind, place, layout_before, layout_after, size_bytes, reason, dry_run, "
-            "intended_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "intended_at, fid) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (finding, action.kind, _bytes(action.path or action.directory), _text(before), _text(action.layout),
-             action.size_bytes, action.reason, dry_run, now))
+             action.size_bytes, action.reason, dry_run, now, None if fid is None else str(fid)))
         assert cursor.lastrowid is not None
         return cursor.lastrowid
 
     def ended(self, entry: int, outcome: str, detail: str, now: float) -> None:
-        """Enter how it went: ``done``, ``refused``, ``failed``, ``dry-run``, ``undone``."""
-        self._db.execute("UPDATE actions SET outcome = ?, detail = ?, ended_at = ? WHERE id = ?",
-                         (outcome, detail, now, entry))
+        """Enter how it went: ``done``, ``refused``, ``failed``, ``dry-run``, ``undone``, ``interrupted``, …"""
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        try:
+            self._db.execute("UPDATE actions SET outcome = ?, detail = ?, ended_at = ? WHERE id = ?",
+                             (outcome, detail, now, entry))
+        finally:
+            self._db.execute("PRAGMA synchronous=FULL")
+
+    def undoing(self, entry: int, now: float) -> None:
+        """Enter that an act is about to be taken back; on the disk before it is."""
+        self._db.execute("UPDATE actions SET outcome = ?, detail = '', ended_at = ? WHERE id = ?",
+                         (UNDOING, now, entry))
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is entered meanwhile reaches the disk in one go, or not at all."""
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
 
     def positions(self) -> dict[str, int]:
         """MDT to the last changelog record that was dealt with."""
@@ -133,10 +165,12 @@ class Journal:
         """Acts in order. All rows are fetched at once, so that the journal may be written while they are gone over."""
         rows = self._db.execute(
             "SELECT id, kind, place, layout_before, layout_after, size_bytes, ifnull(outcome, ''), "  # noqa: S608
-            f"ifnull(detail, ''), reason, intended_at FROM actions {where} ORDER BY id", values).fetchall()
+            "ifnull(detail, ''), reason, intended_at, dry_run, fid "
+            f"FROM actions {where} ORDER BY id", values).fetchall()
         for row in rows:
             yield Entry(row[0], row[1], row[2].decode("utf-8", "surrogateescape"), _layout(row[3]), _layout(row[4]),
-                        *row[5:])
+                        row[5], row[6], row[7], row[8], row[9], bool(row[10]),
+                        None if row[11] is None else Fid.parse(row[11]))
 
 
 def _bytes(path: str) -> bytes:

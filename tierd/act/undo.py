@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from lustre.filesystem import Filesystem
-from lustre.layout import Layout, same_shape
+from lustre.layout import same_shape
 from tierd.act.journal import Entry, Journal
 from tierd.act.movers.outcome import Move, Mover, Result
+from tierd.act.standstill import never
+from tierd.act.way_back import wish
 from tierd.clock import Clock
 
 
@@ -16,7 +17,8 @@ class Undo:
     """Part of the gate: the other way round, by the same mover."""
 
     def __init__(self, filesystem: Filesystem, mover: Mover, journal: Journal, clock: Clock,
-                 hindrance: Callable[[], str] = lambda: "") -> None:
+                 hindrance: Callable[[], str] = never) -> None:
+        """``hindrance`` says why nothing may even be taken back: the pause file, another tierd's claim."""
         self._hindrance = hindrance
         self._filesystem = filesystem
         self._mover = mover
@@ -27,7 +29,7 @@ class Undo:
         self.undone_at = 0.0
 
     def __call__(self, entry: Entry, reason: str) -> tuple[str, str]:
-        """Undo one act: ``undone`` and the reason, or why not."""
+        """Undo one act: ``undone`` and the reason, or why not. Maintenance windows do not keep it from being done."""
         result, detail = "refused", f"it is {entry.outcome or 'under way'}, so there is nothing to undo"
         if entry.outcome == "dry-run":
             result, detail = "undone", reason
@@ -37,6 +39,8 @@ class Undo:
                 result, detail = ("refused", hindrance) if hindrance else self._undone(entry, reason)
             except OSError as error:
                 result, detail = "failed", error.strerror or str(error)
+            except ValueError as error:
+                result, detail = "refused", str(error)
         if result == "undone":
             self.undone, self.undone_at = self.undone + 1, self._clock.now()
             self._journal.ended(entry.id, result, detail, self._clock.now())
@@ -44,21 +48,25 @@ class Undo:
 
     def _undone(self, entry: Entry, reason: str) -> tuple[str, str]:
         present = self._filesystem.layout(entry.place)
+        if entry.fid is not None and self._filesystem.status(entry.place).fid != entry.fid:
+            return "refused", "another file or directory has this name now"
         if present is None or entry.layout_after is None or not same_shape(present, entry.layout_after):
             return "refused", "somebody changed its layout since"
         if entry.kind == "set-default-layout":
+            self._journal.undoing(entry.id, self._clock.now())
             self._filesystem.set_default_layout(entry.place, entry.layout_before)
             return "undone", reason
         if entry.layout_before is None:
             return "refused", "the layout it had is not known"
-        for moved in self._mover.move([Move(entry.place, blank(entry.layout_before))]):
-            if moved.result is Result.DONE:
-                return "undone", reason
-            return str(moved.result), moved.detail
+        move = Move(entry.place, wish(entry.layout_before, self._filesystem.pools()), entry.fid)
+        self._journal.undoing(entry.id, self._clock.now())
+        result, detail = self._moved_back(move)
+        if result != "undone":
+            self._journal.ended(entry.id, "done", f"not undone: {detail}", self._clock.now())
+        return result, reason if result == "undone" else detail
+
+    def _moved_back(self, move: Move) -> tuple[str, str]:
+        for moved in self._mover.move([move]):
+            done = moved.result in {Result.DONE, Result.ALREADY}
+            return "undone" if done else str(moved.result), moved.detail
         return "failed", "the mover did not say how it went"
-
-
-def blank(layout: Layout) -> Layout:
-    """The layout as a wish: without the objects and flags of the file that had it."""
-    return replace(layout, generation=0, components=tuple(
-        replace(c, objects=(), flags=(), component_id=0, stripe_offset=-1) for c in layout.components))

@@ -63,8 +63,9 @@ def _archive(move: Move, facts: Facts) -> Refusal | None:
         return Refusal("archiving", "the archive is busy with it")
     if HsmFlags.DIRTY in hsm.flags:
         return Refusal("archived-dirty", "changed since it was archived")
-    if hsm.flags & ~_SETTLED:
-        return Refusal("archive-state", f"archive state {hsm.flags!r}")
+    if hsm.flags & ~_SETTLED or hsm.unknown_flags:
+        return Refusal("archive-state", f"archive state {hsm.flags!r}"
+                       + (f" and {hsm.unknown_flags:#x}, which is not known here" if hsm.unknown_flags else ""))
     return None
 
 

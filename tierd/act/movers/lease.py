@@ -19,9 +19,10 @@ from dataclasses import replace
 from lustre.calls import Calls, FileFlags
 from lustre.errors import Busy, LustreError
 from lustre.layout import same_shape
-from tierd.act.movers import aftermath, checks, copying, room
-from tierd.act.movers.facts import Facts, look, look_at
-from tierd.act.movers.outcome import Move, Outcome, Result, of_error
+from tierd.act.movers import aftermath, checks, copying, examining, room
+from tierd.act.movers.facts import Facts, look_at
+from tierd.act.movers.outcome import Move, Outcome, Result, halted, of_error
+from tierd.act.standstill import Halt, never
 
 DIRECT_BYTES = 16 << 20
 """Files from this size on are read past the page cache: smaller ones gain nothing from it."""
@@ -34,24 +35,19 @@ class LeaseMover:
         self._calls = calls
         self._destination = destination
 
-    def move(self, moves: Sequence[Move]) -> Iterator[Outcome]:
+    def move(self, moves: Sequence[Move], halt: Halt = never) -> Iterator[Outcome]:
         """Move these, one after the other."""
+        batch = room.Batch(self._destination)
         for move in moves:
-            yield self._one(move)
+            if why := halt():
+                yield halted(move, why)
+                continue
+            found = examining.facts_of(self._calls, move, batch, _not_encrypted)
+            yield found if isinstance(found, Outcome) else self._exchange(move, found)
 
-    def _one(self, move: Move) -> Outcome:
-        try:
-            facts = look(self._calls, move.path)
-            refusal = checks.of_file(move, facts) or room.refusal(move, facts, self._destination)
-            if refusal is None and FileFlags.ENCRYPTED in facts.flags:
-                refusal = checks.Refusal("encrypted", "encrypted: this engine does not copy encrypted files")
-        except OSError as error:
-            return of_error(move, error)
-        if refusal is not None:
-            return Outcome(move, Result.REFUSED, refusal.reason, refusal.detail, facts.layout, facts.layout)
-        if facts.layout is not None and aftermath.lies_as_wanted(facts.layout, move.layout, self._destination.pools()):
-            return Outcome(move, Result.ALREADY, "already", "it has this layout", facts.layout, facts.layout)
-        return self._exchange(move, facts)
+    def examine(self, moves: Sequence[Move]) -> Iterator[Outcome]:
+        """Look, and move nothing."""
+        return examining.outcomes(self._calls, moves, room.Batch(self._destination), _not_encrypted)
 
     def _exchange(self, move: Move, facts: Facts) -> Outcome:
         """Copy and exchange; whatever goes wrong, say what the file is afterwards by looking at it."""
@@ -66,6 +62,12 @@ class LeaseMover:
             return of_error(move, failure, facts.layout) if failure else Outcome(move, Result.FAILED, "error")
         outcome = aftermath.judge(self._calls, move, attempt.facts, attempt.copied, self._destination.pools(), failure)
         return replace(outcome, copied_bytes=sum(chunk.length for chunk in attempt.chunks))
+
+
+def _not_encrypted(_: Move, facts: Facts) -> checks.Refusal | None:
+    if FileFlags.ENCRYPTED in facts.flags:
+        return checks.Refusal("encrypted", "encrypted: this engine does not copy encrypted files")
+    return None
 
 
 class _Attempt:

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from lustre.calls import Calls
 from lustre.errors import LustreError, kind_of
 from lustre.layout import setstripe_arguments
-from tierd.act.movers import aftermath, checks, room
-from tierd.act.movers.facts import Facts, look
-from tierd.act.movers.outcome import Move, Outcome, Result, of_error
+from tierd.act.movers import aftermath, checks, examining, room
+from tierd.act.movers.facts import Facts
+from tierd.act.movers.outcome import Move, Outcome, halted
 from tierd.act.movers.runner import Finished, Runner
+from tierd.act.standstill import Halt, never
 
 FILES_PER_PROCESS = 64
 ARGUMENT_BYTES = 64 << 10
@@ -53,35 +54,31 @@ class LfsMover:
         self._run = run
         self._lfs = lfs
 
-    def move(self, moves: Sequence[Move]) -> Iterator[Outcome]:
+    def move(self, moves: Sequence[Move], halt: Halt = never) -> Iterator[Outcome]:
         """Move these; files that are to have the same layout go together."""
         ready: dict[tuple[str, ...], list[_Ready]] = {}
+        room_left = room.Batch(self._destination)
         for move in moves:
-            found = self._look(move)
+            found = examining.facts_of(self._calls, move, room_left, self._also)
             if isinstance(found, Outcome):
                 yield found
             else:
-                ready.setdefault(setstripe_arguments(move.layout), []).append(found)
+                group = ready.setdefault(setstripe_arguments(move.layout), [])
+                group.append(_Ready(move, found, self._place(move.path)))
         for arguments, group in ready.items():
             for batch in _batches(group):
-                yield from self._batch(arguments, batch)
+                if why := halt():
+                    yield from (halted(each.move, why) for each in batch)
+                else:
+                    yield from self._batch(arguments, batch)
 
-    def _look(self, move: Move) -> _Ready | Outcome:
-        try:
-            facts = look(self._calls, move.path)
-            refusal = checks.of_file(move, facts) or room.refusal(move, facts, self._destination)
-            if refusal is None:
-                setstripe_arguments(move.layout)
-                refusal = self._project(move, facts)
-        except OSError as error:
-            return of_error(move, error)
-        except ValueError as error:
-            return Outcome(move, Result.REFUSED, "wanted-layout", str(error))
-        if refusal is not None:
-            return Outcome(move, Result.REFUSED, refusal.reason, refusal.detail, facts.layout, facts.layout)
-        if facts.layout is not None and aftermath.lies_as_wanted(facts.layout, move.layout, self._destination.pools()):
-            return Outcome(move, Result.ALREADY, "already", "it has this layout", facts.layout, facts.layout)
-        return _Ready(move, facts, self._place(move.path))
+    def examine(self, moves: Sequence[Move]) -> Iterator[Outcome]:
+        """Look, and move nothing."""
+        return examining.outcomes(self._calls, moves, room.Batch(self._destination), self._also)
+
+    def _also(self, move: Move, facts: Facts) -> checks.Refusal | None:
+        setstripe_arguments(move.layout)  # raises for what lfs has no options for
+        return self._project(move, facts)
 
     def _project(self, move: Move, facts: Facts) -> checks.Refusal | None:
         """``lfs`` gives the new objects to the project of the directory, whatever the file's is."""
@@ -98,9 +95,10 @@ class LfsMover:
             finished = self._run(command)
         except OSError as error:
             finished = Finished(127, f"{self._lfs} cannot be run: {error}")
+        pools = self._destination.pools()  # anew: they may have changed while lfs was at work
         for ready in batch:
             failure = _failure(finished, ready.place)
-            yield aftermath.judge(self._calls, ready.move, ready.facts, None, self._destination.pools(), failure)
+            yield aftermath.judge(self._calls, ready.move, ready.facts, None, pools, failure)
 
 
 def _batches(group: list[_Ready]) -> Iterator[list[_Ready]]:

@@ -11,6 +11,7 @@ from typing import Protocol
 from lustre.errors import Busy, Gone, LustreError, NoKey, NoSpace, NotPermitted, QuotaExceeded, ReadOnly, Refused, Stale
 from lustre.fid import Fid
 from lustre.layout import Layout
+from tierd.act.standstill import Halt, never
 
 
 class Result(StrEnum):
@@ -19,6 +20,8 @@ class Result(StrEnum):
     DONE = "done"
     ALREADY = "already"
     """It has that layout."""
+    MOVABLE = "movable"
+    """Nothing speaks against moving it; it was only looked at."""
     REFUSED = "refused"
     """Not a file to be moved, for a reason; nothing was tried."""
     GAVE_WAY = "gave-way"
@@ -39,6 +42,8 @@ class Move:
     size_bytes: int | None = None
     mtime_seconds: float | None = None
     project: int | None = None
+    targets: frozenset[str] = frozenset()
+    """Full names of the targets it lies on, for those who limit how many moves one of them has to bear."""
     mirrors_may_go: bool = False
     """A mirrored file may end with the one copy this layout has."""
 
@@ -62,8 +67,14 @@ class Outcome:
 class Mover(Protocol):
     """An engine."""
 
-    def move(self, moves: Sequence[Move]) -> Iterator[Outcome]:
-        """Move these, telling about each as soon as it is known. Raises nothing for what happens to a file."""
+    def move(self, moves: Sequence[Move], halt: Halt = never) -> Iterator[Outcome]:
+        """Move these, telling about each as soon as it is known. Raises nothing for what happens to a file.
+
+        ``halt`` is asked before each file, or each process of several: once it gives a reason, the rest is left alone.
+        """
+
+    def examine(self, moves: Sequence[Move]) -> Iterator[Outcome]:
+        """Look at these as before a move, and move none: ``MOVABLE``, or how it would end before it began."""
 
 
 _NO_FILE = {errno.ELOOP, errno.ENXIO, errno.EISDIR}
@@ -89,6 +100,11 @@ def of_error(move: Move, error: OSError, before: Layout | None = None) -> Outcom
         if isinstance(error, kind):
             return Outcome(move, result, reason, str(error), before, before, error=error)
     return Outcome(move, Result.FAILED, "error", str(error), before, before, error=error)
+
+
+def halted(move: Move, why: str) -> Outcome:
+    """The outcome of a move whose turn did not come any more."""
+    return Outcome(move, Result.GAVE_WAY, "halted", why)
 
 
 def one_at_a_time(mover: Mover) -> Callable[[str, Layout], None]:

@@ -6,12 +6,15 @@ A move made by root ignores quotas, and an empty pool takes a file and puts it a
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from lustre.calls import Quota
 from lustre.filesystem import Space
 from lustre.layout import Layout
+from tierd.act.cost import shares
 from tierd.act.movers.checks import Refusal
 from tierd.act.movers.facts import Facts
 from tierd.act.movers.outcome import Move
@@ -23,7 +26,7 @@ _NO_QUOTAS = {errno.ESRCH, errno.ENOENT, errno.EOPNOTSUPP, errno.ENOTTY, errno.E
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where files may go. Asked anew for every file: others fill pools too."""
+    """Where files may go. Asked anew for every batch: others fill pools too."""
 
     pools: Callable[[], Mapping[str, tuple[str, ...]]]
     space: Callable[[], Mapping[str, Space]]
@@ -33,52 +36,105 @@ class Destination:
     """Part of a pool that stays free."""
 
 
-def refusal(move: Move, facts: Facts, destination: Destination) -> Refusal | None:
-    """Why it does not fit there; None when it does."""
-    pools, space = destination.pools(), destination.space()
-    for pool, needed_bytes in needed(move.layout, facts.status.size_bytes).items():
-        targets = pools.get(pool)
+class Batch:
+    """The destination as it was when files that move together were looked at, less what those before take.
+
+    Pools and room are read once for all of them: on a file system of hundreds of targets that is a thousand files.
+    """
+
+    def __init__(self, destination: Destination) -> None:
+        self._destination = destination
+        self._taken: Counter[str] = Counter()
+        self._quotas: dict[tuple[int, int, str], int | None] = {}
+
+    @cached_property
+    def pools(self) -> Mapping[str, tuple[str, ...]]:
+        """Pools and their members."""
+        return self._destination.pools()
+
+    @cached_property
+    def _space(self) -> Mapping[str, Space]:
+        return self._destination.space()
+
+    def refusal(self, move: Move, facts: Facts) -> Refusal | None:
+        """Why it does not fit there; None when it does, and then its room counts as taken."""
+        wanted = needed(move.layout, facts.status.size_bytes)
+        for pool, needed_bytes in wanted.items():
+            found = self._no_room(move, pool, needed_bytes) or self._over_quota(facts, pool, needed_bytes)
+            if found is not None:
+                return found
+        for pool, needed_bytes in wanted.items():
+            self._taken[pool] += needed_bytes
+        self._take_quota(facts, wanted)
+        return None
+
+    def _no_room(self, move: Move, pool: str, needed_bytes: int) -> Refusal | None:
+        targets = self.pools.get(pool)
         if targets is None:
             return Refusal("no-such-pool", f"there is no pool {pool!r}")
         if not targets:
             return Refusal("empty-pool", f"pool {pool!r} has no targets: Lustre would put the file anywhere")
         if any(c.pool == pool and not c.overstriped and c.stripe_count > len(targets) for c in move.layout.components):
             return Refusal("wanted-layout", f"more stripes than the {len(targets)} targets of pool {pool!r}")
-        rooms = [space[target] for target in targets if target in space]
+        rooms = [self._space[target] for target in targets if target in self._space]
         size_bytes = sum(room.size_bytes for room in rooms)
-        avail_bytes = sum(room.avail_bytes for room in rooms)
-        if avail_bytes - needed_bytes < size_bytes * destination.keep_free:
-            return Refusal("room", f"pool {pool!r} has {avail_bytes} bytes left and keeps {destination.keep_free:.0%}")
+        avail_bytes = sum(room.avail_bytes for room in rooms) - self._taken[pool]
+        keep_free = self._destination.keep_free
+        if avail_bytes - needed_bytes < size_bytes * keep_free:
+            return Refusal("room", f"pool {pool!r} has {avail_bytes} bytes left and keeps {keep_free:.0%}")
         if all(room.avail_bytes <= needed_bytes for room in rooms):
             return Refusal("room", f"no target of pool {pool!r} has {needed_bytes} bytes")
-        over = _over_quota(facts, pool, needed_bytes, destination)
-        if over is not None:
-            return over
-    return None
+        return None
+
+    def _over_quota(self, facts: Facts, pool: str, needed_bytes: int) -> Refusal | None:
+        """While both copies exist the file counts twice for its owner, so it must fit once more."""
+        for kind, word, owner in _owners(facts):
+            for place in ("", pool):
+                try:
+                    room_bytes = self._quota(kind, owner, place)
+                except OSError as error:
+                    return Refusal("quota", f"quota of {word} {owner} cannot be read: {error}")
+                if room_bytes is not None and room_bytes < needed_bytes:
+                    where = f" in pool {place!r}" if place else ""
+                    return Refusal("quota", f"{word} {owner} has {room_bytes} bytes of quota left{where}")
+        return None
+
+    def _quota(self, kind: int, owner: int, place: str) -> int | None:
+        """Bytes left; None where there is no limit."""
+        key = kind, owner, place
+        if key not in self._quotas:
+            try:
+                quota = self._destination.quota(kind, owner, place)
+            except OSError as error:
+                if error.errno not in _NO_QUOTAS:
+                    raise
+                self._quotas[key] = None
+            else:
+                left = quota.room_bytes()
+                if left is not None and not quota.whole:
+                    raise OSError(errno.EIO, "not every target says what is used")
+                self._quotas[key] = left
+        return self._quotas[key]
+
+    def _take_quota(self, facts: Facts, wanted: Mapping[str, int]) -> None:
+        for kind, _, owner in _owners(facts):
+            for place, taken_bytes in (("", sum(wanted.values())), *wanted.items()):
+                left = self._quotas.get((kind, owner, place))
+                if left is not None:
+                    self._quotas[kind, owner, place] = left - taken_bytes
+
+
+def _owners(facts: Facts) -> Iterator[tuple[int, str, int]]:
+    """For whom the file counts. Root, and no project (0), have no limits."""
+    for kind, word, owner in ((USER, "user", facts.status.uid), (GROUP, "group", facts.status.gid),
+                              (PROJECT, "project", facts.project)):
+        if owner:
+            yield kind, word, owner
 
 
 def needed(layout: Layout, size_bytes: int) -> dict[str, int]:
     """Bytes of a file of that size that the layout puts into each pool; pools it merely names are there with 0."""
     found: dict[str, int] = {}
-    for component in layout.components:
-        if not component.on_mdt:
-            end = size_bytes if component.extent_end is None else min(component.extent_end, size_bytes)
-            found[component.pool] = found.get(component.pool, 0) + max(0, end - component.extent_start)
+    for component, held_bytes in shares(layout, size_bytes):
+        found[component.pool] = found.get(component.pool, 0) + held_bytes
     return found
-
-
-def _over_quota(facts: Facts, pool: str, needed_bytes: int, destination: Destination) -> Refusal | None:
-    """While both copies exist the file counts twice for its owner, so it must fit once more."""
-    owners = ((USER, "user", facts.status.uid), (GROUP, "group", facts.status.gid), (PROJECT, "project", facts.project))
-    for kind, word, owner in owners:
-        for place in ("", pool) if owner else ():
-            try:
-                room_bytes = destination.quota(kind, owner, place).room_bytes()
-            except OSError as error:
-                if error.errno in _NO_QUOTAS:
-                    continue
-                return Refusal("quota", f"quota of {word} {owner} cannot be read: {error}")
-            if room_bytes is not None and room_bytes < needed_bytes:
-                where = f" in pool {place!r}" if place else ""
-                return Refusal("quota", f"{word} {owner} has {room_bytes} bytes of quota left{where}")
-    return None

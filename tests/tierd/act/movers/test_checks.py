@@ -125,7 +125,7 @@ def test_errors_have_their_outcome(number: int, result: Result, expected: str) -
 def room_reason(lustre: MiniLustre, wanted: Layout, quota: Callable[[int, int, str], Quota] | None = None) -> str:
     facts = look(MiniCalls(lustre), "/a")
     destination = Destination(lambda: lustre.pool_members, lustre.space, quota or lustre.quota)
-    refusal = room.refusal(Move("/a", wanted), facts, destination)
+    refusal = room.Batch(destination).refusal(Move("/a", wanted), facts)
     return "" if refusal is None else refusal.reason
 
 

@@ -1,0 +1,64 @@
+"""The Lustre in memory as the gate sees it: the part of the file system port that looks, and default layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from lustre.errors import of_errno
+from lustre.fid import Fid
+from lustre.filesystem import FileStatus, Space
+from lustre.layout import Layout
+from tests.tierd.act.movers.minicalls import MiniCalls
+from tests.tierd.act.movers.minilustre import MiniLustre
+
+
+class MiniPort:
+    """Implements :class:`lustre.filesystem.Filesystem`, as far as the gate, undo and recovery ask."""
+
+    fsname = "lustre"
+
+    def __init__(self, lustre: MiniLustre, calls: MiniCalls | None = None) -> None:
+        self.lustre = lustre
+        self.calls = calls or MiniCalls(lustre)
+        self.defaults: dict[str, Layout | None] = {}
+        """Of directories, by path."""
+
+    def pools(self) -> Mapping[str, tuple[str, ...]]:
+        return self.lustre.pool_members
+
+    def space(self) -> Mapping[str, Space]:
+        return self.lustre.space()
+
+    def status(self, path: str) -> FileStatus:
+        if path in self.defaults:
+            return FileStatus(Fid(7, sorted(self.defaults).index(path) + 1), 4096, 0.0, 0.0, 0, 0, 2, True)
+        descriptor = self.calls.open_for_reading(path)
+        found, fid = self.calls.status(descriptor), self.calls.fid(descriptor)
+        self.calls.close(descriptor)
+        return FileStatus(fid, found.size_bytes, found.mtime_ns / 1e9, found.atime_ns / 1e9, found.uid, found.gid,
+                          found.link_count)
+
+    def layout(self, path: str) -> Layout | None:
+        if path in self.defaults:
+            return self.defaults[path]
+        descriptor = self.calls.open_for_reading(path)
+        found = self.calls.layout(descriptor)
+        self.calls.close(descriptor)
+        return found
+
+    def set_default_layout(self, directory: str, layout: Layout | None) -> None:
+        if directory not in self.defaults:
+            raise of_errno(2, "set layout", directory)
+        self.defaults[directory] = layout
+
+    def path_of(self, fid: Fid) -> str:
+        raise NotImplementedError
+
+    def entries(self, directory: str) -> Iterator[str]:
+        raise NotImplementedError
+
+    def migrate(self, path: str, layout: Layout) -> None:
+        raise NotImplementedError
+
+    def changelog(self, mdt: str, after_index: int) -> bytes:
+        raise NotImplementedError

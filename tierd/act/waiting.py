@@ -1,0 +1,122 @@
+"""Moves that wait for their turn: looked at when it comes, and passed over while a target they need has no budget."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, replace
+
+from lustre.fid import Fid
+from lustre.filesystem import Filesystem
+from lustre.layout import Layout, same_shape
+from tierd.act.budget import Budget
+from tierd.act.cost import Cost, of_move
+from tierd.act.guard import Guard
+from tierd.act.movers.outcome import Move
+from tierd.model import Action
+
+BATCH = 16
+"""Moves handed to the engine at a time: it may do them in one process."""
+PASSED_OVER = 256
+"""Moves that are looked past for others whose targets have budget left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A move, the finding it belongs to, and what was seen of the file last."""
+
+    action: Action
+    finding: int
+    before: Layout | None = None
+    refusal: str = ""
+    fid: Fid | None = None
+    cost: Cost | None = None
+    """None until it has been looked at."""
+
+    @property
+    def move(self) -> Move:
+        """What the engine is asked for."""
+        action = self.action
+        targets = frozenset(self.cost.targets) if self.cost is not None else frozenset()
+        return Move(action.path, action.layout, action.fid or self.fid, action.size_bytes or None, targets=targets)
+
+
+class Queue:
+    """First come, first served, as far as the budget of each pool and target goes."""
+
+    def __init__(self, filesystem: Filesystem, budget: Budget, guard: Guard) -> None:
+        self._guard = guard
+        self._filesystem = filesystem
+        self._budget = budget
+        self._waiting: deque[Waiting] = deque()
+        self._paths: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, action: Action, finding: int) -> None:
+        """Let it wait, unless a move of that path does already."""
+        if action.path not in self._paths:
+            self._waiting.append(Waiting(action, finding))
+            self._paths.add(action.path)
+
+    def of(self, finding_key: tuple[str, str, str]) -> int:
+        """How many moves of one finding wait."""
+        return sum(each.action.finding == finding_key for each in self._waiting)
+
+    def drop(self, finding_key: tuple[str, str, str]) -> int:
+        """Forget the moves of one finding; how many there were."""
+        kept = deque(each for each in self._waiting if each.action.finding != finding_key)
+        dropped = len(self._waiting) - len(kept)
+        self._waiting = kept
+        self._paths = {each.action.path for each in kept}
+        return dropped
+
+    def next_batch(self, now: float) -> tuple[list[Waiting], list[Action]]:
+        """Moves the budget allows now, and those whose files are gone."""
+        batch: list[Waiting] = []
+        gone: list[Action] = []
+        passed: list[Waiting] = []
+        while self._waiting and len(batch) < BATCH and len(passed) < PASSED_OVER:
+            each = self._waiting.popleft()
+            if self._guard.spent(each.action, now):  # its scope has reached its limits; others go on
+                passed.append(each)
+                continue
+            try:
+                each = self._look(each)
+            except FileNotFoundError:  # no act, and nothing to spend budget on
+                gone.append(each.action)
+                self._paths.discard(each.action.path)
+                continue
+            wait = self._budget.take(each.cost or Cost(each.action.size_bytes), now)
+            if wait is None:
+                self._guard.spend(each.action, now)
+                batch.append(each)
+                self._paths.discard(each.action.path)
+            else:
+                passed.append(each)
+                if wait.everything:
+                    break
+        self._waiting.extendleft(reversed(passed))
+        return batch, gone
+
+    def _look(self, waiting: Waiting) -> Waiting:
+        """The file now: its layout, its cost, why it should not be moved. Raises FileNotFoundError when it is gone."""
+        action = waiting.action
+        try:
+            status = self._filesystem.status(action.path)
+            before = self._filesystem.layout(action.path)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            return replace(waiting, refusal=error.strerror or str(error), cost=Cost(action.size_bytes))
+        refusal = ""
+        end = action.layout.components[0].extent_end
+        if before is not None and same_shape(before, action.layout):
+            refusal = "it has this layout already"
+        elif status.is_directory:
+            refusal = "it is a directory now"
+        elif end is not None and status.size_bytes > end:
+            refusal = f"it has grown to {status.size_bytes} bytes and no longer fits the flash component"
+        refusal = refusal or self._guard.refusal(action)
+        cost = of_move(status.size_bytes, before, action.layout, self._filesystem.fsname)
+        return replace(waiting, before=before, refusal=refusal, fid=status.fid, cost=cost)
