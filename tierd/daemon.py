@@ -125,8 +125,9 @@ def on_this_node(settings: Settings, clock: SystemClock) -> Service:
     mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
     filesystem = engines.mounted(mount, tree, settings.movers)
     mover = engines.mover(mount, Library.load(settings.movers.library), tree, settings.movers)
-    if settings.limits.at_once > 1:
-        mover = Abreast(mover, filesystem.pools, settings.limits.at_once, settings.limits.per_target_at_once)
+    if settings.movers.at_once > 1:
+        mover = Abreast(mover, filesystem.pools, settings.movers.at_once,
+                        settings.movers.per_target_at_once)
     read = (scraping(settings.sense.exporters, clock, settings.sense.timeout_seconds) if settings.sense.exporters
             else local_files(tree, clock))
     mdts = settings.sense.mdts or mdts_of(tree, mount.fsname)

@@ -136,6 +136,6 @@ expiry_seconds = 1
     lines = str(caught.value).splitlines()
     assert [line.split(" ")[0] for line in lines] == ["t:2:", "t:5:", "t:7:", "t:9:"]
     assert "begins with / at the root" in lines[0]
-    assert "known here: burst_seconds, bytes_per_second, files_per_second" in lines[2]
+    assert "known here: burst_seconds, bytes_per_second, files_per_second, per_pool, per_target, pools" in lines[2]
     with pytest.raises(ConfigurationError, match="more than one are for /a"):
         parse(b"[[scopes]]\npath = '/a'\n[[scopes]]\npath = '/a/'\n", "t")

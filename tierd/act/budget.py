@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
-from annotated_types import Ge, Gt
+from annotated_types import Gt
 
 from tierd.act.cost import Cost
 
@@ -43,10 +43,6 @@ class Limits:
     """For each target that files are read from."""
     pools: dict[str, Rate] = field(default_factory=dict)
     """Pools with a rate of their own, by name."""
-    at_once: Annotated[int, Ge(1)] = 1
-    """Engines at work at the same time."""
-    per_target_at_once: Annotated[int, Ge(1)] = 1
-    """Of these, how many may read from one target, or write to it, taken over the targets of a pool."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,10 +29,10 @@ class Guard(Protocol):
     def objection(self, directory: str) -> str:
         """Why its owner wants a directory left alone, or "": asked before anything is planned for it."""
 
-    def spent(self, action: Action, now: float) -> str:
+    def spent(self, action: Action, cost: Cost, now: float) -> str:
         """Which limit of its scope is reached, or ""."""
 
-    def spend(self, action: Action, now: float) -> None:
+    def spend(self, action: Action, cost: Cost, now: float) -> None:
         """Count it for its scope."""
 
 
@@ -51,11 +51,11 @@ class Unguarded:
         """Nobody objects."""
         return ""
 
-    def spent(self, action: Action, now: float) -> str:
+    def spent(self, action: Action, cost: Cost, now: float) -> str:
         """There are no scopes."""
         return ""
 
-    def spend(self, action: Action, now: float) -> None:
+    def spend(self, action: Action, cost: Cost, now: float) -> None:
         """There are no scopes."""
 
 
@@ -83,17 +83,17 @@ class SiteGuard:
         """Its owner's wish."""
         return self._consent.of_directory(directory) if directory.startswith("/") else ""
 
-    def spent(self, action: Action, now: float) -> str:
+    def spent(self, action: Action, cost: Cost, now: float) -> str:
         """The limit of its scope that is reached."""
         budget = self._budget(action)
-        wait = budget.why_not(Cost(action.size_bytes), now) if budget else None
+        wait = budget.why_not(cost, now) if budget else None
         return wait.sentence if wait is not None else ""
 
-    def spend(self, action: Action, now: float) -> None:
+    def spend(self, action: Action, cost: Cost, now: float) -> None:
         """Take from the budget of its scope."""
         budget = self._budget(action)
         if budget:
-            budget.take(Cost(action.size_bytes), now)
+            budget.take(cost, now)
 
     def _budget(self, action: Action) -> Budget | None:
         return self._budgets.get(self._settings.scope_of(action.path or action.directory).path)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from lustre.layout import Layout, same_shape
-from tierd.act.budget import Budget
+from tierd.act.budget import Budget, Wait
 from tierd.act.cost import Cost, of_move
 from tierd.act.guard import Guard
 from tierd.act.movers.outcome import Move
@@ -78,26 +78,38 @@ class Queue:
         passed: list[Waiting] = []
         while self._waiting and len(batch) < BATCH and len(passed) < PASSED_OVER:
             each = self._waiting.popleft()
-            if self._guard.spent(each.action, now):  # its scope has reached its limits; others go on
-                passed.append(each)
-                continue
             try:
-                each = self._look(each)
+                wait = self._wait(each.cost, each.action, now)
+                if wait is None:
+                    each = self._look(each)
+                    wait = self._wait(each.cost, each.action, now)
             except FileNotFoundError:  # no act, and nothing to spend budget on
                 gone.append(each.action)
                 self._paths.discard(each.action.path)
                 continue
-            wait = self._budget.take(each.cost or Cost(each.action.size_bytes), now)
-            if wait is None:
-                self._guard.spend(each.action, now)
-                batch.append(each)
-                self._paths.discard(each.action.path)
-            else:
+            if wait is not None:
                 passed.append(each)
                 if wait.everything:
                     break
+                continue
+            self._spend(each, now)
+            self._paths.discard(each.action.path)
+            batch.append(each)
         self._waiting.extendleft(reversed(passed))
         return batch, gone
+
+    def _wait(self, cost: Cost | None, action: Action, now: float) -> Wait | None:
+        """Why it has to wait, as far as can be told without looking at it again."""
+        cost = cost or Cost(action.size_bytes)
+        spent = self._guard.spent(action, cost, now)
+        if spent:  # its scope has reached its limits; others go on
+            return Wait(spent, everything=False)
+        return self._budget.why_not(cost, now)
+
+    def _spend(self, waiting: Waiting, now: float) -> None:
+        cost = waiting.cost or Cost(waiting.action.size_bytes)
+        self._guard.spend(waiting.action, cost, now)
+        self._budget.take(cost, now)
 
     def _look(self, waiting: Waiting) -> Waiting:
         """The file now: its layout, its cost, why it should not be moved. Raises FileNotFoundError when it is gone."""

@@ -38,6 +38,10 @@ class Settings:
     library: str = NAME
     timeout_seconds: Annotated[float, Gt(0)] = 600.0
     """After that a process of ``lfs`` is killed; the files it was at stay as they were."""
+    at_once: Annotated[int, Ge(1)] = 1
+    """Engines at work at the same time."""
+    per_target_at_once: Annotated[int, Ge(1)] = 1
+    """Of these, how many may read from one target, or write to it, taken over the targets of a pool."""
     keep_free: Annotated[float, Ge(0), Lt(1)] = 0.05
     """Part of a destination pool that moves leave free."""
 
