@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge, Gt, Lt
 from pydantic import AfterValidator, InstanceOf, TypeAdapter, ValidationError
@@ -16,7 +16,7 @@ from tierd import plugins, verify
 from tierd.act import breaker, budget, claim
 from tierd.act.movers import engines
 from tierd.act.windows import checked
-from tierd.decide import small_files_to_flash
+from tierd.decide import cold_to_disk, hot_files_to_flash, small_files_to_flash
 from tierd.detect import noisy_neighbour
 from tierd.detect.builtin import BUILT_IN
 from tierd.detect.plugin import Configured
@@ -65,6 +65,9 @@ class Act:
     """While this file exists nothing is changed, and nothing taken back; its first line is told. "" for none."""
     windows: tuple[Annotated[str, AfterValidator(checked)], ...] = ()
     """Hours in which changes may be made, in local time: ``Mon-Fri 20:00-06:00``. Empty: at any time."""
+    on: tuple[Literal["noisy-neighbour", "outgrown-component", "hot-small-files", "cold-on-flash"], ...] = (
+        "noisy-neighbour", "outgrown-component", "cold-on-flash")
+    """Kinds of findings that are acted on; the others are told only."""
     journal: str = "/var/lib/tierd/journal.sqlite"
     socket: str = "/run/tierd/tierd.sock"
     """Where tierctl talks to the daemon."""
@@ -110,6 +113,8 @@ class Settings:
     movers: engines.Settings = field(default_factory=engines.Settings)
     noisy_neighbour: noisy_neighbour.Settings = field(default_factory=noisy_neighbour.Settings)
     small_files_to_flash: small_files_to_flash.Settings = field(default_factory=small_files_to_flash.Settings)
+    hot_files_to_flash: hot_files_to_flash.Settings = field(default_factory=hot_files_to_flash.Settings)
+    cold_to_disk: cold_to_disk.Settings = field(default_factory=cold_to_disk.Settings)
     detect: InstanceOf[tuple[Configured, ...]] = field(default_factory=plugins.defaults)
     """Further detectors: in the file a table for each, ``[detect.hot_small_files]``."""
     verify: verify.Settings = field(default_factory=verify.Settings)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tierd import scoped
 from tierd.config import Settings
 from tierd.decide import small_files_to_flash
 from tierd.detect import attribution, noisy_neighbour, shared_bandwidth
+from tierd.detect.coarse import CoarseWindows
+from tierd.detect.plugin import View
+from tierd.detect.watch import Watch
+from tierd.facts import Activities, Facts
 from tierd.model import Action, DirectoryActivity, Finding, Room, Window
-
-Activities = Callable[[str, float], Sequence[DirectoryActivity]]
-"""Where a job has been active since a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +36,22 @@ class Engine:
         self._settings = settings
         self._windows: deque[Window] = deque()
         self._active: dict[tuple[str, str, str], Finding] = {}
+        self._coarse = CoarseWindows()
+        self._watch = Watch(settings.detect)
+        self._facts = Facts()
+
+    @property
+    def blind(self) -> Mapping[str, str]:
+        """Further detectors that failed at the last look, and how."""
+        return self._watch.faults
 
     @property
     def windows(self) -> Sequence[Window]:
         """The history, oldest first."""
         return tuple(self._windows)
 
-    def think(self, window: Window, activities: Activities) -> Thought:
-        """Take a window in and say what is seen."""
+    def think(self, window: Window, activities: Activities, facts: Callable[[], Facts] = Facts) -> Thought:
+        """Take a window in and say what is seen. ``facts`` is asked each half minute, by the further detectors."""
         window = without(window, self._settings.own_jobs)
         self._windows.append(window)
         while self._windows[0].end < window.end - self._settings.history_seconds:
@@ -52,14 +61,27 @@ class Engine:
             for finding in detector.detect(self._windows, self._settings.noisy_neighbour, self._active):
                 since = window.end - self._settings.history_seconds
                 found[finding.key] = attribution.attribute(finding, activities(finding.aggressor, since))
+        found.update((finding.key, finding) for finding in self._further(window, activities, facts))
         begun = tuple(f for key, f in found.items() if key not in self._active)
         ended = tuple(f for key, f in self._active.items() if key not in found)
         self._active = found
         return Thought(tuple(found.values()), begun, ended)
 
+    def _further(self, window: Window, activities: Activities, facts: Callable[[], Facts]) -> tuple[Finding, ...]:
+        """What the further detectors hold, each naming the directories of its job where that is known."""
+        if self._coarse.add(window):
+            self._facts = facts()
+            pools = self._settings.small_files_to_flash
+            self._watch.look(View(self._coarse.windows, self._facts, activities, flash_pool=pools.flash_pool,
+                                  hdd_pool=pools.hdd_pool))
+        return self._watch.findings
+
     def plan(self, finding: Finding, activities: Sequence[DirectoryActivity], room: Room) -> small_files_to_flash.Plan:
         """What to do about a finding."""
-        return scoped.decide(finding, attribution.located(finding, activities), room, self._settings)
+        suffering = {target for other in self._active.values() if other.kind == noisy_neighbour.KIND
+                     for target in other.targets}
+        return scoped.decide(finding, attribution.located(finding, activities), room, self._settings,
+                             self._facts.stored, not suffering.isdisjoint(finding.targets))
 
 
 def without(window: Window, jobs: Collection[str]) -> Window:

@@ -73,6 +73,8 @@ class TargetFill:
 
     size_bytes: int
     avail_bytes: int
+    growth_bytes_per_second: float = 0.0
+    """By which it filled in the last minutes, deletions counted; negative where it emptied."""
 
     @property
     def used(self) -> float:
@@ -95,6 +97,17 @@ class StoredFile:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedFile:
+    """A file that several have open now."""
+
+    job: str
+    """That opened it last."""
+    path: str
+    openers: int
+    layout: Layout | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """All of it, as of one cycle. What nobody could look at is empty."""
 
@@ -112,8 +125,8 @@ class Facts:
     """How many MDTs the file system has; 0 where it is not known."""
     default_layouts: Mapping[str, Layout | None] = field(default_factory=dict)
     """Of directories that were looked at."""
-    file_layouts: Mapping[str, Layout] = field(default_factory=dict)
-    """By path, of shared files that were looked at."""
+    shared_files: tuple[SharedFile, ...] = ()
+    """Those with the most openers first."""
 
     def pool_of(self, target: str) -> str:
         """Name of the pool a target is in; "" for none. Of several, the smallest: it says most."""

@@ -21,9 +21,12 @@ from tierd.decide.small_files_to_flash import Plan, reserved
 from tierd.detect import attribution
 from tierd.engine import Engine, Thought
 from tierd.model import Action, DirectoryActivity, Finding, Window
+from tierd.policies import JUDGED
 from tierd.reasons import Reason, Refusal
 from tierd.sense import space
 from tierd.sense.changelogs import ActivityTable
+from tierd.sense.facts import Clients, Gatherer, no_clients
+from tierd.sense.inventory import Inventory
 from tierd.sense.readings import UNKNOWN_RECOVERY, Reading, window
 from tierd.text import quoted
 from tierd.verify import judge
@@ -84,7 +87,8 @@ class Daemon:
     """State between cycles: the last reading, the engine's history, the open cases."""
 
     def __init__(self, source: Source, filesystem: Filesystem, gate: Gate, undo: Undo, journal: Journal,
-                 clock: Clock, settings: Settings, say: Say, claim: Hold | None = None) -> None:
+                 clock: Clock, settings: Settings, say: Say, claim: Hold | None = None,
+                 clients: Clients = no_clients, metadata_targets: int = 0) -> None:
         self._source = source
         self._filesystem = filesystem
         self._gate = gate
@@ -96,10 +100,16 @@ class Daemon:
         self._engine = Engine(settings)
         self._table = ActivityTable(filesystem.path_of, own_jobs=settings.own_jobs)
         self._claim = claim or NoClaim()
+        flash_pool = settings.small_files_to_flash.flash_pool
+        inventory = Inventory(filesystem, flash_pool,
+                              lambda: journal.directories() | set(settings.cold_to_disk.directories))
+        self._gatherer = Gatherer(filesystem, self._table, inventory, flash_pool, metadata_targets, clients)
         self._last: Reading | None = None
         self._numbers: dict[tuple[str, str, str], int] = {}
         """Of findings that hold or were acted on, in the journal."""
         self._cases: dict[tuple[str, str, str], Case] = {}
+        self._planned: dict[tuple[str, str, str], float] = {}
+        """Findings without a victim: as of which look they were planned for last."""
         self._refused: dict[str, None] = {}
         self._recommended: set[tuple[tuple[str, str, str], str]] = set()
         self._findings: tuple[Finding, ...] = ()
@@ -145,7 +155,10 @@ class Daemon:
         last, self._last = self._last, reading
         if last is None or reading.time <= last.time:
             return
-        thought = self._engine.think(window(last, reading), self._table.of_job)
+        thought = self._engine.think(window(last, reading), self._table.of_job,
+                                     lambda: self._gatherer.facts(reading.time))
+        for name, words in self._engine.blind.items():
+            self._tell_fault(name, f"detector {name} failed: {words}")
         self._findings = thought.findings
         self._tell(thought)
         try:
@@ -197,6 +210,8 @@ class Daemon:
             self._tell_of(finding.key, narrate.found(finding))
         for finding in thought.ended:
             self._tell_of(finding.key, [narrate.over(finding)])
+            if finding.kind not in JUDGED and finding.key in self._cases:
+                self._cases[finding.key].tried.clear()  # when it comes back, what was tried may be tried again
 
     def number(self, finding: Finding) -> int:
         """Its number in the journal."""
@@ -231,7 +246,8 @@ class Daemon:
 
     def _act(self, thought: Thought) -> None:
         for finding in thought.findings:
-            if finding.advice_only or finding.key in self._cases or self._settings.modes == {"observe"}:
+            if (finding.advice_only or finding.kind not in self._settings.act.on
+                    or self._settings.modes == {"observe"} or self._in_hand(finding)):
                 continue
             plan = self._plan(finding, self._activities(finding))
             for refusal in plan.refusals:
@@ -244,8 +260,10 @@ class Daemon:
                 now = self._clock.now()
                 number = self.number(finding)
                 self._journal.located(number, finding)
-                case = self._cases[finding.key] = Case(finding, number, now, now, plan.actions[0].layout)
-                self._submit(case, plan.actions)
+                case = self._cases.get(finding.key) or Case(finding, number, now, now, plan.actions[0].layout,
+                                                            judged=finding.kind not in JUDGED)
+                self._cases[finding.key] = case
+                self._submit(case, [a for a in plan.actions if (a.path or a.directory) not in case.tried])
         for case in self._cases.values():
             if not case.judged:
                 self._follow_up(case)
@@ -256,6 +274,15 @@ class Daemon:
             if mode != "observe" and (finding.key, place) not in self._recommended:
                 self._recommended.add((finding.key, place))
                 self._tell_of(finding.key, sentences)
+
+    def _in_hand(self, finding: Finding) -> bool:
+        """Whether there is nothing more to plan: a victim's case is planned once, the others until they end."""
+        if finding.kind in JUDGED:
+            return finding.key in self._cases
+        if self._planned.get(finding.key) == finding.time or self._gate.waiting_for(finding.key):
+            return True
+        self._planned[finding.key] = finding.time  # seen anew each half minute: no need to plan more often
+        return False
 
     def _plan(self, finding: Finding, activities: Sequence[DirectoryActivity]) -> Plan:
         left_alone = {a.directory: why for a in activities if (why := self._gate.objection(a.directory))}
@@ -281,7 +308,9 @@ class Daemon:
             self._submit(case, [replace(a, layout=case.layout) for a in plan.actions if a.kind == "migrate"])
 
     def _submit(self, case: Case, actions: Sequence[Action]) -> None:
-        for outcome in self._gate.submit([a for a in actions if a.kind == "set-default-layout"], case.number):
+        defaults = [a for a in actions if a.kind == "set-default-layout"]
+        case.tried.update(a.directory for a in defaults)
+        for outcome in self._gate.submit(defaults, case.number):
             self._tell_of(case.finding.key, narrate.default_layout(outcome))
             if outcome.result in {"done", "dry-run"}:
                 case.defaults.append(outcome)

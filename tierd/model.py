@@ -90,8 +90,6 @@ class OpenFile:
     fid: Fid
     path: str
     """Empty when nothing could name it."""
-    openers: int = 1
-    """How many have it open now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +126,6 @@ class DirectoryActivity:
     """Files it opened that it had not created."""
     candidates: tuple[Candidate, ...] = ()
     """Files nobody has open."""
-    shared_files: tuple[OpenFile, ...] = ()
-    """Files that several have open now, whoever created them."""
     sizes: tuple[int, ...] = ()
     """Sizes of files in the directory, sampled by stat; empty where nothing can be asked."""
 

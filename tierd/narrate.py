@@ -9,7 +9,7 @@ from lustre.layout import explain
 from tierd.act.gate import Outcome
 from tierd.act.journal import Entry
 from tierd.config import Settings
-from tierd.model import Action, Finding
+from tierd.model import Action, Advice, Finding
 from tierd.text import quoted
 from tierd.verify import Judgement
 
@@ -18,12 +18,22 @@ def found(finding: Finding) -> Iterator[str]:
     """A finding that began."""
     yield f"FOUND {finding.kind}: {finding.sentence}"
     where = ", ".join(map(quoted, finding.directories)) or "directories not known yet"
-    yield f"      on {', '.join(finding.targets)}, in {where}"
+    on = f"on {', '.join(finding.targets)}, " if finding.targets else ""
+    if finding.directories or finding.victim:
+        yield f"      {on}in {where}"
+    yield from (f"      advice: {advised(advice)}" for advice in finding.advice)
 
 
 def over(finding: Finding) -> str:
     """A finding that no longer holds."""
-    return f"over: {finding.aggressor} no longer slows {finding.victim}"
+    if finding.victim:
+        return f"over: {finding.aggressor} no longer slows {finding.victim}"
+    return f"over: {finding.kind} of {quoted(finding.subject or finding.aggressor)}"
+
+
+def advised(advice: Advice) -> str:
+    """What a person may do, where, and what to expect of it."""
+    return f"{advice.command}, {advice.where}: {advice.effect}"
 
 
 def default_layout(outcome: Outcome) -> Iterator[str]:

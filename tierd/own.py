@@ -14,6 +14,7 @@ from tierd.act.gate import Gate
 from tierd.act.undo import Undo
 from tierd.config import Settings
 from tierd.loop import Daemon
+from tierd.policies import JUDGED
 from tierd.reasons import Reason
 from tierd.verify import throughput
 
@@ -64,25 +65,29 @@ class DaemonCollector(Collector):
     def _found(self) -> Iterator[Metric]:
         tally = self._daemon.tally
         found = CounterMetricFamily("tierd_findings", "Findings that began.", labels=("kind",))
-        for kind in ("noisy-neighbour", "shared-bandwidth"):
+        for kind in self._kinds():
             found.add_metric((kind,), tally.found[kind])
         yield found
         active = GaugeMetricFamily("tierd_active_findings", "Findings that hold now.", labels=("kind",))
         slowdown = GaugeMetricFamily("tierd_interference_slowdown_ratio", "How many times slower a stream is than "
                                      "before its neighbour came, by target.", labels=("target", "aggressor", "victim"))
-        for kind in ("noisy-neighbour", "shared-bandwidth"):
+        for kind in self._kinds():
             active.add_metric((kind,), sum(f.kind == kind for f in self._daemon.findings))
         for finding in self._daemon.findings:
             for target in finding.targets:
-                if not finding.advice_only:
+                if finding.kind in JUDGED:
                     slowdown.add_metric((target, finding.aggressor, finding.victim), finding.evidence["slowdown"])
         yield active
         yield slowdown
 
+    def _kinds(self) -> tuple[str, ...]:
+        """All kinds of findings there may be, so that none is missing before its first."""
+        return ("noisy-neighbour", "shared-bandwidth", *(c.detector.name for c in self._settings.detect))
+
     def _streams(self) -> Iterator[Metric]:
         """Of streams in findings and in cases: what they had, and what they have."""
         pairs = {(f.victim, f.aggressor): f for f in (*(c.finding for c in self._daemon.cases),
-                                                     *self._daemon.findings) if not f.advice_only}
+                                                     *self._daemon.findings) if f.kind in JUDGED}
         usual = GaugeMetricFamily("tierd_victim_usual_bytes_per_second", "Throughput of a stream before its neighbour "
                                   "came: what acts are expected to give back.", labels=("victim", "aggressor"))
         now = GaugeMetricFamily("tierd_victim_bytes_per_second", "Throughput of the stream in the latest window.",

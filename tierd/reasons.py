@@ -19,6 +19,8 @@ class Reason(StrEnum):
     NOT_SMALL = "not-small"
     SIZES_MIXED = "sizes-mixed"
     OPTED_OUT = "opted-out"
+    OTHER_LAYOUT = "other-layout"
+    NOT_WORTH = "not-worth"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,17 +8,28 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from lustre.layout import setstripe_arguments, size_text
+from lustre.tree import Tree
+from tierd import narrate
 from tierd.config import Settings
 from tierd.engine import Engine, merged
+from tierd.facts import Facts, TargetFill
 from tierd.model import Action, Finding
-from tierd.sense import local
+from tierd.sense import clients, local
 from tierd.sense.changelogs import ActivityTable
+from tierd.sense.client_counters import ClientCounters, difference
+from tierd.sense.facts import LEAST_OPENERS
+from tierd.sense.growth import Growth
 from tierd.sense.readings import window
+from tierd.sense.recent import RecentDirectories
 from tierd.sense.tape import Tape
 from tierd.text import quoted
+
+INTERFERENCE = frozenset({"noisy-neighbour", "shared-bandwidth"})
+"""Kinds that tell who slows whom: what a recording is judged by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +40,16 @@ class Report:
     findings: tuple[Finding, ...]
     plan: tuple[Action, ...]
     refusals: tuple[str, ...]
+    advice: tuple[Finding, ...]
+    """What else was seen, each once: for people, not for the plan."""
 
 
 def replay(tape: Tape, settings: Settings) -> Report:
     """Sense, detect and decide over the whole tape."""
     engine = Engine(settings)
     table = ActivityTable(tape.resolve)
+    facts = TapeFacts(tape, table)
+    advice: dict[tuple[str, str, str], Finding] = {}
     findings: dict[tuple[str, str, str], Finding] = {}
     plans: dict[tuple[str, str, str], tuple[Action, ...]] = {}
     refusals: dict[str, None] = {}
@@ -45,9 +60,12 @@ def replay(tape: Tape, settings: Settings) -> Report:
             table.add([tape.records[heard]])
             heard += 1
         after = local.reading(tree, time)
-        thought = engine.think(window(before, after), table.of_job)
+        thought = engine.think(window(before, after), table.of_job, partial(facts, tree, time))
         before = after
+        advice.update((f.key, f) for f in thought.findings if f.kind not in INTERFERENCE)
         for finding in thought.findings:
+            if finding.kind not in INTERFERENCE:
+                continue
             findings[finding.key] = widened(findings.get(finding.key), finding)
             if not plans.get(finding.key):
                 room = replace(local.room(tree), default_layouts=tape.layouts_of(finding.directories))
@@ -57,7 +75,39 @@ def replay(tape: Tape, settings: Settings) -> Report:
     actions = merged([action for plan in plans.values() for action in plan])
     planned = {action.directory for action in actions}
     return Report(tape, tuple(findings.values()), actions,
-                  tuple(r for r in refusals if r.partition(": ")[0] not in planned))
+                  tuple(r for r in refusals if r.partition(": ")[0] not in planned), tuple(advice.values()))
+
+
+class TapeFacts:
+    """What the further detectors need, from the tape: clients, room, recent directories and their layouts."""
+
+    def __init__(self, tape: Tape, table: ActivityTable) -> None:
+        self._tape = tape
+        self._table = table
+        self._recent = RecentDirectories()
+        self._growth = Growth()
+        self._before: dict[str, tuple[float, ClientCounters]] = {}
+
+    def __call__(self, tree: Tree, time: float) -> Facts:
+        """The facts of one snapshot."""
+        directories, seconds = self._recent.since_then(self._table.summaries(0.0), time)
+        room = local.room(tree)
+        pool_of = {target: pool for pool, targets in room.pools.items() for target in targets}
+        loads = []
+        for counters in clients.counters(tree, pool_of):
+            earlier = self._before.get(counters.mount)
+            if earlier is not None:
+                loads.append(difference(earlier[1], counters, time, time - earlier[0]))
+            self._before[counters.mount] = time, counters
+        spaces = ((target, local.space_of(tree, f"obdfilter/{target}")) for target in tree.devices("obdfilter"))
+        return Facts(
+            clients=tuple(load for load in loads if load is not None), pools=room.pools,
+            fill=self._growth.measured({t: TargetFill(s.size_bytes, s.avail_bytes) for t, s in spaces
+                                        if s.size_bytes and s.avail_bytes}, time),
+            directories=directories, directory_seconds=seconds, metadata_targets=len(tree.devices("mdt")),
+            default_layouts=self._tape.layouts_of(d.directory for d in directories),
+            shared_files=tuple(self._table.shared_files(LEAST_OPENERS)),
+        )
 
 
 def widened(known: Finding | None, now: Finding) -> Finding:
@@ -81,6 +131,7 @@ def as_json(report: Report) -> str:
         "findings": [finding_json(f) for f in report.findings],
         "plan": [action_json(a) for a in report.plan],
         "refusals": list(report.refusals),
+        "advice": [finding_json(f) for f in report.advice],
     }, indent=1)
 
 
@@ -89,6 +140,8 @@ def finding_json(finding: Finding) -> dict[str, Any]:
     return {
         "kind": finding.kind, "t": finding.time, "aggressor": finding.aggressor, "victim": finding.victim,
         "targets": list(finding.targets), "directories": list(finding.directories), "advice_only": finding.advice_only,
+        "subject": finding.subject,
+        "advice": [{"command": a.command, "where": a.where, "effect": a.effect} for a in finding.advice],
         "evidence": {"sentence": finding.sentence, **{k: round(v, 6) for k, v in finding.evidence.items()}},
     }
 
@@ -125,6 +178,9 @@ def as_text(report: Report) -> str:
                   f"  directories: {', '.join(map(quoted, finding.directories)) or 'not known'}"]
     lines += ["", *plan_text(report.plan)]
     lines += [f"Not done: {refusal}." for refusal in report.refusals]
+    for seen in report.advice:
+        lines += ["", f"Seen too: {seen.kind}: {seen.sentence}."]
+        lines += [f"  advice: {narrate.advised(advice)}" for advice in seen.advice]
     return "\n".join(lines)
 
 

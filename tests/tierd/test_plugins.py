@@ -29,8 +29,8 @@ def entry(attribute: str) -> EntryPoint:
 def test_a_detector_of_another_package_follows_the_built_in_ones() -> None:
     detectors = available([entry("OURS")])
     assert [d.name for d in detectors] == [*(d.name for d in BUILT_IN), "tape-drive"]
-    settings = parse(b"[detect.tape_drive]\nbegin_cycles = 9\n", "t.toml", detectors)
-    assert settings.detect[-1].settings.begin_cycles == 9
+    settings = parse(b"[detect.tape_drive]\nbegin_looks = 9\n", "t.toml", detectors)
+    assert settings.detect[-1].settings.begin_looks == 9
 
 
 @pytest.mark.parametrize(("attribute", "words"), [

@@ -151,6 +151,13 @@ class Journal:
         """Enter what was said of a finding, for whoever asks later."""
         self._db.executemany("INSERT INTO told VALUES (?, ?, ?)", [(finding, now, s) for s in sentences])
 
+    def directories(self) -> frozenset[str]:
+        """Directories whose default layout was set, or files of which were moved: where files on flash may lie."""
+        rows = self._db.execute("SELECT DISTINCT kind, place FROM actions WHERE outcome = 'done'").fetchall()
+        places = [(kind, place.decode("utf-8", "surrogateescape")) for kind, place in rows]
+        return frozenset(place if kind == "set-default-layout" else place.rpartition("/")[0] or "/"
+                         for kind, place in places)
+
     def entry(self, number: int) -> Entry | None:
         """One act by its number."""
         return next(self._select("WHERE id = ?", number), None)

@@ -58,7 +58,7 @@ def together(place: str, parts: Sequence[DirectoryActivity]) -> DirectoryActivit
         parts[0].job, place, sum(p.creates for p in parts), sum(p.opens for p in parts), sum(p.closes for p in parts),
         sum(p.unlinks for p in parts), sum(p.outgrown for p in parts),
         tuple(f for p in parts for f in p.existing_files), tuple(c for p in parts for c in p.candidates),
-        shared_files=tuple(f for p in parts for f in p.shared_files), sizes=tuple(s for p in parts for s in p.sizes),
+        tuple(s for p in parts for s in p.sizes),
     )
 
 

@@ -26,8 +26,10 @@ class Settings(Common):
     leave: Annotated[float, Gt(0), Lt(1)] = 0.7
     """To go on."""
     horizon_seconds: Annotated[float, Gt(0)] = 3600.0
-    """A pool that would be full sooner than this at the present rate is under pressure however empty it is."""
-    recent_seconds: Annotated[float, Gt(0)] = 300.0
+    """A pool that is half full and would be full sooner than this at the present rate is under pressure."""
+    half: Annotated[float, Gt(0), Lt(1)] = 0.5
+    """What counts as half full."""
+    recent_seconds: Annotated[float, Gt(0)] = 120.0
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
@@ -46,19 +48,20 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
         for (target, job), load in window.loads.items():
             if target in fills:
                 writers[job] += int(load.write_bytes)
-    rate = writers.total() / sum(w.seconds for w in recent)
-    full_in = avail / rate if rate else float("inf")
+    written = writers.total() / sum(w.seconds for w in recent)
+    rate = sum(f.growth_bytes_per_second for f in fills.values())
+    full_in = avail / rate if rate > 0 else float("inf")
     edge = settings.leave if (DETECTOR.name, "", pool) in view.active else settings.enter
-    if used < edge and full_in > settings.horizon_seconds:
+    if used < edge and (used < settings.half or full_in > settings.horizon_seconds):
         return
-    when = f", full in {full_in / 60:.0f} minutes if nothing is deleted" if full_in < 86_400 else ""
-    who = some(job for job, count in writers.most_common() if count >= 0.1 * writers.total()) if rate else "nobody"
+    when = f"; it grows by {rate / 1e6:.1f} MB/s and is full in {full_in / 60:.0f} minutes" if full_in < 86_400 else ""
+    who = some(job for job, count in writers.most_common() if count >= 0.1 * writers.total()) if written else "nobody"
     yield Finding(
         DETECTOR.name, view.now, "", "", tuple(sorted(members)),
         f"pool {quoted(pool)} is {percent(used)} full ({avail / 1e9:.1f} GB free, {quoted(fullest)} "
-        f"{percent(fills[fullest].used)}); {who} write {rate / 1e6:.1f} MB/s to it{when}",
+        f"{percent(fills[fullest].used)}); {who} write {written / 1e6:.1f} MB/s to it{when}",
         {"used_share": used, "fullest_used_share": fills[fullest].used, "avail_bytes": float(avail),
-         "write_bytes_per_second": rate, "seconds_to_full": min(full_in, 1e12)},
+         "write_bytes_per_second": written, "growth_bytes_per_second": rate, "seconds_to_full": min(full_in, 1e12)},
         advice_only=True, subject=pool,
         advice=(
             Advice(f"lfs find MOUNT --pool {quoted(pool)} -atime +7 -size +1M", "on a client",

@@ -14,7 +14,7 @@ from typing import Annotated
 from annotated_types import Ge, Gt, Lt
 
 from tierd.detect.plugin import Common, Detector, View
-from tierd.detect.profile import Profile, profiles
+from tierd.detect.profile import Profile
 from tierd.model import DirectoryActivity, Finding
 from tierd.text import percent, quoted
 
@@ -42,7 +42,7 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
     """One finding a job, naming its directories, the most read first."""
     if not view.flash:
         return
-    jobs = profiles(view.recent(settings.recent_seconds))
+    jobs = view.profiles(settings.recent_seconds)
     by_job: defaultdict[str, list[DirectoryActivity]] = defaultdict(list)
     for activity in view.facts.directories:
         if (activity.opens >= settings.least_opens and activity.opens >= settings.reopened * activity.creates

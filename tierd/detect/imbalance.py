@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Annotated
 
 from annotated_types import Gt, Lt
 
 from tierd.detect.plugin import Common, Detector, View
-from tierd.model import Advice, Finding
+from tierd.model import Advice, Finding, Window
 from tierd.text import percent, quoted
 
 
@@ -27,7 +27,7 @@ class Settings(Common):
     """Bytes or operations of a target, in means of the others of its pool, to begin."""
     leave_load: Annotated[float, Gt(1)] = 2.0
     """The same, to go on."""
-    recent_seconds: Annotated[float, Gt(0)] = 300.0
+    recent_seconds: Annotated[float, Gt(0)] = 120.0
     least_bytes_per_second: Annotated[float, Gt(0)] = 5e6
     least_operations_per_second: Annotated[float, Gt(0)] = 50.0
     """What the target must do at the least for its load to mean something."""
@@ -35,10 +35,11 @@ class Settings(Common):
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
     """The fullest and the busiest target of each pool, where they stand out."""
+    loads = by_target(view.recent(settings.recent_seconds))
     for pool, members in sorted(view.facts.pools.items()):
         if len(members) > 1:
             yield from fill(pool, members, view, settings)
-            yield from load(pool, members, view, settings)
+            yield from load(pool, members, loads, view, settings)
 
 
 def fill(pool: str, members: Sequence[str], view: View, settings: Settings) -> Iterator[Finding]:
@@ -69,34 +70,47 @@ def fill(pool: str, members: Sequence[str], view: View, settings: Settings) -> I
     )
 
 
-def load(pool: str, members: Sequence[str], view: View, settings: Settings) -> Iterator[Finding]:
-    """A target that does more than the others, in bytes or in operations."""
-    recent = view.recent(settings.recent_seconds)
-    seconds = sum(w.seconds for w in recent)
-    done: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-    jobs: defaultdict[str, Counter[str]] = defaultdict(Counter)
+@dataclass(slots=True)
+class Done:
+    """What a target did, a second, and for whom."""
+
+    moved_bytes: float = 0.0
+    operations: float = 0.0
+    jobs: Counter[str] = field(default_factory=Counter)
+
+
+def by_target(recent: Sequence[Window]) -> defaultdict[str, Done]:
+    """What each target did."""
+    seconds = sum(window.seconds for window in recent)
+    found: defaultdict[str, Done] = defaultdict(Done)
     for window in recent:
         for (target, job), part in window.loads.items():
-            if target in members:
-                done[target][0] += part.moved_bytes / seconds
-                done[target][1] += part.operations / seconds
-                jobs[target][job] += int(part.operations)
-    for of, unit, least in ((0, "bytes", settings.least_bytes_per_second),
-                            (1, "operations", settings.least_operations_per_second)):
-        busiest = max(members, key=lambda t: done[t][of])
-        rate = done[busiest][of]
-        others = sum(done[t][of] for t in members if t != busiest) / (len(members) - 1)
+            done = found[target]
+            done.moved_bytes += part.moved_bytes / seconds
+            done.operations += part.operations / seconds
+            done.jobs[job] += int(part.operations)
+    return found
+
+
+def load(pool: str, members: Sequence[str], loads: defaultdict[str, Done], view: View,
+         settings: Settings) -> Iterator[Finding]:
+    """A target that does more than the others, in bytes or in operations."""
+    least = {"moved_bytes": settings.least_bytes_per_second, "operations": settings.least_operations_per_second}
+    for of, enough in least.items():
+        rates = {target: float(getattr(loads[target], of)) for target in members}
+        busiest = max(members, key=lambda t: rates[t])
+        rate, others = rates[busiest], (sum(rates.values()) - rates[busiest]) / (len(members) - 1)
         edge = settings.leave_load if (DETECTOR.name, "", f"load of {busiest}") in view.active else settings.enter_load
-        if rate < least or rate < edge * others:
+        if rate < enough or rate < edge * others:
             continue
-        job, count = jobs[busiest].most_common(1)[0]
-        shown = f"{rate / 1e6:.1f} MB/s" if of == 0 else f"{rate:.0f} operations/s"
-        instead = f"{others / 1e6:.1f} MB/s" if of == 0 else f"{others:.0f}"
+        (job, count), total = loads[busiest].jobs.most_common(1)[0], loads[busiest].jobs.total()
+        shown, instead = ((f"{rate / 1e6:.1f} MB/s", f"{others / 1e6:.1f} MB/s") if of == "moved_bytes" else
+                          (f"{rate:.0f} operations/s", f"{others:.0f}"))
         yield Finding(
             DETECTOR.name, view.now, "", "", (busiest,),
             f"{quoted(busiest)} does {shown}, the others of pool {quoted(pool)} {instead} on average; "
-            f"{quoted(job)} makes {percent(count / max(jobs[busiest].total(), 1))} of its operations",
-            {f"{unit}_per_second": rate, f"others_{unit}_per_second": others},
+            f"{quoted(job)} makes {percent(count / max(total, 1))} of its operations",
+            {f"{of}_per_second": rate, f"others_{of}_per_second": others},
             advice_only=True, subject=f"load of {busiest}",
             advice=(Advice(f"lfs setstripe -c {min(4, len(members))} -p {quoted(pool)} DIRECTORY",
                            f"directories of {quoted(job)} with few large files",

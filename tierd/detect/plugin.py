@@ -1,19 +1,21 @@
 """What a detector is: a name, the type of its settings, and a function from a frozen view to findings.
 
 The function is pure: it looks at the view and nothing else, keeps nothing between calls, and yields each trouble once.
-It is called every cycle. A finding begins only after it was yielded in several cycles, and ends only after it was not
-(``begin_cycles`` and ``end_cycles``, which every detector has); ``view.active`` says which hold, for a second, laxer
-threshold. Packages of other people name theirs in the entry point group ``lustre_tierd.detectors``.
+It is asked each time a window of half a minute is complete. A finding begins only after it was yielded several times,
+and ends only after it was not (``begin_looks`` and ``end_looks``, which every detector has); ``view.active`` says which
+hold, for a second, laxer threshold. Packages of other people name theirs in the entry point group
+``lustre_tierd.detectors``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from annotated_types import Ge
 
+from tierd.detect.profile import Profile, profiles
 from tierd.facts import Activities, Facts
 from tierd.model import DirectoryActivity, Finding, Window
 
@@ -31,13 +33,15 @@ class View:
     """What a detector may look at."""
 
     windows: Sequence[Window]
-    """Oldest first; at least one."""
+    """Of half a minute each, oldest first; at least one."""
     facts: Facts = field(default_factory=Facts)
     activities: Activities = nowhere
     active: Collection[tuple[str, str, str]] = ()
     """Keys of findings that hold."""
     flash_pool: str = "flash"
     hdd_pool: str = "hdd"
+    memory: dict[float, Mapping[str, Profile]] = field(default_factory=dict, compare=False, repr=False)
+    """What ``profiles`` has worked out: several detectors ask for the same."""
 
     @property
     def now(self) -> float:
@@ -54,6 +58,13 @@ class View:
         return [window for window in self.windows if window.end > self.now - seconds]
 
 
+    def profiles(self, seconds: float) -> Mapping[str, Profile]:
+        """What each job was like in the last so many seconds."""
+        if seconds not in self.memory:
+            self.memory[seconds] = profiles(self.recent(seconds))
+        return self.memory[seconds]
+
+
 @dataclass(frozen=True)
 class Common:
     """Settings every detector has."""
@@ -61,10 +72,10 @@ class Common:
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     enabled: bool = True
-    begin_cycles: Annotated[int, Ge(1)] = 3
-    """Cycles in a row in which it must be seen to begin."""
-    end_cycles: Annotated[int, Ge(1)] = 6
-    """Cycles in a row in which it must not be seen to end."""
+    begin_looks: Annotated[int, Ge(1)] = 2
+    """Half minutes in a row in which it must be seen to begin."""
+    end_looks: Annotated[int, Ge(1)] = 4
+    """Half minutes in a row in which it must not be seen to end."""
 
 
 SettingsT = TypeVar("SettingsT", bound=Common)

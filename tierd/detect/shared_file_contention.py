@@ -15,8 +15,9 @@ from annotated_types import Ge, Gt, Lt
 
 from lustre.layout import Layout
 from tierd.detect.plugin import Common, Detector, View
-from tierd.detect.profile import Profile, profiles
-from tierd.model import Advice, Finding, OpenFile
+from tierd.detect.profile import Profile
+from tierd.facts import SharedFile
+from tierd.model import Advice, Finding
 from tierd.text import quoted
 
 
@@ -40,22 +41,24 @@ class Settings(Common):
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
     """The most shared file of each job that has one."""
-    for job in profiles(view.recent(settings.recent_seconds)).values():
-        if job.moved_bytes / job.seconds < settings.least_bytes_per_second:
+    jobs = view.profiles(settings.recent_seconds)
+    done: set[str] = set()
+    for file in view.facts.shared_files:
+        job = jobs.get(file.job)
+        if (job is None or file.job in done or file.openers < settings.least_openers
+                or job.moved_bytes / job.seconds < settings.least_bytes_per_second):
             continue
-        shared = [(file, activity.directory) for activity in view.activities(job.job, view.now)
-                  for file in activity.shared_files if file.openers >= settings.least_openers and file.path]
-        if shared:
-            file, directory = max(shared, key=lambda pair: (pair[0].openers, pair[0].path))
-            finding = of_file(file, directory, job, view, settings)
-            if finding is not None:
-                yield finding
+        done.add(file.job)
+        finding = of_file(file, job, view, settings)
+        if finding is not None:
+            yield finding
 
 
-def of_file(file: OpenFile, directory: str, job: Profile, view: View, settings: Settings) -> Finding | None:
+def of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> Finding | None:
     """The finding about one file, or None."""
+    directory = file.path.rpartition("/")[0] or "/"
     targets = carriers(job, settings.concentration)
-    objects = objects_of(view.facts.file_layouts.get(file.path)) or len(targets)
+    objects = objects_of(file.layout) or len(targets)
     edge = settings.leave if (DETECTOR.name, job.job, file.path) in view.active else settings.enter
     if file.openers < edge * objects:
         return None

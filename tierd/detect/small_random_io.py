@@ -12,8 +12,9 @@ from typing import Annotated
 
 from annotated_types import Gt, Lt
 
+from tierd.detect.attribution import directories
 from tierd.detect.plugin import Common, Detector, View
-from tierd.detect.profile import Classes, Profile, is_small_files, profiles
+from tierd.detect.profile import Classes, Profile, is_small_files
 from tierd.model import Advice, Finding
 from tierd.text import percent, quoted
 
@@ -30,13 +31,13 @@ class Settings(Common):
     """Share of the job's RPCs that are small, to begin."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.5
     """The same, to go on."""
-    least_rpcs_per_second: Annotated[float, Gt(0)] = 20.0
+    least_rpcs_per_second: Annotated[float, Gt(0)] = 10.0
     """Small RPCs on one disk target; a spinning disk does 100 to 200 seeks a second."""
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
     """Jobs of small I/O, the busiest first."""
-    found = [finding for job in profiles(view.recent(settings.recent_seconds)).values()
+    found = [finding for job in view.profiles(settings.recent_seconds).values()
              if (finding := of_job(job, view, settings)) is not None]
     yield from sorted(found, key=lambda f: -f.evidence["rpcs_per_second"])
 
@@ -61,7 +62,7 @@ def of_job(job: Profile, view: View, settings: Settings) -> Finding | None:
         {"rpcs_per_second": rate, "busiest_target_rpcs_per_second": busiest, "small_rpc_share": small,
          "mean_rpc_bytes": job.mean_rpc_bytes, "operations_per_mib": per_mib,
          "read_share": job.reads / job.bulk_operations},
-        advice_only=True,
+        directories(view.activities(job.job, view.windows[0].start)), advice_only=True,
         advice=(
             Advice(f"lfs migrate --non-block -c 1 -p {quoted(view.flash_pool)} FILE",
                    f"the files of {quoted(job.job)}, when closed",

@@ -17,7 +17,7 @@ from annotated_types import Ge, Gt, Lt
 from lustre.layout import Layout
 from tierd.detect.attribution import directories
 from tierd.detect.plugin import Common, Detector, View
-from tierd.detect.profile import Classes, Profile, is_small_files, is_stream, profiles
+from tierd.detect.profile import Classes, Profile, is_small_files, is_stream
 from tierd.model import Advice, Finding, Window
 from tierd.text import percent, quoted, some
 
@@ -43,7 +43,7 @@ class Settings(Common):
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
     """Small files with many stripes, then streams with one."""
     recent = view.recent(settings.recent_seconds)
-    jobs = profiles(recent)
+    jobs = view.profiles(settings.recent_seconds)
     small = {job.job for job in jobs.values() if is_small_files(job, settings.classes)}
     for activity in view.facts.directories:
         layout = view.facts.default_layouts.get(activity.directory)

@@ -1,4 +1,4 @@
-"""A finding begins when it was seen several times in a row, and ends when it was not: one odd cycle changes nothing."""
+"""A finding begins when it was seen several times in a row, and ends when it was not: one odd look changes nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Key = tuple[str, str, str]
 
 @dataclass(slots=True)
 class _Streak:
-    """A finding as last seen, and for how many cycles in a row it was seen, or was not."""
+    """A finding as last seen, and for how many looks in a row it was seen, or was not."""
 
     finding: Finding
     detector: Configured
@@ -36,8 +36,13 @@ class Watch:
         """What holds."""
         return frozenset(key for key, streak in self._streaks.items() if streak.holds)
 
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What holds, each as it was seen last."""
+        return tuple(streak.finding for streak in self._streaks.values() if streak.holds)
+
     def look(self, view: View) -> tuple[Finding, ...]:
-        """What holds after one more look, each as it was seen last."""
+        """What holds after one more look."""
         view = replace(view, active=self.active)
         self.faults = {}
         seen = {finding.key: (finding, detector) for detector in self._detectors
@@ -45,13 +50,13 @@ class Watch:
         for key, (finding, detector) in seen.items():
             streak = self._streaks.setdefault(key, _Streak(finding, detector))
             streak.finding, streak.seen, streak.missed = finding, streak.seen + 1, 0
-            streak.holds = streak.holds or streak.seen >= detector.settings.begin_cycles
+            streak.holds = streak.holds or streak.seen >= detector.settings.begin_looks
         for key in [key for key in self._streaks if key not in seen]:
             streak = self._streaks[key]
             streak.seen, streak.missed = 0, streak.missed + 1
-            if not streak.holds or streak.missed >= streak.detector.settings.end_cycles:
+            if not streak.holds or streak.missed >= streak.detector.settings.end_looks:
                 del self._streaks[key]
-        return tuple(streak.finding for streak in self._streaks.values() if streak.holds)
+        return self.findings
 
     def _found(self, detector: Configured, view: View) -> Iterator[Finding]:
         """Findings of one detector. One of somebody else's that fails must not stop the daemon."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from lustre.changelog import Record, RecordType
 from lustre.fid import Fid
+from tierd.facts import SharedFile
 from tierd.model import Candidate, DirectoryActivity, OpenFile
 from tierd.sense.paths import PathCache, Resolve, directory_of, join
 
@@ -90,6 +91,12 @@ class ActivityTable:
         return [DirectoryActivity(job, directory, tally.creates, tally.opens, tally.closes, tally.unlinks,
                                   tally.outgrown)
                 for (job, directory), tally in self._tallies.items() if tally.last_time >= since]
+
+    def shared_files(self, least_openers: int) -> list[SharedFile]:
+        """Files that so many have open at the same time, those with the most first."""
+        found = [SharedFile(file.job, file.path, file.open_count) for file in self._files.values()
+                 if file.open_count >= least_openers and file.path]
+        return sorted(found, key=lambda f: (-f.openers, f.path))
 
     def _create(self, record: Record, job: str) -> None:
         directory = self._path(record.parent) or str(record.parent)
@@ -181,6 +188,4 @@ class ActivityTable:
             existing_files=tuple(OpenFile(fid, file.path) for fid, file in known if not file.created),
             candidates=tuple(Candidate(fid, file.path, file.closed_at, file.created_at, opens=file.reopened)
                              for fid, file in known if not file.open_count and file.path),
-            shared_files=tuple(OpenFile(fid, file.path, file.open_count) for fid, file in known
-                               if file.open_count > 1),
         )

@@ -23,7 +23,11 @@ from lustre.layout import Layout
 from lustre.tree import Roots, Tree
 from lustre.unpack import unpack
 
-NEEDED = re.compile(r"/job_stats$|/pools/|/(obdfilter|mdt)/[^/]+/(degraded|recovery_status|kbytes\w+)$|^changelog-")
+NEEDED = re.compile(
+    r"/job_stats$|/pools/|/(obdfilter|mdt)/[^/]+/(degraded|recovery_status|kbytes\w+)$|^changelog-"
+    r"|/llite/[^/]+/(read_ahead_stats|statahead_stats|max_read_ahead(_per_file)?_mb|statahead_max)$"
+    r"|/(osc|mdc)/[^/]+/(rpc_stats|max_(mod_)?rpcs_in_flight|max_pages_per_rpc)$"
+)
 """Names of the files a replay reads; the others are not unpacked."""
 
 

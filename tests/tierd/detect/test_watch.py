@@ -25,13 +25,13 @@ def looks(watch: Watch, count: int) -> list[bool]:
 
 
 def test_it_begins_after_some_cycles_and_ends_after_some_more() -> None:
-    watch = Watch([Configured(Detector("wet", Common, weather), Common(begin_cycles=3, end_cycles=2))])
+    watch = Watch([Configured(Detector("wet", Common, weather), Common(begin_looks=3, end_looks=2))])
     #                        5      10     15    20    25    30    35    40
     assert looks(watch, 8) == [False, False, True, True, True, True, True, False]
 
 
 def test_one_odd_cycle_begins_nothing() -> None:
-    watch = Watch([Configured(Detector("wet", Common, weather), Common(begin_cycles=4))])
+    watch = Watch([Configured(Detector("wet", Common, weather), Common(begin_looks=4))])
     assert not any(looks(watch, 8))
 
 
@@ -43,7 +43,7 @@ def test_a_disabled_detector_is_not_asked() -> None:
 
 def test_a_detector_that_fails_blinds_itself_only() -> None:
     watch = Watch([Configured(Detector("broken", Common, broken), Common()),
-                   Configured(Detector("wet", Common, weather), Common(begin_cycles=1))])
+                   Configured(Detector("wet", Common, weather), Common(begin_looks=1))])
     (found,) = watch.look(View([window(0)]))
     assert found.kind == "wet"
     assert watch.faults == {"broken": "KeyError: 'no such column'"}
@@ -56,6 +56,6 @@ def test_a_detector_is_told_what_holds() -> None:
         told.append(SEEN.key in view.active)
         yield SEEN
 
-    watch = Watch([Configured(Detector("wet", Common, curious), Common(begin_cycles=2))])
+    watch = Watch([Configured(Detector("wet", Common, curious), Common(begin_looks=2))])
     looks(watch, 3)
     assert told == [False, False, True]

@@ -1,0 +1,72 @@
+"""Cold files leave flash, the longest unused first, until the pool has room again; never for another reason.
+
+That a neighbour is no longer noisy does not bring its files back: the next time it would all be done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge, Gt, Lt
+
+from lustre.layout import Component, Layout
+from tierd.decide.small_files_to_flash import Plan
+from tierd.decide.small_files_to_flash import Settings as Pools
+from tierd.facts import StoredFile
+from tierd.model import Action, Finding, Room
+from tierd.reasons import Reason, Refusal
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Limits of demotion."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    directories: tuple[str, ...] = ()
+    """Further directories (paths below the root of the file system) whose files may be demoted: those that tierd sent
+    to flash are known from its journal."""
+    disk_reserve: Annotated[float, Gt(0), Lt(1)] = 0.1
+    """Share of the disk pool that stays free: full disks are slow for everybody."""
+    least_bytes: Annotated[int, Ge(0)] = 4096
+    """Smaller files free next to nothing."""
+    most_moves: Annotated[int, Ge(0)] = 500
+    """Files in one plan; the next may plan more."""
+
+
+def decide(finding: Finding, stored: Sequence[StoredFile], room: Room, pools: Pools, settings: Settings) -> Plan:
+    """Moves of cold files, the coldest first, as many as bring the pool down to where demotion ends."""
+    size, avail = room.size_bytes.get(pools.hdd_pool, 0), room.avail_bytes.get(pools.hdd_pool, 0)
+    if not room.pools.get(pools.hdd_pool):
+        return Plan((), (Refusal(Reason.NO_POOL, f"pool {pools.hdd_pool!r} does not exist or has no targets"),))
+    left = avail - settings.disk_reserve * size
+    wanted = finding.evidence["bytes_to_free"]
+    actions: list[Action] = []
+    for file in sorted(stored, key=lambda f: (f.read_at, f.path)):
+        if wanted <= 0 or len(actions) >= settings.most_moves or file.read_at >= finding.evidence["cold_before"]:
+            break
+        layout = on_disk(file.layout, pools)
+        if layout is None or file.size_bytes < settings.least_bytes or file.size_bytes > left:
+            continue
+        wanted -= file.size_bytes
+        left -= file.size_bytes
+        days = (finding.time - file.read_at) / 86_400
+        actions.append(Action(
+            "migrate", layout, f"pool {pools.flash_pool!r} is short of room and nobody used it for {days:.0f} days",
+            finding.key, file.path.rpartition("/")[0] or "/", file.path, file.size_bytes, file.fid))
+    if not actions and wanted > 0:
+        return Plan((), (Refusal(Reason.NO_ROOM, f"pool {pools.hdd_pool!r} has {avail / 1e9:.1f} GB free: no room for "
+                                 f"what is cold on {pools.flash_pool!r}"),))
+    return Plan(tuple(actions), ())
+
+
+def on_disk(present: Layout | None, pools: Pools) -> Layout | None:
+    """The layout a file gets on the disks: its tail's stripes. None for a file whose layout must not be flattened."""
+    if present is None or present.mirror_count > 1 or any(c.on_mdt or c.released or c.foreign is not None
+                                                          for c in present.components):
+        return None
+    tail = present.components[-1]
+    count = tail.stripe_count if tail.stripe_count == -1 else max(tail.stripe_count, 1)
+    return Layout((Component(0, None, pools.hdd_pool, count, tail.stripe_size),), composite=False)

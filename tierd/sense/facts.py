@@ -1,0 +1,97 @@
+"""All facts of one look: clients, room of targets, recent directories and their layouts, shared files, files on flash.
+
+Each part may fail by itself; then it is empty, the detectors that need it find nothing, and ``faults`` says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from lustre.filesystem import Filesystem
+from lustre.layout import Layout
+from tierd.facts import ClientLoad, Facts, SharedFile, TargetFill
+from tierd.model import DirectoryActivity
+from tierd.sense.changelogs import ActivityTable
+from tierd.sense.growth import Growth
+from tierd.sense.inventory import Inventory
+from tierd.sense.recent import RecentDirectories
+
+MOST_LAYOUTS = 20
+"""Directories whose default layout is asked for, the busiest; each is a request to an MDT."""
+LEAST_OPENERS = 4
+WALK_FROM = 0.6
+"""Share of flash in use from which it is worth knowing which files lie there."""
+
+Clients = Callable[[Mapping[str, str]], Sequence[ClientLoad]]
+
+
+def no_clients(_: Mapping[str, str]) -> Sequence[ClientLoad]:
+    """Where no client is looked at."""
+    return ()
+
+
+class Gatherer:
+    """What it takes to know the facts."""
+
+    def __init__(self, filesystem: Filesystem, table: ActivityTable, inventory: Inventory, flash_pool: str,
+                 metadata_targets: int = 0, clients: Clients = no_clients) -> None:
+        self._filesystem = filesystem
+        self._table = table
+        self._inventory = inventory
+        self._flash_pool = flash_pool
+        self._metadata_targets = metadata_targets
+        self._clients = clients
+        self._recent = RecentDirectories()
+        self._growth = Growth()
+        self.faults: dict[str, str] = {}
+        """What could not be had at the last look."""
+
+    def facts(self, now: float) -> Facts:
+        """Look at everything."""
+        self.faults = {}
+        directories, seconds = self._recent.since_then(self._table.summaries(0.0), now)
+        facts = Facts(directories=directories, directory_seconds=seconds, metadata_targets=self._metadata_targets)
+        with self._or_unknown("room"):
+            space = self._filesystem.space()
+            fill = {target: TargetFill(s.size_bytes, s.avail_bytes) for target, s in space.items()}
+            facts = replace(facts, pools=self._filesystem.pools(), fill=self._growth.measured(fill, now))
+        with self._or_unknown("clients"):
+            facts = replace(facts, clients=tuple(self._clients({t: facts.pool_of(t) for t in facts.fill})))
+        self._walk(facts)
+        return replace(facts, default_layouts=self._layouts(directories), shared_files=tuple(self._shared()),
+                       stored=self._inventory.files)
+
+    @contextmanager
+    def _or_unknown(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self.faults[what] = f"{what}: {error}"
+
+    def _walk(self, facts: Facts) -> None:
+        members = [facts.fill[t] for t in facts.pools.get(self._flash_pool, ()) if t in facts.fill]
+        size = sum(f.size_bytes for f in members)
+        if size and 1 - sum(f.avail_bytes for f in members) / size >= WALK_FROM:
+            self._inventory.step()
+        else:
+            self._inventory.forget()
+
+    def _layouts(self, directories: Sequence[DirectoryActivity]) -> dict[str, Layout | None]:
+        busiest = sorted((d for d in directories if d.directory.startswith("/") and d.creates + d.outgrown),
+                         key=lambda d: (-d.outgrown, -d.creates, d.directory))
+        found: dict[str, Layout | None] = {}
+        for place in list(dict.fromkeys(d.directory for d in busiest))[:MOST_LAYOUTS]:
+            try:
+                found[place] = self._filesystem.layout(place)
+            except OSError:
+                continue  # gone, as directories of finished jobs are: absent
+        return found
+
+    def _shared(self) -> Iterator[SharedFile]:
+        for file in self._table.shared_files(LEAST_OPENERS)[:MOST_LAYOUTS]:
+            try:
+                yield replace(file, layout=self._filesystem.layout(file.path))
+            except OSError:
+                yield file  # told without its stripes
