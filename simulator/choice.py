@@ -16,6 +16,7 @@ ROOM_BYTES_MIN = 4 << 20
 QOS_THRESHOLD = 0.17
 """Up to this difference in room targets take turns; beyond it the emptier ones are likelier (``qos_threshold_rr``)."""
 SPILL_HOPS_MAX = 10
+LOOKED_AT_EACH_TIME = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class Choice:
         self._spills = spills
         self._rng = rng
         self._turn: dict[str, int] = {}
+        self._known: dict[str, tuple[int, list[Ost]]] = {}
+        """By pool, how often the list may still be used, and who has room."""
 
     def pool(self, name: str) -> str:
         """The pool that is used when one is asked for: another while the first is fuller than its threshold."""
@@ -50,8 +53,7 @@ class Choice:
     def targets(self, part: Component, room_bytes: int = ROOM_BYTES_MIN) -> list[Ost]:
         """OSTs for the objects of a component. Raises OSError ENOSPC when no target has room."""
         name = self.pool(part.pool)
-        members = self._pools[name] if name else tuple(range(len(self._osts)))
-        fit = [self._osts[i] for i in members if self._fits(self._osts[i], room_bytes)]
+        fit = self._fit(name, room_bytes)
         if not fit:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         healthy = [ost for ost in fit if not ost.degraded]
@@ -68,6 +70,17 @@ class Choice:
         self._turn[name] = start + count
         return [fit[(start + i) % len(fit)] for i in range(count)]
 
+    def _fit(self, name: str, room_bytes: int) -> list[Ost]:
+        """Targets of a pool with room. Of a large pool they are looked at now and then, as an MDT does with statfs."""
+        members = self._pools[name] if name else tuple(range(len(self._osts)))
+        if len(members) <= LOOKED_AT_EACH_TIME:
+            return [self._osts[i] for i in members if self._fits(self._osts[i], room_bytes)]
+        uses, fit = self._known.get(name, (0, []))
+        if not uses or not all(self._fits(ost, room_bytes) for ost in fit[:: max(len(fit) // 8, 1)]):
+            uses, fit = len(members), [self._osts[i] for i in members if self._fits(self._osts[i], room_bytes)]
+        self._known[name] = uses - 1, fit
+        return fit
+
     def _count(self, part: Component, fit: int) -> int:
         if part.overstriped:
             return -part.stripe_count * fit if part.stripe_count < 0 else part.stripe_count or 1
@@ -77,7 +90,8 @@ class Choice:
         return not ost.away and ost.store.space().avail_bytes >= room_bytes
 
     def _uneven(self, fit: list[Ost]) -> bool:
-        room = [ost.store.space().avail_bytes for ost in fit]
+        some = fit if len(fit) <= LOOKED_AT_EACH_TIME else self._rng.sample(fit, 8)
+        room = [ost.store.space().avail_bytes for ost in some]
         return max(room) - min(room) > QOS_THRESHOLD * max(room)
 
     def _weighted(self, fit: list[Ost], count: int) -> list[Ost]:

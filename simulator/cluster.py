@@ -5,16 +5,16 @@ One lock guards the model, so that one thread may drive the time (:mod:`simulato
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from random import Random
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lustre.layout import Layout
 from simulator import lfs
 from simulator.client import Client, Servers
-from simulator.engine import Engine
+from simulator.engine import Completion, Engine
 from simulator.jobs import Job, Run
 from simulator.jobs.job import user_of
 from simulator.mdt import Mdt
@@ -29,7 +29,11 @@ from simulator.settings import ClusterSettings
 from simulator.staff import Staff
 from simulator.throughput import Throughput
 
+if TYPE_CHECKING:
+    from simulator.fluid.staff import FluidStaff
+
 STATFS_SECONDS = 5.0
+STEP_SECONDS = 0.05
 
 
 class Cluster:
@@ -43,7 +47,7 @@ class Cluster:
         self.epoch_ns = settings.epoch_seconds * 10**9
         fsname = settings.fsname
         self.osts = tuple(
-            Ost(self.engine, f"{fsname}-OST{index:04x}", index, ost, self._random(f"ost{index}"))
+            Ost(self.engine, f"{fsname}-OST{index:04x}", index, ost, self._random(f"ost{index}"), self._crowd(index))
             for index, ost in enumerate(settings.osts)
         )
         self.mdts = tuple(
@@ -58,7 +62,9 @@ class Cluster:
             for index, client in enumerate(settings.clients)
         )
         self._population = Population(self.namespace, self.placement, self.mdts, self.osts)
-        self._staff = Staff(self.engine, self.clients, self.log, self._random)
+        self.mounts = len(self.clients)
+        """How many clients there are."""
+        self._staff: Staff | FluidStaff = Staff(self.engine, self.clients, self.log, self._random)
         self._writers: dict[Path, ParameterWriter] = {}
         self.exporter_back_at = 0.0
         """Until then nobody reaches the exporter."""
@@ -104,6 +110,14 @@ class Cluster:
         """Let so much time pass."""
         with self.lock:
             self.engine.run_until(self.engine.now + seconds)
+
+    def wait_for(self, completion: Completion) -> None:
+        """Let time pass, in small steps, until something is done."""
+        while not completion.done:
+            self.advance(STEP_SECONDS)
+
+    def about_to_change(self) -> None:
+        """Called before anything happens to the cluster from outside; a cluster of flows has to know."""
 
     # What is there, and who works
 
@@ -179,6 +193,9 @@ class Cluster:
             for _mdt in self.mdts:
                 ost.statfs()
         self.engine.after(STATFS_SECONDS, self._statfs)
+
+    def _crowd(self, index: int) -> Callable[[], float] | None:
+        """How long an I/O waits at an OST behind those that are not modelled one by one; None: all are."""
 
     def _random(self, name: str) -> Random:
         return Random(f"{self.settings.seed}/{name}")  # noqa: S311 - a model, not a secret

@@ -118,6 +118,13 @@ class Engine:
             callback(*arguments)
         self.now = max(self.now, time)
 
+    def run_until_done(self, completion: Completion) -> None:
+        """Let everything happen until something is done. Raises RuntimeError when it never will be."""
+        while not completion.done:
+            if not self._events:
+                raise RuntimeError("nothing is left to happen that it could wait for")
+            self.run_until(self._events[0][0])
+
     def _resume(self, steps: Steps[Any], finished: Completion, value: Any, error: OSError | None) -> None:
         while True:
             try:

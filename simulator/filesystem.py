@@ -1,7 +1,7 @@
 """The port of tierd over the model: what a mounted Lustre would answer, answered by the cluster.
 
 What takes time takes virtual time. ``migrate`` starts the move, which loads the same targets as everybody, and then
-calls ``wait``. The owner of the clock decides what that does: :func:`advance_until` (the default) moves the cluster's
+calls ``wait``. The owner of the clock decides what that does: ``Cluster.wait_for`` (the default) moves the cluster's
 time on until the move is over, for programs that own the time; with a driver in the background it is
 ``RealTimeDriver.wait_for``, which blocks the calling thread and leaves the time to the driver. Every method takes the
 cluster's lock, and none holds it while waiting.
@@ -19,18 +19,7 @@ from lustre.layout import Layout
 from simulator.cluster import Cluster
 from simulator.engine import Completion
 
-STEP_SECONDS = 0.05
 Wait = Callable[[Completion], None]
-
-
-def advance_until(cluster: Cluster) -> Wait:
-    """Move time on in small steps until it is done."""
-
-    def wait(completion: Completion) -> None:
-        while not completion.done:
-            cluster.advance(STEP_SECONDS)
-
-    return wait
 
 
 class SimulatedFilesystem:
@@ -38,7 +27,7 @@ class SimulatedFilesystem:
 
     def __init__(self, cluster: Cluster, wait: Wait | None = None) -> None:
         self._cluster = cluster
-        self._wait = wait or advance_until(cluster)
+        self._wait = wait or cluster.wait_for
 
     @property
     def fsname(self) -> str:

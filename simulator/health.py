@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from simulator.engine import Completion
 
 STATES_KEPT = 16
@@ -14,6 +16,8 @@ class Health:
         self.status = "INACTIVE"
         """As ``recovery_status`` says it: INACTIVE (never needed), RECOVERING, COMPLETE."""
         self.gone = False
+        self.changing: Callable[[], None] = _nobody
+        """Called before it changes."""
         self.back = Completion()
         self.recovery_start = self.recovery_seconds = 0.0
         self.recoveries = 0
@@ -30,6 +34,7 @@ class Health:
 
     def leave(self, now: float) -> None:
         """Its server is down."""
+        self.changing()
         self.gone = True
         self._became(now, "DISCONN")
 
@@ -40,6 +45,7 @@ class Health:
 
     def recover(self, now: float, window_seconds: float = 0.0) -> None:
         """It is mounted again and waits for its clients, so long."""
+        self.changing()
         self.gone = False
         self.window_seconds = window_seconds
         self.replayed = 0
@@ -49,6 +55,7 @@ class Health:
 
     def recovered(self, now: float) -> None:
         """All clients are back; whoever waits goes on."""
+        self.changing()
         if self.status == "RECOVERING":
             self.status = "COMPLETE"
             self.recovery_seconds = now - self.recovery_start
@@ -61,3 +68,7 @@ class Health:
 
     def _became(self, now: float, *states: str) -> None:
         self.history = [*self.history, *((now, state) for state in states)][-STATES_KEPT:]
+
+
+def _nobody() -> None:
+    """Nobody has to know."""

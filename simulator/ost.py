@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 from lustre.fid import Fid
@@ -9,6 +10,7 @@ from simulator import shapes
 from simulator.bulk import BITMAP_BYTES, INODES_PER_BLOCK, Bulk
 from simulator.devices import FlashSettings, build
 from simulator.devices.accelerator import accelerated
+from simulator.devices.crowd import Crowded
 from simulator.engine import Completion, Engine, Steps, gather
 from simulator.health import Health
 from simulator.jobstats import JobStats
@@ -23,11 +25,14 @@ from simulator.tally import Stats, microseconds
 class Ost:
     """One OST and its counters."""
 
-    def __init__(self, engine: Engine, name: str, index: int, settings: OstSettings, rng: Random) -> None:
+    def __init__(self, engine: Engine, name: str, index: int, settings: OstSettings, rng: Random,
+                 crowd: Callable[[], float] | None = None) -> None:  # fmt: skip
         self.name = name
         self.index = index
         self.settings = settings
         self.device = accelerated(engine, build(engine, settings.device), settings.accelerator)
+        if crowd is not None:
+            self.device = Crowded(engine, self.device, crowd)
         self.store = ObjectStore(index, settings.capacity)
         log = build(engine, settings.journal_device) if settings.journal_device else self.device
         self.journal = Journal(engine, log, settings.journal, settings.capacity.size_bytes // 2, self.device)

@@ -124,17 +124,12 @@ def extents(layout: Layout, offset: int, size_bytes: int) -> list[Extent]:
     >>> [(e.ost_index, e.offset, e.size_bytes) for e in extents(striped, 1048576, 3145728)]
     [(2, 1048576, 1048576), (3, 0, 2097152)]
     """
-    found: dict[Fid, Extent] = {}
+    found: list[Extent] = []
     for part in layout.components:
         start = max(offset, part.extent_start)
         end = offset + size_bytes if part.extent_end is None else min(offset + size_bytes, part.extent_end)
-        for stripe, place, size in _pieces(part, start, end):
-            known = found.get(stripe.fid)
-            if known is None:
-                found[stripe.fid] = Extent(stripe.ost_index, stripe.fid, place, size)
-            else:
-                found[stripe.fid] = known._replace(size_bytes=known.size_bytes + size)
-    return sorted(found.values())
+        found += [Extent(stripe.ost_index, stripe.fid, *place) for stripe, *place in _pieces(part, start, end)]
+    return sorted(found)
 
 
 def bytes_on_mdt(layout: Layout, offset: int, size_bytes: int) -> int:
@@ -148,10 +143,14 @@ def bytes_on_mdt(layout: Layout, offset: int, size_bytes: int) -> int:
 
 
 def _pieces(part: Component, start: int, end: int) -> Iterator[tuple[StripeObject, int, int]]:
+    """For each object of a component that has a part of a range: from where in the object, and how much."""
     unit, count = part.stripe_size, len(part.objects)
-    while start < end and count:
-        stripe_number, within = divmod(start, unit)
-        size = min(unit - within, end - start) if count > 1 else end - start
-        row, column = divmod(stripe_number, count)
-        yield part.objects[column], row * unit + within, size
-        start += size
+    if start >= end or not count:
+        return
+    first, last = start // unit, (end - 1) // unit
+    for number in range(first, min(last, first + count - 1) + 1):
+        row, column = divmod(number, count)
+        more = (last - number) // count
+        skipped = start - first * unit if number == first else 0
+        missing = (last + 1) * unit - end if number + more * count == last else 0
+        yield part.objects[column], row * unit + skipped, (more + 1) * unit - skipped - missing

@@ -5,6 +5,7 @@
     title = "…"
     teaches = "…"
     seconds = 120
+    model = "events"                    # or "flows", for thousands of clients: see :mod:`simulator.fluid`
     cluster = "recorded_test_bed"       # or tables, see :mod:`simulator.machine`
 
     [[job]]
@@ -38,6 +39,7 @@ from typing import Any
 
 from simulator import description
 from simulator.cluster import Cluster
+from simulator.fluid import FluidCluster
 from simulator.jobs import (
     Job,
     LsScan,
@@ -61,6 +63,7 @@ _JOBS: Mapping[str, type[Any]] = {
     "ls": LsScan,
     "shared_file": SharedFile,
 }
+_MODELS: Mapping[str, type[Cluster]] = {"events": Cluster, "flows": FluidCluster}
 _CLUSTERS: Mapping[str, Callable[[int], ClusterSettings]] = {"recorded_test_bed": recorded_test_bed}
 
 
@@ -77,6 +80,7 @@ class Scenario:
     events: tuple[Event, ...] = ()
     others: Mapping[str, tuple[Job, ...]] = field(default_factory=dict)
     """The jobs of its variants, by name."""
+    model: str = "events"
 
     def settings(self, seed: int = 1) -> ClusterSettings:
         """The cluster's description."""
@@ -84,7 +88,7 @@ class Scenario:
 
     def build(self, seed: int = 1) -> Cluster:
         """The cluster at virtual time zero, with its events to come."""
-        cluster = Cluster(self.cluster(seed), self.jobs)
+        cluster = _MODELS[self.model](self.cluster(seed), self.jobs)
         Timeline(self.events).apply(cluster)
         return cluster
 
@@ -102,13 +106,15 @@ def parse(text: str) -> Scenario:
     cluster = _cluster(table.get("cluster", "recorded_test_bed"), wrong)
     done = tuple(job for job in jobs if job is not None)
     others = {name: _variant(done, name, entry, wrong) for name, entry in table.get("variant", {}).items()}
+    if (model := table.get("model", "events")) not in _MODELS:
+        wrong.append(f"model: {model!r} is not one of {', '.join(_MODELS)}")
     if not jobs:
         wrong.append("job: a scenario needs at least one")
     if wrong or cluster is None:
         raise ValueError("scenario: " + "; ".join(wrong))
     return Scenario(
         table.get("title", ""), table.get("teaches", ""), float(table.get("seconds", 120)), cluster, done,
-        tuple(one for one in events if one is not None), others,
+        tuple(one for one in events if one is not None), others, model,
     )  # fmt: skip
 
 

@@ -71,6 +71,7 @@ class Event:
     def __call__(self, cluster: Cluster) -> None:
         """Have it happen now."""
         with cluster.lock:
+            cluster.about_to_change()
             KINDS[self.kind][0](cluster, self)
 
 

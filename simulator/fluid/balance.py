@@ -39,8 +39,10 @@ Place = Mapping[tuple[int, int, int], Mapping[int, float]]
 """Flow, stage, demand: to group, the share of the demand's targets that lie in it."""
 
 
-def balanced(flows: Sequence[Flow], groups: Sequence[Group], places: Place, metadata_cores: float) -> list[float]:
-    """Operations per second of each flow."""
+def balanced(
+    flows: Sequence[Flow], groups: Sequence[Group], places: Place, metadata_cores: float
+) -> tuple[list[float], list[State]]:  # fmt: skip
+    """Operations per second of each flow, and the state of each group."""
     states = [State() for _ in groups]
     metadata_wait = 0.0
     rates = [0.0] * len(flows)
@@ -52,7 +54,7 @@ def balanced(flows: Sequence[Flow], groups: Sequence[Group], places: Place, meta
             state.wait = min(max(state.wait * max(state.asked, 1e-3) ** weight, 1e-7), 1e4)
         work = sum(rate * flow.metadata_seconds for rate, flow in zip(rates, flows, strict=True)) / metadata_cores
         metadata_wait = min(max(metadata_wait, 1e-6) * max(work, 1e-3) ** weight, 1e4)
-    return rates
+    return rates, states
 
 
 def _rate(

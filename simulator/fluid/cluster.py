@@ -1,157 +1,138 @@
-"""A cluster of flows: time goes from change to change."""
+"""A cluster of flows: the same targets, names and faults; time goes from change to change.
+
+What is done one by one goes through the event model: tierd's moves, a user's, a resync. Their mount is a real one, and
+its I/O waits behind the flows at every target; what it moves is a flow of its own for the others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
-from simulator import description
-from simulator.fluid.balance import Group, balanced
-from simulator.fluid.flows import Flow, flow
-from simulator.fluid.target import FluidTarget
-from simulator.jobs import Job
+from lustre.layout import Layout
+from simulator.cluster import Cluster
+from simulator.engine import Completion
+from simulator.fluid.counting import Counting
+from simulator.fluid.files import Files
+from simulator.fluid.flows import Flow, moving
+from simulator.fluid.rates import Balance, Rates
+from simulator.fluid.staff import FluidStaff
+from simulator.jobs import Job, SmallFileWriter
 from simulator.settings import ClusterSettings
-from simulator.throughput import Throughput
+
+LOOK_AGAIN_SECONDS = 10.0
+"""How often flows are balanced anew for what creeps: files that moved, a mover that began or ended."""
 
 
-class FluidCluster:
-    """Targets and jobs. The interface is that of :class:`simulator.cluster.Cluster`, as far as it goes."""
+class FluidCluster(Cluster):
+    """Jobs as flows. What it shows is what servers show: mounts other than the mover's are not there one by one."""
 
     def __init__(self, settings: ClusterSettings, jobs: Iterable[Job] = ()) -> None:
-        self.settings = settings
-        self.now = 0.0
-        self.log = Throughput()
-        names = (f"{settings.fsname}-OST{index:04x}" for index in range(len(settings.osts)))
-        self.targets = tuple(FluidTarget(name, ost) for name, ost in zip(names, settings.osts, strict=True))
-        self._jobs = {job.job_id: job for job in jobs}
-        self._first: dict[str, int] = {}
-        self._rates: list[tuple[Flow, float, dict[int, float]]] | None = None
-
-    def target(self, name: str) -> FluidTarget:
-        """A target by ``OST0003`` or its full name. Raises LookupError."""
+        self._wait_seconds: dict[int, float] = {}
+        mover = settings.clients[settings.mover_client]
+        super().__init__(replace(settings, clients=(mover,), mover_client=0))
+        self.mounts = len(settings.clients)
+        self._staff = self._flowing = FluidStaff(self.engine, self.about_to_change)
+        self._balance = Balance(settings, self.namespace, self.osts, self.mdts)
+        self._counting = Counting(self.osts)
+        self._files: dict[str, Files] = {}
+        self._nids = tuple(client.nid for client in settings.clients)
+        self._rates: Rates | None = None
+        self._settled_at = 0.0
+        self._moved_at = 0.0
+        self._moved_bytes: dict[str, tuple[int, int]] = {}
         for target in self.targets:
-            if target.name.lower().endswith(name.lower()):
-                return target
-        raise LookupError(f"no target {name}")
-
-    def slow_down(self, ost_index: int, factor: float) -> None:
-        """From now on a target's device takes so many times as long; 1 heals it."""
-        self.targets[ost_index].slowdown = factor
-        self._rates = None
-
-    def change(self, job_id: str, values: dict[str, object]) -> None:
-        """Have a job go on with other values of its fields."""
-        wrong: list[str] = []
-        self._jobs[job_id] = description.changed(self._jobs[job_id], values, wrong, job_id)
-        if wrong:
-            raise ValueError("; ".join(wrong))
-        self._rates = None
+            target.health.changing = self.about_to_change
+        self.engine.after(LOOK_AGAIN_SECONDS, self._look_again)
+        for job in jobs:
+            self.add(job)
 
     def advance(self, seconds: float) -> None:
         """Let so much time pass."""
-        end = self.now + seconds
-        while self.now < end:
-            until = min([end, *(time for time in self._changes() if time > self.now)])
-            self._flow_until(until)
-            if until in self._changes():
-                self._rates = None
+        with self.lock:
+            self.engine.run_until(self.engine.now + seconds)
+            self._settle()
 
-    def throughput(self, job_id: str, since: float, until: float) -> list[float]:
-        """MB/s of a job in each whole virtual second of an interval."""
-        return self.log.per_second(job_id, since, until)
+    def wait_for(self, completion: Completion) -> None:
+        """Let time pass until something is done."""
+        with self.lock:
+            self.engine.run_until_done(completion)
+
+    def about_to_change(self) -> None:
+        """Something is going to change: what flowed until now is counted at the rates there were."""
+        self._settle()
+        self._rates = None
+
+    def set_default_layout(self, directory: str, layout: Layout | None) -> None:
+        """What ``lfs setstripe`` on a directory does: new files get it, those that are there keep theirs."""
+        with self.lock:
+            self.about_to_change()
+            super().set_default_layout(directory, layout)
 
     def rate(self, job_id: str) -> float:
         """Operations per second of a job, now."""
-        return sum(rate for one, rate, _ in self._current() if one.job.job_id == job_id)
+        now = self._current()
+        return sum(rate for one, rate in zip(now.flows, now.per_second, strict=True) if one.job.job_id == job_id)
 
-    def write_parameters(self, root: Path) -> int:
-        """Bring the servers' parameter files below a root up to date; how many were written."""
-        epoch_ns = self.settings.epoch_seconds * 10**9
-        files = [file for target in self.targets for file in target.files(epoch_ns, self.now)]
-        for path, text in files:
-            (root / path).parent.mkdir(parents=True, exist_ok=True)
-            (root / path).write_text(text, encoding="utf-8")
-        return len(files)
+    def write_parameters(self, root: Path, *, clients: bool = False) -> int:
+        """Bring the servers' parameter files below a root up to date; how many changed."""
+        return super().write_parameters(root, clients=clients)
 
-    def _changes(self) -> list[float]:
-        return [time for job in self._jobs.values() for time in (job.start_seconds, job.stop_seconds)]
+    def _crowd(self, index: int) -> Callable[[], float]:
+        return lambda: self._wait_seconds.get(index, 0.0)
 
-    def _flow_until(self, until: float) -> None:
-        for one, rate, loads in self._current():
-            self._log(one, rate, until)
-            for index, share in loads.items():
-                self.targets[index].carry(one, rate * share * (until - self.now), until)
-        self.now = until
+    def _look_again(self) -> None:
+        self.about_to_change()
+        self.engine.after(LOOK_AGAIN_SECONDS, self._look_again)
 
-    def _log(self, one: Flow, rate: float, until: float) -> None:
-        at = self.now
+    def _settle(self) -> None:
+        since, now = self._settled_at, self.engine.now
+        if now <= since:
+            return
+        current = self._current()
+        for one, rate in zip(current.flows, current.per_second, strict=True):
+            if not one.single:
+                self._log(one, rate, since, now)
+                self._make_files(one, rate, since, now)
+        self._counting.carry(current, since, now)
+        self._settled_at = now
+
+    def _log(self, one: Flow, rate: float, at: float, until: float) -> None:
         while at < until:
             next_second = min(float(int(at) + 1), until)
             self.log.add(one.job.job_id, at, round(rate * one.size_bytes * (next_second - at)))
             at = next_second
 
-    def _current(self) -> list[tuple[Flow, float, dict[int, float]]]:
+    def _make_files(self, one: Flow, rate: float, since: float, until: float) -> None:
+        if isinstance(one.job, SmallFileWriter):
+            self._files_of(one.job).made(rate * (until - since), since, until, self.epoch - self.now)
+
+    def _files_of(self, job: SmallFileWriter) -> Files:
+        files = self._files.get(job.job_id)
+        if files is None:
+            mdt = self.mdts[self.namespace.lookup(job.directory).mdt_index]
+            files = self._files[job.job_id] = Files(
+                job, self.namespace, self.placement, self.osts, mdt, self._random(job.job_id), self._nids
+            )
+        return files
+
+    def _current(self) -> Rates:
         if self._rates is None:
-            self._rates = self._balance()
+            kept = {job_id: files.shares() for job_id, files in self._files.items()}
+            self._rates = self._balance.rates(self._flowing.active.values(), kept, self._mover())
+            self._wait_seconds = dict(self._rates.wait_seconds)
         return self._rates
 
-    def _balance(self) -> list[tuple[Flow, float, dict[int, float]]]:
-        client = self.settings.clients[0]
-        active = [job for job in self._jobs.values() if job.start_seconds <= self.now < job.stop_seconds]
-        flows = [flow(job, client, self._size_of) for job in active]
-        used = {
-            (index, stage, number): self._targets_of(one, stage, number)
-            for index, one in enumerate(flows)
-            for stage, demands in enumerate(one.stages)
-            for number, _ in enumerate(demands)
-        }
-        groups, members = self._groups(used)
-        places = {
-            key: {group: len(set(targets) & set(members[group])) / len(targets)
-                  for group in range(len(groups)) if set(targets) & set(members[group])}
-            for key, targets in used.items()
-        }  # fmt: skip
-        cores = sum(mdt.cores / mdt.work_factor for mdt in self.settings.mdts)
-        rates = balanced(flows, groups, places, cores)
-        loads: list[dict[int, float]] = [{} for _ in flows]
-        for (index, stage, number), targets in used.items():
-            demand = flows[index].stages[stage][number]
-            for target in targets:
-                share = demand.targets * demand.rpcs / len(targets)
-                loads[index][target] = loads[index].get(target, 0.0) + share
-        return list(zip(flows, rates, loads, strict=True))
-
-    def _targets_of(self, one: Flow, stage: int, number: int) -> tuple[int, ...]:
-        """The targets its objects lie on: all of the pool for a job of many files, else the next in turn."""
-        demand = one.stages[stage][number]
-        pool = self.settings.pools[demand.pool] if demand.pool else tuple(range(len(self.targets)))
-        layout = one.job.layout
-        stripes = layout.components[0].stripe_count if layout is not None else 1
-        objects = (len(pool) if stripes < 0 else max(stripes, 1)) * one.job.nodes
-        if demand.objects or objects >= len(pool):
-            return pool
-        key = one.job.job_id
-        first = self._first.setdefault(key, sum(self._width(other) for other in self._first))
-        return tuple(pool[(first + i) % len(pool)] for i in range(objects))
-
-    def _size_of(self, pool: str) -> int:
-        return len(self.settings.pools[pool]) if pool else len(self.targets)
-
-    def _width(self, job_id: str) -> int:
-        layout = self._jobs[job_id].layout
-        return max(layout.components[0].stripe_count if layout is not None else 1, 1) * self._jobs[job_id].nodes
-
-    def _groups(self, used: dict[tuple[int, int, int], tuple[int, ...]]) -> tuple[list[Group], list[tuple[int, ...]]]:
-        by_load: dict[tuple[object, ...], list[int]] = {}
-        sets = {key: frozenset(targets) for key, targets in used.items()}
-        for index, target in enumerate(self.targets):
-            demands = tuple(key for key, targets in sets.items() if index in targets)
-            if demands:
-                by_load.setdefault((target.settings, target.slowdown, demands), []).append(index)
-        groups, members = [], []
-        for indices in by_load.values():
-            target = self.targets[indices[0]]
-            ost = target.settings
-            groups.append(Group(ost.device, ost.journal, ost.journal_device, target.slowdown, len(indices)))
-            members.append(tuple(indices))
-        return groups, members
+    def _mover(self) -> list[Flow]:
+        """What is moved one by one, at the pace of the last while."""
+        seconds = max(self.engine.now - self._moved_at, 1.0)
+        self._moved_at = self.engine.now
+        rates = {}
+        for pool, members in self.settings.pools.items():
+            bulk = [self.osts[index].bulk for index in members]
+            moved = sum(b.read_bytes for b in bulk), sum(b.written_bytes for b in bulk)
+            before = self._moved_bytes.get(pool, (0, 0))
+            rates[pool] = (moved[0] - before[0]) / seconds, (moved[1] - before[1]) / seconds
+            self._moved_bytes[pool] = moved
+        return moving(rates)

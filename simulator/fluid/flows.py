@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from lustre.layout import Component, Layout
 from simulator.client import ClientSettings
@@ -54,20 +55,25 @@ class Flow:
     metadata_seconds: float
     """Processor time of an MDT per operation."""
     stages: tuple[tuple[Demand, ...], ...]
+    single: bool = False
+    """What is modelled one by one as well, and counted there: it is a flow only for the others to wait for."""
 
 
-def flow(job: Job, client: ClientSettings, targets: Callable[[str], int]) -> Flow:
-    """A job as a flow; ``targets`` says how many a pool has."""
+def flow(
+    job: Job, client: ClientSettings, targets: Callable[[str], int], kept: Mapping[str, float] = MappingProxyType({})
+) -> Flow:  # fmt: skip
+    """A job as a flow; ``targets`` says how many a pool has, ``kept`` what share of its files lies in which."""
     if isinstance(job, (StreamingWriter, StreamingReader)):
         return _streaming(job, client)
     if isinstance(job, SmallFileWriter):
-        return _small_files(job, client, targets)
+        return _small_files(job, client, targets, kept)
     if isinstance(job, RandomWriter):
         part = _parts(job.layout)[0]
-        io = Io(True, job.call_bytes, scattered=True)
-        demand = Demand(part.pool, 1, 1.0, io, sync=True)
+        calls = ((True, 1 - job.read_share), (False, job.read_share))
+        stages = tuple((Demand(part.pool, 1, share, Io(write, job.call_bytes, scattered=True), sync=write),)
+                       for write, share in calls if share)  # fmt: skip
         return Flow(job, job.processes_count * job.nodes, float("inf"), NETWORK_TURN_SECONDS, job.call_bytes, 0.0,
-                    ((demand,),))  # fmt: skip
+                    stages)  # fmt: skip
     if isinstance(job, SharedFile):
         part = _parts(job.layout)[0]
         objects = max(part.stripe_count, 1)
@@ -83,7 +89,7 @@ def flow(job: Job, client: ClientSettings, targets: Callable[[str], int]) -> Flo
 
 
 def _streaming(job: StreamingWriter | StreamingReader, client: ClientSettings) -> Flow:
-    part = _parts(job.layout)[0]
+    part = _parts(job.layout)[-1]
     write = isinstance(job, StreamingWriter)
     stripes = max(part.stripe_count, 1)
     used = min(stripes, max(job.call_bytes // (part.stripe_size or RPC_BYTES_MAX), 1))
@@ -100,7 +106,9 @@ def _streaming(job: StreamingWriter | StreamingReader, client: ClientSettings) -
                 job.call_bytes, 0.0, ((demand,),))  # fmt: skip
 
 
-def _small_files(job: SmallFileWriter, client: ClientSettings, targets: Callable[[str], int]) -> Flow:
+def _small_files(
+    job: SmallFileWriter, client: ClientSettings, targets: Callable[[str], int], kept: Mapping[str, float]
+) -> Flow:  # fmt: skip
     size = sum(job.sizes) / len(job.sizes)
     stages: list[tuple[Demand, ...]] = []
     names = ["mknod", "close", "unlink"]
@@ -115,8 +123,10 @@ def _small_files(job: SmallFileWriter, client: ClientSettings, targets: Callable
         io = Io(True, length // rpcs, part.extent_start % RPC_BYTES_MAX)
         stages.append((Demand(part.pool, 1, rpcs, io, sync=job.fsync, objects=1.0),))
         if job.rereads_per_second:
-            share = job.rereads_per_second / job.files_per_second
-            stages.append((Demand(part.pool, 1, rpcs * share, Io(False, length // rpcs, scattered=True), sync=False),))
+            again = rpcs * job.rereads_per_second / job.files_per_second
+            read = Io(False, length // rpcs, scattered=True)
+            stages += [(Demand(pool, 1, again * share, read, sync=False),)
+                       for pool, share in (kept or {part.pool: 1.0}).items()]  # fmt: skip
     work = sum(SERVICE_SECONDS[name] for name in names)
     copying = client.copy_seconds_per_mib * size / (1 << 20)
     turns = copying + len(names) * NETWORK_TURN_SECONDS
@@ -134,6 +144,12 @@ def _parts(layout: Layout | None) -> tuple[Component, ...]:
     return layout.components if layout is not None else (Component(),)
 
 
-def demands(flows: list[Flow]) -> Iterator[Demand]:
-    """All demands of all flows."""
-    return (demand for one in flows for stage in one.stages for demand in stage)
+def moving(pools: Mapping[str, tuple[float, float]]) -> list[Flow]:
+    """What movers do, as a flow: bytes read and written per second, by pool."""
+    stages = [(Demand(pool, 1, rate / _MOVED.size_bytes, _MOVED._replace(write=write), sync=False),)
+              for pool, rates in pools.items() for write, rate in zip((False, True), rates, strict=True) if rate]
+    mover = StreamingWriter("lfs.0", "/nowhere")
+    return [Flow(mover, float("inf"), 1.0, 0.0, 0.0, 0.0, tuple(stages), single=True)] if stages else []
+
+
+_MOVED = Io(False, 1 << 20, scattered=True)

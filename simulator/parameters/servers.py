@@ -30,7 +30,7 @@ _DEBUGFS = "sys/kernel/debug/lustre"
 def files(cluster: Cluster) -> Iterator[tuple[str, str]]:
     """All of obdfilter, mdt, mdd, osd, ost and mds."""
     clock = Clock(cluster.epoch_ns, cluster.now)
-    clients = len(cluster.clients)
+    clients = cluster.mounts
     for ost in cluster.osts:
         yield f"proc/fs/lustre/obdfilter/{ost.name}/job_stats", job_stats_file(clock, ost.jobs, cluster.now)
         yield f"{_DEBUGFS}/obdfilter/{ost.name}/stats", stats_file(clock, ost.stats)

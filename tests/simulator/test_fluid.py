@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from lustre.changelog import RecordType, decode
 from lustre.layout import Component, Layout
 from lustre.text import job_stats
-from simulator.client import ClientSettings
+from simulator import scenario
 from simulator.cluster import Cluster
+from simulator.filesystem import SimulatedFilesystem
 from simulator.fluid import FluidCluster
 from simulator.jobs import Job, RandomWriter, SmallFileWriter, StreamingWriter
-from simulator.settings import ClusterSettings, recorded_test_bed
+from simulator.parameters import render
+from simulator.settings import recorded_test_bed
+from simulator.timeline import Event, Timeline
 
+MIB = 1 << 20
 STREAM = "ior_stream.1002"
 COVERS = Layout((Component(0, 2 << 20, "flash"), Component(2 << 20, None, "hdd")))
 TOO_SMALL = Layout((Component(0, 128 << 10, "flash"), Component(128 << 10, None, "hdd")))
@@ -66,31 +70,101 @@ def test_jobs_come_and_go_and_change() -> None:
 def test_counters_are_the_bytes_that_flowed(tmp_path: Path) -> None:
     flows = FluidCluster(recorded_test_bed(), (StreamingWriter(),))
     flows.advance(20)
-    assert flows.write_parameters(tmp_path) == 2 * len(flows.targets)
+    assert flows.write_parameters(tmp_path) > 2 * len(flows.osts)
     parsed = job_stats.parse((tmp_path / "proc/fs/lustre/obdfilter/lustre-OST0002/job_stats").read_bytes())
     (job,) = parsed.jobs
     written = int(job.sums[job.names.index(b"write_bytes")])
     assert written == pytest.approx(sum(flows.throughput(STREAM, 0, 20)) * 1e6 / 4, rel=0.02)
 
 
-def large(clients: int, targets: int) -> ClusterSettings:
-    bed = recorded_test_bed()
-    flash, hdd = bed.osts[0], bed.osts[2]
-    quarter = targets // 4
-    return replace(
-        bed,
-        osts=(flash,) * quarter + (hdd,) * (targets - quarter),
-        pools={"flash": tuple(range(quarter)), "hdd": tuple(range(quarter, targets))},
-        clients=tuple(ClientSettings(instance=f"ff{n:08d}") for n in range(clients)),
-    )
-
-
 def test_ten_thousand_clients_and_four_hundred_targets() -> None:
-    jobs: list[Job] = [
-        StreamingWriter(f"ior{n}.{n}", f"/p{n}/f", client=n * 400, nodes=400, start_seconds=n) for n in range(20)
-    ]
-    jobs += [SmallFileWriter(f"small{n}.{n}", f"/s{n}", client=8000 + n * 400, nodes=400) for n in range(5)]
-    flows = FluidCluster(large(10_000, 400), jobs)
-    flows.advance(600)
-    total = sum(flows.log.mean(job.job_id, 100, 600) for job in jobs if isinstance(job, StreamingWriter))
-    assert 0 < total < 300 * 16.8
+    variants = scenario.library("large-site").variants()
+    rates = {}
+    for name, case in variants.items():
+        cluster = case.build()
+        assert (cluster.mounts, len(cluster.osts)) == (10_000, 400)
+        cluster.advance(120)
+        rates[name] = sum(cluster.log.mean(job.job_id, 80, 120) for job in case.jobs if job.job_id != "untar.2003")
+    assert 0 < rates["alone"] < 300 * 1500
+    assert rates["contended"] < 0.9 * rates["alone"]
+    assert rates["flash_covers"] > 0.97 * rates["alone"]
+
+
+def test_names_records_and_room_are_those_of_the_files_made() -> None:
+    noise = SmallFileWriter(files_per_second=10.0, keep=50, layout=TOO_SMALL)
+    flows = FluidCluster(recorded_test_bed(), (noise,))
+    flows.advance(20)
+    inodes = list(flows.namespace.files())
+    assert len(inodes) == 50
+    records, _ = decode(flows.mdts[0].changelog.read(0))
+    kinds = [record.type for record in records]
+    made = kinds.count(RecordType.CREATE)
+    assert made == pytest.approx(200, abs=2)
+    assert kinds.count(RecordType.CLOSE) == kinds.count(RecordType.LAYOUT) == made
+    assert kinds.count(RecordType.UNLINK) == made - 50
+    assert [record.index for record in records] == list(range(1, len(records) + 1))
+    assert {record.job_id for record in records if record.type is RecordType.CREATE} == {b"mdt_small.1001"}
+    used = sum(ost.store.used_bytes for ost in flows.osts)
+    assert used == sum(inode.size_bytes for inode in inodes)
+    stored = {fid for ost in flows.osts for fid in ost.store.objects}
+    assert stored == {s.fid for i in inodes if i.layout for part in i.layout.components for s in part.objects}
+
+
+def test_a_new_default_layout_and_moves_take_the_noise_off_the_disks() -> None:
+    flows = FluidCluster(recorded_test_bed(), (StreamingWriter(), SmallFileWriter()))
+    filesystem = SimulatedFilesystem(flows)
+    flows.advance(20)
+    file = next(inode for inode in flows.namespace.files() if inode.path.startswith("/proj/ingest/"))
+    before = flows.now
+    filesystem.migrate(file.path, COVERS)
+    assert 0 < flows.now - before < 10
+    assert file.layout is not None
+    assert file.layout.components[0].pool == "flash"
+    filesystem.set_default_layout("/proj/ingest", COVERS)
+    flows.advance(20)
+    assert flows.log.mean(STREAM, 25, 40) > 0.97 * 66.6
+    assert flows.log.mean(STREAM, 5, 20) < 0.8 * 66.6
+
+
+@pytest.mark.parametrize(("event", "rate"), [
+    (Event(10, "slow", {"target": "OST0003", "factor": 2.0}), 0.5),
+    (Event(10, "degraded", {"target": "OST0003", "rebuild_share": 0.5}), 0.5),
+    (Event(10, "gone", {"target": "OST0005"}), 0.0),
+    (Event(10, "recovery", {"target": "OST0005", "seconds": 60}), 0.0),
+    (Event(10, "job", {"job": STREAM, "set": {"threads": 1, "think_seconds": 10.0}}), 0.01),
+    (Event(10, "stop", {"job": STREAM}), 0.0),
+    (Event(10, "clock_jump", {"seconds": 3600}), 1.0),
+])  # fmt: skip
+def test_what_goes_wrong_with_targets_goes_wrong_with_flows(event: Event, rate: float) -> None:
+    flows = FluidCluster(recorded_test_bed(), (StreamingWriter(),))
+    Timeline([event]).apply(flows)
+    flows.advance(30)
+    assert flows.log.mean(STREAM, 11, 30) == pytest.approx(rate * flows.log.mean(STREAM, 1, 9), abs=2)
+
+
+def test_recovery_ends_and_the_stream_goes_on() -> None:
+    flows = FluidCluster(recorded_test_bed(), (StreamingWriter(),))
+    Timeline([Event(10, "failover", {"target": "OST0004", "seconds": 5})]).apply(flows)
+    flows.advance(15.5)
+    assert "RECOVERING" in render(flows)["sys/kernel/debug/lustre/obdfilter/lustre-OST0004/recovery_status"].decode()
+    flows.advance(14.5)
+    assert flows.log.mean(STREAM, 11, 20) == 0
+    assert flows.log.mean(STREAM, 21, 30) > 60
+
+
+def test_without_its_mdt_no_files_come() -> None:
+    flows = FluidCluster(recorded_test_bed(), (SmallFileWriter(),))
+    Timeline([Event(10, "gone", {"target": "MDT0000"})]).apply(flows)
+    flows.advance(20)
+    assert flows.log.mean("mdt_small.1001", 1, 9) > 15
+    assert flows.log.mean("mdt_small.1001", 11, 20) == 0
+
+
+def test_the_same_seed_gives_the_same_flows() -> None:
+    def story(seed: int) -> tuple[dict[str, bytes], bytes]:
+        flows = FluidCluster(recorded_test_bed(seed), (StreamingWriter(), SmallFileWriter(sizes=(4096, MIB))))
+        flows.advance(15)
+        return render(flows, clients=False), flows.mdts[0].changelog.read(0)
+
+    assert story(3) == story(3)
+    assert story(3) != story(4)

@@ -1,0 +1,134 @@
+"""The files that a flow of small files makes: names, records, room on the targets, and the older ones unlinked.
+
+Of a job that creates more than so many files a second only that many get a name; the others are counters and bytes, and
+take no room. So a cluster with tens of thousands of creates a second stays one that can be looked at.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections import deque
+from collections.abc import Mapping
+from random import Random
+
+from lustre.changelog import RecordType
+from simulator.changelog import CLOSE_CREATE, OPEN_CREATE, OPEN_MODE_BASE, SERVER, Actor
+from simulator.jobs import SmallFileWriter
+from simulator.jobs.job import user_of
+from simulator.mdt import Mdt
+from simulator.namespace import Inode, Namespace
+from simulator.ost import Ost
+from simulator.placement import Placement, extents
+
+NAMED_PER_SECOND = 50
+OPERATION_USEC = {"mknod": 1600, "open": 600, "close": 500, "unlink": 900}
+SAMPLE = 100
+
+
+class Files:
+    """Of one job."""
+
+    def __init__(
+        self, job: SmallFileWriter, namespace: Namespace, placement: Placement, osts: tuple[Ost, ...], mdt: Mdt,
+        random: Random, nids: tuple[str, ...],
+    ) -> None:  # fmt: skip
+        self._job = job
+        self._namespace = namespace
+        self._placement = placement
+        self._osts = osts
+        self._mdt = mdt
+        self._random = random
+        self._nids = nids
+        self._kept: deque[Inode] = deque()
+        self._owed = self._owed_names = 0.0
+        self._number = 0
+        self._user = user_of(job.job_id)
+
+    def made(self, count: float, since: float, until: float, epoch: float) -> None:
+        """So many files were made evenly over a span of virtual time; ``epoch`` is second zero of it."""
+        self._owed += count
+        whole, self._owed = int(self._owed), self._owed % 1
+        self._count(whole, until)
+        self._owed_names += min(whole, NAMED_PER_SECOND * (until - since))
+        names, self._owed_names = int(self._owed_names), self._owed_names % 1
+        for number in range(names):
+            self._file(epoch + since + (number + 1) * (until - since) / names)
+
+    def shares(self) -> Mapping[str, float]:
+        """What share of its files lies in which pool, from a sample."""
+        if not self._kept:
+            return {}
+        pools = [_pool(self._random.choice(self._kept)) for _ in range(SAMPLE)]
+        return {pool: pools.count(pool) / SAMPLE for pool in sorted(set(pools))}
+
+    def _count(self, files: int, now: float) -> None:
+        unlinked = files if len(self._kept) >= self._job.keep * self._job.nodes else 0
+        for operation, usec in OPERATION_USEC.items():
+            times = unlinked if operation == "unlink" else files
+            self._mdt.stats[operation].bulk(times, usec)
+            self._mdt.jobs.bulk(self._job.job_id, operation, times, usec, now)
+
+    def _file(self, time: float) -> None:
+        directory = self._namespace.lookup(self._job.directory)
+        drawn = self._job.distribution
+        size = drawn.draw(self._random) if drawn is not None else self._random.choice(self._job.sizes)
+        try:
+            layout = self._placement.create(directory.layout or self._namespace.root.layout)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            return
+        self._number += 1
+        name = f"f{self._number}"
+        inode = self._namespace.add(
+            directory, name, self._namespace.new_fid(directory.mdt_index, 0), directory.mdt_index, time, directory=False
+        )
+        inode.uid = inode.gid = self._user
+        inode.layout = layout
+        actor = Actor(self._job.job_id, self._user, self._user, self._random.choice(self._nids))
+        log = self._mdt.changelog
+        log.add(RecordType.CREATE, time, inode.fid, actor, parent=directory.fid, name=name)
+        mode = OPEN_MODE_BASE | OPEN_CREATE
+        log.add(RecordType.OPEN, time, inode.fid, actor, flags=OPEN_CREATE, parent=directory.fid, open_mode=mode)
+        self._write(inode, size, time)
+        log.add(RecordType.CLOSE, time, inode.fid, actor, flags=CLOSE_CREATE)
+        self._mdt.inodes_used += 1
+        self._kept.append(inode)
+        while len(self._kept) > self._job.keep * self._job.nodes:
+            self._unlink(self._kept.popleft(), actor, time)
+
+    def _write(self, inode: Inode, size: int, time: float) -> None:
+        assert inode.layout is not None
+        reached = self._placement.reach(inode.layout, size)
+        if _objects(reached) > _objects(inode.layout):
+            self._mdt.changelog.add(RecordType.LAYOUT, time, inode.fid, SERVER)
+        inode.layout = reached
+        for piece in extents(reached, 0, size):
+            store = self._osts[piece.ost_index].store
+            try:
+                store.grow(store.objects[piece.fid], piece.offset, piece.offset + piece.size_bytes)
+            except OSError:
+                return  # the target is full: the file ends here
+        inode.wrote(size, time)
+
+    def _unlink(self, inode: Inode, actor: Actor, time: float) -> None:
+        if inode.unlinked:
+            return
+        parent = inode.parent.fid if inode.parent is not None else None
+        self._namespace.remove(inode, time)
+        self._mdt.inodes_used -= 1
+        if inode.layout is not None:
+            self._placement.release(inode.layout)
+            inode.layout = None
+        self._mdt.changelog.add(
+            RecordType.UNLINK, time, inode.fid, actor, flags=1, parent=parent, name=inode.name
+        )  # fmt: skip
+
+
+def _objects(layout: object) -> int:
+    return sum(len(part.objects) for part in getattr(layout, "components", ()))
+
+
+def _pool(inode: Inode) -> str:
+    """Where the first byte of a file lies."""
+    return inode.layout.components[0].pool if inode.layout is not None else ""
