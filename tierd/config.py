@@ -46,6 +46,10 @@ class Sense:
     """MDTs whose changelogs are read, as ``MDT0000``. Empty: all this client knows."""
     readers: dict[str, str] = field(default_factory=dict)
     """MDT to the reader registered there (``cl1``), for which what was dealt with is cleared. Without: nothing is."""
+    clients: tuple[str, ...] = ()
+    """URLs of lustre-exporter on clients; a sample of each kind of node is enough. This node is looked at anyway."""
+    clients_at_once: Annotated[int, Ge(1)] = 5
+    """Of those, looked at each half minute."""
     cycle_seconds: Annotated[float, Gt(0)] = 5.0
     timeout_seconds: Annotated[float, Gt(0)] = 4.0
 

@@ -35,7 +35,11 @@ from tierd.loop import Daemon
 from tierd.notify import Notifier
 from tierd.own import registry
 from tierd.requests import Desk
+from tierd.sense.client_round import ClientRound, of_exporter, of_tree
+from tierd.sense.clients import THIS_NODE
+from tierd.sense.facts import Clients, no_clients
 from tierd.sense.follow import Follower
+from tierd.sense.http import Access, Client
 from tierd.sense.live import LiveSource, local_files, scraping
 from tierd.sense.readings import Reading
 from tierd.text import quoted
@@ -49,7 +53,8 @@ class Service:
 
     def __init__(self, settings: Settings, filesystem: ClearingFilesystem, mover: Mover,
                  read: Callable[[], Reading], mdts: Sequence[str], clock: Clock, say: Callable[[str], None],
-                 nudge: Callable[[], None] = lambda: None, claim: Hold | None = None) -> None:
+                 nudge: Callable[[], None] = lambda: None, claim: Hold | None = None,
+                 clients: Clients = no_clients) -> None:
         self._settings = settings
         self._clock = clock
         self._filesystem = filesystem
@@ -67,7 +72,8 @@ class Service:
         undo = Undo(filesystem, mover, self._journal, clock, lambda: standstill.by_file() or guard.hindrance())
         self._follower = Follower(filesystem.changelog, mdts, self._journal.positions())
         source = LiveSource(read, self._follower)
-        self._daemon = Daemon(source, filesystem, gate, undo, self._journal, clock, settings, say, self._claim)
+        self._daemon = Daemon(source, filesystem, gate, undo, self._journal, clock, settings, say, self._claim,
+                              clients, len(mdts))
         desk = Desk(self._daemon, gate, undo, self._journal, settings, self._lock)
         self._control = ControlServer(settings.act.socket, desk)
         self.web: WebServer | None = None
@@ -135,7 +141,10 @@ def on_this_node(settings: Settings, clock: SystemClock) -> Service:
     proc = Path("/proc")
     claim = Claim(folder, holder(clock.now(), proc), clock.monotonic, settings.claim,
                   lambda words: surely_gone(words, proc))
-    return Service(settings, filesystem, mover, read, mdts, clock, log.info, clock.nudge, claim)
+    web = Client(Access(), settings.sense.timeout_seconds)
+    clients = ClientRound({THIS_NODE: of_tree(tree), **{url: of_exporter(url, web) for url in settings.sense.clients}},
+                          clock, settings.sense.clients_at_once)
+    return Service(settings, filesystem, mover, read, mdts, clock, log.info, clock.nudge, claim, clients)
 
 
 def mdts_of(tree: Tree, fsname: str) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ small_file_bytes = -1
     assert sorted(line.split(" ")[0] for line in lines) == [
         "tierd.toml:10:", "tierd.toml:1:", "tierd.toml:4:", "tierd.toml:5:", "tierd.toml:8:"]
     told = str(caught.value)
-    assert "noisy_neighbour.entre: unknown setting; known here: classes, enter, least_windows, leave" in told
+    assert "noisy_neighbour.entre: unknown setting; known here: before_windows, classes, enter" in told
     assert "noisy_neighbour.classes.small_file_bytes: Input should be greater than 0 (it is -1)" in told
     assert "small_files_to_flahs: unknown setting; known here:" in told
 

@@ -6,7 +6,8 @@ measure is that of LASSi (arXiv 1906.03884): operations per MiB, of which a good
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -14,7 +15,7 @@ from annotated_types import Gt, Lt
 
 from tierd.detect.attribution import directories
 from tierd.detect.plugin import Common, Detector, View
-from tierd.detect.profile import Classes, Profile, is_small_files
+from tierd.detect.profile import Classes, Profile
 from tierd.model import Advice, Finding
 from tierd.text import percent, quoted
 
@@ -31,25 +32,35 @@ class Settings(Common):
     """Share of the job's RPCs that are small, to begin."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.5
     """The same, to go on."""
-    least_rpcs_per_second: Annotated[float, Gt(0)] = 10.0
+    least_rpcs_per_second: Annotated[float, Gt(0)] = 5.0
     """Small RPCs on one disk target; a spinning disk does 100 to 200 seeks a second."""
+    target_share: Annotated[float, Gt(0), Lt(1)] = 0.2
+    """The job's part of the read and write RPCs there."""
+    rpcs_per_file: Annotated[float, Gt(0)] = 8.0
+    """A job that finishes a file for so few RPCs works on small files; ``hot-small-files`` is about those."""
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
     """Jobs of small I/O, the busiest first."""
-    found = [finding for job in view.profiles(settings.recent_seconds).values()
-             if (finding := of_job(job, view, settings)) is not None]
+    jobs = view.profiles(settings.recent_seconds)
+    rates: defaultdict[str, float] = defaultdict(float)
+    for job in jobs.values():
+        for target, load in job.by_target.items():
+            rates[target] += load.bulk_operations / job.seconds
+    found = [finding for job in jobs.values() if (finding := of_job(job, rates, view, settings)) is not None]
     yield from sorted(found, key=lambda f: -f.evidence["rpcs_per_second"])
 
 
-def of_job(job: Profile, view: View, settings: Settings) -> Finding | None:
-    """The finding about one job, or None."""
+def of_job(job: Profile, rates: Mapping[str, float], view: View, settings: Settings) -> Finding | None:
+    """The finding about one job, or None. ``rates`` are the RPCs a second of each target, by all jobs."""
     small = job.small_rpc_share(settings.classes.small_rpc_bytes)
     edge = settings.leave if (DETECTOR.name, job.job, "") in view.active else settings.enter
-    if small < edge or is_small_files(job, settings.classes):
+    if small < edge or (job.files and job.bulk_operations / job.files <= settings.rpcs_per_file):
         return None
-    on_disk = {target: load for target, load in job.by_target.items() if target not in view.flash}
-    busiest = max((small * load.bulk_operations / job.seconds for load in on_disk.values()), default=0.0)
+    on_disk = {target: load for target, load in job.by_target.items()
+               if target not in view.flash and load.bulk_operations}
+    busiest = max((small * load.bulk_operations / job.seconds for target, load in on_disk.items()
+                   if load.bulk_operations / job.seconds >= settings.target_share * rates[target]), default=0.0)
     if busiest < settings.least_rpcs_per_second:
         return None
     rate = sum(load.bulk_operations for load in on_disk.values()) / job.seconds

@@ -58,7 +58,8 @@ class Gatherer:
             fill = {target: TargetFill(s.size_bytes, s.avail_bytes) for target, s in space.items()}
             facts = replace(facts, pools=self._filesystem.pools(), fill=self._growth.measured(fill, now))
         with self._or_unknown("clients"):
-            facts = replace(facts, clients=tuple(self._clients({t: facts.pool_of(t) for t in facts.fill})))
+            every = self._clients({t: facts.pool_of(t) for t in facts.fill})
+            facts = replace(facts, clients=tuple(c for c in every if c.fsname == self._filesystem.fsname))
         self._walk(facts)
         return replace(facts, default_layouts=self._layouts(directories), shared_files=tuple(self._shared()),
                        stored=self._inventory.files)
