@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.tierd.detect.views import FLASH, POOLS, filled, halves, look
+from tests.tierd.worlds import TARGETS
+from tierd.detect.hot_small_files import DETECTOR
+from tierd.facts import Facts
+from tierd.model import DirectoryActivity, Finding, JobLoad, NamespaceLoad
+
+KIB = 1 << 10
+
+
+def reader(reads_s: float, size: float = 64 * KIB, targets: Sequence[str] = TARGETS, opens_s: float | None = None,
+           writes_s: float = 0.0) -> tuple[list[JobLoad], NamespaceLoad]:
+    """A job that opens a file and reads it with one RPC, for half a minute."""
+    each = 30 * reads_s / len(targets)
+    loads = [JobLoad(t, "py.3", read_bytes=each * size, reads=each, writes=30 * writes_s / len(targets),
+                     busy_usec=each * 9000) for t in targets]
+    return loads, NamespaceLoad("py.3", opens=30 * (reads_s if opens_s is None else opens_s))
+
+
+def found(part: tuple[list[JobLoad], NamespaceLoad], opens: int = 12_000, creates: int = 0, active: bool = False,
+          pools: dict[str, tuple[str, ...]] | None = None) -> list[Finding]:
+    facts = Facts(pools=POOLS if pools is None else pools, fill=filled(), directory_seconds=600.0, directories=(
+        DirectoryActivity("py.3", "/sw/site-packages", creates=creates, opens=opens),
+        DirectoryActivity("py.3", "/home/u", opens=3)))
+    return look(DETECTOR, halves(part), facts, {("hot-small-files", "py.3", "")} if active else ())
+
+
+def test_small_files_read_again_and_again_from_disk_are_told() -> None:
+    (finding,) = found(reader(20))
+    assert (finding.aggressor, finding.directories, finding.targets) == ("py.3", ("/sw/site-packages",), TARGETS)
+    assert "opens 20 existing files/s in /sw/site-packages and reads 64 KiB of each" in finding.sentence
+    assert round(finding.evidence["usec_per_rpc"]) == 9000
+    assert not finding.advice_only
+
+
+def test_on_flash_they_are_where_they_should_be() -> None:
+    assert found(reader(20, targets=FLASH)) == []
+
+
+def test_what_the_clients_have_in_their_caches_costs_nothing() -> None:
+    assert found(reader(2, opens_s=200)) == []
+
+
+def test_large_files_are_none() -> None:
+    assert found(reader(20, size=1 << 20, opens_s=0.5)) == []
+
+
+def test_a_directory_that_is_written_is_none() -> None:
+    assert found(reader(20), creates=8000) == []
+
+
+def test_a_job_that_writes_more_than_it_reads_is_none() -> None:
+    assert found(reader(20, writes_s=30)) == []
+
+
+def test_without_pools_or_open_records_nothing_is_known() -> None:
+    assert found(reader(20), pools={}) == []
+    assert found(reader(20), opens=0) == []
+
+
+def test_hysteresis() -> None:
+    assert found(reader(7)) == []
+    assert found(reader(7), active=True)
+    assert found(reader(4), active=True) == []
+
+
+@given(st.floats(0.01, 1e4), st.floats(1, 1e9), st.floats(0, 1e4))
+def test_what_is_told_is_read_and_small(reads: float, size: float, opens: float) -> None:
+    for finding in found(reader(reads, size, opens_s=opens)):
+        assert finding.evidence["read_bytes_per_open"] <= 8 << 20
+        assert finding.evidence["disk_reads_per_second"] >= 10

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.tierd.detect.views import FLASH, GB, POOLS, filled, halves, look
+from tests.tierd.worlds import TARGETS, small_io, stream
+from tierd.detect.imbalance import DETECTOR
+from tierd.facts import Facts, TargetFill
+from tierd.model import Finding
+
+
+def filling(*used: float, active: bool = False) -> list[Finding]:
+    fill = {t: TargetFill(100 * GB, round(100 * GB * (1 - u))) for t, u in zip(TARGETS, used, strict=True)}
+    return look(DETECTOR, facts=Facts(pools=POOLS, fill=fill),
+                active={("imbalance", "", f"fill of {TARGETS[3]}")} if active else ())
+
+
+def test_a_target_much_fuller_than_the_others_is_told() -> None:
+    (found,) = filling(0.4, 0.42, 0.41, 0.7)
+    assert found.sentence == "lustre-OST0005 is 70 % full, the others of pool hdd 41 %"
+    assert found.targets == (TARGETS[3],)
+    assert "lctl set_param osp.lustre-OST0005-osc-MDT*.max_create_count=0" in {a.command for a in found.advice}
+
+
+@pytest.mark.parametrize(("fullest", "active", "told"), [(0.57, False, False), (0.57, True, True), (0.5, True, False)])
+def test_fill_begins_higher_than_it_ends(fullest: float, active: bool, told: bool) -> None:
+    assert bool(filling(0.4, 0.4, 0.4, fullest, active=active)) == told
+
+
+def test_a_target_that_does_most_is_told_with_its_job() -> None:
+    parts = (stream("even.1", 20, seconds=30.0), stream("one.2", 60, seconds=30.0, targets=TARGETS[1:2]))
+    (found,) = look(DETECTOR, halves(*parts))
+    assert found.targets == (TARGETS[1],)
+    assert "does 65.0 MB/s, the others of pool hdd 5.0 MB/s on average; one.2 makes 92 %" in found.sentence
+
+
+def test_operations_count_as_well_as_bytes() -> None:
+    (found,) = look(DETECTOR, halves(small_io("fio.1", 90, seconds=30.0, targets=TARGETS[:1])))
+    assert found.evidence["operations_per_second"] == pytest.approx(90)
+
+
+def test_an_idle_or_an_even_pool_is_well() -> None:
+    assert look(DETECTOR, halves(stream("even.1", 200, seconds=30.0))) == []
+    assert look(DETECTOR, halves(stream("slow.1", 2, seconds=30.0, targets=TARGETS[:1]))) == []
+
+
+def test_pools_are_not_compared_with_each_other() -> None:
+    assert look(DETECTOR, halves(stream("s.1", 500, seconds=30.0, targets=FLASH)),
+                Facts(pools=POOLS, fill=filled(flash=0.9, hdd=0.1))) == []
+
+
+@given(st.lists(st.floats(0, 1), min_size=4, max_size=4))
+def test_a_fill_that_is_told_stands_out(used: list[float]) -> None:
+    for found in filling(*used):
+        assert found.evidence["used_share"] - found.evidence["others_used_share"] >= 0.2

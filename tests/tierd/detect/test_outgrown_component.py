@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lustre.layout import Component, Layout
+from tests.tierd.detect.views import look
+from tierd.detect.outgrown_component import DETECTOR
+from tierd.facts import Facts
+from tierd.model import DirectoryActivity, Finding
+
+KIB = 1 << 10
+TOO_SMALL = Layout((Component(0, 128 * KIB, "flash"), Component(128 * KIB, None, "hdd")))
+PLAIN = Layout((Component(pool="hdd"),), composite=False)
+
+
+def found(outgrown: int, creates: int, layout: Layout | None = TOO_SMALL, active: bool = False,
+          place: str = "/proj/in") -> list[Finding]:
+    facts = Facts(directories=(DirectoryActivity("m.2", place, creates=creates, outgrown=outgrown),),
+                  directory_seconds=300.0, default_layouts={place: layout})
+    return look(DETECTOR, facts=facts, active={("outgrown-component", "m.2", place)} if active else ())
+
+
+def test_files_that_outgrow_the_component_are_told_with_its_size() -> None:
+    (finding,) = found(500, 1000)
+    assert (finding.aggressor, finding.directories, finding.advice_only) == ("m.2", ("/proj/in",), False)
+    assert "500 of 1000 files made lately in /proj/in outgrew their first component of 128K (50 %)" in finding.sentence
+    assert finding.evidence["component_bytes"] == 128 * KIB
+
+
+def test_now_and_then_a_large_file_is_what_the_tail_is_for() -> None:
+    assert found(40, 1000) == []
+    assert found(40, 1000, active=True)
+    assert found(10, 1000, active=True) == []
+
+
+def test_a_few_files_are_no_evidence() -> None:
+    assert found(19, 19) == []
+
+
+def test_a_directory_without_components_has_nothing_to_outgrow() -> None:
+    assert found(500, 1000, layout=PLAIN) == []
+    assert found(500, 1000, layout=None) == []
+
+
+def test_a_directory_without_a_path_cannot_be_helped() -> None:
+    assert found(500, 1000, place="[0x200000401:0x1:0x0]") == []
+
+
+@given(st.integers(0, 10_000), st.integers(0, 10_000))
+def test_the_share_is_one(outgrown: int, creates: int) -> None:
+    for finding in found(outgrown, creates):
+        assert 0.05 <= finding.evidence["share"] <= 1

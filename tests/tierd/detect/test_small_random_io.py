@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.tierd.detect.views import FLASH, halves, look
+from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream
+from tierd.detect.small_random_io import DETECTOR
+
+
+def test_small_writes_all_over_a_file_are_found_with_what_would_help() -> None:
+    (found,) = look(DETECTOR, halves(small_io("fio.7", 48, seconds=30.0), stream("s.1", 60, seconds=30.0)))
+    assert (found.aggressor, found.targets, found.advice_only) == ("fio.7", TARGETS, True)
+    assert found.evidence["operations_per_mib"] == 256
+    assert "48 RPCs/s of 4 KiB" in found.sentence
+    assert found.advice[0].command == "lfs migrate --non-block -c 1 -p flash FILE"
+
+
+def test_a_stream_is_none() -> None:
+    assert look(DETECTOR, halves(stream("s.1", 60, seconds=30.0))) == []
+
+
+def test_whole_small_files_are_none() -> None:
+    assert look(DETECTOR, halves(small_files("m.2", 40, 4096, seconds=30.0))) == []
+
+
+def test_on_flash_it_does_no_harm() -> None:
+    assert look(DETECTOR, halves(small_io("fio.7", 48, seconds=30.0, targets=FLASH))) == []
+
+
+def test_a_trickle_is_not_told() -> None:
+    assert look(DETECTOR, halves(small_io("fio.7", 8, seconds=30.0))) == []
+
+
+def test_a_small_part_of_a_busy_target_is_not_told() -> None:
+    assert look(DETECTOR, halves(small_io("fio.7", 30, seconds=30.0), stream("s.1", 300, seconds=30.0))) == []
+
+
+def test_a_finding_is_held_where_it_would_not_begin() -> None:
+    large = [replace(load, sizes={4096: load.writes * 0.55, MIB: load.writes * 0.45}) for load in
+             small_io("fio.7", 48, seconds=30.0)]
+    assert look(DETECTOR, halves(large)) == []
+    assert look(DETECTOR, halves(large), active={("small-random-io", "fio.7", "")})
+
+
+def test_a_hostile_job_id_cannot_disturb_a_terminal() -> None:
+    (found,) = look(DETECTOR, halves(small_io("\x1b[2J\n", 48, seconds=30.0)))
+    assert r"'\x1b[2J\n'" in found.sentence
+    assert all(piece.where.isprintable() for piece in found.advice)
+
+
+@given(st.floats(0.1, 1000), st.integers(9, 24))
+def test_what_is_told_is_small_and_much(rpcs: float, size_bits: int) -> None:
+    for found in look(DETECTOR, halves(small_io("fio.7", rpcs, 1 << size_bits, seconds=30.0))):
+        assert found.evidence["mean_rpc_bytes"] <= 64 << 10
+        assert found.evidence["busiest_target_rpcs_per_second"] >= 5

@@ -1,0 +1,39 @@
+"""Views to test detectors with, made of a few lines."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from tests.tierd.worlds import TARGETS, window
+from tierd.detect.plugin import Detector, View
+from tierd.facts import Facts, TargetFill
+from tierd.model import Finding, Window
+
+FLASH = ("lustre-OST0000", "lustre-OST0001")
+POOLS = {"flash": FLASH, "hdd": TARGETS}
+GB = 10**9
+
+
+def halves(*parts: Any, count: int = 4) -> list[Window]:
+    """Windows of half a minute with the same in each."""
+    return [window(n, *parts, seconds=30.0) for n in range(count)]
+
+
+def filled(flash: float = 0.3, hdd: float = 0.3, size: int = 100 * GB, growth: float = 0.0) -> dict[str, TargetFill]:
+    """Room of all targets, by the share that is used."""
+    return {t: TargetFill(size, round(size * (1 - (flash if t in FLASH else hdd))), growth)
+            for t in (*FLASH, *TARGETS)}
+
+
+def look(detector: Detector[Any], windows: Sequence[Window] | None = None, facts: Facts | None = None,
+         active: Collection[tuple[str, str, str]] = (), **settings: Any) -> list[Finding]:
+    """What a detector finds."""
+    view = View(windows or halves(), facts or Facts(pools=POOLS, fill=filled()), active=active)
+    found = list(detector.detect(view, detector.settings(**settings)))
+    for finding in found:
+        assert finding.kind == detector.name
+        assert "\n" not in finding.sentence
+        assert finding.sentence.isprintable()
+        assert len({f.key for f in found}) == len(found), "each trouble once"
+    return found
