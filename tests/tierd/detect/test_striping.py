@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+
+from lustre.layout import Component, Layout
+from tests.tierd.detect.views import POOLS, filled, halves, look
+from tests.tierd.worlds import TARGETS, small_files, stream
+from tierd.detect.striping import DETECTOR
+from tierd.facts import Facts
+from tierd.model import DirectoryActivity, Finding
+
+
+def small(stripes: int, creates: int = 1000) -> list[Finding]:
+    layout = Layout((Component(stripe_count=stripes),), composite=False)
+    facts = Facts(pools=POOLS, fill=filled(), default_layouts={"/proj/many": layout}, directories=(
+        DirectoryActivity("m.2", "/proj/many", creates=creates),))
+    return look(DETECTOR, halves(small_files("m.2", 20, 64 << 10, seconds=30.0)), facts)
+
+
+@pytest.mark.parametrize("stripes", [4, -1])
+def test_small_files_with_several_objects_each_are_told(stripes: int) -> None:
+    (found,) = small(stripes)
+    assert "m.2 makes small files in /proj/many, 1000 lately" in found.sentence
+    assert found.advice[0].command.startswith("lfs setstripe -c 1 /proj/many")
+
+
+def test_one_stripe_and_few_files_are_well() -> None:
+    assert small(1) == []
+    assert small(4, creates=10) == []
+
+
+def test_a_stream_to_one_of_several_targets_is_told() -> None:
+    (found,) = look(DETECTOR, halves(stream("big.1", 90, seconds=30.0, targets=TARGETS[:1])))
+    assert found.sentence == "big.1 streams 90 MB/s, 100 % of it to lustre-OST0002, one of 4 targets of its pool"
+    assert found.advice[0].command == "lfs setstripe -c 4 -p hdd DIRECTORY"
+
+
+def test_a_stream_over_all_and_a_slow_one_are_well() -> None:
+    assert look(DETECTOR, halves(stream("big.1", 400, seconds=30.0))) == []
+    assert look(DETECTOR, halves(stream("big.1", 20, seconds=30.0, targets=TARGETS[:1]))) == []
