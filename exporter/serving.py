@@ -7,7 +7,7 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from wsgiref.types import WSGIApplication
 
 from exporter.config import Address
@@ -16,13 +16,17 @@ from exporter.server import Server, listen
 from exporter.web.reload import Web
 
 log = logging.getLogger("lustre-exporter")
+ENDS = frozenset({signal.SIGTERM, signal.SIGINT})
 PATIENCE_SECONDS = 30.0
 """How long answers under way may go on after SIGTERM."""
 
 
 def serve(addresses: Sequence[Address], app: WSGIApplication, web: Web | None) -> int:
-    """Serve every address until SIGTERM or SIGINT; what has been asked by then is answered. The exit status."""
-    stop = threading.Event()
+    """Serve every address until SIGTERM or SIGINT; what has been asked by then is answered. The exit status.
+
+    The signals are waited for, not handled: one that comes between looking whether it has come and waiting for it would
+    be seen only when the next one comes.
+    """
     with contextlib.ExitStack() as stack:
         servers: list[Server] = []
         connections = Connections()
@@ -32,16 +36,23 @@ def serve(addresses: Sequence[Address], app: WSGIApplication, web: Web | None) -
             except OSError as error:
                 sys.stderr.write(f"lustre-exporter: cannot listen on {address}: {error.strerror or error}\n")
                 return 1
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda _signal, _frame: stop.set())
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)  # all threads to come have it too
+        stack.callback(_unblock, before)
         threads = [threading.Thread(target=server.serve_forever, daemon=True) for server in servers]
         for thread in threads:
             thread.start()
         for address in addresses:
             log.info("listening on %s%s", address, " with TLS" if web is not None and web.config().tls else "")
-        stop.wait()
+        signal.sigwait(ENDS)
         _end(servers, connections)
     return 0
+
+
+def _unblock(before: Iterable[int]) -> None:
+    """As it was; whoever asked again meanwhile has been answered."""
+    while signal.sigtimedwait(ENDS, 0) is not None:
+        pass
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _end(servers: Sequence[Server], connections: Connections) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import os
 import re
 import signal
 import socket
@@ -103,6 +104,31 @@ def test_it_serves_until_it_is_told_to_stop(capture, number) -> None:
             running.send_signal(number)
             assert running.wait(20) == 0
             assert running.stderr.read() == b""
+        finally:
+            running.kill()
+
+
+def test_a_scrape_in_flight_is_answered_before_the_end(tmp_path) -> None:
+    (tmp_path / "proc").mkdir()
+    parameter = tmp_path / "sys/fs/lustre/version"
+    parameter.parent.mkdir(parents=True)
+    os.mkfifo(parameter)
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    listen = f"--web.listen-address=127.0.0.1:{port}"
+    with subprocess.Popen([*COMMAND, listen, *roots(tmp_path)], stderr=subprocess.PIPE) as running:
+        try:
+            assert running.stderr is not None
+            running.stderr.readline()
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            connection.request("GET", "/metrics")
+            with parameter.open("w") as kernel:  # opens when the scrape does
+                running.send_signal(signal.SIGTERM)
+                running.send_signal(signal.SIGTERM)  # who is impatient changes nothing
+                kernel.write("2.17.0\n")
+            assert b'lustre_version_info{version="2.17.0"} 1' in connection.getresponse().read()
+            connection.close()
+            assert running.wait(20) == 0
         finally:
             running.kill()
 
