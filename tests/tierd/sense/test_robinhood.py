@@ -1,0 +1,167 @@
+"""robinhood's database: a real MariaDB where there is one, and a recorded one for what a real one does not do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lustre.fid import Fid
+from tests.tierd.sense.liars import written
+from tests.tierd.sense.mariadb import Root, mariadb
+from tierd.model import Candidate, DirectoryActivity
+from tierd.sense import robinhood
+from tierd.sense.http import SourceError
+from tierd.sense.robinhood import FILES, NEEDED, Robinhood, Settings
+from tierd.sense.robinhood_connection import MySqlConnection
+
+NOW = 1_795_000_000
+DIRECTORY = Fid(0x200000401, 0x10)
+ACTIVITY = DirectoryActivity("train.1001", "/proj/set")
+
+
+class StoppedClock:
+    def now(self) -> float:
+        return NOW
+
+    def wait(self, seconds: float) -> bool:
+        raise AssertionError
+
+
+class Recorded:
+    """Answers from rows; ``fault`` is raised instead while it is set."""
+
+    def __init__(self, files: Sequence[Sequence[Any]] = (), ages: Sequence[Sequence[Any]] = ((b"LastScanEndTime",
+                 str(NOW - 60).encode()),), columns: Sequence[str] = tuple(NEEDED)) -> None:
+        self.files, self.ages, self.columns = sorted(files), ages, columns
+        self.fault: Exception | None = None
+        self.asked: list[Sequence[object]] = []
+
+    def query(self, statement: str, values: Sequence[object] = ()) -> Sequence[Sequence[Any]]:
+        if self.fault:
+            raise self.fault
+        if statement == FILES:
+            self.asked.append(values)
+            _, after, count = values
+            assert isinstance(after, bytes)
+            assert isinstance(count, int)
+            return [row for row in self.files if row[0] > after][:count]
+        return self.ages if statement == robinhood.AGES else [(name.encode(), b"int") for name in self.columns]
+
+    def close(self) -> None:
+        pass
+
+
+def row(number: int, fid: bytes | None = None, name: bytes | None = None) -> tuple[Any, ...]:
+    return (b"%040d" % number, name or b"f%d" % number, fid or b"0x200000402:%#x:0x0" % number, 4096, NOW - 500,
+            NOW - 400, NOW - 1000)
+
+
+def asking(connection: Recorded, settings: Settings | None = None) -> Robinhood:
+    return Robinhood(settings or Settings("db"), lambda: connection, StoppedClock())
+
+
+def test_files_come_beside_those_known_page_by_page() -> None:
+    connection = Recorded([row(n) for n in range(1, 1201)])
+    known = Candidate(Fid(0x200000402, 7), "/proj/set/renamed", 5.0)
+    done = asking(connection).completed(replace(ACTIVITY, candidates=(known,)), DIRECTORY)
+    assert len(done.candidates) == 1200
+    assert done.candidates[:2] == (known, Candidate(Fid(0x200000402, 1), "/proj/set/f1", NOW - 400, NOW - 1000))
+    assert [values[0] for values in connection.asked] == [b"0x200000401:0x10:0x0"] * 3
+
+
+def test_a_directory_of_millions_is_not_read_whole() -> None:
+    connection = Recorded([row(n) for n in range(1, 2001)])
+    done = asking(connection, Settings("db", most_files=700)).completed(ACTIVITY, DIRECTORY)
+    assert len(done.candidates) == 700
+
+
+def test_rows_that_name_no_file_of_lustre_are_left_out() -> None:
+    odd = [row(1, fid=b"FE00:542095"), row(2, name=b"../etc/passwd"), row(3, name=b"a\nb\xff"), row(4)]
+    done = asking(Recorded(odd)).completed(ACTIVITY, DIRECTORY)
+    assert [c.path for c in done.candidates] == ["/proj/set/a\nb\udcff", "/proj/set/f4"]
+
+
+@pytest.mark.parametrize(("connection", "words"), [
+    (Recorded(ages=()), "never finished a scan"),
+    (Recorded(ages=((b"LastScanEndTime", str(NOW - 90 * 3600).encode()),)), "is 90 h old"),
+    (Recorded(columns=("id", "size")), "not a database of robinhood 3"),
+])
+def test_a_database_that_is_not_to_be_used_says_why(connection: Recorded, words: str) -> None:
+    asked = asking(connection)
+    with pytest.raises(SourceError, match=words):
+        asked.completed(ACTIVITY, DIRECTORY)
+    assert words in asked.age.state(NOW)
+    assert asked.age.stale(NOW)
+
+
+def test_a_server_that_went_away_is_asked_again() -> None:
+    connection = Recorded([row(1)])
+    asked = asking(connection)
+    connection.fault = SourceError("Lost connection")
+    with pytest.raises(SourceError, match="robinhood: Lost connection"):
+        asked.completed(ACTIVITY, DIRECTORY)
+    connection.fault = None
+    assert len(asked.completed(ACTIVITY, DIRECTORY).candidates) == 1
+    assert asked.age.state(NOW) == "60 s old"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Root]:
+    with mariadb(tmp_path_factory.mktemp("mariadb")) as root:
+        names = [f"('0x200000402:{n:#x}:0x0', sha1('{n}'), '0x200000401:{n % 20 + 0x10:#x}:0x0', 'f{n}')"
+                 for n in range(1, 20001)]
+        entries = [f"('0x200000402:{n:#x}:0x0', {n}, {NOW - 500}, {NOW - 400}, {NOW - 1000}, 'file', 0)"
+                   for n in range(1, 20001)]
+        root.run(f"INSERT INTO NAMES (id, pkn, parent_id, name) VALUES {','.join(names)};"
+                 "INSERT INTO ENTRIES (id, size, last_mod, last_mdchange, creation_time, type, invalid) VALUES "
+                 f"{','.join(entries)}; ANALYZE TABLE NAMES, ENTRIES;"
+                 f"INSERT INTO VARS VALUES ('LastScanEndTime', '{NOW - 300}'),"
+                 f"('CL_LastCommit_MDT0000', '12:{NOW - 9}.5:{NOW - 2}.1'), ('RootId', '0x200000007:0x1:0x0')")
+        yield root
+
+
+def real(server: Root, folder: Path, **changes: Any) -> Robinhood:
+    settings = Settings("robinhood_lustre", socket=server.socket, password_file=written(folder / "pw", "geheim\n"))
+    settings = replace(settings, **changes)
+    return Robinhood(settings, lambda: MySqlConnection(settings, {}), StoppedClock())
+
+
+def test_a_real_database(server: Root, tmp_path: Path) -> None:
+    asked = real(server, tmp_path)
+    done = asked.completed(ACTIVITY, DIRECTORY)
+    assert len(done.candidates) == 1000
+    assert len({c.fid for c in done.candidates}) == 1000
+    assert {c.fid.object_id % 20 for c in done.candidates} == {0}
+    assert asked.age.state(NOW) == "9 s old"
+    asked.close()
+
+
+def test_queries_use_indexes_and_sort_nothing(server: Root) -> None:
+    names, entries = server.explained(FILES, ("0x200000401:0x10:0x0", "0" * 40, 500))
+    assert (names["key"], entries["key"]) == ("parent_id_index", "PRIMARY")
+    assert names["type"] in {"range", "ref"}
+    assert entries["type"] == "eq_ref"
+    assert "filesort" not in names["Extra"] + entries["Extra"]
+
+
+def test_the_account_cannot_write_and_the_server_breaks_off(server: Root, tmp_path: Path) -> None:
+    asked = real(server, tmp_path, statement_seconds=0.2)
+    connection = MySqlConnection(asked.settings, {})
+    with pytest.raises(SourceError, match=r"denied|READ ONLY"):
+        connection.query("DELETE FROM VARS")
+    with pytest.raises(SourceError, match=r"max_statement_time|interrupted"):
+        connection.query("SELECT count(*) FROM NAMES a, NAMES b, NAMES c WHERE a.name < b.name")
+    connection.close()
+
+
+def test_a_wrong_password_and_a_missing_server_are_told(server: Root, tmp_path: Path) -> None:
+    for changes, words in (({"password_file": written(tmp_path / "bad", "falsch")}, "Access denied"),
+                           ({"socket": "", "host": "127.0.0.1", "port": 1}, "Can't connect"),
+                           ({"database": "elsewhere"}, "denied")):
+        with pytest.raises(SourceError, match=words) as raised:
+            real(server, tmp_path, **changes).completed(ACTIVITY, DIRECTORY)
+        assert "falsch" not in str(raised.value)

@@ -1,0 +1,168 @@
+"""Changes in directories of this node, through inotify. The only module that touches pyinotify.
+
+inotify tells what happens through this node's own kernel: nothing of what other clients of Lustre do, nothing of
+counters. So it may say that a file of configuration changed, and, on a file system with one client, that files were
+created and closed. When its queue runs over, events are lost, and that is told.
+
+pyinotify keeps the watches; its reader is not used, since it gives up a whole batch of events for one name that is no
+UTF-8. Importing it would put a handler and a level on its logger, which is undone, and would warn of ``asyncore``.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import struct
+import threading
+import warnings
+from collections import deque
+from collections.abc import Callable
+from types import ModuleType
+from typing import NamedTuple
+
+MOST_EVENTS = 100_000
+"""Held until somebody takes them; more are told as lost."""
+NO_PYINOTIFY = ("changes of files are not noticed at once: pyinotify is not there (pip install 'lustre-tierd[watch]'); "
+                "systemctl reload tierd does it by hand")
+_HEAD = struct.Struct("iIII")
+_ACCESS, _MODIFY, _ATTRIB, CLOSE_WRITE, CLOSE_READ, OPEN = (1 << bit for bit in range(6))
+MOVED_FROM, MOVED_TO, CREATE, DELETE, DELETE_SELF, MOVE_SELF = (1 << bit for bit in range(6, 12))
+_UNMOUNT, _OVERFLOW, _IGNORED, _ONLY_DIRECTORIES, IS_DIRECTORY = 0x2000, 0x4000, 0x8000, 0x01000000, 0x40000000
+CONFIGURATION = CLOSE_WRITE | MOVED_FROM | MOVED_TO | CREATE | DELETE | _ATTRIB
+"""What an editor, ``install``, ``mv`` or a configuration tool does to a file. (``CREATE``: symbolic links.)"""
+FILES = CREATE | OPEN | CLOSE_WRITE | CLOSE_READ | MOVED_FROM | MOVED_TO | DELETE
+
+
+class Event(NamedTuple):
+    """Something happened to a name in a directory."""
+
+    folder: str
+    name: str
+    mask: int
+    time: float
+
+
+class InotifyError(OSError):
+    """Directories that cannot be watched, and the mend."""
+
+
+class Watcher:
+    """Reads events in a thread of its own, so that the kernel's short queue does not run over between two cycles."""
+
+    def __init__(self, now: Callable[[], float], changed: Callable[[], None] = lambda: None) -> None:
+        module = imported()
+        try:
+            self._manager = module.WatchManager()
+        except OSError as error:
+            raise InotifyError(in_words(error.errno or errno.EMFILE, "inotify")) from error
+        self._descriptor: int = self._manager.get_fd()
+        os.set_inheritable(self._descriptor, False)
+        self._now = now
+        self._changed = changed
+        self._folders: dict[int, str] = {}
+        self._events: deque[Event] = deque()
+        self._lost = ""
+        self._lock = threading.Lock()
+        self._stop_read, self._stop_write = os.pipe()
+        self._thread = threading.Thread(target=self._run, name="tierd-inotify", daemon=True)
+        self._thread.start()
+
+    @property
+    def folders(self) -> frozenset[str]:
+        """What is watched."""
+        with self._lock:
+            return frozenset(self._folders.values())
+
+    def add(self, folder: str, mask: int) -> None:
+        """Watch a directory. Raises InotifyError with what to do about it."""
+        with self._lock:
+            try:
+                added = self._manager.add_watch(folder, mask | _ONLY_DIRECTORIES, quiet=False)
+                number = next(iter(added.values()))
+            except UnicodeError as error:
+                raise InotifyError(f"{folder!a} cannot be watched: its name is no text") from error
+            except Exception as error:
+                raise InotifyError(in_words(errno_of(str(error)), folder)) from error
+            self._folders[number] = folder
+
+    def take(self) -> tuple[list[Event], str]:
+        """Events since the last call, and why some were lost ("" when none were)."""
+        with self._lock:
+            events, lost = list(self._events), self._lost
+            self._events.clear()
+            self._lost = ""
+        return events, lost
+
+    def close(self) -> None:
+        """Stop watching."""
+        os.write(self._stop_write, b"x")
+        self._thread.join()
+        self._manager.close()
+        os.close(self._stop_read)
+        os.close(self._stop_write)
+
+    def _run(self) -> None:
+        poll = select.poll()
+        for descriptor in (self._descriptor, self._stop_read):
+            poll.register(descriptor, select.POLLIN)
+        while True:
+            ready = [descriptor for descriptor, _ in poll.poll()]
+            if self._stop_read in ready:
+                return
+            try:
+                data = os.read(self._descriptor, 1 << 18)
+            except OSError:
+                continue
+            self._take(data)
+            self._changed()
+
+    def _take(self, data: bytes) -> None:
+        at, now = 0, self._now()
+        with self._lock:
+            while at + _HEAD.size <= len(data):
+                number, mask, _, length = _HEAD.unpack_from(data, at)
+                at += _HEAD.size
+                name = os.fsdecode(data[at:at + length].rstrip(b"\0"))
+                at += length
+                if mask & _OVERFLOW:
+                    self._lost = "the kernel's queue ran over (fs.inotify.max_queued_events)"
+                elif mask & (_IGNORED | _UNMOUNT):
+                    self._folders.pop(number, None)
+                elif len(self._events) >= MOST_EVENTS:
+                    self._lost = f"more than {MOST_EVENTS} events came before they were taken"
+                elif number in self._folders:
+                    self._events.append(Event(self._folders[number], name, mask, now))
+
+
+def imported() -> ModuleType:
+    """pyinotify, without what importing it does to logging. Raises InotifyError where it is not there."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            import pyinotify  # noqa: PLC0415 -- the daemon works without it
+    except ImportError as error:
+        raise InotifyError(NO_PYINOTIFY) from error
+    module: ModuleType = pyinotify
+    for handler in list(module.log.handlers):
+        module.log.removeHandler(handler)
+    module.log.setLevel(0)
+    return module
+
+
+def errno_of(words: str) -> int:
+    """The number in pyinotify's ``add_watch: cannot watch /x WD=-1, Errno=No space left on device (ENOSPC)``.
+
+    >>> errno_of("add_watch: cannot watch /x WD=-1, Errno=No space left on device (ENOSPC)") == errno.ENOSPC
+    True
+    """
+    name = words.rpartition("(")[2].rstrip(")")
+    found: int = getattr(errno, name, errno.EIO)
+    return found
+
+
+def in_words(number: int, what: str) -> str:
+    """Why something cannot be watched, and what to do."""
+    mend = {errno.ENOSPC: "raise the sysctl fs.inotify.max_user_watches",
+            errno.EMFILE: "raise the sysctl fs.inotify.max_user_instances"}.get(number, "")
+    return f"{ascii(what)[1:-1]} cannot be watched: {os.strerror(number)}{f': {mend}' if mend else ''}"

@@ -1,0 +1,176 @@
+"""The single-client mode: directories watched with inotify, told as if a changelog had recorded it.
+
+For file systems where all work is done on this node and no changelog can be read. inotify sees this node alone, so on a
+file system with more clients it sees a part, and that part looks like the whole: it is for one client, and no more.
+
+It does not tell whose doing an event was. The configuration names for each directory the jobs that work there; empty
+stands for jobs whose id ends with the number of the file's owner, as ``jobid_var=procname_uid`` makes them. When not
+exactly one job at work fits, the event is nobody's: it counts for no finding.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterator, Mapping
+from fnmatch import fnmatchcase
+
+from lustre.changelog import Record, RecordType
+from lustre.fid import Fid
+from lustre.filesystem import FileStatus, Filesystem
+from tierd.inotify import (
+    CLOSE_READ,
+    CLOSE_WRITE,
+    CREATE,
+    DELETE,
+    FILES,
+    IS_DIRECTORY,
+    MOVED_FROM,
+    MOVED_TO,
+    OPEN,
+    Event,
+    InotifyError,
+    Watcher,
+)
+from tierd.sense.follow import ChangelogError
+from tierd.sense.paths import join
+
+MOST_DIRECTORIES = 8192
+MOST_FILES = 200_000
+_VOLATILE = ".\x0c\x13\x14\x12:VOLATILE"
+"""How Lustre names the file a migration writes to: our own doing, and nobody else's business."""
+
+
+class WatchedDirectories:
+    """Events of this node as changelog records of one imaginary MDT."""
+
+    def __init__(self, watcher: Watcher, filesystem: Filesystem, mount: str, directories: Mapping[str, str],
+                 jobs: Callable[[], Collection[str]]) -> None:
+        self._watcher = watcher
+        self._filesystem = filesystem
+        self._mount = mount.rstrip("/")
+        self._jobs = jobs
+        self._patterns = {directory.rstrip("/") or "/": pattern for directory, pattern in directories.items()}
+        self._pattern_of: dict[str, str] = {}
+        self._files: OrderedDict[str, tuple[Fid, int]] = OrderedDict()
+        """Path to the FID and the owner of files that events spoke of."""
+        self._moving: OrderedDict[Fid, None] = OrderedDict()
+        """Files that left a name and have not turned up under another yet."""
+        self._index = 0
+        self._full = ""
+        for directory, pattern in self._patterns.items():
+            if not self._watch(directory, pattern):
+                raise InotifyError(f"{directory!r} cannot be watched: {self._full}")
+            self._below(directory, pattern)
+
+    @property
+    def positions(self) -> Mapping[str, int]:
+        """No changelog is read, so none is cleared."""
+        return {}
+
+    def records(self) -> Iterator[Record]:
+        """Records since the last call. Raises ChangelogError at the end when events were lost or are not watched."""
+        events, lost = self._watcher.take()
+        for event in events:
+            yield from self._told(event)
+        gone = sorted(set(self._patterns) - {self._path(folder) for folder in self._watcher.folders})
+        troubles = [*([f"events were lost: {lost}"] if lost else []), *([self._full] if self._full else []),
+                    *(f"{directory!r} is no longer watched: it was removed, or unmounted" for directory in gone)]
+        if troubles:
+            raise ChangelogError(f"watched directories: {'; '.join(troubles)}")
+
+    def _watch(self, directory: str, pattern: str) -> bool:
+        if len(self._pattern_of) >= MOST_DIRECTORIES:
+            self._full = f"more than {MOST_DIRECTORIES} directories: those beyond are not watched"
+            return False
+        try:
+            self._watcher.add(self._mount + directory, FILES)
+        except InotifyError as error:
+            self._full = str(error)
+            return False
+        self._pattern_of[directory] = pattern
+        return True
+
+    def _below(self, directory: str, pattern: str) -> None:
+        """Watch what lies below as well."""
+        try:
+            with os.scandir(self._mount + directory) as entries:
+                inside = sorted(e.name for e in entries if e.is_dir(follow_symlinks=False))
+        except OSError:
+            return
+        for name in inside:
+            if self._watch(join(directory, name), pattern):
+                self._below(join(directory, name), pattern)
+
+    def _told(self, event: Event) -> Iterator[Record]:
+        directory = self._path(event.folder)
+        if not event.name or event.name.startswith(_VOLATILE) or directory not in self._pattern_of:
+            return
+        path = join(directory, event.name)
+        if event.mask & IS_DIRECTORY:
+            if event.mask & (CREATE | MOVED_TO) and self._watch(path, self._pattern_of[directory]):
+                yield from self._already_there(path, event.time)
+            return
+        if event.mask & (DELETE | MOVED_FROM):
+            known = self._files.pop(path, None)
+            if known and event.mask & DELETE:
+                yield self._record(RecordType.UNLINK, event, directory, *known)
+            elif known:
+                self._moving[known[0]] = None
+                if len(self._moving) > MOST_DIRECTORIES:
+                    self._moving.popitem(last=False)
+            return
+        if event.mask & MOVED_TO:
+            self._files.pop(path, None)  # another file had this name
+        known = self._known(path)
+        if known is None:
+            return
+        if event.mask & MOVED_TO and known[0] in self._moving:
+            del self._moving[known[0]]
+            yield self._record(RecordType.RENAME, event, directory, *known)
+            return
+        for bit, kind in ((CREATE | MOVED_TO, RecordType.CREATE), (OPEN, RecordType.OPEN),
+                          (CLOSE_WRITE | CLOSE_READ, RecordType.CLOSE)):
+            if event.mask & bit:
+                yield self._record(kind, event, directory, *known)
+
+    def _already_there(self, directory: str, time: float) -> Iterator[Record]:
+        """Files that were made before the watch on a new directory was in place."""
+        try:
+            with os.scandir(self._mount + directory) as entries:
+                found = [(e.name, e.is_dir(follow_symlinks=False)) for e in entries]
+        except OSError:
+            return
+        for name, is_directory in found:
+            mask = CREATE | (IS_DIRECTORY if is_directory else 0)
+            yield from self._told(Event(self._mount + directory, name, mask, time))
+
+    def _known(self, path: str) -> tuple[Fid, int] | None:
+        known = self._files.get(path)
+        if known is None:
+            try:
+                status: FileStatus = self._filesystem.status(path)
+            except OSError:
+                return None  # gone again
+            known = self._files[path] = status.fid, status.uid
+            if len(self._files) > MOST_FILES:
+                self._files.popitem(last=False)
+        return known
+
+    def _record(self, kind: RecordType, event: Event, directory: str, fid: Fid, uid: int) -> Record:
+        self._index += 1
+        return Record(self._index, kind, event.time, target=fid, parent=self._parent(directory),
+                      name=os.fsencode(event.name), job_id=self._job(directory, uid).encode(), uid=uid,
+                      source=fid if kind is RecordType.RENAME else None)
+
+    def _parent(self, directory: str) -> Fid:
+        known = self._known(directory)
+        return known[0] if known else Fid(0, 0)
+
+    def _job(self, directory: str, uid: int) -> str:
+        pattern = self._pattern_of[directory] or f"*.{uid}"
+        fitting = [job for job in self._jobs() if fnmatchcase(job, pattern)]
+        return fitting[0] if len(fitting) == 1 else ""
+
+    def _path(self, folder: str) -> str:
+        return folder.removeprefix(self._mount) or "/"
