@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from annotated_types import Ge, Gt, Lt
 from pydantic import AfterValidator, InstanceOf, TypeAdapter, ValidationError
 
-from tierd import plugins, verify
+from tierd import plugins, toml_files, verify
 from tierd.act import breaker, budget, claim
 from tierd.act.movers import engines
 from tierd.act.windows import checked
@@ -20,8 +18,11 @@ from tierd.decide import cold_to_disk, hot_files_to_flash, small_files_to_flash
 from tierd.detect import noisy_neighbour
 from tierd.detect.builtin import BUILT_IN
 from tierd.detect.plugin import Configured
-from tierd.plugins import Detectors, PluginError
+from tierd.plugins import Detectors
 from tierd.scopes import Mode, Scope, deepest, each_path_once, inherited
+from tierd.sense import prometheus, robinhood
+from tierd.sense.http import Access
+from tierd.toml_files import TomlFile, where
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,25 @@ class Sense:
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     exporters: tuple[str, ...] = ()
-    """URLs of lustre-exporter on every OSS and MDS. Empty: the parameter files of this node, if it is the server."""
+    """URLs of lustre-exporter on every OSS and MDS. Without any, and without the two below and Prometheus: the
+    parameter files of this node, if it is the server."""
+    exporter_files: tuple[str, ...] = ()
+    """Files that name exporters as Prometheus' ``file_sd_configs`` do, JSON or YAML: ``/etc/tierd/targets/*.json``."""
+    exporter_dns: tuple[str, ...] = ()
+    """Names of exporters: ``_lustre-exporter._tcp.example.org`` (SRV), ``oss.example.org:9169`` (A and AAAA)."""
+    dns_refresh_seconds: Annotated[float, Gt(0)] = 30.0
+    exporter_access: Access = field(default_factory=Access)
+    prometheus: prometheus.Settings = field(default_factory=prometheus.Settings)
+    stale_seconds: Annotated[float, Gt(0)] = 90.0
+    """Counters and records may be so old; what is older is not acted on."""
+    skew_seconds: Annotated[float, Gt(0)] = 30.0
+    """So far may the clock of a source be from ours; beyond it nothing it says is acted on."""
+    watch: dict[str, str] = field(default_factory=dict)
+    """Single-client mode: directories (from the root of the file system) watched with inotify in place of changelogs,
+    and the jobs that work there (``mdt_small.*``; empty: those whose id ends with the owner's number)."""
+    robinhood: robinhood.Settings = field(default_factory=robinhood.Settings)
+    access_logs: str = ""
+    """OST access logs of this node: ``/dev/lustre-access-log/*``. Empty: not read."""
     mdts: tuple[str, ...] = ()
     """MDTs whose changelogs are read, as ``MDT0000``. Empty: all this client knows."""
     readers: dict[str, str] = field(default_factory=dict)
@@ -145,13 +164,11 @@ class ConfigurationError(ValueError):
 
 
 def load(path: Path) -> Settings:
-    """Read a configuration file. Raises ConfigurationError with all mistakes, or OSError."""
-    data = path.read_bytes()
+    """Read a configuration file and its drop-ins. Raises ConfigurationError with all mistakes, or OSError."""
     try:
-        detectors = plugins.available()
-    except PluginError as error:
+        return built(toml_files.read(path), plugins.available())
+    except ValueError as error:  # a plug-in that is broken, a file that is no TOML, or mistakes with their lines
         raise ConfigurationError(str(error)) from error
-    return parse(data, str(path), detectors)
 
 
 def parse(data: bytes, name: str, detectors: Detectors = BUILT_IN) -> Settings:
@@ -161,10 +178,15 @@ def parse(data: bytes, name: str, detectors: Detectors = BUILT_IN) -> Settings:
     'nvme'
     """
     try:
-        text = data.decode("utf-8")
-        values = tomllib.loads(text)
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigurationError(f"{name}: not a TOML file: {error}") from error
+        file = toml_files.parse(data, name)
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from error
+    return built((file,), detectors)
+
+
+def built(files: Sequence[TomlFile], detectors: Detectors) -> Settings:
+    """Settings from files, the last word of which counts. Raises ConfigurationError."""
+    values = toml_files.merged(files)
     found, mistakes = plugins.configured(values.pop("detect", {}), detectors)
     problems = [(m.kind, m.location, m.message, m.value) for m in mistakes]
     settings = Settings()
@@ -173,7 +195,7 @@ def parse(data: bytes, name: str, detectors: Detectors = BUILT_IN) -> Settings:
     except ValidationError as error:
         problems = [(e["type"], e["loc"], e["msg"], e.get("input")) for e in error.errors(include_url=False)] + problems
     if problems:
-        raise ConfigurationError("\n".join(f"{name}:{line_of(text, problem[1])}: {complaint(*problem, detectors)}"
+        raise ConfigurationError("\n".join(f"{where(files, problem[1])}: {complaint(*problem, detectors)}"
                                            for problem in problems))
     return replace(settings, detect=found)
 
@@ -200,34 +222,3 @@ def known(location: Sequence[int | str], detectors: Detectors) -> list[str]:
         else:
             table = tables
     return sorted(table) if table is tables else sorted(f.name for f in fields(table))
-
-
-_HEADER = re.compile(r"\s*(\[\[?)\s*([^\]#]+?)\s*\]")
-
-
-def line_of(text: str, location: Sequence[int | str]) -> int:
-    r"""Line of a setting in the file: its key, below the header of its table; else that header; 1 when it has neither.
-
-    >>> line_of("[act]\nmode = 1\n[[scopes]]\npath = '/a'\n[[scopes]]\n[scopes.limits]\nx = 1\n",
-    ...         ("scopes", 1, "limits", "x"))
-    7
-    """
-    wanted = tuple(map(str, location))
-    counts: dict[str, int] = {}
-    table: tuple[str, ...] = ()
-    nearest, depth = 1, 0
-    for number, line in enumerate(text.splitlines(), 1):
-        header = _HEADER.match(line)
-        if header:
-            names = [part.strip().strip("\"'") for part in header[2].split(".")]
-            if header[1] == "[[":
-                counts[names[0]] = counts.get(names[0], -1) + 1
-            index = [str(counts[names[0]])] if names[0] in counts else []
-            table = (names[0], *index, *names[1:])
-            here = table
-        else:
-            key = re.match(r"\s*[\"']?([^\"'=\s#]+)[\"']?\s*=", line)
-            here = (*table, *key[1].split(".")) if key else ()
-        if here and len(here) > depth and wanted[: len(here)] == here:
-            nearest, depth = number, len(here)
-    return nearest

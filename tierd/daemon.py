@@ -31,6 +31,7 @@ from tierd.act.undo import Undo
 from tierd.clock import Clock, SystemClock
 from tierd.config import ConfigurationError, Settings, load
 from tierd.control import ControlServer
+from tierd.inotify import Watcher
 from tierd.loop import Daemon
 from tierd.notify import Notifier
 from tierd.own import registry
@@ -38,11 +39,11 @@ from tierd.requests import Desk
 from tierd.sense.client_round import ClientRound, of_exporter, of_tree
 from tierd.sense.clients import THIS_NODE
 from tierd.sense.facts import Clients, no_clients
-from tierd.sense.follow import Follower
-from tierd.sense.http import Access, Client
-from tierd.sense.live import LiveSource, local_files, scraping
+from tierd.sense.http import Client
 from tierd.sense.readings import Reading
+from tierd.sense.sources import Sources, counters
 from tierd.text import quoted
+from tierd.watch_configuration import ConfigurationWatch
 from tierd.web import STALE_CYCLES, App, WebServer
 
 log = logging.getLogger("tierd")
@@ -70,15 +71,16 @@ class Service:
                     clock, settings.act.dry_run, guard, standstill)
         self._gate = gate
         undo = Undo(filesystem, mover, self._journal, clock, lambda: standstill.by_file() or guard.hindrance())
-        self._follower = Follower(filesystem.changelog, mdts, self._journal.positions())
-        source = LiveSource(read, self._follower)
-        self._daemon = Daemon(source, filesystem, gate, undo, self._journal, clock, settings, say, self._claim,
-                              clients, len(mdts))
-        desk = Desk(self._daemon, gate, undo, self._journal, settings, self._lock)
+        self._sources = Sources(settings.sense, settings.filesystem.mount, read, filesystem, mdts,
+                                self._journal.positions(), clock, os.environ)
+        self._daemon = Daemon(self._sources.live, filesystem, gate, undo, self._journal, clock, settings, say,
+                              self._claim, clients, len(mdts), self._sources.enriched)
+        desk = Desk(self._daemon, gate, undo, self._journal, settings, self._lock, self._sources.states)
         self._control = ControlServer(settings.act.socket, desk)
         self.web: WebServer | None = None
         if settings.web.enabled:
-            app = App(registry(self._daemon, gate, undo, settings, self._lock), desk, self._alive, nudge)
+            metrics = registry(self._daemon, gate, undo, settings, self._lock, self._sources.states)
+            app = App(metrics, desk, self._alive, nudge)
             self.web = WebServer(settings.web.address, settings.web.port, app)
             say(f"listening on {settings.web.address}:{self.web.port}")
         for entry, outcome, detail in close_unfinished(self._journal, filesystem, clock.now()):
@@ -87,6 +89,7 @@ class Service:
     def cycle(self) -> str:
         """One cycle; a sentence about the state for systemd."""
         with self._lock:
+            self._sources.look()
             self._daemon.cycle(self._clock.now() + self._settings.sense.cycle_seconds / 2)
             self._keep_positions()
             self._gate.keep_state()
@@ -100,7 +103,7 @@ class Service:
 
     def _keep_positions(self) -> None:
         """Remember how far the changelogs were read, then let Lustre forget it, in this order."""
-        positions = self._follower.positions
+        positions = self._sources.follower.positions
         self._journal.keep_positions(positions)
         for mdt, reader in self._settings.sense.readers.items():
             if positions.get(mdt) and not self._settings.act.dry_run:
@@ -113,6 +116,7 @@ class Service:
         """Stop answering and close the journal; what was under way stands in it."""
         self._control.close()
         self._claim.release()
+        self._sources.close()
         if self.web is not None:
             self.web.close()
         self._journal.close()
@@ -134,14 +138,13 @@ def on_this_node(settings: Settings, clock: SystemClock) -> Service:
     if settings.movers.at_once > 1:
         mover = Abreast(mover, filesystem.pools, settings.movers.at_once,
                         settings.movers.per_target_at_once)
-    read = (scraping(settings.sense.exporters, clock, settings.sense.timeout_seconds) if settings.sense.exporters
-            else local_files(tree, clock))
+    read = counters(settings.sense, mount.fsname, tree, clock, os.environ, log.info)
     mdts = settings.sense.mdts or mdts_of(tree, mount.fsname)
     folder = MountedFolder(Path(mount.path) / settings.claim.folder.strip("/"))
     proc = Path("/proc")
     claim = Claim(folder, holder(clock.now(), proc), clock.monotonic, settings.claim,
                   lambda words: surely_gone(words, proc))
-    web = Client(Access(), settings.sense.timeout_seconds)
+    web = Client(settings.sense.exporter_access, settings.sense.timeout_seconds, os.environ)
     clients = ClientRound({THIS_NODE: of_tree(tree), **{url: of_exporter(url, web) for url in settings.sense.clients}},
                           clock, settings.sense.clients_at_once)
     return Service(settings, filesystem, mover, read, mdts, clock, log.info, clock.nudge, claim, clients)
@@ -161,18 +164,20 @@ def serve(path: Path, settings: Settings) -> int:
         signal.signal(number, lambda *_: clock.wake())
     signal.signal(signal.SIGHUP, lambda *_: reload.append(True))
     notify = Notifier(os.environ)
+    watch = ConfigurationWatch(path, lambda: Watcher(clock.now), log.warning)
     service = on_this_node(settings, clock)
     log.info("watching %s in mode %s%s", settings.filesystem.mount, settings.act.mode,
              ", dry run" if settings.act.dry_run else "")
     notify(READY="1", STATUS="looking for the first time")
     try:
         while not clock.wait(settings.sense.cycle_seconds):  # shorter when Alertmanager asks for a cycle
-            if reload:
+            if watch.changed() or reload:
                 reload.clear()
                 settings, service = reloaded(path, settings, service, clock)
             notify(WATCHDOG="1", STATUS=service.cycle())
     finally:
         notify(STOPPING="1")
+        watch.close()
         service.close()
     log.info("stopped")
     return 0
@@ -189,5 +194,10 @@ def reloaded(path: Path, settings: Settings, service: Service, clock: SystemCloc
         log.info("configuration read again: nothing has changed")
         return settings, service
     service.close()
+    try:
+        made = on_this_node(wanted, clock)
+    except (OSError, ValueError) as error:
+        log.error("configuration not reloaded, the old one is in force again: %s", error)
+        return settings, on_this_node(settings, clock)
     log.info("configuration reloaded; baselines are learnt anew")
-    return wanted, on_this_node(wanted, clock)
+    return wanted, made

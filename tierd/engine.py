@@ -53,6 +53,8 @@ class Engine:
     def think(self, window: Window, activities: Activities, facts: Callable[[], Facts] = Facts) -> Thought:
         """Take a window in and say what is seen. ``facts`` is asked each half minute, by the further detectors."""
         window = without(window, self._settings.own_jobs)
+        if self._windows and window.end <= self._windows[-1].end:
+            self._windows.clear()  # the clock went back: what was before is not before any more
         self._windows.append(window)
         while self._windows[0].end < window.end - self._settings.history_seconds:
             self._windows.popleft()

@@ -34,6 +34,15 @@ from tierd.verify import judge
 Say = Callable[[str], None]
 
 
+Enrich = Callable[[list[DirectoryActivity], Filesystem], list[DirectoryActivity]]
+"""Adds to activities what other sources know of their directories and files."""
+
+
+def as_they_are(activities: list[DirectoryActivity], _: Filesystem) -> list[DirectoryActivity]:
+    """Where there are no other sources."""
+    return activities
+
+
 class Source(Protocol):
     """Where readings come from."""
 
@@ -88,7 +97,7 @@ class Daemon:
 
     def __init__(self, source: Source, filesystem: Filesystem, gate: Gate, undo: Undo, journal: Journal,
                  clock: Clock, settings: Settings, say: Say, claim: Hold | None = None,
-                 clients: Clients = no_clients, metadata_targets: int = 0) -> None:
+                 clients: Clients = no_clients, metadata_targets: int = 0, enriched: Enrich = as_they_are) -> None:
         self._source = source
         self._filesystem = filesystem
         self._gate = gate
@@ -104,6 +113,7 @@ class Daemon:
         inventory = Inventory(filesystem, flash_pool,
                               lambda: journal.directories() | set(settings.cold_to_disk.directories))
         self._gatherer = Gatherer(filesystem, self._table, inventory, flash_pool, metadata_targets, clients)
+        self._enriched = enriched
         self._last: Reading | None = None
         self._numbers: dict[tuple[str, str, str], int] = {}
         """Of findings that hold or were acted on, in the journal."""
@@ -113,6 +123,8 @@ class Daemon:
         self._refused: dict[str, None] = {}
         self._recommended: set[tuple[tuple[str, str, str], str]] = set()
         self._findings: tuple[Finding, ...] = ()
+        self._fresh: tuple[Finding, ...] = ()
+        """The same, while nothing has hidden the world since."""
         self.tally = Tally()
         self._held = ""
         self._faults: dict[str, str] = {}
@@ -140,7 +152,7 @@ class Daemon:
         try:
             reading = self._source.reading()
         except OSError as error:
-            self._last = None  # what happens meanwhile will not be guessed
+            self._last, self._fresh = None, ()  # what happens meanwhile will not be guessed
             self._tell_fault("blind", f"blind: {error}; nothing is done until it can be seen again")
             return
         self._tell_fault("blind", "")
@@ -153,21 +165,28 @@ class Daemon:
         self._tell_fault("recovery", f"{len(unseen)} targets ({', '.join(unseen[:3])}, …): whether they recover "
                          "is not to be seen; nothing is found on them" if unseen else "")
         last, self._last = self._last, reading
-        if last is None or reading.time <= last.time:
+        if last is None or reading.time < last.time:
+            return
+        if reading.time == last.time:  # Prometheus has not scraped again: nothing new, but what waits goes on
+            self._go_on(Thought(self._fresh, (), ()), reading.time, move_until)
             return
         thought = self._engine.think(window(last, reading), self._table.of_job,
                                      lambda: self._gatherer.facts(reading.time))
         for name, words in self._engine.blind.items():
             self._tell_fault(name, f"detector {name} failed: {words}")
-        self._findings = thought.findings
+        self._findings = self._fresh = thought.findings
         self._tell(thought)
+        self._go_on(thought, reading.time, move_until)
+
+    def _go_on(self, thought: Thought, now: float, move_until: float) -> None:
+        """Act on what is known, judge what was done."""
         try:
             if self._may_act():
                 if not self._faults.get("changelog") and not self._held and not self._gate.draining:
                     self._act(thought)
                 if not self._faults.get("changelog") and not self._held:
                     self._move(move_until)
-                self._judge(reading.time)
+                self._judge(now)
                 self._watch_room()
         except OSError as error:
             self._say(f"the file system does not answer: {error}; nothing more is done in this cycle")
@@ -296,7 +315,8 @@ class Daemon:
 
     def _activities(self, finding: Finding) -> list[DirectoryActivity]:
         since = finding.time - self._settings.history_seconds
-        return list(attribution.located(finding, self._table.of_job(finding.aggressor, since)))
+        located = list(attribution.located(finding, self._table.of_job(finding.aggressor, since)))
+        return self._enriched(located, self._filesystem)
 
     def _follow_up(self, case: Case) -> None:
         """Files that were too young to be moved when the plan was made have settled since."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from threading import RLock
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
@@ -16,18 +16,23 @@ from tierd.config import Settings
 from tierd.loop import Daemon
 from tierd.policies import JUDGED
 from tierd.reasons import Reason
+from tierd.sense.ages import SourceState
 from tierd.verify import throughput
+
+Sources = Callable[[], Sequence[SourceState]]
 
 
 class DaemonCollector(Collector):
     """Reads the daemon between two cycles."""
 
-    def __init__(self, daemon: Daemon, gate: Gate, undo: Undo, settings: Settings, lock: RLock) -> None:
+    def __init__(self, daemon: Daemon, gate: Gate, undo: Undo, settings: Settings, lock: RLock,
+                 sources: Sources = tuple) -> None:
         self._daemon = daemon
         self._gate = gate
         self._undo = undo
         self._settings = settings
         self._lock = lock
+        self._sources = sources
 
     def collect(self) -> Iterator[Metric]:
         """All families."""
@@ -61,6 +66,17 @@ class DaemonCollector(Collector):
         for source in ("blind", "changelog"):
             blind.add_metric((("counters" if source == "blind" else source),), float(source in self._daemon.faults))
         yield blind
+        age = GaugeMetricFamily("tierd_source_age_seconds", "How old what a source last told is, by its own account "
+                                "where it gives one; +Inf before it told anything.", labels=("source",))
+        limit = GaugeMetricFamily("tierd_source_age_limit_seconds", "How old it may be: beyond it nothing is done.",
+                                  labels=("source",))
+        stale = GaugeMetricFamily("tierd_source_stale", "1 while a source is too old or in trouble.",
+                                  labels=("source",))
+        for state in self._sources():
+            age.add_metric((state.name,), state.age_seconds)
+            limit.add_metric((state.name,), state.limit_seconds)
+            stale.add_metric((state.name,), float(state.stale))
+        yield from (age, limit, stale)
 
     def _found(self) -> Iterator[Metric]:
         tally = self._daemon.tally
@@ -145,10 +161,11 @@ class DaemonCollector(Collector):
         yield gained
 
 
-def registry(daemon: Daemon, gate: Gate, undo: Undo, settings: Settings, lock: RLock) -> CollectorRegistry:
+def registry(daemon: Daemon, gate: Gate, undo: Undo, settings: Settings, lock: RLock,
+             sources: Sources = tuple) -> CollectorRegistry:
     """A registry with the daemon's metrics and those of the process."""
     made = CollectorRegistry()
-    made.register(DaemonCollector(daemon, gate, undo, settings, lock))
+    made.register(DaemonCollector(daemon, gate, undo, settings, lock, sources))
     for collector in (ProcessCollector, PlatformCollector, GCCollector):
         collector(registry=made)
     return made

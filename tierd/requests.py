@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
 from typing import Any
 
@@ -13,19 +13,21 @@ from tierd.act.undo import Undo
 from tierd.config import Settings
 from tierd.loop import Daemon
 from tierd.replay import finding_json
+from tierd.sense.ages import SourceState
 
 
 class Desk:
     """Answers requests about a daemon. The daemon's cycles and the answers take turns."""
 
     def __init__(self, daemon: Daemon, gate: Gate, undo: Undo, journal: Journal, settings: Settings,
-                 lock: RLock) -> None:
+                 lock: RLock, sources: Callable[[], Sequence[SourceState]] = tuple) -> None:
         self._daemon = daemon
         self._gate = gate
         self._undo_act = undo
         self._journal = journal
         self._settings = settings
         self._lock = lock
+        self._sources = sources
         self._requests: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "status": self._status, "findings": self._findings, "history": self._history,
             "pause": self._pause, "resume": self._resume, "undo": self._undo,
@@ -44,6 +46,7 @@ class Desk:
         windows = self._daemon.windows
         return {
             "mode": self._settings.act.mode, "dry_run": self._settings.act.dry_run, "paused": self._gate.held,
+            "sources": [source_json(state) for state in self._sources()],
             "faults": dict(self._daemon.faults), "findings": [f.sentence for f in self._daemon.findings],
             "last_cycle": windows[-1].end if windows else None, "windows": len(windows),
             "waiting_moves": self._gate.waiting,
@@ -74,6 +77,13 @@ class Desk:
             raise ValueError(f"the journal has no entry {number}; tierctl history lists them")
         result, detail = self._undo_act(entry, "by tierctl")
         return {"result": result, "detail": detail, "entry": entry_json(entry)}
+
+
+def source_json(state: SourceState) -> dict[str, Any]:
+    """A source, for programs: JSON has no infinity."""
+    age = state.age_seconds if state.age_seconds < float("inf") else None
+    return {"name": state.name, "age_seconds": age, "limit_seconds": state.limit_seconds, "stale": state.stale,
+            "state": state.words}
 
 
 def entry_json(entry: Entry) -> dict[str, Any]:

@@ -56,6 +56,7 @@ def status(answer: dict[str, Any]) -> list[str]:
     doing = f"paused: {answer['paused']}" if answer["paused"] else "at work"
     dry = ", dry run" if answer["dry_run"] else ""
     lines = [f"{doing}, mode {answer['mode']}{dry}; last cycle {clock(answer['last_cycle'])}"]
+    lines += [f"source {source['name']}: {source['state']}" for source in answer.get("sources", ())]
     lines += [f"cannot see: {words}" for words in answer["faults"].values()]
     lines += [f"finding: {sentence}" for sentence in answer["findings"]] or ["no findings"]
     lines += [f"case: {c['aggressor']} against {c['victim']} in {', '.join(map(quoted, c['directories']))} since "

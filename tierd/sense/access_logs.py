@@ -7,7 +7,7 @@ on servers alone, and only where an administrator gave the logs a size.
 from __future__ import annotations
 
 import glob
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
@@ -114,9 +114,12 @@ class AccessLogs:
         ranked = sorted(self._table.values(), key=lambda heat: (-heat.reads, -heat.read_bytes, heat.fid))
         return [heat for heat in ranked[:most] if heat.reads >= 1]
 
-    def reads(self, fid: Fid) -> float:
-        """Read RPCs of a file lately, over all OSTs of this node."""
-        return sum(heat.reads for (one, _), heat in self._table.items() if one == fid)
+    def by_file(self) -> dict[Fid, float]:
+        """Read RPCs of each file lately, over all OSTs of this node."""
+        found: defaultdict[Fid, float] = defaultdict(float)
+        for heat in self.hot(MOST_FILES):
+            found[heat.fid] += heat.reads
+        return dict(found)
 
     def close(self) -> None:
         """Give all logs back."""

@@ -17,6 +17,18 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class SourceState:
+    """A source as of one moment, for metrics and status."""
+
+    name: str
+    age_seconds: float
+    """Infinite for one that never told anything."""
+    limit_seconds: float
+    stale: bool
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class SourceAge:
     """One source, as it stands."""
 
@@ -31,6 +43,10 @@ class SourceAge:
     def age_seconds(self, now: float) -> float:
         """Infinite for one that never told anything. A source ahead of our clock is 0 s old."""
         return float("inf") if self.seen_at is None else max(0.0, now - self.seen_at)
+
+    def at(self, now: float) -> SourceState:
+        """The source as of a moment."""
+        return SourceState(self.name, self.age_seconds(now), self.limit_seconds, self.stale(now), self.state(now))
 
     def stale(self, now: float) -> bool:
         """Whether it may not be acted on."""

@@ -27,6 +27,8 @@ class Guard:
         """Target to when it was seen last, by our clock."""
         self._last: float | None = None
         self._trouble = ""
+        self.jobs: frozenset[str] = frozenset()
+        """Jobs of the last reading."""
 
     def __call__(self) -> Reading:
         """A reading that may be believed. Raises OSError with what is wrong."""
@@ -38,6 +40,7 @@ class Guard:
             raise
         self._trouble = ""
         self._last = reading.time
+        self.jobs = frozenset(job for _, job in reading.jobs)
         return reading
 
     @property

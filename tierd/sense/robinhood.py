@@ -26,6 +26,8 @@ from tierd.sense.http import SourceError
 from tierd.sense.paths import join
 
 PAGE_ROWS = 500
+LOOK_SECONDS = 60.0
+"""Between two looks at how old the database is."""
 FILES = (
     "SELECT n.pkn, n.name, n.id, e.size, e.last_mod, e.last_mdchange, e.creation_time"
     " FROM NAMES n FORCE INDEX (parent_id_index) JOIN ENTRIES e ON e.id = n.id"
@@ -73,7 +75,7 @@ class Connection(Protocol):
         """Hang up."""
 
 
-class Inventory(Protocol):
+class KnownFiles(Protocol):
     """Whoever knows files that no record told of."""
 
     def completed(self, activity: DirectoryActivity, directory: Fid) -> DirectoryActivity:
@@ -88,6 +90,7 @@ class Robinhood:
     connect: Callable[[], Connection]
     clock: Clock
     _checked: bool = False
+    _looked_at: float | None = None
     _told_at: float | None = None
     """When what it tells was true: the latest of its own stamps."""
     _trouble: str = ""
@@ -98,6 +101,14 @@ class Robinhood:
         """The source, as it stands."""
         return SourceAge("robinhood", self._told_at, self.settings.stale_seconds, self._trouble)
 
+    def due(self) -> bool:
+        """Whether its age should be looked at again."""
+        now = self.clock.now()
+        if self._looked_at is not None and 0 <= now - self._looked_at < LOOK_SECONDS:
+            return False
+        self._looked_at = now
+        return True
+
     def look(self) -> None:
         """See how old the database is, and whether it is the one we know. Trouble is kept, not raised."""
         with suppress(OSError):
@@ -106,7 +117,7 @@ class Robinhood:
     def completed(self, activity: DirectoryActivity, directory: Fid) -> DirectoryActivity:
         """The activity with the files the database knows in its directory. Raises OSError."""
         known = {candidate.fid for candidate in activity.candidates}
-        known.update(file.fid for file in (*activity.existing_files, *activity.shared_files))
+        known.update(file.fid for file in activity.existing_files)
         found = self._asking(lambda connection: self._files(connection, directory, activity.directory))
         return replace(activity, candidates=(*activity.candidates, *(c for c in found if c.fid not in known)))
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from tierd.clock import Clock
 from tierd.sense import exporters
 from tierd.sense.exporters import Collected
-from tierd.sense.gather import Gatherer
 from tierd.sense.http import Client, SourceError, shown
+from tierd.sense.parallel import Parallel
 from tierd.sense.readings import Reading
 
 TOLD = 3
@@ -23,12 +23,13 @@ class Exporters:
     """
 
     def __init__(self, urls: Callable[[], Sequence[str]], client: Client, clock: Clock, deadline_seconds: float,
-                 skew_seconds: float) -> None:
+                 skew_seconds: float, say: Callable[[str], None] = lambda _: None) -> None:
         self._urls = urls
         self._client = client
         self._clock = clock
         self._skew_seconds = skew_seconds
-        self._gather: Gatherer[Collected] = Gatherer(self._one, deadline_seconds)
+        self._say = say
+        self._gather: Parallel[Collected] = Parallel(self._one, deadline_seconds)
         self._shown: dict[str, frozenset[str]] = {}
         """URL to the targets it showed when it answered last."""
         self.missing = ""
@@ -44,7 +45,9 @@ class Exporters:
         lost = {url: error for url, error in troubles.items() if not self._replaced(url, reading.targets)}
         if lost:
             raise SourceError(in_words(lost))
-        self.missing = in_words(troubles)
+        if in_words(troubles) != self.missing:
+            self.missing = in_words(troubles)
+            self._say(f"exporters that are silent, whose targets others show: {self.missing or 'none any more'}")
         self._shown = {url: self._shown[url] for url in urls if url in self._shown}
         self._shown.update({url: frozenset(view.targets) for url, view in found.items()})
         return reading

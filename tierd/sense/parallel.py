@@ -18,7 +18,7 @@ AT_ONCE = 8
 """Answers that are in memory, and being read, at the same time."""
 
 
-class Gatherer(Generic[Found]):
+class Parallel(Generic[Found]):
     """Asks, and remembers who has not answered yet."""
 
     def __init__(self, ask: Callable[[str], Found], deadline_seconds: float) -> None:

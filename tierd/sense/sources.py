@@ -1,0 +1,128 @@
+"""Everything the daemon listens to, put together from the configuration, with the age of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from lustre.access_log_device import AccessLogDevice
+from lustre.filesystem import Filesystem
+from lustre.tree import Tree
+from tierd.clock import Clock
+from tierd.config import Sense
+from tierd.inotify import Watcher
+from tierd.model import DirectoryActivity
+from tierd.sense.access_logs import AccessLogs
+from tierd.sense.ages import SourceState
+from tierd.sense.discovered import Discovered, Targets
+from tierd.sense.dns_sd import DnsTargets, Resolve, resolver
+from tierd.sense.file_sd import FileTargets
+from tierd.sense.follow import Follower
+from tierd.sense.guard import Guard
+from tierd.sense.http import Client
+from tierd.sense.live import AgedRecords, LiveSource, local_files
+from tierd.sense.prometheus import PrometheusCounters
+from tierd.sense.readings import Reading
+from tierd.sense.robinhood import Robinhood
+from tierd.sense.robinhood_connection import MySqlConnection
+from tierd.sense.scrape import Exporters
+from tierd.sense.watched import WatchedDirectories
+
+Read = Callable[[], Reading]
+Say = Callable[[str], None]
+
+
+def counters(sense: Sense, fsname: str, tree: Tree, clock: Clock, environment: Mapping[str, str], say: Say) -> Read:
+    """Where counters come from: Prometheus, else exporters, else this node. Raises OSError for what cannot be."""
+    if sense.prometheus.url:
+        client = Client(sense.prometheus.access, sense.timeout_seconds, environment)
+        return PrometheusCounters(sense.prometheus, fsname, clock, client, sense.timeout_seconds, sense.stale_seconds,
+                                  sense.skew_seconds)
+    if sense.exporters or sense.exporter_files or sense.exporter_dns:
+        client = Client(sense.exporter_access, sense.timeout_seconds, environment)
+        return Exporters(discovered(sense, clock, resolver if sense.exporter_dns else None, say), client, clock,
+                         sense.timeout_seconds, sense.skew_seconds, say)
+    return local_files(tree, clock)
+
+
+def name_of(sense: Sense) -> str:
+    """What the source of counters is called."""
+    if sense.prometheus.url:
+        return "prometheus"
+    return "exporters" if sense.exporters or sense.exporter_files or sense.exporter_dns else "counters"
+
+
+def discovered(sense: Sense, clock: Clock, asking: Callable[[], Resolve] | None, say: Say) -> Discovered:
+    """Exporters from all places the configuration names."""
+    places: list[Targets] = []
+    if sense.exporter_files:
+        places.append(FileTargets(sense.exporter_files))
+    if asking is not None:
+        places.append(DnsTargets(sense.exporter_dns, asking(), clock, sense.dns_refresh_seconds))
+    return Discovered(sense.exporters, places, say)
+
+
+class Sources:
+    """What is listened to at present."""
+
+    def __init__(self, sense: Sense, mount: str, read: Read, filesystem: Filesystem, mdts: Sequence[str],
+                 positions: Mapping[str, int], clock: Clock, environment: Mapping[str, str]) -> None:
+        self._clock = clock
+        self.counters = Guard(name_of(sense), read, clock, sense.stale_seconds, sense.skew_seconds)
+        self._watcher: Watcher | None = None
+        self.follower: Follower | WatchedDirectories
+        if sense.watch:
+            self._watcher = Watcher(clock.now)
+            self.follower = WatchedDirectories(self._watcher, filesystem, mount, sense.watch,
+                                               lambda: self.counters.jobs)
+        else:
+            self.follower = Follower(filesystem.changelog, mdts, positions)
+        self.records = AgedRecords("inotify" if sense.watch else "changelog", self.follower, clock,
+                                   sense.stale_seconds, sense.skew_seconds)
+        self.live = LiveSource(self.counters, self.records)
+        self.robinhood = (Robinhood(sense.robinhood, lambda: MySqlConnection(sense.robinhood, environment), clock)
+                          if sense.robinhood.database else None)
+        self.access_logs = (AccessLogs(sense.access_logs, AccessLogDevice, clock, sense.stale_seconds)
+                            if sense.access_logs else None)
+
+    def look(self) -> None:
+        """Take in what has come from sources on which nothing rests alone."""
+        if self.access_logs is not None:
+            self.access_logs.look()
+        if self.robinhood is not None and self.robinhood.due():
+            self.robinhood.look()
+
+    def states(self) -> tuple[SourceState, ...]:
+        """Each source, as it stands."""
+        beside = [source.age for source in (self.robinhood, self.access_logs) if source is not None]
+        now = self._clock.now()
+        return tuple(age.at(now) for age in (self.counters.age, self.records.age, *beside))
+
+    def enriched(self, activities: Sequence[DirectoryActivity], filesystem: Filesystem) -> list[DirectoryActivity]:
+        """Activities with files no record told of, and with how much of each file was read.
+
+        Sources that do not answer add nothing: their age says why.
+        """
+        done = list(activities)
+        if self.robinhood is not None:
+            done = [self._with_known_files(activity, filesystem) for activity in done]
+        if self.access_logs is not None:
+            heat = self.access_logs.by_file()
+            done = [replace(a, candidates=tuple(replace(c, opens=max(c.opens, int(heat.get(c.fid, 0))))
+                                                for c in a.candidates)) for a in done]
+        return done
+
+    def _with_known_files(self, activity: DirectoryActivity, filesystem: Filesystem) -> DirectoryActivity:
+        assert self.robinhood is not None
+        if not activity.directory.startswith("/"):
+            return activity
+        try:
+            return self.robinhood.completed(activity, filesystem.status(activity.directory).fid)
+        except OSError:
+            return activity
+
+    def close(self) -> None:
+        """Give everything back."""
+        for source in (self.robinhood, self.access_logs, self._watcher):
+            if source is not None:
+                source.close()

@@ -1,0 +1,145 @@
+"""A TOML file and the drop-ins beside it: merged in order, and each setting known by the file and line it stands in.
+
+``/etc/tierd/tierd.toml`` comes first, then ``/etc/tierd/tierd.d/*.toml`` by name. Of a setting the last word counts;
+tables are merged, and lists of tables (``[[scopes]]``) are put one behind the other.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class TomlFile:
+    """One file, read."""
+
+    name: str
+    text: str
+    values: Mapping[str, Any]
+
+
+def parse(data: bytes, name: str) -> TomlFile:
+    """A file from its bytes. Raises ValueError with the name."""
+    try:
+        text = data.decode("utf-8")
+        return TomlFile(name, text, tomllib.loads(text))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ValueError(f"{name}: not a TOML file: {error}") from error
+
+
+def drop_in_folder(path: Path) -> Path:
+    """Where the drop-ins of a file are.
+
+    >>> str(drop_in_folder(Path("/etc/tierd/tierd.toml")))
+    '/etc/tierd/tierd.d'
+    """
+    return path.with_suffix(".d")
+
+
+def paths(path: Path) -> tuple[Path, ...]:
+    """The file and its drop-ins, in the order they are merged. Hidden files are those of editors."""
+    found = sorted(p for p in drop_in_folder(path).glob("*.toml") if not p.name.startswith("."))
+    return (path, *found)
+
+
+def read(path: Path) -> tuple[TomlFile, ...]:
+    """The file and its drop-ins. Raises ValueError with every file that is no TOML, or OSError."""
+    found: list[TomlFile] = []
+    problems: list[str] = []
+    for each in paths(path):
+        try:
+            found.append(parse(each.read_bytes(), str(each)))
+        except ValueError as error:
+            problems.append(str(error))
+    if problems:
+        raise ValueError("\n".join(problems))
+    return tuple(found)
+
+
+def merged(files: Sequence[TomlFile]) -> dict[str, Any]:
+    r"""All values as one table.
+
+    >>> merged([parse(b"[a]\nx = 1\ny = 1\n", "1"), parse(b"[a]\ny = 2\n", "2")])
+    {'a': {'x': 1, 'y': 2}}
+    """
+    values: dict[str, Any] = {}
+    for file in files:
+        values = _over(values, file.values)
+    return values
+
+
+def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    made = dict(below)
+    for key, value in above.items():
+        present = made.get(key)
+        if isinstance(present, Mapping) and isinstance(value, Mapping):
+            made[key] = _over(present, value)
+        elif _tables(present) and _tables(value):
+            made[key] = [*(present or ()), *value]
+        else:
+            made[key] = value
+    return made
+
+
+def _tables(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, Mapping) for item in value)
+
+
+def where(files: Sequence[TomlFile], location: Sequence[int | str]) -> str:
+    r"""File and line of a setting of the merged values: the last file that says most of it.
+
+    >>> files = [parse(b"[a]\nx = 1\n", "1.toml"), parse(b"[a]\n\nx = 2\n", "2.toml")]
+    >>> where(files, ("a", "x")), where(files, ("b",))
+    ('2.toml:3', '1.toml:1')
+    """
+    best, depth, before = f"{files[0].name}:1", 0, 0
+    for file in files:
+        own = list(location)
+        if len(own) > 1 and isinstance(own[1], int):  # a list of tables goes on from file to file
+            tables = file.values.get(str(own[0]))
+            count = len(tables) if isinstance(tables, list) else 0
+            own[1] -= before
+            before += count
+            if not 0 <= own[1] < count:
+                continue
+        line, found = nearest(file.text, own)
+        if found and found >= depth:
+            best, depth = f"{file.name}:{line}", found
+    return best
+
+
+_HEADER = re.compile(r"\s*(\[\[?)\s*([^\]#]+?)\s*\]")
+_KEY = re.compile(r"\s*[\"']?([^\"'=\s#]+)[\"']?\s*=")
+
+
+def nearest(text: str, location: Sequence[int | str]) -> tuple[int, int]:
+    r"""Line of a setting in a file, else of the header of its table, and how many parts of the location it has.
+
+    >>> nearest("[act]\nmode = 1\n[[scopes]]\npath = '/a'\n[[scopes]]\n[scopes.limits]\nx = 1\n",
+    ...         ("scopes", 1, "limits", "x"))
+    (7, 4)
+    """
+    wanted = tuple(map(str, location))
+    counts: dict[str, int] = {}
+    table: tuple[str, ...] = ()
+    line_number, depth = 1, 0
+    for number, line in enumerate(text.splitlines(), 1):
+        header = _HEADER.match(line)
+        if header:
+            names = [part.strip().strip("\"'") for part in header[2].split(".")]
+            if header[1] == "[[":
+                counts[names[0]] = counts.get(names[0], -1) + 1
+            index = [str(counts[names[0]])] if names[0] in counts else []
+            table = (names[0], *index, *names[1:])
+            here = table
+        else:
+            key = _KEY.match(line)
+            here = (*table, *key[1].split(".")) if key else ()
+        if here and len(here) > depth and wanted[: len(here)] == here:
+            line_number, depth = number, len(here)
+    return line_number, depth
