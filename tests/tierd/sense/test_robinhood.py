@@ -36,7 +36,7 @@ class Recorded:
 
     def __init__(self, files: Sequence[Sequence[Any]] = (), ages: Sequence[Sequence[Any]] = ((b"LastScanEndTime",
                  str(NOW - 60).encode()),), columns: Sequence[str] = tuple(NEEDED)) -> None:
-        self.files, self.ages, self.columns = sorted(files), ages, columns
+        self.files, self.ages, self.columns = sorted(files, key=lambda row: row[0]), ages, columns
         self.fault: Exception | None = None
         self.asked: list[Sequence[object]] = []
 

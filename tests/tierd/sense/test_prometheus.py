@@ -1,0 +1,231 @@
+"""The query API: answers that are bad in all ways, from a server on loopback; then a real Prometheus."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simulator.cluster import Cluster
+from simulator.settings import recorded_test_bed
+from tests.servers import free_port, program, running
+from tests.tierd.sense.liars import Behave, endless, liar, says, says_json, silent
+from tests.tierd.simulated import NOISE, STREAM
+from tierd.clock import SystemClock
+from tierd.demo import await_exporter, exporting
+from tierd.sense import exporters
+from tierd.sense.http import Access, Client, SourceError
+from tierd.sense.prometheus import PrometheusCounters, Settings, series_of
+from tierd.sense.readings import window
+from tierd.sense.scraped import Series, merged, value_at
+
+NOW = 1_795_000_000.0
+
+
+class StoppedClock:
+    def now(self) -> float:
+        return NOW
+
+    def wait(self, seconds: float) -> bool:
+        raise AssertionError
+
+
+def labels(target: str = "OST0000", **more: str) -> dict[str, str]:
+    return {"fs": "l", "target": target, "instance": "oss1:9169", "job": "lustre"} | more
+
+
+def about(target: str = "OST0000", *times: float, **more: str) -> list[Series]:
+    return [Series("lustre_jobs", labels(target, **more), [(t, 1.0) for t in times]),
+            Series("lustre_ost_recovering", labels(target, **more), [(t, 0.0) for t in times])]
+
+
+def written(job_id: str, *points: tuple[float, float], **more: str) -> Series:
+    return Series("lustre_job_write_bytes_total", labels(exported_job=job_id, **more), points)
+
+
+def test_a_reading_is_of_the_moment_all_targets_are_known() -> None:
+    of_both = [*about("OST0000", 0, 10, 20), *about("OST0001", 4, 14)]
+    jobs = [written("j", (0, 0.0), (10, 100.0), (20, 300.0)), written("j", (4, 50.0), (14, 80.0), target="OST0001")]
+    reading, oldest = merged(of_both, jobs)
+    assert (reading.time, oldest) == (14, "l-OST0001")
+    assert reading.jobs["l-OST0000", "j"].sums == {"write_bytes": 180.0}
+    assert reading.jobs["l-OST0001", "j"].sums == {"write_bytes": 80.0}
+    assert reading.conditions == {}
+    assert reading.hides_idle
+
+
+def test_labels_of_the_scrape_are_told_from_ours_with_and_without_honor_labels() -> None:
+    for job in (written("real.1", (10, 5.0)),
+                Series("lustre_job_write_bytes_total", {"fs": "l", "target": "OST0000", "instance": "oss1:9169",
+                                                        "job": "real.1"}, [(10, 5.0)])):
+        reading, _ = merged(about("OST0000", 10), [job])
+        assert reading.jobs.keys() == {("l-OST0000", "real.1")}
+
+
+def test_after_a_failover_the_new_server_counts() -> None:
+    old, new = about("OST0000", 0, 10), about("OST0000", 20, 30, instance="oss2:9169")
+    reading, _ = merged([*old, *new], [written("j", (0, 7.0), (10, 9.0)),
+                                       written("j", (20, 1.0), (30, 2.0), instance="oss2:9169")])
+    assert reading.time == 30
+    assert reading.jobs["l-OST0000", "j"].sums == {"write_bytes": 2.0}
+
+
+def test_what_is_scraped_under_two_names_counts_once() -> None:
+    twice = [*about("OST0000", 0, 10), *about("OST0000", 5, 15, job="again")]
+    reading, _ = merged(twice, [written("j", (0, 1.0), (10, 2.0)), written("j", (5, 1.5), (15, 2.5), job="again")])
+    assert reading.jobs["l-OST0000", "j"].sums == {"write_bytes": 2.5}
+
+
+def test_a_job_that_went_and_one_that_came() -> None:
+    reading, _ = merged(about("OST0000", 0, 10, 20), [written("gone", (0, 1.0)), written("new", (20, 1.0))])
+    assert reading.jobs.keys() == {("l-OST0000", "new")}
+
+
+def test_conditions_are_those_last_said() -> None:
+    series = [*about("OST0000", 0, 10), Series("lustre_ost_degraded", labels(), [(0, 0.0), (10, 1.0)]),
+              Series("lustre_jobs", labels("MDT0000"), [(10, 1.0)])]
+    reading, _ = merged(series, [])
+    assert reading.conditions == {"l-OST0000": "degraded", "l-MDT0000": "recovery not to be seen"}
+
+
+@given(st.lists(st.integers(0, 10**9), min_size=2, max_size=10), st.floats(0, 100))
+def test_between_samples_no_counter_leaves_its_neighbours(values: list[int], time: float) -> None:
+    points = [(10.0 * n, float(value)) for n, value in enumerate(values)]
+    found = value_at(points, time, [at for at, _ in points])
+    if found is not None and time <= points[-1][0]:
+        around = [value for at, value in points if time - 10 <= at <= time + 10]
+        assert min(around) <= found <= max(around)
+
+
+def answer(*series: Mapping[str, Any], **more: Any) -> Behave:
+    return says_json(json.dumps({"status": "success", "data": {"resultType": "matrix", "result": series}, **more}))
+
+
+def asked(url: str, seconds: float = 5.0) -> PrometheusCounters:
+    settings = Settings(url, access=Access(most_bytes=1 << 20))
+    return PrometheusCounters(settings, "l", StoppedClock(), Client(settings.access, seconds, {}), seconds, 90.0, 30.0)
+
+
+RECENT: dict[str, Any] = {"metric": {"__name__": "lustre_jobs", **labels()}, "values": [[NOW - 20, "1"], [NOW - 5, "1"]]}
+LYING = {"metric": {"__name__": "lustre_job_write_bytes_total", **labels(exported_job="j")}}
+
+
+@pytest.mark.parametrize(("behave", "words"), [
+    (says_json('{"status":"error","errorType":"bad_data","error":"parse error"}'), "'parse error'"),
+    (says('{"status":"error","error":"query timed out"}', "application/json", status="503 Service Unavailable"),
+     "503 Service Unavailable: .*query timed out"),
+    (answer(RECENT, warnings=["store gateway b is down"]), "a partial answer: 'store gateway b is down'"),
+    (answer(RECENT, isPartial=True), "a partial answer"),
+    (says_json('{"status":"success","data":{"resultType":"vector","result":[]}}'), "no matrix"),
+    (says_json('{"status":"success"}'), "no matrix"),
+    (says_json("[]"), "not an answer of a query API"),
+    (says_json("nonsense"), "Expecting value"),
+    (says_json("[" * 100_000), "http://127"),
+    (says("<html>login</html>", "text/html"), "'text/html' in place of 'application/json'"),
+    (answer({"metric": {"target": "x"}, "values": [["soon", "1"]]}), "not to be believed"),
+    (answer({"metric": None, "values": []}), "not a series"),
+    (answer({**LYING, "values": [[NOW, "NaN"]]}), "a value that cannot be"),
+    (answer({**LYING, "values": [[NOW, "-3"]]}), "a value that cannot be"),
+    (answer({**LYING, "values": [[NOW, "1"], [NOW - 1, "1"]]}), "out of order"),
+    (answer({"metric": {"x": "y" * 5000}, "values": [[NOW, "1"]]}), "a label 'x' of 5000"),
+    (answer({**RECENT, "values": [[NOW - 95, "1"]]}), "l-OST0000 was last scraped 95 s ago: half a view is none"),
+    (says("{}", "application/json", "Date: Wed, 18 Nov 2026 12:06:40 GMT"), r"its clock and ours are \+3600 s apart"),
+    (endless, "'text/plain' in place of"),
+])
+def test_a_bad_answer_is_no_reading(behave: Behave, words: str) -> None:
+    with liar(behave) as server, pytest.raises(SourceError, match=words) as raised:
+        asked(server.url)()
+    assert len(str(raised.value)) < 1000
+
+
+def test_a_server_that_says_nothing_is_given_up() -> None:
+    with liar(silent) as server, pytest.raises(SourceError, match=r"within|timed out"):
+        asked(server.url, 0.3)()
+
+
+def test_the_same_series_twice_is_not_believed() -> None:
+    twice = {**LYING, "values": [[NOW - 5, "1"]]}
+    with liar([answer(RECENT), answer(twice, twice)]) as server, pytest.raises(SourceError, match="twice"):
+        asked(server.url)()
+
+
+def test_infos_are_no_warnings_and_targets_are_asked_for_in_batches() -> None:
+    many = [{"metric": {**RECENT["metric"], "target": f"OST{n:04x}"}, "values": RECENT["values"]} for n in range(20)]
+    with liar([answer(*many, infos=["PromQL info"]), answer()]) as server:
+        reading = asked(server.url)()
+    assert len(reading.targets) == 20
+    assert len(server.requests) == 3
+    assert "OST000f%22%7D%5B75000ms%5D" in server.requests[1]
+    assert "time=1795000000.000&timeout=5s" in server.requests[1]
+
+
+@given(st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["metric", "values", "x"]), inner)))
+def test_no_document_does_worse_than_an_error(document: Any) -> None:
+    with suppress(ValueError):
+        series_of(document)
+
+
+@pytest.fixture(scope="module")
+def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, Path, str, str]]:
+    """A simulated node, its exporter, and a real Prometheus that scrapes it each second, without and with
+    honor_labels."""
+    folder = tmp_path_factory.mktemp("prometheus")
+    command = program("prometheus")
+    cluster = Cluster(recorded_test_bed(), (STREAM, NOISE))
+    root = folder / "node"
+    (root / "proc").mkdir(parents=True)
+    (root / "sys").mkdir()
+    cluster.advance(40)
+    cluster.write_parameters(root)
+    with exporting(root, 0) as url:
+        await_exporter(url, SystemClock())
+        host = url.removeprefix("http://").removesuffix("/metrics")
+        (folder / "prometheus.yml").write_text(f"""\
+global: {{scrape_interval: 1s}}
+scrape_configs:
+  - {{job_name: lustre, static_configs: [{{targets: ["{host}"], labels: {{cluster: a}}}}]}}
+  - {{job_name: honest, honor_labels: true, static_configs: [{{targets: ["{host}"], labels: {{cluster: b}}}}]}}
+""")
+        port = free_port()
+        with running([command, f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
+                      f"--web.listen-address=127.0.0.1:{port}", "--log.level=warn"],
+                     f"http://127.0.0.1:{port}/-/ready", folder / "log"):
+            yield cluster, root, url, f"http://127.0.0.1:{port}"
+
+
+@pytest.mark.parametrize("matchers", ['cluster="a"', 'cluster="b"'])
+def test_a_real_prometheus_says_what_its_exporter_says(scraped: tuple[Cluster, Path, str, str], matchers: str) -> None:
+    cluster, root, url, prometheus = scraped
+    clock = SystemClock()
+    settings = Settings(prometheus, matchers, lookback_seconds=30.0, batch_targets=3)
+    read = PrometheusCounters(settings, "lustre", clock, Client(settings.access, 10.0, {}), 10.0, 60.0, 30.0)
+
+    def await_one(after: float) -> Any:
+        until = clock.now() + 40
+        while True:
+            reading = read()
+            if reading.time > after and reading.targets:
+                return reading
+            assert clock.now() < until
+            clock.wait(0.2)
+
+    before = await_one(clock.now() + 1)
+    exposition = exporters.fetch(url, 10.0)
+    far = exporters.reading([exposition], before.time)
+    assert before.targets == far.targets
+    assert before.jobs == far.jobs
+    assert before.conditions == far.conditions
+    cluster.advance(5)
+    cluster.write_parameters(root)
+    after = await_one(clock.now() + 2)
+    assert after.jobs == exporters.reading([exporters.fetch(url, 10.0)], after.time).jobs
+    loads = window(before, after).loads
+    assert {job for _, job in loads} == {STREAM.job_id, NOISE.job_id}
