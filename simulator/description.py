@@ -14,6 +14,7 @@ from lustre.layout import Component, Layout, parse_size
 from simulator.devices import FlashSettings, HddSettings, RaidSettings, ThrottledSettings
 
 T = TypeVar("T")
+_WORDS = {int: "whole number", float: "number", str: "text", bool: "true or false"}
 DEVICES: Mapping[str, type[Any]] = {
     "flash": FlashSettings, "hdd": HddSettings, "raid": RaidSettings, "throttled": ThrottledSettings,
 }  # fmt: skip
@@ -69,15 +70,47 @@ def _value(hint: Any, value: Any, wrong: list[str], where: str) -> Any:
             return _device(value, wrong, where)
         hint = choices[0]
     if hint is Layout:
-        return layout(value)
+        return _layout(value, wrong, where)
     if is_dataclass(hint) and isinstance(value, Mapping):
         assert isinstance(hint, type)
         return settings(hint, value, wrong, where)
-    if hint is int and isinstance(value, str):
-        return parse_size(value)
-    if get_origin(hint) is tuple and isinstance(value, list):
-        return tuple(parse_size(item) if isinstance(item, str) and item[:1].isdigit() else item for item in value)
+    return _plain_value(hint, value, wrong, where)
+
+
+def _plain_value(hint: Any, value: Any, wrong: list[str], where: str) -> Any:
+    """A number, a text, a list of them; a size may be a text."""
+    if get_origin(hint) is tuple:
+        if not isinstance(value, list):
+            wrong.append(f"{where}: {value!r} is no list")
+            return ()
+        return tuple(_plain_value(get_args(hint)[0], item, wrong, where) for item in value)
+    try:
+        if hint is int and isinstance(value, str):
+            return parse_size(value)
+    except ValueError as error:
+        wrong.append(f"{where}: {error}")
+        return 0
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    fits = {int: number and isinstance(value, int), float: number, str: isinstance(value, str),
+            bool: isinstance(value, bool)}  # fmt: skip
+    if not fits.get(hint, True):
+        wrong.append(f"{where}: {value!r} is no {_WORDS[hint]}")
     return float(value) if hint is float and isinstance(value, int) else value
+
+
+def _layout(value: Any, wrong: list[str], where: str) -> Layout | None:
+    known = {field.name for field in fields(Component)}
+    if not isinstance(value, list) or not all(isinstance(part, Mapping) for part in value) or not value:
+        wrong.append(f"{where}: needs a list of tables, one for each component")
+        return None
+    if unknown := sorted({key for part in value for key in part} - known):
+        wrong.append(f"{where}: a component has no {', '.join(unknown)}")
+        return None
+    try:
+        return layout(value)
+    except (TypeError, ValueError) as error:
+        wrong.append(f"{where}: {error}")
+        return None
 
 
 def _device(table: Any, wrong: list[str], where: str) -> Any:
@@ -95,5 +128,8 @@ def changed(value: T, table: Mapping[str, Any], wrong: list[str], where: str) ->
     if unknown := sorted(set(table) - known):
         wrong.append(f"{where}: {name_of(type(value))} has no {', '.join(unknown)}")
         return value
+    before = len(wrong)
     new = {key: _value(hints[key], item, wrong, f"{where}.{key}") for key, item in table.items()}
+    if len(wrong) > before:
+        return value
     return replace(value, **new)  # type: ignore[type-var]

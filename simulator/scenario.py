@@ -37,7 +37,7 @@ from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import Any
 
-from simulator import description
+from simulator import checks, description
 from simulator.cluster import Cluster
 from simulator.fluid import FluidCluster
 from simulator.jobs import (
@@ -50,6 +50,7 @@ from simulator.jobs import (
     StreamingReader,
     StreamingWriter,
 )  # fmt: skip
+from simulator.lines import located
 from simulator.machine import machine
 from simulator.settings import ClusterSettings, recorded_test_bed
 from simulator.timeline import Event, Timeline, event
@@ -63,6 +64,7 @@ _JOBS: Mapping[str, type[Any]] = {
     "ls": LsScan,
     "shared_file": SharedFile,
 }
+_KEYS = frozenset(("title", "teaches", "seconds", "model", "cluster", "job", "event", "variant"))
 _MODELS: Mapping[str, type[Cluster]] = {"events": Cluster, "flows": FluidCluster}
 _CLUSTERS: Mapping[str, Callable[[int], ClusterSettings]] = {"recorded_test_bed": recorded_test_bed}
 
@@ -98,8 +100,11 @@ class Scenario:
 
 
 def parse(text: str) -> Scenario:
-    """A scenario from TOML. Raises ValueError naming every key that is wrong."""
-    table = tomllib.loads(text)
+    """A scenario from TOML. Raises ValueError naming everything that is wrong, with its line."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"scenario: {error}") from None
     wrong: list[str] = []
     jobs = [_job(number, dict(entry), wrong) for number, entry in enumerate(table.get("job", ()), start=1)]
     events = [event(dict(entry), f"event {number}", wrong) for number, entry in enumerate(table.get("event", ()), 1)]
@@ -110,12 +115,21 @@ def parse(text: str) -> Scenario:
         wrong.append(f"model: {model!r} is not one of {', '.join(_MODELS)}")
     if not jobs:
         wrong.append("job: a scenario needs at least one")
+    seconds = table.get("seconds", 120)
+    if not isinstance(seconds, (int, float)) or isinstance(seconds, bool) or seconds <= 0:
+        wrong.append(f"seconds: {seconds!r} is no number above 0")
+    if unknown := sorted(set(table) - _KEYS):
+        wrong += [f"{key}: a scenario has no such key; it has {', '.join(sorted(_KEYS))}" for key in unknown]
+    happening = tuple(one for one in events if one is not None)
+    if cluster is not None and not wrong:
+        settings = cluster(1)
+        wrong += checks.machine(settings)
+        wrong += checks.jobs(done, settings)
+        wrong += checks.events(happening, [job.job_id for job in done], settings)
     if wrong or cluster is None:
-        raise ValueError("scenario: " + "; ".join(wrong))
-    return Scenario(
-        table.get("title", ""), table.get("teaches", ""), float(table.get("seconds", 120)), cluster, done,
-        tuple(one for one in events if one is not None), others, model,
-    )  # fmt: skip
+        raise ValueError("scenario: " + "; ".join(located(text, reason) for reason in wrong))
+    title, teaches = str(table.get("title", "")), str(table.get("teaches", ""))
+    return Scenario(title, teaches, float(seconds), cluster, done, happening, others, model)
 
 
 def library(name: str) -> Scenario:

@@ -52,6 +52,15 @@ KINDS: Mapping[str, tuple[_Act, frozenset[str]]] = {
 }  # fmt: skip
 
 
+_NUMBER = (int, float)
+_KEYS: Mapping[str, type[Any] | tuple[type[Any], ...]] = {
+    "factor": _NUMBER, "rebuild_share": _NUMBER, "free_percent": _NUMBER, "seconds": _NUMBER, "files": _NUMBER,
+    "set": dict,
+}  # fmt: skip
+"""What is no text."""
+_NEEDED = frozenset(("target", "directory", "pool", "job", "path"))
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """One thing that happens, in virtual seconds."""
@@ -98,5 +107,13 @@ def event(table: dict[str, Any], where: str, wrong: list[str]) -> Event | None:
         return None
     if unknown := sorted(set(table) - KINDS[kind][1]):
         wrong.append(f"{where}: {kind} has no {', '.join(unknown)}")
+        return None
+    for key, value in table.items():
+        wanted = _KEYS.get(key, str)
+        if not isinstance(value, wanted) or isinstance(value, bool):
+            wrong.append(f"{where}.{key}: {value!r} is no {'text' if wanted is str else 'number'}")
+            return None
+    if missing := sorted((KINDS[kind][1] & _NEEDED) - set(table)):
+        wrong.append(f"{where}: {kind} needs {', '.join(missing)}")
         return None
     return Event(float(at), kind, table)

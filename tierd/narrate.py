@@ -10,7 +10,7 @@ from tierd.act.gate import Outcome
 from tierd.act.journal import Entry
 from tierd.config import Settings
 from tierd.model import Action, Advice, Finding
-from tierd.text import quoted
+from tierd.text import quoted, some
 from tierd.verify import Judgement
 
 TARGETS_NAMED = 16
@@ -20,7 +20,7 @@ def found(finding: Finding) -> Iterator[str]:
     """A finding that began."""
     yield f"FOUND {finding.kind}: {finding.sentence}"
     where = ", ".join(map(quoted, finding.directories)) or "directories not known yet"
-    on = f"on {_some(finding.targets)}, " if finding.targets else ""
+    on = f"on {some(finding.targets, TARGETS_NAMED)}, " if finding.targets else ""
     if finding.directories or finding.victim:
         yield f"      {on}in {where}"
     yield from (f"      advice: {advised(advice)}" for advice in finding.advice)
@@ -104,14 +104,3 @@ def undone(entry: Entry, result: str, detail: str) -> str:
     """An act taken back, or why not."""
     what = "default layout of " if entry.kind == "set-default-layout" else "layout of "
     return f"{result.upper()} {what}{quoted(entry.place)}: {detail}"
-
-
-def _some(targets: Sequence[str]) -> str:
-    """Targets as they are read: all of a few, the ends of many.
-
-    >>> _some(["fs-OST0000", "fs-OST0001"]), _some([f"fs-OST{n:04x}" for n in range(300)])
-    ('fs-OST0000, fs-OST0001', '300 targets: fs-OST0000, fs-OST0001, …, fs-OST012b')
-    """
-    if len(targets) <= TARGETS_NAMED:
-        return ", ".join(targets)
-    return f"{len(targets)} targets: {', '.join(targets[:2])}, …, {targets[-1]}"

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from simulator import scenario
+from simulator import description, scenario
 from simulator.jobs import SmallFileWriter, StreamingWriter
 
 
@@ -104,3 +106,48 @@ def test_what_is_wrong_with_a_machine_is_said() -> None:
             [[job]]
             kind = "ls"
         ''')
+
+
+@pytest.mark.parametrize(("text", "says"), [
+    ("title = \n", "line 1"),
+    ("seconds = 'long'\n[[job]]\nkind = 'ls'", r"line 1: seconds: 'long' is no number"),
+    ("[[job]]\nkind = 'ls'\nnodes = 0", r"line 3: job 1.nodes: 0 is less than 1"),
+    ("[[job]]\nkind = 'ls'\n\n[[job]]\nkind = 'small_files'\nthreads = 'two'", r"line 6: job 2.threads: .*two"),
+    ("[[job]]\nkind = 'small_files'\nfiles_per_second = 0", "line 3: job 1.files_per_second: needs more than 0"),
+    ("[[job]]\nkind = 'small_files'\nsizes = []", "line 3: job 1.sizes: needs at least one"),
+    ("[[job]]\nkind = 'small_files'\nsizes = 4096", "line 3: job 1.sizes: 4096 is no list"),
+    ("[[job]]\nkind = 'small_files'\nlayout = [{pool = 'nvme'}]", "line 3: job 1.layout: there is no pool 'nvme'"),
+    ("[[job]]\nkind = 'small_files'\nlayout = [{color = 1}]", "line 3: job 1.layout: a component has no color"),
+    ("[[job]]\nkind = 'small_files'\nfsync = 1", "line 3: job 1.fsync: 1 is no true or false"),
+    ("[[job]]\nkind = 'ls'\n[[job]]\nkind = 'ls'", "job 2.job_id: 'ls.1011' is an earlier job"),
+    ("[[job]]\nkind = 'ls'\nstart_seconds = 9\nstop_seconds = 3", "line 4: job 1.stop_seconds: 3 is not after"),
+    ("[[job]]\nkind='ls'\n[[event]]\nat = 1\nkind = 'slow'\ntarget = 'OST0099'", "line 6: event 1.target: .*OST0099"),
+    ("[[job]]\nkind='ls'\n[[event]]\nat = 1\nkind = 'slow'\ntarget = 5", "line 6: event 1.target: 5 is no text"),
+    ("[[job]]\nkind='ls'\n[[event]]\nat = 1\nkind = 'slow'", "line 3: event 1: slow needs target"),
+    ("[[job]]\nkind='ls'\n[[event]]\nat = 1\nkind = 'stop'\njob = 'x'", "line 6: event 1.job: there is no job 'x'"),
+    ("[[job]]\nkind='ls'\n[cluster]\nfsname = '../..'\n[[cluster.ost]]\ndevice.kind='flash'", "line 4: cluster.fsname"),
+    ("[[job]]\nkind='ls'\n[cluster]\n[[cluster.ost]]\npool = '../x'\ndevice.kind='flash'", "line 5: cluster.ost.pool"),
+    ("colour = 3\n[[job]]\nkind = 'ls'", "line 1: colour: a scenario has no such key"),
+    ("model = 'clay'\n[[job]]\nkind = 'ls'", "line 1: model: 'clay' is not one of events, flows"),
+    ("[[job]]\nkind='ls'\n[variant.a]\nwithout = ['b']", "line 3: variant a: no job b"),
+])  # fmt: skip
+def test_mistakes_are_told_with_their_line(text: str, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        scenario.parse(text)
+
+
+@given(st.text(max_size=200))
+def test_no_text_is_more_than_a_mistake(text: str) -> None:
+    with pytest.raises(ValueError, match="scenario"):
+        scenario.parse(text)
+
+
+@given(st.dictionaries(
+    st.sampled_from(["nodes", "threads", "sizes", "layout", "start_seconds", "job_id", "directory", "distribution"]),
+    st.none() | st.booleans() | st.integers(-3, 3) | st.text(max_size=5) | st.lists(st.integers(-1, 1), max_size=2)
+    | st.dictionaries(st.text(max_size=3), st.integers(), max_size=2), max_size=4,
+))  # fmt: skip
+def test_wrong_values_of_a_job_are_mistakes_and_nothing_else(values: dict[str, object]) -> None:
+    wrong: list[str] = []
+    job = description.settings(SmallFileWriter, values, wrong, "job 1")
+    assert (job is None) == bool(wrong)

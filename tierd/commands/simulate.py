@@ -15,6 +15,7 @@ from tierd.config import ConfigurationError, Settings, load
 from tierd.simulation import report
 from tierd.simulation.run import run as run_variant
 from tierd.simulation.variants import WITH_TIERD, variants
+from tierd.text import quoted
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -65,7 +66,10 @@ def named(name: str) -> Scenario:
     """A scenario of the library by its name, or a file. Raises OSError or ValueError."""
     path = Path(name)
     if path.suffix == ".toml" or path.exists():
-        return parse(path.read_text(encoding="utf-8"))
+        try:
+            return parse(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{quoted(str(path))}: {error}") from error
     if name.replace("_", "-") not in names():
         raise ValueError(f"no scenario {name!r}: neither a file, nor one of the library: {', '.join(names())}")
     return library(name)
