@@ -1,4 +1,4 @@
-"""What a scenario may not say although its form is right: pools and targets it does not have, numbers that cannot be."""
+"""What a scenario may not say although its form is right: pools it does not have, numbers that cannot be."""
 
 from __future__ import annotations
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tierd.act.journal import Entry
 from tierd.config import Settings
 from tierd.ctl import main
 from tierd.simulation.evaluate import Verdict, as_text, evaluate, summary
 from tierd.simulation.random_scenarios import KINDS, workload
+from tierd.simulation.run import began
+
+ENTRY = Entry(1, "migrate", "/f", None, None, 1, "done", "", "", 0.0)
 
 
 def test_the_paper_s_table_emerges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -24,6 +29,12 @@ def test_the_paper_s_table_emerges(tmp_path: Path, capsys: pytest.CaptureFixture
     assert shown["tierd"]["streaming_mb_s"] >= 0.97 * alone
     assert shown["tierd"]["recovered_after_seconds"] <= 60
     assert [a["outcome"] for a in shown["tierd"]["actions"]] == ["done"]
+    assert 30 < shown["tierd"]["actions"][0]["t"] <= shown["tierd"]["findings"][0]["t"]
+    assert shown["contended"]["slowdown"]["ior_stream.1002"] > 1.2
+    assert shown["tierd"]["slowdown"]["ior_stream.1002"] < 1.03
+    before, noisy = shown["contended"]["phases_mb_s"]["ior_stream.1002"]
+    assert noisy < 0.8 * before
+    assert 0 < shown["flash_covers"]["pools_used_share"]["flash"]["end"] < 1
     assert picture.read_text().count("<svg") == 1
 
 
@@ -32,6 +43,42 @@ def test_a_policy_for_other_pools_does_nothing_here(tmp_path: Path, capsys: pyte
     policy.write_text("[small_files_to_flash]\nflash_pool = 'nvme'\n")
     assert main(["simulate", "noisy-neighbour", "--policy", str(policy)]) == 0
     assert "not done: /proj/ingest: pool 'nvme' does not exist" in capsys.readouterr().out
+
+
+def test_tables_for_people_name_jobs_phases_and_moves_and_disturb_no_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text("""
+title = "x\\u001b[31m"
+seconds = 12
+[[job]]
+kind = "streaming_write"
+[[job]]
+kind = "small_files"
+job_id = "a\\u001b[31m b\\n.5"
+directory = "/p/\\u001b[2Jx"
+start_seconds = 4
+""")
+    assert main(["simulate", str(file)]) == 0
+    shown = capsys.readouterr().out
+    assert shown.replace("\n", "").isprintable()
+    assert "0-  4 s    4- 12 s" in shown
+    assert "'a\\x1b[31m b\\n.5'" in shown
+    assert "x 1." in shown
+
+
+def test_metadata_jobs_are_told_in_operations(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "data-on-mdt", "--no-policy"]) == 0
+    shown = capsys.readouterr().out
+    assert "create" in shown
+    assert "What tierd did" not in shown
+
+
+def test_times_of_acts_are_told_across_a_clock_that_jumps() -> None:
+    clocks = [(0.0, 1000.0), (50.0, 4600.0)]
+    entries = [replace(ENTRY, intended_at=1040.0), replace(ENTRY, intended_at=4660.0)]
+    assert [began(entry, clocks) for entry in entries] == [40.0, 60.0]
 
 
 @pytest.mark.parametrize(("arguments", "says"), [

@@ -14,6 +14,7 @@ from tierd.commands.progress import bar
 from tierd.config import ConfigurationError, Settings, load
 from tierd.simulation import report
 from tierd.simulation.run import run as run_variant
+from tierd.simulation.tables import as_text
 from tierd.simulation.variants import WITH_TIERD, variants
 from tierd.text import quoted
 
@@ -48,8 +49,9 @@ def run(chosen: argparse.Namespace) -> int:
             before = number * scenario.seconds
             outcomes[name] = run_variant(case.build(chosen.seed), case.jobs, scenario.seconds, (),
                                          policy if name == WITH_TIERD else None, partial(advanced, progress, before))
-    comparison = report.compare(scenario.title, scenario.jobs, outcomes, scenario.seconds)
-    print(json.dumps(report.as_data(comparison), indent=1) if chosen.json else report.as_text(comparison))
+    changes = [event.at for event in scenario.events]
+    comparison = report.compare(scenario.title, scenario.jobs, outcomes, scenario.seconds, changes)
+    print(json.dumps(report.as_data(comparison), indent=1) if chosen.json else as_text(comparison))
     if chosen.plot:
         from tierd.simulation.plot import plot  # noqa: PLC0415 -- matplotlib is an extra, and slow to load
 

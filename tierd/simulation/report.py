@@ -1,14 +1,16 @@
-"""What the variants of a scenario came to: for programs, and as tables for people."""
+"""What the variants of a scenario came to, and the same for programs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from simulator.jobs import Job
 from tierd.simulation.run import Outcome
-from tierd.simulation.variants import streams
+from tierd.simulation.variants import WITH_TIERD, streams
+
+PHASE_SECONDS_MIN = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +24,31 @@ class Comparison:
     since: float
     until: float
     """The interval that is compared: when the neighbour had been at work for a minute, up to the end."""
+    phases: tuple[tuple[float, float], ...] = ()
+    """From one change of who is at work, or of what happens to the cluster, to the next."""
 
 
-def compare(title: str, jobs: Sequence[Job], outcomes: Mapping[str, Outcome], seconds: float) -> Comparison:
+def compare(title: str, jobs: Sequence[Job], outcomes: Mapping[str, Outcome], seconds: float,
+            changes: Iterable[float] = ()) -> Comparison:
     """Compare over the last part of the run, when tierd has had a minute since the last job came."""
     came = max(job.start_seconds for job in jobs)
     stops = min((job.stop_seconds for job in jobs), default=seconds)
     until = min(seconds, stops)
-    return Comparison(title, tuple(jobs), outcomes, min(came + 60, (came + until) / 2), until)
+    times = {time for job in jobs for time in (job.start_seconds, job.stop_seconds)} | set(changes)
+    return Comparison(title, tuple(jobs), outcomes, min(came + 60, (came + until) / 2), until, phases(times, seconds))
+
+
+def phases(changes: Iterable[float], seconds: float) -> tuple[tuple[float, float], ...]:
+    """Spans of some length between changes.
+
+    >>> phases([0.0, 30.0, 31.0, float("inf")], 100.0)
+    ((0.0, 30.0), (30.0, 100.0))
+    """
+    bounds = [0.0]
+    for change in sorted(changes):
+        if bounds[-1] + PHASE_SECONDS_MIN <= change <= seconds - PHASE_SECONDS_MIN:
+            bounds.append(change)
+    return tuple(zip(bounds, [*bounds[1:], seconds], strict=True))
 
 
 def streaming(comparison: Comparison, variant: str) -> float:
@@ -44,6 +63,7 @@ def as_data(comparison: Comparison) -> dict[str, Any]:
     return {
         "scenario": comparison.title,
         "compared_seconds": [comparison.since, comparison.until],
+        "phases": [{"since": since, "until": until} for since, until in comparison.phases],
         "variants": {name: variant(comparison, name, base) for name in comparison.outcomes},
     }
 
@@ -56,25 +76,45 @@ def variant(comparison: Comparison, name: str, base: float) -> dict[str, Any]:
         "streaming_mb_s": round(rate, 2),
         "of_alone": round(rate / base, 4) if base else None,
         "jobs_mb_s": {job: round(outcome.mean(job, comparison.since, comparison.until), 2) for job in outcome.rates},
-        "flash_used_share": round(max((share for _, share in outcome.flash_used), default=0.0), 4),
+        "slowdown": {job: _rounded(slowdown(comparison, name, job)) for job in outcome.rates},
+        "operations_per_second": {job: {what: round(rate, 1) for what, rate in done.items()}
+                                  for job, done in outcome.operations.items() if done},
+        "phases_mb_s": {job: [round(outcome.mean(job, *phase), 2) for phase in comparison.phases]
+                        for job in outcome.rates},
+        "flash_used_share": round(max(outcome.pools_used.get("flash", ()), default=0.0), 4),
+        "pools_used_share": {pool: {"most": round(max(shares), 4), "end": round(shares[-1], 4)}
+                             for pool, shares in outcome.pools_used.items()},
     }
-    if name == "tierd":
+    if name == WITH_TIERD:
         moved = [e for e in outcome.entries if e.kind == "migrate" and e.outcome == "done"]
         found |= {
             "findings": [{"t": time, "kind": f.kind, "aggressor": f.aggressor, "victim": f.victim,
                           "targets": list(f.targets), "directories": list(f.directories)}
                          for time, f in outcome.findings],
-            "actions": [{"kind": e.kind, "place": e.place, "outcome": e.outcome, "detail": e.detail}
-                        for e in outcome.entries],
+            "actions": [{"t": round(time, 1), "kind": e.kind, "place": e.place, "bytes": e.size_bytes,
+                         "outcome": e.outcome, "detail": e.detail}
+                        for time, e in zip(outcome.acted_at, outcome.entries, strict=True)],
             "bytes_moved": sum(e.size_bytes for e in moved),
+            "files_moved": len(moved),
             "recovered_after_seconds": recovered(comparison, base),
         }
     return found
 
 
+def slowdown(comparison: Comparison, name: str, job: str) -> float | None:
+    """How many times slower a job is than without neighbours (where it was alone), or than without tierd."""
+    for reference in ("alone", "contended"):
+        base = comparison.outcomes.get(reference)
+        rate = comparison.outcomes[name].mean(job, comparison.since, comparison.until)
+        if base is not None and job in base.rates:
+            usual = base.mean(job, comparison.since, comparison.until)
+            return usual / rate if rate and usual else None
+    return None
+
+
 def recovered(comparison: Comparison, base: float) -> float | None:
     """Seconds from the first finding until the streams were at 97 % of alone again, over 10 s; None if never."""
-    outcome = comparison.outcomes["tierd"]
+    outcome = comparison.outcomes[WITH_TIERD]
     if not outcome.findings or not base:
         return None
     begun = outcome.findings[0][0]
@@ -87,23 +127,5 @@ def recovered(comparison: Comparison, base: float) -> float | None:
     return None
 
 
-def as_text(comparison: Comparison) -> str:
-    """For people."""
-    data = as_data(comparison)
-    who = ", ".join(job.job_id for job in streams(comparison.jobs))
-    lines = [comparison.title, "", f"{who} from {comparison.since:.0f} s to {comparison.until:.0f} s:"]
-    words = {"alone": "alone", "contended": "as it stands, without tierd",
-             "flash_covers": "flash component that holds the files",
-             "flash_too_small": "flash component too small", "tierd": "tierd decides"}
-    for name, found in data["variants"].items():
-        share = f"{found['of_alone']:.0%}" if found["of_alone"] is not None else ""
-        what = words.get(name, name.replace("_", " "))
-        lines.append(f"  {what:38} {found['streaming_mb_s']:8.1f} MB/s  {share:>5}   "
-                     f"flash at most {found['flash_used_share']:.0%} used")
-    if "tierd" in comparison.outcomes:
-        lines += ["", "What tierd did:"]
-        lines += [f"  {time:5.0f} s  {words}" for time, words in comparison.outcomes["tierd"].said] or ["  nothing"]
-        recovery = data["variants"]["tierd"]["recovered_after_seconds"]
-        if recovery is not None:
-            lines.append(f"It was at 97 % of alone {recovery:.0f} s after the finding.")
-    return "\n".join(lines)
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)

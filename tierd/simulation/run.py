@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from lustre.filesystem import Filesystem
 from simulator.cluster import Cluster
@@ -30,8 +30,12 @@ class Outcome:
     """With the time each began."""
     entries: tuple[Entry, ...]
     said: tuple[tuple[float, str], ...]
-    flash_used: tuple[tuple[float, float], ...]
-    """Time and share of the flash pool in use, once a cycle."""
+    pools_used: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """By pool, the share of its room in use, once a cycle."""
+    acted_at: tuple[float, ...] = ()
+    """When each of the entries was begun."""
+    operations: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """By job and kind, operations a second, of jobs that do other than move bytes."""
 
     def mean(self, job: str, since: float, until: float) -> float:
         """Mean rate of a job."""
@@ -44,7 +48,8 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, timeline: Timelin
     """Let a new cluster with these jobs live so long; with a policy, tierd is at work on it, acting for real."""
     said: list[tuple[float, str]] = []
     findings: dict[tuple[str, str, str], tuple[float, Finding]] = {}
-    used: list[tuple[float, float]] = []
+    used: dict[str, list[float]] = {}
+    clocks = [(0.0, cluster.epoch - cluster.now)]
     pending = sorted(timeline, key=lambda event: event[0])
     with world(cluster, policy or Settings(), lambda words: said.append((cluster.now, words))) as at:
         while cluster.now < seconds:
@@ -54,20 +59,37 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, timeline: Timelin
                 cluster.advance(max(0.0, time - cluster.now))
                 happens(cluster)
             cluster.advance(until - cluster.now)
+            if abs(cluster.epoch - cluster.now - clocks[-1][1]) > 1:
+                clocks.append((cluster.now, cluster.epoch - cluster.now))
             if policy is not None:
                 at.daemon.cycle(cluster.epoch + CYCLE_SECONDS / 2)
                 for finding in at.daemon.findings:
                     findings.setdefault(finding.key, (cluster.now, finding))
-            used.append((cluster.now, flash_share(at.filesystem)))
+            for pool, share in shares_used(at.filesystem).items():
+                used.setdefault(pool, []).append(share)
             progress(cluster.now)
         entries = tuple(at.journal.entries())
     rates = {job.job_id: tuple(cluster.throughput(job.job_id, 0, seconds)) for job in jobs}
-    return Outcome(seconds, rates, tuple(findings.values()), entries, tuple(said), tuple(used))
+    operations = {job: {what: run.team.per_second(what) for what in run.team.done}
+                  for job, run in cluster.runs.items()}
+    return Outcome(seconds, rates, tuple(findings.values()), entries, tuple(said),
+                   {pool: tuple(shares) for pool, shares in used.items()},
+                   tuple(began(entry, clocks) for entry in entries), operations)
 
 
-def flash_share(filesystem: Filesystem) -> float:
-    """Share of the flash pool in use."""
+def began(entry: Entry, clocks: Sequence[tuple[float, float]]) -> float:
+    """When an act was begun, in virtual seconds; ``clocks`` says since when the nodes' clocks are how far ahead."""
+    ends = [since for since, _ in clocks[1:]] + [float("inf")]
+    times = [(entry.intended_at - ahead, since, end) for (since, ahead), end in zip(clocks, ends, strict=True)]
+    return next((time for time, since, end in times if since - CYCLE_SECONDS <= time < end), times[-1][0])
+
+
+def shares_used(filesystem: Filesystem) -> dict[str, float]:
+    """By pool, the share of its room in use, as df has it: of what is used and what is available."""
     space = filesystem.space()
-    members = [space[target] for target in filesystem.pools().get("flash", ())]
-    size = sum(s.size_bytes for s in members)
-    return 1 - sum(s.avail_bytes for s in members) / size if size else 0.0
+    found = {}
+    for pool, targets in filesystem.pools().items():
+        used = sum(space[target].size_bytes - space[target].free_bytes for target in targets)
+        available = sum(space[target].avail_bytes for target in targets)
+        found[pool] = used / (used + available) if used + available else 0.0
+    return found
