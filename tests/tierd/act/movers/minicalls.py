@@ -44,6 +44,7 @@ class MiniCalls:
         node = self._named(path)
         if node.flags & (FileFlags.IMMUTABLE | FileFlags.APPEND_ONLY):
             raise of_errno(errno.EPERM, "open", path)
+        self.lustre.break_lease(node)
         return self.lustre.open(node, writable=True)
 
     def open_fid(self, fid: Fid) -> int:

@@ -3,75 +3,26 @@
 from __future__ import annotations
 
 import errno
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 
 import pytest
 
 from lustre.calls import Hsm, HsmFlags
 from lustre.layout import Layout
-from tests.tierd.act.movers.minicalls import MiniCalls
+from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
+from tests.tierd.act.movers.minicalls import Killed, MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, PFL, MiniLustre
 from tierd.act.movers.lfs import LfsMover
 from tierd.act.movers.outcome import Move, Outcome, Result
 from tierd.act.movers.room import Destination
 from tierd.act.movers.runner import Finished, runner
 
-MOUNT = "/mnt/lustre"
-BY_ARGUMENTS: dict[tuple[str, ...], Layout] = {("-c", "1", "-p", "flash"): FLASH, ("-c", "1", "-p", "hdd"): HDD}
-
-
-class Lfs:
-    """``lfs migrate --non-block`` over the Lustre in memory, with the messages that were recorded of the real one."""
-
-    def __init__(self, lustre: MiniLustre) -> None:
-        self.lustre = lustre
-        self.commands: list[tuple[str, ...]] = []
-        self.meanwhile: Callable[[str], None] = lambda path: None
-        self.dies_after = 1000
-        self.chatter = ""
-
-    def __call__(self, command: Sequence[str]) -> Finished:
-        self.commands.append(tuple(command))
-        places = [word for word in command if word.startswith(MOUNT)]
-        arguments = tuple(command[3 : len(command) - len(places)])
-        code, words = 0, [self.chatter]
-        for number, place in enumerate(places):
-            if number == self.dies_after:
-                return Finished(-9, "".join(words))
-            self.meanwhile(place)
-            try:
-                self.migrate(place.removeprefix(MOUNT), BY_ARGUMENTS[arguments])
-            except OSError as error:
-                code = error.errno or 1
-                words.append(f"error: lfs migrate: {place}: cannot get lease: {os.strerror(error.errno or 1)}\n")
-        return Finished(code, "".join(words))
-
-    def migrate(self, path: str, layout: Layout) -> None:
-        calls = MiniCalls(self.lustre)
-        source = calls.open_for_swap(path, direct=True)
-        try:
-            calls.lease(source)
-            volatile = calls.create_volatile(path, calls.mdt_index(source), layout, source)
-            try:
-                status = calls.status(source)
-                calls.set_owner(volatile, status.uid, status.gid)
-                node = self.lustre.descriptors[volatile].node
-                node.store.owner = (node.uid, node.gid, node.project)
-                calls.write(volatile, calls.read(source, status.size_bytes, 0), 0)
-                calls.set_times(volatile, status.atime_ns, status.mtime_ns)
-                calls.swap_and_close(source, volatile, 0, 0)
-            finally:
-                calls.close(volatile)
-        finally:
-            calls.close(source)
-
 
 class World:
     def __init__(self) -> None:
         self.lustre = MiniLustre()
         self.lustre.directory_project = 7
-        self.lfs = Lfs(self.lustre)
+        self.lfs = FakeLfs(self.lustre, (FLASH, HDD))
         calls = MiniCalls(self.lustre)
         destination = Destination(lambda: self.lustre.pool_members, self.lustre.space, self.lustre.quota)
         self.mover = LfsMover(calls, destination, MOUNT.__add__, self.lfs)
@@ -129,10 +80,10 @@ def test_words_after_success_and_success_after_nothing(world: World) -> None:
 def test_a_pool_emptied_under_way_spills_and_is_seen(world: World) -> None:
     world.lustre.create("/a", b"data")
 
-    def emptied(place: str) -> None:
+    def emptied(name: str, number: int) -> None:
         world.lustre.pool_members["flash"] = ()
 
-    world.lfs.meanwhile = emptied
+    world.lfs.before = emptied
     (outcome,) = world.move("/a")
     assert outcome.result is Result.DOUBTFUL
     assert "outside of pool" in outcome.detail
@@ -141,7 +92,15 @@ def test_a_pool_emptied_under_way_spills_and_is_seen(world: World) -> None:
 def test_killed_in_the_middle(world: World) -> None:
     for name in ("/a", "/b", "/c"):
         world.lustre.create(name, b"data")
-    world.lfs.dies_after = 1
+    opened = 0
+
+    def dies(name: str, number: int) -> None:
+        nonlocal opened
+        opened += name == "open_for_swap"
+        if opened == 2:
+            raise Killed
+
+    world.lfs.before = dies
     outcomes = world.move("/a", "/b", "/c")
     assert [o.result for o in outcomes] == [Result.DONE, Result.FAILED, Result.FAILED]
     assert "-9" in outcomes[1].detail
@@ -151,7 +110,7 @@ def test_another_file_under_the_name(world: World) -> None:
     world.lustre.create("/a", b"chosen")
     world.lustre.create("/b", b"other")
     world.lustre.link("/a", "/kept")
-    world.lfs.meanwhile = lambda place: world.lustre.rename("/b", "/a") if "/b" in world.lustre.names else None
+    world.lfs.before = lambda *_: world.lustre.rename("/b", "/a") if "/b" in world.lustre.names else None
     (outcome,) = world.move("/a")
     assert (outcome.result, outcome.reason) == (Result.FAILED, "not-moved")
     assert (world.lustre.contents("/a"), world.lustre.contents("/kept")) == (b"other", b"chosen")

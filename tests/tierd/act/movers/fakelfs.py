@@ -1,0 +1,117 @@
+"""``lfs migrate --non-block`` over the Lustre in memory: its steps in their order, with messages that were recorded.
+
+Order and checks are those of Lustre 2.17.57 as its system calls show them: the volatile file comes before the lease,
+which is checked before each piece, the data version is compared, times are set to the second, and the exchange is one
+call. Each step goes through :class:`MiniCalls`, so applications may come between, and the process may die.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from lustre.layout import Layout
+from lustre.layout_setstripe import setstripe_arguments
+from tests.tierd.act.movers.minicalls import Killed, MiniCalls
+from tests.tierd.act.movers.minilustre import PAGE, MiniLustre
+from tierd.act.movers.runner import Finished
+
+T = TypeVar("T")
+MOUNT = "/mnt/lustre"
+BUFFER = 4 * PAGE
+
+
+class _Failed(Exception):  # noqa: N818 -- as lfs says it
+    """What lfs says of one file, and the errno it ends with."""
+
+    def __init__(self, number: int, words: str, before: str = "") -> None:
+        super().__init__(words)
+        self.number = number
+        self.words = words
+        self.before = before
+
+
+class FakeLfs:
+    """A :data:`~tierd.act.movers.runner.Runner`. ``before`` is told before every call, as that of MiniCalls is."""
+
+    def __init__(self, lustre: MiniLustre, layouts: Iterable[Layout]) -> None:
+        self.lustre = lustre
+        self.layouts = {setstripe_arguments(layout): layout for layout in layouts}
+        self.commands: list[tuple[str, ...]] = []
+        self.before: Callable[[str, int], None] = lambda name, number: None
+        self.chatter = ""
+        self.lose_reply = False
+
+    def __call__(self, command: Sequence[str]) -> Finished:
+        """One process: files in order, whatever becomes of those before."""
+        self.commands.append(tuple(command))
+        assert tuple(command[:3]) == ("lfs", "migrate", "--non-block"), "no other mode may ever be used"
+        places = [word for word in command if word.startswith(MOUNT + "/")]
+        layout = self.layouts[tuple(command[3 : len(command) - len(places)])]
+        calls = MiniCalls(self.lustre)
+        calls.before, calls.lose_reply = self.before, self.lose_reply
+        opened_by_others = set(self.lustre.descriptors)
+        code, words = 0, self.chatter
+        for place in places:
+            try:
+                self._file(calls, place.removeprefix(MOUNT), layout)
+            except _Failed as failed:
+                code = code or failed.number
+                words += f"{failed.before}error: lfs migrate: {place}: {failed.words}: {os.strerror(failed.number)}\n"
+            except Killed:
+                for descriptor in set(self.lustre.descriptors) - opened_by_others:
+                    self.lustre.release(descriptor)
+                return Finished(-9, words)
+        return Finished(code, words)
+
+    def _file(self, calls: MiniCalls, path: str, layout: Layout) -> None:
+        source = _ask("cannot open source file", calls.open_for_swap, path, True)
+        try:
+            index = _ask("cannot get MDT index", calls.mdt_index, source)
+            volatile = _ask("cannot create volatile file", calls.create_volatile, path, index, layout, source)
+            try:
+                self._copy_and_swap(calls, source, volatile)
+            finally:
+                _close(calls, volatile)
+        finally:
+            _close(calls, source)
+
+    def _copy_and_swap(self, calls: MiniCalls, source: int, volatile: int) -> None:
+        status = _ask("cannot stat source file", calls.status, source)
+        _ask("cannot change ownwership of volatile", calls.set_owner, volatile, status.uid, status.gid)
+        _ask("cannot get lease", calls.lease, source)
+        status = _ask("cannot stat source file", calls.status, source)
+        version = _ask("cannot get data version", calls.data_version, source)
+        offset = 0
+        while True:
+            if not _ask("data copy failed", calls.lease_held, source):
+                raise _Failed(errno.EBUSY, "data copy failed",
+                              "lfs migrate: error checking src file: Device or resource busy (16)\n")
+            data = _ask("data copy failed", calls.read, source, BUFFER, offset)
+            if data:
+                _ask("data copy failed", calls.write, volatile, data, offset)
+            offset += len(data)
+            if len(data) < BUFFER:  # lfs takes a short read for the end of the file
+                break
+        _ask("data copy failed", calls.sync, volatile)
+        if _ask("cannot get data version", calls.data_version, source) != version:
+            raise _Failed(errno.EAGAIN, "source file changed")
+        _ask("set target file timestamp failed", calls.set_times, volatile, status.atime_ns, status.mtime_ns)
+        _ask("cannot get data version", calls.data_version, volatile)
+        _ask("cannot swap layout", calls.swap_and_close, source, volatile, version, 0)
+
+
+def _ask(words: str, call: Callable[..., T], *arguments: object) -> T:
+    try:
+        return call(*arguments)
+    except OSError as error:
+        raise _Failed(error.errno or errno.EIO, words) from error
+
+
+def _close(calls: MiniCalls, descriptor: int) -> None:
+    try:
+        calls.close(descriptor)
+    except OSError:
+        return  # lfs does not look
