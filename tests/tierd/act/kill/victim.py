@@ -1,0 +1,78 @@
+"""The process that is killed: it moves files, sets a default, takes a move back, and sets the default back.
+
+It imports once and then forks for each run, since a hundred interpreters would take a hundred starts.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from pathlib import Path
+
+from tests.tierd.act.kill.remote import Remote, SteppedJournal, receive, send
+from tests.tierd.act.movers.minilustre import FLASH, HDD
+from tierd.act.breaker import Breaker
+from tierd.act.breaker import Settings as BreakerSettings
+from tierd.act.budget import Budget, Limits, Rate
+from tierd.act.gate import Gate
+from tierd.act.movers.lease import LeaseMover
+from tierd.act.movers.room import Destination
+from tierd.act.undo import Undo
+from tierd.model import Action, Finding
+
+FINDING = Finding("noisy-neighbour", 1.0, "m", "s", ("lustre-OST0002",), "…", {"slowdown": 1.5}, ("/d",))
+NAMES = ("/a", "/b")
+
+
+class Clock:
+    def now(self) -> float:
+        return 1000.0
+
+    def wait(self, seconds: float) -> bool:
+        return False
+
+
+def work(lustre: socket.socket, journal_path: Path) -> None:
+    """What tierd does in a few cycles."""
+    filesystem, calls, steps = (Remote(lustre, name) for name in ("port", "calls", "steps"))
+    filesystem.__dict__["fsname"] = "lustre"
+    journal = SteppedJournal(journal_path)
+    journal.steps = steps
+    mover = LeaseMover(calls, Destination(filesystem.pools, filesystem.space, steps.quota))  # type: ignore[arg-type]
+    plenty = Rate(1e6, 1e12)
+    budget = Budget(Limits(1e6, 1e12, per_pool=plenty, per_target=plenty), 1000.0)
+    clock = Clock()
+    gate = Gate(filesystem, mover, budget, Breaker(BreakerSettings()), journal, clock, False)  # type: ignore[arg-type]
+    finding = journal.found(FINDING)
+    gate.submit([Action("set-default-layout", FLASH, "", FINDING.key, "/d"),
+                 *(Action("migrate", FLASH, "", FINDING.key, "/", name, 9000) for name in NAMES)], finding)
+    gate.pump(2000.0)
+    undo = Undo(filesystem, mover, journal, clock)  # type: ignore[arg-type]
+    for entry in journal.entries("done"):
+        if entry.place in {"/a", "/d"}:
+            undo(entry, "it did not help")
+
+
+def main() -> None:
+    """Fork a process for each run that is asked for, and say how it ended."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    while True:
+        try:
+            journal_path = receive(control)
+        except EOFError:
+            return
+        child = os.fork()
+        if not child:
+            try:
+                work(control, journal_path)
+                send(control, ("steps", "finished", ()))
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        send(control, None)
+
+
+if __name__ == "__main__":
+    assert HDD  # what everything lies on before
+    main()
