@@ -85,8 +85,8 @@ What to expect:
 | object server, 16 OSTs, 1,000 jobs each | about 184,000 |
 | the same with `--jobs.limit=50` | about 14,400, of them 4,200 of disks |
 | the same with `--collector.exports`, 64 clients | 12,300 more |
-| metadata target (`osp`), each pool | about 35, whatever the number of object targets |
-| each metadata target, with `--collector.osp.per-target` | 30 to 40 for each target: with 2,000 some 70,000 |
+| metadata target (`osp`), each pool | about 27, whatever the number of object targets |
+| the same with `--collector.osp.per-target` | about 29 for each target: 58,000 for each metadata target of 2,000 |
 | a server (`lwp`), each metadata target asked | about 25 |
 | LNet (`lnet`, `lnet_routing`) | 10, 4 an interface, 1 a route, routers 6 more |
 | `--collector.osd_latency`, each target | 100 to 800 |

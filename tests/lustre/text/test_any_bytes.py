@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustre.text import (
+    batch_stats,
     brw_stats,
     changelog_users,
     df,
@@ -24,10 +25,12 @@ from lustre.text import (
     job_stats,
     lnet_nis,
     lnet_peers,
+    lnet_routing,
     lnet_stats,
     max_cached_mb,
     mgs_live,
     nrs_policies,
+    page_pools,
     pools,
     quota,
     read_ahead_stats,
@@ -72,11 +75,21 @@ FILES: dict[str, tuple[Parse, str]] = {
     "health_check": (health_check.parse, "sys/fs/lustre/health_check"),
     "version": (version.parse, "sys/fs/lustre/version"),
     "hsm agents": (hsm_agents.parse, ""),
+    "batch_stats": (batch_stats.parse, f"{DEBUG}/mdc/lustre-MDT0000-mdc-{MOUNT}/batch_stats"),
+    "encrypt_page_pools": (page_pools.parse, f"{DEBUG}/sptlrpc/encrypt_page_pools"),
+    "lnet routes": (lnet_routing.routes, ""),
+    "lnet buffers": (lnet_routing.buffers, ""),
 }
+HELPERS = {"fields", "header", "histogram", "rpc_reader", "job_reader", "df"}
+"""Parts of the others; the two readers have tests of their own, and so has ``df`` below."""
 WRITTEN = {
     # mdt_hsm_agent_debugfs_show, the same from 2.12.0 to 2.17: no copytool was running on the recorded node
     "hsm agents": b"uuid=ac6a5a5c-1c2d-4d43-a2a3-0e9a1e5a3f5e archive_id=ANY requests=[current:3 ok:1200 errors:4]\n"
     b"uuid=0b2f7e7e-8f6e-4f0e-9df0-6a8dd1d2a111 archive_id=1,2 requests=[current:0 ok:7 errors:0]\n",
+    # proc_lnet_routes and __proc_lnet_buffers: the recorded node was no router and had none
+    "lnet routes": b"Routing disabled\nnet      hops priority   state router\n"
+    b"o2ib1      -1        0      up 10.0.0.253@tcp\no2ib1       1        3    down 10.0.0.254@tcp\n",
+    "lnet buffers": b"pages count credits     min\n    0   512     512     510\n  256   256      -2      -9\n",
 }
 """What no recording has: written from Lustre's source."""
 WORDS = (
@@ -97,6 +110,9 @@ WORDS = (
     b"  limits:  { hard: 1, soft: 2, granted: 3, time: 4 }\n", b"  usage:   { inodes: 1, kbytes: 2 }\n",
     b"10.0.0.1@tcp", b" up", b" NA", b"healthy\n", b"lustre: 2.10.8\n", b"uuid=a archive_id=ANY ",
     b"requests=[current:3 ok:1 errors:4]\n", b"fsname: lustre\n", b"lustre-MDT0000\n",
+    b"subreqs per batch   batches   %% cum %%\n", b"1:\t\t  5  50 100\n", b"max objects:   108308\n", b"grows:   1\n",
+    b"Routing enabled\n", b"net      hops priority   state router\n", b"o2ib1  1  0  up 10.0.0.1@tcp\n",
+    b"pages count credits     min\n", b"  256   256      -2      -9\n",
 )  # fmt: skip
 LETTERS = st.binary(max_size=400) | st.lists(st.sampled_from(WORDS), max_size=60).map(b"".join)
 each = pytest.mark.parametrize("name", FILES)
@@ -135,6 +151,11 @@ def columns(record: Any, at: str) -> dict[str, Any]:
         elif name == "histograms":
             found |= {f"{at}.{key!r}.{name}": value for key, value in values}
     return found
+
+
+def test_no_parser_is_forgotten() -> None:
+    modules = {file.stem for file in Path(stats.__file__).parent.glob("*.py")} - {"__init__"}
+    assert modules - HELPERS == {parse.__module__.rpartition(".")[2] for parse, _ in FILES.values()}
 
 
 @each
