@@ -44,11 +44,15 @@ def decide(finding: Finding, stored: Sequence[StoredFile], room: Room, pools: Po
     left = avail - settings.disk_reserve * size
     wanted = finding.evidence["bytes_to_free"]
     actions: list[Action] = []
+    too_large = 0
     for file in sorted(stored, key=lambda f: (f.read_at, f.path)):
         if wanted <= 0 or len(actions) >= settings.most_moves or file.read_at >= finding.evidence["cold_before"]:
             break
         layout = on_disk(file.layout, pools)
-        if layout is None or file.size_bytes < settings.least_bytes or file.size_bytes > left:
+        if layout is None or file.size_bytes < settings.least_bytes:
+            continue
+        if file.size_bytes > left:
+            too_large += 1
             continue
         wanted -= file.size_bytes
         left -= file.size_bytes
@@ -56,7 +60,7 @@ def decide(finding: Finding, stored: Sequence[StoredFile], room: Room, pools: Po
         actions.append(Action(
             "migrate", layout, f"pool {pools.flash_pool!r} is short of room and nobody used it for {days:.0f} days",
             finding.key, file.path.rpartition("/")[0] or "/", file.path, file.size_bytes, file.fid))
-    if not actions and wanted > 0:
+    if too_large and not actions:
         return Plan((), (Refusal(Reason.NO_ROOM, f"pool {pools.hdd_pool!r} has {avail / 1e9:.1f} GB free: no room for "
                                  f"what is cold on {pools.flash_pool!r}"),))
     return Plan(tuple(actions), ())

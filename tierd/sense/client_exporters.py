@@ -48,8 +48,8 @@ class _Clients:
     def __init__(self, client: str) -> None:
         self._client = client
         self._mounts: dict[tuple[str, str], ClientCounters] = {}
-        self._buckets: defaultdict[tuple[str, str, Of, str], defaultdict[float, float]] = defaultdict(
-            lambda: defaultdict(float))
+        self._buckets: defaultdict[tuple[str, str, Of, str, str], dict[float, float]] = defaultdict(dict)
+        """By target too, where they are shown by target: their buckets end at different bounds."""
         self._sums: defaultdict[tuple[str, str, str, str, str], float] = defaultdict(float)
         self._pages: dict[tuple[str, str, str, str], float] = {}
 
@@ -78,7 +78,8 @@ class _Clients:
             direction = "modify" if _TABLES[name] == "modify" else labels.get("direction", "")
             table = "in_flight" if _TABLES[name] == "modify" else _TABLES[name]
             self._mount(labels)
-            self._buckets[*where, (kind, of, direction), table][float(labels.get("le", "inf"))] += value
+            series = (*where, (kind, of, direction), table, labels.get("target", ""))
+            self._buckets[series][float(labels.get("le", "inf"))] = value
         elif name in _SUMMED:
             self._sums[*where, kind, of, name] += value
         elif name == "max_pages_per_rpc":
@@ -86,16 +87,17 @@ class _Clients:
 
     def done(self) -> list[ClientCounters]:
         """All mounts, their histograms no longer cumulative."""
-        for (fsname, mount, of, table), cumulative in self._buckets.items():
+        for (fsname, mount, of, table, _), cumulative in self._buckets.items():
             rpcs = self._mounts[fsname, mount].rpc(of)
             into = rpcs.in_flight if table == "in_flight" else rpcs.pages
-            below = 0.0
+            below, last = 0.0, 0
             for upper in sorted(cumulative):
-                if upper != float("inf") and cumulative[upper] > below:
-                    into[int(upper)] = cumulative[upper] - below
+                last = last + 1 if upper == float("inf") else int(upper)  # the kernel's last bucket has no bound
+                if cumulative[upper] > below:
+                    into[last] = into.get(last, 0.0) + cumulative[upper] - below
                 below = cumulative[upper]
             limit = "max_modify_rpcs_in_flight" if of[2] == "modify" else "max_rpcs_in_flight"
             targets = max(self._sums.get((fsname, mount, *of[:2], "targets"), 1.0), 1.0)  # the exporter adds them up
             rpcs.most_in_flight = self._sums.get((fsname, mount, *of[:2], limit), 0.0) / targets
-            rpcs.most_pages = self._pages.get((fsname, mount, *of[:2]), 0.0)
+            rpcs.most_pages = 0.0 if of[2] == "modify" else self._pages.get((fsname, mount, *of[:2]), 0.0)
         return list(self._mounts.values())

@@ -1,0 +1,173 @@
+"""``larger_component``, ``hot_files_to_flash`` and ``cold_to_disk``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lustre.fid import Fid
+from lustre.layout import Component, Layout
+from tierd.decide import cold_to_disk, hot_files_to_flash, larger_component
+from tierd.decide.small_files_to_flash import Plan
+from tierd.decide.small_files_to_flash import Settings as Pools
+from tierd.facts import StoredFile
+from tierd.model import Candidate, DirectoryActivity, Finding, Room
+from tierd.reasons import Reason
+
+KIB, MIB, GB, DAY = 1 << 10, 1 << 20, 10**9, 86_400.0
+NOW = 1e9
+POOLS = {"flash": ("l-OST0000",), "hdd": ("l-OST0001", "l-OST0002")}
+TOO_SMALL = Layout((Component(0, 128 * KIB, "flash"), Component(128 * KIB, None, "hdd", 2, 4 * MIB)))
+
+
+def room(flash_free: float = 50 * GB, hdd_free: float = 500 * GB, layout: Layout | None = TOO_SMALL) -> Room:
+    return Room(POOLS, {"flash": 100 * GB, "hdd": 1000 * GB}, {"flash": int(flash_free), "hdd": int(hdd_free)},
+                {"/d": layout})
+
+
+OUTGROWN = Finding("outgrown-component", NOW, "m.2", "", (), "", {"files_created": 1000.0, "seconds": 100.0}, ("/d",),
+                   subject="/d")
+
+
+def larger(sizes: tuple[int, ...] = (900 * KIB,) * 50, where: Room | None = None) -> Plan:
+    return larger_component.decide(OUTGROWN, [DirectoryActivity("m.2", "/d", sizes=sizes)], where or room(), Pools())
+
+
+def reasons(plan: Plan) -> list[Reason]:
+    assert plan.actions == ()
+    return [refusal.reason for refusal in plan.refusals]
+
+
+def test_the_component_grows_to_hold_the_files_and_the_tail_stays() -> None:
+    (action,) = larger().actions
+    assert (action.kind, action.directory) == ("set-default-layout", "/d")
+    assert action.layout == Layout((Component(0, MIB, "flash"), Component(MIB, None, "hdd", 2, 4 * MIB)))
+    assert action.reason.startswith("files outgrow the present 128K: 100 % of 50 files sampled fit")
+
+
+def test_what_holds_the_files_already_is_left() -> None:
+    assert larger((100 * KIB,) * 50) == Plan((), ())
+
+
+@pytest.mark.parametrize(("layout", "reason"), [
+    (None, Reason.NO_LAYOUT),
+    (Layout((Component(0, 64 * KIB, pattern="mdt"), Component(64 * KIB, None, "hdd"))), Reason.OTHER_LAYOUT),
+    (Layout((Component(0, MIB, "flash"), Component(MIB, 64 * MIB, "hdd"), Component(64 * MIB, None, "hdd", -1))),
+     Reason.OTHER_LAYOUT)])
+def test_layouts_of_persons_are_left_alone(layout: Layout | None, reason: Reason) -> None:
+    assert reasons(larger(where=room(layout=layout))) == [reason]
+
+
+def test_files_that_are_not_small_or_not_known_get_no_larger_component() -> None:
+    assert reasons(larger((300 * MIB,) * 50)) == [Reason.NOT_SMALL]
+    assert reasons(larger(())) == [Reason.SIZES_UNKNOWN]
+
+
+def test_flash_that_is_short_is_not_filled_faster() -> None:
+    assert reasons(larger(where=room(flash_free=10.1 * GB))) == [Reason.NO_ROOM]
+    assert reasons(larger(where=replace(room(), pools={"hdd": ("x",)}))) == [Reason.NO_POOL]
+
+
+HOT = Finding("hot-small-files", NOW, "py.3", "", (), "", {
+    "opens_per_second": 20.0, "disk_reads_per_second": 20.0, "usec_per_rpc": 9000.0}, ("/d",))
+
+
+def candidate(number: int, size: int = 64 * KIB, opens: int = 10, closed: float = NOW - 100) -> Candidate:
+    return Candidate(Fid(0x200000401, number, 0), f"/d/f{number:03d}", closed, size_bytes=size, opens=opens)
+
+
+def hot(*candidates: Candidate, where: Room | None = None, suffers: bool = False, finding: Finding = HOT,
+        **settings: float) -> Plan:
+    activity = DirectoryActivity("py.3", "/d", candidates=candidates,
+                                 sizes=tuple(c.size_bytes or 0 for c in candidates) * 10)
+    return hot_files_to_flash.decide(finding, [activity], where or room(layout=None), Pools(),
+                                     hot_files_to_flash.Settings(**settings), suffers)  # type: ignore[arg-type]
+
+
+def test_what_saves_most_for_each_byte_goes_first() -> None:
+    plan = hot(candidate(1, 64 * KIB, 5), candidate(2, 64 * KIB, 50), candidate(3, 128 * KIB, 50))
+    assert [a.path for a in plan.actions] == ["/d/f002", "/d/f003", "/d/f001"]
+    assert plan.actions[0].layout.components[0] == Component(0, 128 * KIB, "flash")
+    assert "times the disk time it costs within 60 minutes" in plan.actions[0].reason
+
+
+def test_a_file_that_is_hardly_read_is_not_worth_its_move() -> None:
+    files = [candidate(n, opens=1000) for n in range(20)]
+    plan = hot(candidate(99, opens=0), *files)
+    assert "/d/f099" not in {a.path for a in plan.actions}
+    seldom = replace(HOT, evidence={**HOT.evidence, "opens_per_second": 0.001, "disk_reads_per_second": 0.001})
+    assert reasons(hot(*files, finding=seldom)) == [Reason.NOT_WORTH]
+
+
+def test_where_a_neighbour_suffers_a_move_must_be_worth_more() -> None:
+    slow = replace(HOT, evidence={**HOT.evidence, "opens_per_second": 0.05, "disk_reads_per_second": 0.05})
+    files = [candidate(n) for n in range(20)]
+    assert hot(*files, finding=slow).actions
+    assert reasons(hot(*files, finding=slow, suffers=True)) == [Reason.NOT_WORTH]
+
+
+def test_files_in_use_and_files_too_large_stay() -> None:
+    plan = hot(candidate(1, closed=NOW - 1), candidate(2), *(candidate(n) for n in range(10, 30)),
+               candidate(3, 300 * MIB))
+    assert {"/d/f001", "/d/f003"}.isdisjoint(a.path for a in plan.actions)
+
+
+@given(st.lists(st.tuples(st.integers(1, 16 * MIB), st.integers(0, 10_000)), min_size=20, max_size=60),
+       st.floats(0, 1e9))
+def test_a_plan_fits_the_room_and_pays(files: list[tuple[int, int]], free: float) -> None:
+    plan = hot(*(candidate(n, size, opens) for n, (size, opens) in enumerate(files)),
+               where=room(flash_free=10 * GB + free, layout=None), most_moves=7)
+    assert sum(a.size_bytes for a in plan.actions) <= free
+    assert len(plan.actions) <= 7
+    for action in plan.actions:
+        assert action.size_bytes <= (action.layout.components[0].extent_end or 0)
+
+
+COLD = Finding("cold-on-flash", NOW, "", "", (), "", {"bytes_to_free": 5.0 * GB, "cold_before": NOW - 7 * DAY},
+               subject="flash")
+ON_FLASH = Layout((Component(0, MIB, "flash"), Component(MIB, None, "hdd", 2, 4 * MIB)))
+
+
+def stored(number: int, days: float, size: int = 2 * GB, layout: Layout | None = ON_FLASH) -> StoredFile:
+    return StoredFile(Fid(0x200000401, number, 0), f"/old/f{number}", size, ("flash",), NOW - days * DAY, layout)
+
+
+def cold(*files: StoredFile, where: Room | None = None, **settings: int) -> Plan:
+    return cold_to_disk.decide(COLD, files, where or room(), Pools(),
+                               cold_to_disk.Settings(**settings))  # type: ignore[arg-type]
+
+
+def test_the_coldest_go_until_there_is_room() -> None:
+    plan = cold(stored(1, 10), stored(2, 50), stored(3, 30), stored(4, 40))
+    assert [a.path for a in plan.actions] == ["/old/f2", "/old/f4", "/old/f3"]
+    assert {a.kind for a in plan.actions} == {"migrate"}
+    assert plan.actions[0].layout == Layout((Component(0, None, "hdd", 2, 4 * MIB),), composite=False)
+    assert plan.actions[0].reason == "pool 'flash' is short of room and nobody used it for 50 days"
+
+
+def test_what_is_warm_stays_however_short_flash_is() -> None:
+    assert cold(stored(1, 6.9), stored(2, 0)).actions == ()
+
+
+def test_layouts_that_would_be_flattened_stay() -> None:
+    mirrored = replace(ON_FLASH, mirror_count=2)
+    on_mdt = Layout((Component(0, 64 * KIB, pattern="mdt"), Component(64 * KIB, None, "flash")))
+    released = Layout((Component(pool="flash", pattern="raid0,released"),), composite=False)
+    for layout in (mirrored, on_mdt, released, None):
+        assert cold(stored(1, 50, layout=layout)).actions == ()
+
+
+def test_full_disks_take_nothing() -> None:
+    assert reasons(cold(stored(1, 50), where=room(hdd_free=100 * GB))) == [Reason.NO_ROOM]
+    assert reasons(cold(stored(1, 50), where=replace(room(), pools={"flash": ("x",)}))) == [Reason.NO_POOL]
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.integers(0, 10 * GB)), max_size=30))
+def test_only_cold_files_leave_and_no_more_than_needed(files: list[tuple[float, int]]) -> None:
+    plan = cold(*(stored(n, days, size) for n, (days, size) in enumerate(files)))
+    ages = {f"/old/f{n}": days for n, (days, _) in enumerate(files)}
+    assert all(ages[a.path] >= 7 for a in plan.actions)
+    assert sum(a.size_bytes for a in plan.actions[:-1]) < 5 * GB

@@ -1,0 +1,143 @@
+"""Counters of clients: from parameter files, from an exporter, and two looks at them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lustre.tree import Roots, Tree
+from tierd.sense import client_exporters, clients
+from tierd.sense.client_counters import ClientCounters, RpcCounters, difference
+from tierd.sense.client_round import ClientRound
+from tierd.sense.http import SourceError
+
+POOLS = {f"lustre-OST000{n}": "flash" if n < 2 else "hdd" for n in range(6)}
+GOLDEN = Path(__file__).parent.parent.parent / "golden"
+
+
+@pytest.fixture
+def real(capture: Callable[[str], Path]) -> ClientCounters:
+    root = capture("2.17.57/tree-load-2")
+    (found,) = clients.counters(Tree(Roots.of(root / "proc", root / "sys")), POOLS)
+    return found
+
+
+def test_a_real_client(real: ClientCounters) -> None:
+    assert real.fsname == "lustre"
+    assert (real.read_ahead["hits"], real.read_ahead["readpage_not_consecutive"]) == (29574, 8037)
+    assert real.statahead == {"started": 42, "wrong": 1, "hits": 27088, "misses": 107}
+    assert (real.read_ahead_bytes, real.read_ahead_file_bytes, real.statahead_most) == (256 << 20, 64 << 20, 128)
+    written = real.rpcs["osc", "hdd", "write"]
+    assert (written.most_in_flight, written.most_pages, written.pages[1024], written.in_flight[9]) == (8, 1024, 132, 29)
+    assert real.rpcs["mdc", "MDT0000", "modify"].most_in_flight == 7
+
+
+@pytest.mark.parametrize("name", ["2.17.57-tree-load-2", "2.17.57-tree-load-1-per-target"])
+def test_an_exporter_tells_the_same(name: str, capture: Callable[[str], Path]) -> None:
+    root = capture(f"2.17.57/{name.removeprefix('2.17.57-').removesuffix('-per-target')}")
+    (near,) = clients.counters(Tree(Roots.of(root / "proc", root / "sys")), POOLS)
+    (far,) = client_exporters.counters((GOLDEN / f"{name}.prom").read_bytes(), "http://n17:9169/metrics")
+    assert (far.client, far.fsname) == ("n17", "lustre")
+    for of in (("osc", "hdd", "write"), ("osc", "flash", "read")):
+        assert far.rpcs[of] == near.rpcs[of], of
+    if "per-target" in name:
+        return  # that one shows object storage clients only
+    assert far.rpcs["mdc", "MDT0001", "modify"] == near.rpcs["mdc", "MDT0001", "modify"]
+    assert far.statahead == near.statahead
+    assert {n: far.read_ahead[n] for n in ("hits", "misses")} == {n: near.read_ahead[n] for n in ("hits", "misses")}
+    assert (far.read_ahead_bytes, far.statahead_most) == (near.read_ahead_bytes, near.statahead_most)
+
+
+@pytest.mark.parametrize("line", [
+    b'lustre_llite_read_ahead_hits_total{fs="l",mount="/m"} NaN',
+    b'lustre_llite_statahead_started_total{fs="l",mount="',
+    b'lustre_osc_pages_per_rpc_bucket{fs="l",mount="/m",direction="read",le="many"} 3'])
+def test_an_exporter_that_lies_is_believed_in_nothing(line: bytes) -> None:
+    with pytest.raises(SourceError, match="n17"):
+        client_exporters.counters(line + b"\n", "http://n17:9169/metrics")
+
+
+def made(hits: float, **tables: dict[int, float]) -> ClientCounters:
+    rpcs = {("osc", "hdd", name): RpcCounters(table, {}, 8.0, 1024.0) for name, table in tables.items()}
+    return ClientCounters("n1", "/m", "lustre", {"hits": hits}, rpcs=rpcs)
+
+
+def test_two_looks_make_a_load() -> None:
+    load = difference(made(100, write={1: 5, 8: 10}), made(150, write={1: 5, 8: 30}), 60.0, 30.0)
+    assert load is not None
+    assert (load.read_ahead, load.seconds) == ({"hits": 50}, 30.0)
+    (rpcs,) = load.rpcs
+    assert (dict(rpcs.in_flight), rpcs.rpcs, rpcs.most_in_flight) == ({8: 20}, 20, 8)
+
+
+@pytest.mark.parametrize(("before", "after"), [
+    (made(100), made(50)), (made(1, write={8: 10}), made(1, write={8: 9})), (made(1, write={8: 10}), made(1))])
+def test_after_a_new_mount_nothing_is_known(before: ClientCounters, after: ClientCounters) -> None:
+    assert difference(before, after, 60.0, 30.0) is None
+
+
+@given(st.dictionaries(st.integers(1, 20), st.floats(0, 1e15)), st.dictionaries(st.integers(1, 20), st.floats(0, 1e15)))
+def test_differences_are_never_negative(before: dict[int, float], after: dict[int, float]) -> None:
+    load = difference(made(1, write=before), made(1, write=after), 60.0, 30.0)
+    if load is not None:
+        assert all(count > 0 for rpcs in load.rpcs for count in rpcs.in_flight.values())
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.time = 0.0
+
+    def now(self) -> float:
+        return self.time
+
+    def wait(self, seconds: float) -> bool:
+        self.time += seconds
+        return False
+
+    def monotonic(self) -> float:
+        return self.time
+
+
+def test_clients_take_turns_and_what_is_known_stays() -> None:
+    clock, asked = Clock(), []
+
+    def look_at(name: str) -> Callable[[object], list[ClientCounters]]:
+        def look(_: object) -> list[ClientCounters]:
+            asked.append(name)
+            return [replace(made(clock.time), client=name)]
+        return look
+
+    turns = ClientRound({name: look_at(name) for name in ("a", "b", "c")}, clock, each_time=2)
+    known = []
+    for _ in range(4):
+        known.append(sorted(load.client for load in turns({})))
+        clock.wait(30)
+    assert asked == ["a", "b", "c", "a", "b", "c", "a", "b"]
+    assert known == [[], ["a"], ["a", "b", "c"], ["a", "b", "c"]]
+
+
+def test_a_client_that_does_not_answer_is_not_known_and_told() -> None:
+    clock, silent = Clock(), [False]
+
+    def look(_: object) -> list[ClientCounters]:
+        if silent[0]:
+            raise SourceError("http://n1: no answer")
+        return [made(clock.time)]
+
+    turns = ClientRound({"n1": look}, clock)
+    turns({})
+    clock.wait(30)
+    assert len(turns({})) == 1
+    silent[0] = True
+    clock.wait(30)
+    assert turns({}) == ()
+    assert turns.faults == {"n1": "http://n1: no answer"}
+    silent[0] = False
+    clock.wait(30)
+    assert turns({}) == ()
+    assert turns.faults == {}
