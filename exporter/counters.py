@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
-from exporter.families import Counter, escape, seconds
+from exporter.families import Counter, escape, in_seconds
 from lustre.text.stats import Stats
 
 Key = tuple[Counter, bytes]
@@ -67,12 +67,11 @@ class Plan:
             ]
         )
 
-    def fill(self, templates: tuple[bytes, ...], columns: Sequence[bytes]) -> Chunks:
+    def fill(self, templates: tuple[bytes, ...], values: Sequence[bytes]) -> Chunks:
         """Finished lines, the kernel's digits passed through."""
-        values = self.pick(columns)
         return tuple(
             [
-                (family, template % (tuple(map(seconds, values[part])) if usec else values[part]))
+                (family, template % (tuple(in_seconds(values[part])) if usec else values[part]))
                 for (family, part, usec), template in zip(self.parts, templates, strict=True)
             ]
         )

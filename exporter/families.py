@@ -113,6 +113,15 @@ class Page:
         if chunk:
             self.chunks.setdefault(family, []).append(chunk)
 
+    def extend(self, lines: Iterable[tuple[Family, bytes]]) -> None:
+        """Put finished lines of several families; none of them empty."""
+        chunks = self.chunks
+        for family, chunk in lines:
+            if family in chunks:
+                chunks[family].append(chunk)
+            else:
+                chunks[family] = [chunk]
+
     def sample(self, family: Family, labels: bytes, value: int | float | bytes | None) -> None:
         """Put one sample; None, what this node does not show, leaves none."""
         if value is not None:
@@ -162,3 +171,8 @@ def seconds(usec: bytes) -> bytes:
     """
     digits = usec.zfill(7)
     return digits[:-6] + b"." + digits[-6:]
+
+
+def in_seconds(usecs: Iterable[bytes]) -> list[bytes]:
+    """The same of many, spelt out: a call for each would take as long again."""
+    return [usec[:-6] + b"." + usec[-6:] if len(usec) > 6 else b"0." + usec.zfill(6) for usec in usecs]

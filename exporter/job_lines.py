@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from exporter.counters import CLIPPED, operation
-from exporter.families import INFINITY
+from exporter.families import INFINITY, in_seconds
 from exporter.jobs import IO_SIZE, OPERATIONS, READ_BYTES, SECONDS, WRITE_BYTES, Chunks, bounds_of
 from exporter.rpcs import READ, WRITE
 from exporter.totals import AnyKey
@@ -61,13 +61,11 @@ class Renderer:
                 if table is None:
                     return None
                 sizes += table
-        # what ``families.seconds`` says, spelt out
-        times = [usec[:-6] + b"." + usec[-6:] if len(usec) > 6 else b"0." + usec.zfill(6) for usec in sums]
         return (
             reads and reads.replace(_LABELS, labels),
             writes and writes.replace(_LABELS, labels),
             (form.operations % samples).replace(_LABELS, labels),
-            (form.seconds % (*times,)).replace(_LABELS, labels),
+            (form.seconds % (*in_seconds(sums),)).replace(_LABELS, labels),
             sizes and sizes.replace(_LABELS, labels),
         )
 

@@ -50,6 +50,7 @@ class Ledger(Generic[G, K]):
         self._growth: dict[tuple[G, int], tuple[Sequence[K], list[int]]] = {}
         """Not in the totals yet: growth by group and identity of the keys, so that members alike add up quickly."""
         self._groups: frozenset[G] = frozenset()
+        self._present: Mapping[str, G | None] | None = None
         self._pass = 0
 
     @property
@@ -68,8 +69,14 @@ class Ledger(Generic[G, K]):
         return self._totals
 
     def begin(self, members: Mapping[str, G | None]) -> None:
-        """A new pass: who is there, and which group each belongs to now. A member of no group is remembered only."""
+        """A new pass: who is there, and which group each belongs to now. A member of no group is remembered only.
+
+        The same mapping again means that nothing changed.
+        """
         self._pass += 1
+        if members is self._present:
+            return
+        self._present = members
         self._groups = frozenset(group for group in members.values() if group is not None)
         for name, group in members.items():
             member = self._members.get(name)

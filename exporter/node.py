@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from exporter.families import label_text
 from exporter.mounts import MountNames, Mounts
 from exporter.pools import Membership, PoolReader
-from lustre.read import read_whole
+from lustre.read import read_line, read_whole
 from lustre.text import df
 from lustre.text.df import Df
 from lustre.tree import Device, Tree, parse_device
@@ -77,6 +77,9 @@ class Tally:
         self.skipped[parameter] = self.skipped.get(parameter, 0) + lines
 
 
+Read = Callable[[str], bytes | None]
+"""``read_whole`` or ``read_line``."""
+
 PASSES_WITHOUT_LOOKING = 10
 """For parameters that were not there the last time."""
 
@@ -89,11 +92,12 @@ class Places:
         self.mount_names = MountNames()
         self.pool_reader = PoolReader()
         self._found: dict[str, dict[str, dict[str, str]]] = {}
-        """The folder of each parameter, by kind, device and name; whole paths would be megabytes."""
+        """The folder of each parameter, by kind, name and device; whole paths would be megabytes."""
         self._listings: dict[str, tuple[tuple[str, ...], tuple[Target, ...]]] = {}
         self._missing: dict[str, set[tuple[str, str]]] = {}
         """Parameters that this release does not have: by kind, device and name."""
         self._patience: dict[str, int] = {}
+        self._clients: dict[str, tuple[tuple[Target, ...], Mounts, tuple[Client, ...]]] = {}
 
     def devices(self, kind: str) -> tuple[Target, ...]:
         """The devices of a kind, as they are now. When they change, all is looked up anew."""
@@ -108,19 +112,33 @@ class Places:
         self._listings[kind] = (names, parsed)
         return parsed
 
-    def read(self, kind: str, device: str, name: str) -> bytes | None:
-        """The parameter's text; None when it is absent."""
-        try:
-            folder = self._found[kind][device][name]
-        except KeyError:
-            return self._look_for(kind, device, name)
-        data = read_whole(folder + name)
-        if data is None:
-            self._found.get(kind, {}).get(device, {}).pop(name, None)
-            return self._look_for(kind, device, name)
-        return data
+    def clients(self, kind: str, devices: tuple[Target, ...], mounts: Mounts) -> tuple[Client, ...]:
+        """Those of the devices that belong to a mount, with its name."""
+        before = self._clients.get(kind)
+        if before is not None and before[0] is devices and before[1] is mounts:
+            return before[2]
+        found = tuple([
+            Client(name, device, mounts[device.fsname, device.instance])
+            for name, device in devices
+            if (device.fsname, device.instance) in mounts
+        ])  # fmt: skip
+        self._clients[kind] = devices, mounts, found
+        return found
 
-    def _look_for(self, kind: str, device: str, name: str) -> bytes | None:
+    def folders(self, kind: str, name: str) -> Mapping[str, str]:
+        """Where the parameter was found, by device."""
+        return self._found.setdefault(kind, {}).setdefault(sys.intern(name), {})
+
+    def read(self, kind: str, device: str, name: str, read: Read = read_whole) -> bytes | None:
+        """The parameter's text; None when it is absent."""
+        folder = self.folders(kind, name).get(device)
+        data = None if folder is None else read(folder + name)
+        return self.look_for(kind, device, name) if data is None else data
+
+    def look_for(self, kind: str, device: str, name: str) -> bytes | None:
+        """The text of a parameter that is not where it was, or was never asked for; None when it is nowhere."""
+        of_name = self._found.setdefault(kind, {}).setdefault(sys.intern(name), {})
+        of_name.pop(device, None)
         missing = self._missing.get(kind)
         if missing is not None and (device, name) in missing:
             return None
@@ -129,8 +147,7 @@ class Places:
             if missing is not None:
                 missing.add((device, name))
             return None
-        of_device = self._found.setdefault(kind, {}).setdefault(device, {})
-        of_device[sys.intern(name)] = sys.intern(place.removesuffix(name))
+        of_name[device] = sys.intern(place.removesuffix(name))
         return read_whole(place)
 
     def _remember_missing(self, kind: str) -> None:
@@ -175,12 +192,13 @@ class Node:
     def __init__(self, survey: Survey, tally: Tally) -> None:
         self.survey = survey
         self._tally = tally
-        self._read = survey.places.read
 
-    def read(self, kind: str, device: str, name: str, *, may_be_empty: bool = False) -> bytes | None:
+    def read(
+        self, kind: str, device: str, name: str, read: Read = read_whole, *, may_be_empty: bool = False
+    ) -> bytes | None:
         """The parameter's text; None when it is absent, empty or unreadable (the last two are counted)."""
         try:
-            data = self._read(kind, device, name)
+            data = self.survey.places.read(kind, device, name, read)
         except OSError as error:
             self._tally.error(parameter_name(kind, name), errno.errorcode.get(error.errno or 0, "OSError"))
             return None
@@ -191,6 +209,36 @@ class Node:
             self._tally.error(parameter_name(kind, name), "empty")
             return None
         return data
+
+    def read_each(
+        self, kind: str, name: str, devices: Iterable[str], read: Read = read_whole
+    ) -> Iterator[tuple[str, bytes]]:
+        """Device and text of the same parameter of many, those left out for which ``read`` says None."""
+        folders = self.survey.places.folders(kind, name)
+        look_for, tally = self.survey.places.look_for, self._tally
+        for device in devices:
+            try:
+                folder = folders.get(device)
+                data = None if folder is None else read(folder + name)
+                if data is None:
+                    data = look_for(kind, device, name)
+            except OSError as error:
+                tally.error(parameter_name(kind, name), errno.errorcode.get(error.errno or 0, "OSError"))
+                continue
+            if data:
+                tally.bytes_read += len(data)
+                yield device, data
+            elif data is not None:
+                tally.error(parameter_name(kind, name), "empty")
+
+    def numbers(self, kind: str, name: str, devices: Iterable[str]) -> Iterator[tuple[str, int]]:
+        """Device and number of the same parameter of many, those left out for which ``number`` says None."""
+        for device, data in self.read_each(kind, name, devices, read_line):
+            value = natural(data)
+            if value is None:
+                self.skipped(kind, name, 1)
+            else:
+                yield device, value
 
     def read_of_node(self, name: str) -> bytes | None:
         """A parameter of no device (``health_check``), or of LNet (``lnet.stats``); None as in ``read``."""
@@ -227,7 +275,7 @@ class Node:
 
         Nearly all are numbers or sizes of things, so that one below zero is taken for wrapped, not for a number.
         """
-        data = self.read(kind, device, name)
+        data = self.read(kind, device, name, read_line)
         if data is None:
             return None
         value = parse(data)
@@ -251,14 +299,12 @@ class Node:
         except OSError:
             return b""
 
-    def clients(self, kind: str) -> list[Client]:
-        """Devices of this node's mounts; not those a server holds to reach other servers."""
-        mounts = self.survey.mounts(self)
-        return [
-            Client(name, device, mounts[device.fsname, device.instance])
-            for name, device in self.survey.devices(kind)
-            if (device.fsname, device.instance) in mounts
-        ]
+    def clients(self, kind: str) -> tuple[Client, ...]:
+        """Devices of this node's mounts; not those a server holds to reach other servers.
+
+        The same object as in the pass before, when nothing was mounted or connected meanwhile.
+        """
+        return self.survey.places.clients(kind, self.survey.devices(kind), self.survey.mounts(self))
 
     def mounts(self) -> list[tuple[str, bytes]]:
         """Device and label text of each mount."""

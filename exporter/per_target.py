@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from exporter.connected import ConnectionFamilies, Sample
-from exporter.families import Page, label_text, seconds
+from exporter.counters import Chunks, Plan
+from exporter.families import Gauge, Page, seconds
 from exporter.links import LinkFamilies
-from exporter.node import Client, Node
+from exporter.node import Node
 from exporter.rpcs import RpcRenderer
 from exporter.sources import Render, Rendered, Source, StatsRenderer
+from exporter.totals import Contribution
 from lustre.text import import_
 
 
 class ConnectionSources:
     """Requests and state of each connection of one kind."""
 
-    def __init__(self, kind: str, families: ConnectionFamilies) -> None:
+    def __init__(self, kind: str, families: ConnectionFamilies, *, without_stats: bool = False) -> None:
         self._families = families
         self._imports = import_.BriefReader()
-        self._sources = (
-            Source(kind, "stats", StatsRenderer(families.rule)),
-            Source(kind, "import", self._import, import_.essence),
-        )
+        imports = Source(kind, "import", self._import, import_.essence)
+        stats = () if without_stats else (Source(kind, "stats", StatsRenderer(families.rule)),)
+        self._sources = (*stats, imports)
 
-    def collect(self, node: Node, page: Page, labelled: Sequence[tuple[str, bytes]]) -> None:
+    def collect(self, node: Node, page: Page, labelled: Iterable[tuple[str, bytes]]) -> None:
         """Show each (device, label text)."""
         for source in self._sources:
             source.collect(node, page, labelled)
@@ -45,20 +47,72 @@ class ConnectionSources:
 class LinkSources:
     """All there is to show of each connection of one kind of client."""
 
-    def __init__(self, kind: str, families: LinkFamilies) -> None:
+    def __init__(self, kind: str, families: LinkFamilies, *, without_stats: bool = False) -> None:
         self._kind = kind
-        self._families = families
-        self._connections = ConnectionSources(kind, families)
+        self._connections = ConnectionSources(kind, families, without_stats=without_stats)
         self._rpcs = Source(kind, "rpc_stats", RpcRenderer(families.rpcs))
+        self._limits = [(name, family, _Numbers(family)) for name, family in families.limits.items()]
 
-    def collect(self, node: Node, page: Page, clients: Iterable[tuple[Client, Mapping[str, str]]]) -> None:
-        """Show each client, labelled with its mount, its target and what else is given."""
-        labelled = [
-            (name, label_text(fs=device.fsname, mount=mount, target=device.target, **more))
-            for (name, device, mount), more in clients
-        ]
-        self._connections.collect(node, page, labelled)
-        self._rpcs.collect(node, page, labelled)
-        for device, labels in labelled:
-            for name, family in self._families.limits.items():
-                page.sample(family, labels, node.number(self._kind, device, name))
+    def collect(self, node: Node, page: Page, labels: Mapping[str, bytes]) -> None:
+        """Show each client, by device, under its labels."""
+        self._connections.collect(node, page, labels.items())
+        self._rpcs.collect(node, page, labels.items())
+        for name, family, lines in self._limits:
+            numbers = node.numbers(self._kind, name, labels)
+            page.extend([(family, lines.of(labels[device], value)) for device, value in numbers])
+
+
+class _Numbers:
+    """Lines of a number that hardly ever changes, by their labels."""
+
+    def __init__(self, family: Gauge) -> None:
+        self._family = family
+        self._lines: dict[bytes, tuple[int, bytes]] = {}
+
+    def of(self, labels: bytes, value: int) -> bytes:
+        """The finished line."""
+        known = self._lines.get(labels)
+        if known is None or known[0] != value:
+            if len(self._lines) > MOST_LINES:
+                self._lines.clear()
+            known = self._lines[labels] = value, self._family.line(labels, value)
+        return known[1]
+
+
+MOST_LINES = 16384
+"""More connections than a node has; those that are gone are forgotten some time."""
+
+
+class StatsLines:
+    """Requests of each connection, from what was read for the sums."""
+
+    def __init__(self) -> None:
+        self._devices: dict[str, _Shown] = {}
+
+    def put(self, page: Page, labels: Mapping[str, bytes], read: Mapping[str, Contribution]) -> None:
+        """Show each device that could be read; one that did not change keeps its lines."""
+        kept: dict[str, _Shown] = {}
+        for device, contribution in read.items():
+            if contribution.plan is not None and device in labels:
+                shown = self._devices.get(device)
+                if shown is None or shown.of is not contribution or shown.labels is not labels[device]:
+                    shown = _shown(shown, labels[device], contribution, contribution.plan)
+                kept[device] = shown
+                page.extend(shown.chunks)
+        self._devices = kept
+
+
+class _Shown(NamedTuple):
+    """What was shown of a device."""
+
+    of: Contribution
+    plan: Plan
+    labels: bytes
+    templates: tuple[bytes, ...]
+    chunks: Chunks
+
+
+def _shown(before: _Shown | None, labels: bytes, contribution: Contribution, plan: Plan) -> _Shown:
+    same = before is not None and before.plan is plan and before.labels == labels
+    templates = before.templates if before is not None and same else plan.templates(labels)
+    return _Shown(contribution, plan, labels, templates, plan.fill(templates, contribution.digits))

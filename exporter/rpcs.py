@@ -5,7 +5,7 @@ The same form for object storage clients and metadata clients; the families diff
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -18,6 +18,7 @@ from lustre.text.rpc_stats import LATENCY_UNIT_NSEC, RpcStats
 BucketKey = tuple[Histogram, bytes, float]
 """A family, further label text (the direction), the bucket's bound."""
 
+_LATENCY_UNIT_SECONDS = LATENCY_UNIT_NSEC / 1e9
 READ, WRITE = b',direction="read"', b',direction="write"'
 
 
@@ -52,20 +53,23 @@ class RpcFamilies:
             if family is not None and value is not None:
                 yield family, extra, value
 
-    def tables(self, rpcs: RpcStats) -> Iterator[tuple[Histogram, bytes, tuple[float, ...], tuple[int, ...]]]:
-        """Family, further label text, bounds and counts (not cumulative) of each histogram."""
-        for family, table, unit in (
-            (self.at_send, rpcs.rpcs_in_flight, 1.0),
-            (self.pages, rpcs.pages_per_rpc, 1.0),
-            (self.latency, rpcs.latency_usec, LATENCY_UNIT_NSEC / 1e9),
-            (self.modify_at_send, rpcs.modify_rpcs_in_flight, 1.0),
-        ):
-            if family is None or table is None or not table.uppers:
-                continue
-            bounds = bounds_of(table, unit)
-            directions = (READ, WRITE) if len(table.columns) > 1 else (b"",)
-            for extra, counts in zip(directions, table.columns, strict=True):
-                yield family, extra, bounds, counts
+    def tables(self, rpcs: RpcStats) -> list[tuple[Histogram, tuple[float, ...], tuple[tuple[int, ...], ...]]]:
+        """Family, bounds and counts (not cumulative) by direction (see ``directions``) of each histogram."""
+        return [
+            (family, bounds_of(table, unit), table.columns)
+            for family, table, unit in (
+                (self.at_send, rpcs.rpcs_in_flight, 1.0),
+                (self.pages, rpcs.pages_per_rpc, 1.0),
+                (self.latency, rpcs.latency_usec, _LATENCY_UNIT_SECONDS),
+                (self.modify_at_send, rpcs.modify_rpcs_in_flight, 1.0),
+            )
+            if family is not None and table is not None and table.uppers
+        ]
+
+
+def directions(columns: Sequence[object]) -> tuple[bytes, ...]:
+    """Further label text of the columns of a table."""
+    return (READ, WRITE) if len(columns) > 1 else (b"",)
 
 
 def bounds_of(table: histogram.Histogram, unit: float = 1.0) -> tuple[float, ...]:
@@ -94,7 +98,7 @@ class RpcRenderer:
 
 
 class RpcsOfDevice:
-    """Renders one device's ``rpc_stats``; keeps a template per histogram until it gets another bucket."""
+    """Renders one device's ``rpc_stats``; keeps a template per family until it gets another bucket."""
 
     __slots__ = ("_families", "_gauges", "_labels", "_reader", "_templates")
 
@@ -102,24 +106,33 @@ class RpcsOfDevice:
         self._families = families
         self._reader = reader
         self._labels = labels
-        self._gauges: dict[tuple[Gauge, bytes], bytes] = {}
-        self._templates: dict[tuple[Histogram, bytes], tuple[tuple[float, ...], bytes]] = {}
+        self._gauges: tuple[tuple[tuple[Gauge, bytes], ...], tuple[tuple[Gauge, bytes], ...]] = (), ()
+        """Which samples there are, and the templates of their lines by family."""
+        self._templates: dict[Histogram, tuple[tuple[float, ...], int, bytes]] = {}
 
     def __call__(self, data: bytes) -> Rendered:
         """Finished lines of one reading."""
         rpcs = self._reader.read(data)
-        chunks: list[tuple[Family, bytes]] = []
-        for gauge, extra, value in self._families.gauges(rpcs):
-            if (gauge, extra) not in self._gauges:
-                self._gauges[gauge, extra] = gauge.template(self._labels, extra)
-            chunks.append((gauge, self._gauges[gauge, extra] % (b"%d" % value)))
-        for family, extra, bounds, counts in self._families.tables(rpcs):
-            known, template = self._templates.get((family, extra), ((), b""))
-            if known is not bounds and known != bounds:
-                template = family.buckets_template(self._labels + extra, bounds)
-                self._templates[family, extra] = bounds, template
-            chunks.append((family, template % cumulative(bounds, counts)))
+        chunks: list[tuple[Family, bytes]] = self._gauge_lines(list(self._families.gauges(rpcs)))
+        for family, bounds, columns in self._families.tables(rpcs):
+            known, width, template = self._templates.get(family, ((), 0, b""))
+            if (known is not bounds and known != bounds) or width != len(columns):
+                template = b"".join([
+                    family.buckets_template(self._labels + extra, bounds) for extra in directions(columns)
+                ])  # fmt: skip
+                self._templates[family] = bounds, len(columns), template
+            counted = [count for column in columns for count in cumulative(bounds, column)]
+            chunks.append((family, template % (*counted,)))
         return Rendered(tuple(chunks), rpcs.skipped)
+
+    def _gauge_lines(self, gauges: list[tuple[Gauge, bytes, int]]) -> list[tuple[Family, bytes]]:
+        samples = tuple([(gauge, extra) for gauge, extra, _ in gauges])
+        if self._gauges[0] != samples:
+            self._gauges = samples, tuple([(gauge, gauge.template(self._labels, extra)) for gauge, extra in samples])
+        return [
+            (gauge, template % (b"%d" % value))
+            for (gauge, template), (_, _, value) in zip(self._gauges[1], gauges, strict=True)
+        ]
 
 
 class RpcKeys:
@@ -128,18 +141,24 @@ class RpcKeys:
     def __init__(self, families: RpcFamilies) -> None:
         self._families = families
         self._keys: dict[tuple[object, ...], tuple[BucketKey, ...]] = {}
+        self._last: tuple[tuple[object, ...], tuple[BucketKey, ...]] = (), ()
+        """Most have the shape of the one before."""
 
     def flatten(self, rpcs: RpcStats) -> tuple[tuple[BucketKey, ...], list[int]]:
         """Keys and counts, not cumulative."""
-        tables = list(self._families.tables(rpcs))
-        shape = tuple([(family, extra, bounds) for family, extra, bounds, _ in tables])
-        keys = self._keys.get(shape)
-        if keys is None:
-            if len(self._keys) > MOST_SHAPES:
-                self._keys.clear()
-            keys = tuple([(family, extra, upper) for family, extra, bounds in shape for upper in bounds])
-            self._keys[shape] = keys
-        return keys, [count for _, _, _, counts in tables for count in counts]
+        tables = self._families.tables(rpcs)
+        shape = tuple([(family, len(columns), bounds) for family, bounds, columns in tables])
+        if shape != self._last[0]:
+            keys = self._keys.get(shape)
+            if keys is None:
+                if len(self._keys) > MOST_SHAPES:
+                    self._keys.clear()
+                keys = self._keys[shape] = tuple([
+                    (family, extra, upper)
+                    for family, bounds, columns in tables for extra in directions(columns) for upper in bounds
+                ])  # fmt: skip
+            self._last = shape, keys
+        return self._last[1], [count for _, _, columns in tables for column in columns for count in column]
 
 
 MOST_SHAPES = 4096

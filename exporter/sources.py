@@ -15,7 +15,7 @@ Chunks = tuple[tuple[Family, bytes], ...]
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The finished lines of one file, and how many of its lines were not understood."""
+    """The finished lines of one file, none of them empty, and how many of its lines were not understood."""
 
     chunks: Chunks
     skipped: int
@@ -55,10 +55,9 @@ class Source:
     def collect(self, node: Node, page: Page, devices: Iterable[tuple[str, bytes]]) -> None:
         """Read the file of each (device, label text); one that did not change keeps its chunks."""
         kept: dict[str, _Reading] = {}
-        for device, labels in devices:
-            data = node.read(self._kind, device, self._name)
-            if data is None:
-                continue
+        labelled = dict(devices)
+        for device, data in node.read_each(self._kind, self._name, labelled):
+            labels = labelled[device]
             reading = self._readings.get(device)
             if reading is None or reading.labels != labels:
                 reading = _Reading(labels, self._renderer(labels))
@@ -67,9 +66,9 @@ class Source:
                 reading.rendered = reading.render(data)
                 reading.mark = mark
             kept[device] = reading
-            node.skipped(self._kind, self._name, reading.rendered.skipped)
-            for family, chunk in reading.rendered.chunks:
-                page.add(family, chunk)
+            if reading.rendered.skipped:
+                node.skipped(self._kind, self._name, reading.rendered.skipped)
+            page.extend(reading.rendered.chunks)
         self._readings = kept
 
 
@@ -98,4 +97,4 @@ class _StatsOfDevice:
         plan, columns = self._planner.plan(parsed)
         if plan is not self._plan:
             self._plan, self._templates = plan, plan.templates(self._labels)
-        return Rendered(plan.fill(self._templates, columns), parsed.skipped + plan.unknown)
+        return Rendered(plan.fill(self._templates, plan.pick(columns)), parsed.skipped + plan.unknown)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from exporter.connected import ConnectionFamilies, Sample
-from exporter.counters import Key, Planner, Rule
+from exporter.counters import Key, Plan, Planner, Rule
 from exporter.families import Family, Histogram, Page, label_text, seconds
 from exporter.ledger import Ledger
 from exporter.node import Node
@@ -61,6 +61,9 @@ class Contribution:
     gauges: Sequence[Sample]
     """What is the case now."""
     skipped: int
+    plan: Plan | None = None
+    digits: Sequence[bytes] = ()
+    """Of a ``stats`` file that is shown by itself too: the values as they were printed."""
 
 
 class Summed(Generic[G]):
@@ -87,10 +90,7 @@ class Summed(Generic[G]):
         last: dict[str, tuple[int, Contribution]] = {}
         self._groups = groups
         self._ledger.begin(groups)
-        for device in groups:
-            data = node.read(self._kind, device, self._name)
-            if data is None:
-                continue
+        for device, data in node.read_each(self._kind, self._name, groups):
             mark = hash(self._unchanging(data))
             before = self._last.get(device)
             if before is not None and before[0] == mark:
@@ -100,7 +100,8 @@ class Summed(Generic[G]):
                 whole = not contribution.skipped
                 self._ledger.credit(device, contribution.start, contribution.keys, contribution.values, whole=whole)
             last[device] = mark, contribution
-            node.skipped(self._kind, self._name, contribution.skipped)
+            if contribution.skipped:
+                node.skipped(self._kind, self._name, contribution.skipped)
         self._last = last
 
     def put(self, page: Page, combine: Mapping[Family, Combine] | None = None) -> None:
@@ -109,6 +110,10 @@ class Summed(Generic[G]):
             put_totals(page, group.labels(), self._ledger.totals(group))
         gauges = [(self._groups[device], contribution.gauges) for device, (_, contribution) in self._last.items()]
         put_gauges(page, gauges, combine or {})
+
+    def contributions(self) -> Mapping[str, Contribution]:
+        """By device."""
+        return {device: contribution for device, (_, contribution) in self._last.items()}
 
     @property
     def groups(self) -> list[G]:
@@ -164,15 +169,17 @@ def put_gauges(page: Page, samples: Iterable[tuple[G, Iterable[Sample]]], combin
             page.add(family, family.line(labels + extra, seconds(digits) if family.unit == "seconds" else digits))
 
 
-def stats_out(rule: Rule) -> Callable[[bytes], Contribution]:
+def stats_out(rule: Rule, *, keep_digits: bool = False) -> Callable[[bytes], Contribution]:
     """Reads out ``stats`` files."""
     planner = Planner(rule)
 
     def read_out(data: bytes) -> Contribution:
         parsed = stats.parse(data)
         plan, columns = planner.plan(parsed)
-        values = list(map(int, plan.pick(columns)))
-        return Contribution(parsed.start_time, plan.keys, values, (), parsed.skipped + plan.unknown)
+        digits = plan.pick(columns)
+        skipped = parsed.skipped + plan.unknown
+        kept = digits if keep_digits else ()
+        return Contribution(parsed.start_time, plan.keys, list(map(int, digits)), (), skipped, plan, kept)
 
     return read_out
 

@@ -16,6 +16,9 @@ import os
 CHUNK_BYTES = 1 << 16
 """Asked for at a time: more than most files hold, and small enough to stay off ``mmap``."""
 
+LINE_BYTES = 256
+"""More than any parameter of one number holds."""
+
 ABSENT = frozenset({errno.ENOENT, errno.ENODEV, errno.ENOTDIR, errno.ENXIO, errno.ESTALE})
 """What the kernel says of a parameter that is not there, or whose device was just taken away."""
 
@@ -28,13 +31,31 @@ def read_whole(path: str | os.PathLike[str]) -> bytes | None:
             data = os.read(descriptor, CHUNK_BYTES)
             if not data or not (more := os.read(descriptor, CHUNK_BYTES)):
                 return data
-            chunks = [data, more]
-            while more := os.read(descriptor, CHUNK_BYTES):
-                chunks.append(more)
-            return b"".join(chunks)
+            return _rest(descriptor, [data, more])
         finally:
             os.close(descriptor)
     except OSError as error:
         if error.errno in ABSENT:
             return None
         raise
+
+
+def read_line(path: str | os.PathLike[str]) -> bytes | None:
+    """The same of a file that holds one line: the kernel hands it out at once, and need not be asked for more."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            data = os.read(descriptor, LINE_BYTES)
+            return data if data[-1:] == b"\n" and len(data) < LINE_BYTES else _rest(descriptor, [data])
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno in ABSENT:
+            return None
+        raise
+
+
+def _rest(descriptor: int, chunks: list[bytes]) -> bytes:
+    while more := os.read(descriptor, CHUNK_BYTES):
+        chunks.append(more)
+    return b"".join(chunks)

@@ -37,12 +37,12 @@ def start(_: Context) -> Collect:
 
     def collect(node: Node, page: Page) -> None:
         clients = node.clients("mdc")
-        links.collect(node, page, [(client, {}) for client in clients])
-        labelled = [
-            (name, label_text(fs=device.fsname, mount=mount, target=device.target)) for name, device, mount in clients
-        ]
-        metadata.collect(node, page, labelled)
-        batches.collect(node, page, labelled)
+        labels = {
+            name: label_text(fs=device.fsname, mount=mount, target=device.target) for name, device, mount in clients
+        }
+        links.collect(node, page, labels)
+        metadata.collect(node, page, labels.items())
+        batches.collect(node, page, labels.items())
 
     return collect
 

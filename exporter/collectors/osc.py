@@ -5,14 +5,14 @@ By default summed over the targets of a mount, by pool; ``--collector.osc.per-ta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from exporter.collector import Collect, Collector, Context
 from exporter.connected import Sample
 from exporter.families import Family, Page
-from exporter.node import Client, Node
-from exporter.osc import OSC, OscTotals, groups
-from exporter.per_target import LinkSources
+from exporter.node import Node
+from exporter.osc import OSC, Labelled, OscTotals
+from exporter.per_target import LinkSources, StatsLines
 from exporter.totals import Combine, Group, Summed, imports_out, put_gauges, rpcs_out
 from lustre.text import import_
 
@@ -21,7 +21,7 @@ COMBINE: dict[Family, Combine] = {OSC.average_wait: max, OSC.limits["max_pages_p
 
 def start(context: Context) -> Collect:
     """Begin with nothing read."""
-    return _per_target() if context.settings.osc_per_target else _summed(context.osc_totals)
+    return _per_target(context.osc_totals) if context.settings.osc_per_target else _summed(context.osc_totals)
 
 
 def _summed(totals: OscTotals) -> Collect:
@@ -29,7 +29,7 @@ def _summed(totals: OscTotals) -> Collect:
     imports: Summed[Group] = Summed("osc", "import", imports_out(OSC), import_.essence)
 
     def collect(node: Node, page: Page) -> None:
-        by_device = groups(node)
+        by_device = totals.groups.of(node)
         totals.refresh(node).put(page)
         for summed in (rpcs, imports):
             summed.refresh(node, by_device)
@@ -39,25 +39,21 @@ def _summed(totals: OscTotals) -> Collect:
     return collect
 
 
-def _limits(node: Node, by_device: dict[str, Group]) -> Iterator[tuple[Group, list[Sample]]]:
-    for device, group in by_device.items():
-        yield group, [
-            (family, b"", value)
-            for name, family in OSC.limits.items()
-            if (value := node.number("osc", device, name)) is not None
-        ]
+def _limits(node: Node, by_device: Mapping[str, Group]) -> Iterator[tuple[Group, tuple[Sample]]]:
+    for name, family in OSC.limits.items():
+        for device, value in node.numbers("osc", name, by_device):
+            yield by_device[device], ((family, b"", value),)
 
 
-def _per_target() -> Collect:
-    sources = LinkSources("osc", OSC)
+def _per_target(totals: OscTotals) -> Collect:
+    labelled = Labelled()
+    requests = StatsLines()
+    others = LinkSources("osc", OSC, without_stats=True)
 
     def collect(node: Node, page: Page) -> None:
-        membership = node.membership()
-
-        def pool(client: Client) -> str:
-            return membership.label(client.device.fsname, client.device.target)
-
-        sources.collect(node, page, [(client, {"pool": pool(client)}) for client in node.clients("osc")])
+        labels = labelled.of(node)
+        requests.put(page, labels, totals.refresh(node).contributions())
+        others.collect(node, page, labels)
 
     return collect
 

@@ -6,10 +6,10 @@ Off by default: some hundred series a pool, and another file of every target to 
 from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Histogram, Page, label_text
+from exporter.families import Histogram, Page
 from exporter.latency import LatencyOut, LatencyRenderer
 from exporter.node import Node
-from exporter.osc import groups
+from exporter.osc import Groups, Labelled
 from exporter.sources import Source
 from exporter.totals import Group, Summed
 from lustre.text import io_latency_stats
@@ -30,26 +30,22 @@ def start(context: Context) -> Collect:
 
 
 def _summed() -> Collect:
+    groups = Groups()
     latency: Summed[Group] = Summed("osc", "io_latency_stats", LatencyOut(LATENCY), io_latency_stats.after_header)
 
     def collect(node: Node, page: Page) -> None:
-        latency.refresh(node, groups(node))
+        latency.refresh(node, groups.of(node))
         latency.put(page)
 
     return collect
 
 
 def _per_target() -> Collect:
+    labelled = Labelled()
     source = Source("osc", "io_latency_stats", LatencyRenderer(LATENCY), io_latency_stats.after_header)
 
     def collect(node: Node, page: Page) -> None:
-        membership = node.membership()
-        labelled = [
-            (name, label_text(fs=device.fsname, mount=mount, target=device.target,
-                              pool=membership.label(device.fsname, device.target)))
-            for name, device, mount in node.clients("osc")
-        ]  # fmt: skip
-        source.collect(node, page, labelled)
+        source.collect(node, page, labelled.of(node).items())
 
     return collect
 

@@ -44,6 +44,12 @@ def split(data: bytes) -> Header:
     return Header(match[1] or b"", match[2] or b"", data.count(b"\n", 0, match.end()), match.end())
 
 
+def after(data: bytes) -> bytes:
+    """What follows the header: equal in two readings between which nothing was counted."""
+    match = _HEADER.match(data)
+    return data if match is None else data[match.end() :]
+
+
 def skipped_lines(data: bytes, understood: int) -> int:
     """How many lines of ``data`` are neither blank nor ``understood``; a last one cut short is one of them."""
     lines = data.count(b"\n") + (data[-1:] not in {b"", b"\n"})

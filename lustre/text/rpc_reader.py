@@ -16,7 +16,7 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from operator import itemgetter
 from typing import NamedTuple
@@ -58,8 +58,10 @@ class _Table(NamedTuple):
 
 class _Form(NamedTuple):
     words: int
+    rows: tuple[tuple[slice, list[bytes]], ...]
+    """The labels of each table, and the bars between its directions."""
     fixed: Callable[[Sequence[bytes]], tuple[bytes, ...]]
-    """Words that must be what they were: all that are no number, and rows that are not shown because they are empty."""
+    """Others that must be what they were: what is no number, and rows that are not shown because they are empty."""
     fixed_words: tuple[bytes, ...]
     start: int | None
     gauges: tuple[tuple[int, int], ...]
@@ -74,6 +76,9 @@ class _Form(NamedTuple):
         """The numbers of another of this form; None when it is none after all, or lost the end of a table."""
         if len(words) != self.words or self.fixed(words) != self.fixed_words:
             return None
+        for place, known_words in self.rows:
+            if words[place] != known_words:
+                return None
         found = self.like.copy()
         if self.start is not None:
             found[0] = words[self.start]
@@ -124,7 +129,11 @@ def _form(data: bytes, parsed: RpcStats) -> _Form | None:
     """Where the numbers are; None when something in the text is unusual."""
     places = list(histogram.places(data))
     words = data.split()
-    fixed = [number for number, word in enumerate(words) if word.translate(None, b"0123456789.")]
+    outlines = [place for table in places for place in _labels_and_bars(table)]
+    of_rows = {number for place in outlines for number in range(len(words))[place]}
+    fixed = [
+        number for number, word in enumerate(words) if number not in of_rows and word.translate(None, b"0123456789.")
+    ]
     if parsed.skipped or len(fixed) < 2 or any(place.rows < 1 for place in places):
         return None
     tables: list[_Table] = []
@@ -143,6 +152,7 @@ def _form(data: bytes, parsed: RpcStats) -> _Form | None:
     gauges = [(_FIELDS.index(_GAUGES[m[1]]), len(data[: m.start(2)].split())) for m in rpc_stats.GAUGE.finditer(data)]
     form = _Form(
         words=len(words),
+        rows=tuple([(place, words[place]) for place in outlines]),
         fixed=pick,
         fixed_words=pick(words),
         start=words.index(b"start_time:") + 1 if b"start_time:" in words else None,
@@ -152,6 +162,14 @@ def _form(data: bytes, parsed: RpcStats) -> _Form | None:
         like=[getattr(parsed, name) for name in _FIELDS],
     )
     return form if form.read(words) == parsed else None
+
+
+def _labels_and_bars(place: histogram.Place) -> Iterator[slice]:
+    stride = 4 * place.width
+    end = place.first + stride * place.rows
+    yield slice(place.first, end, stride)
+    if place.width > 1:
+        yield slice(place.first + 4, end, stride)
 
 
 def _columns(place: histogram.Place, begin: int, end: int) -> tuple[slice, ...]:

@@ -91,6 +91,4 @@ def parse(data: bytes) -> Stats:
     return Stats(head.start_time, names, samples, units, minima, maxima, sums, skipped)
 
 
-def after_header(data: bytes) -> bytes:
-    """What follows the times: equal in two readings between which nothing was counted."""
-    return data[header.split(data).end :]
+after_header = header.after
