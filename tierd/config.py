@@ -14,7 +14,7 @@ from tierd import plugins, toml_files, verify
 from tierd.act import breaker, budget, claim
 from tierd.act.movers import engines
 from tierd.act.windows import checked
-from tierd.decide import cold_to_disk, hot_files_to_flash, small_files_to_flash
+from tierd.decide import benefit, cold_to_disk, hot_files_to_flash, small_files_to_flash
 from tierd.detect import noisy_neighbour
 from tierd.detect.builtin import BUILT_IN
 from tierd.detect.plugin import Configured
@@ -140,6 +140,7 @@ class Settings:
     cold_to_disk: cold_to_disk.Settings = field(default_factory=cold_to_disk.Settings)
     detect: InstanceOf[tuple[Configured, ...]] = field(default_factory=plugins.defaults)
     """Further detectors: in the file a table for each, ``[detect.hot_small_files]``."""
+    benefit: benefit.Settings = field(default_factory=benefit.Settings)
     verify: verify.Settings = field(default_factory=verify.Settings)
     limits: budget.Limits = field(default_factory=budget.Limits)
     breaker: breaker.Settings = field(default_factory=breaker.Settings)

@@ -9,14 +9,15 @@ from typing import Protocol
 
 from lustre.changelog import Record
 from lustre.filesystem import Filesystem
-from lustre.layout import Layout
 from tierd import narrate
 from tierd.act.claim import Hold, NoClaim
-from tierd.act.gate import Gate, Outcome
+from tierd.act.gate import Gate
 from tierd.act.journal import Journal
 from tierd.act.undo import Undo
+from tierd.cases import Case, reopened
 from tierd.clock import Clock
 from tierd.config import Settings
+from tierd.decide import benefit
 from tierd.decide.small_files_to_flash import Plan, reserved
 from tierd.detect import attribution
 from tierd.engine import Engine, Thought
@@ -28,8 +29,8 @@ from tierd.sense.changelogs import ActivityTable
 from tierd.sense.facts import Clients, Gatherer, no_clients
 from tierd.sense.inventory import Inventory
 from tierd.sense.readings import UNKNOWN_RECOVERY, Reading, window
-from tierd.text import quoted
-from tierd.verify import judge
+from tierd.text import quoted, without_figures
+from tierd.verify import Act, Judgement, judge
 
 Say = Callable[[str], None]
 
@@ -51,24 +52,6 @@ class Source(Protocol):
 
     def records(self) -> Iterable[Record]:
         """Changelog records since the last call."""
-
-
-@dataclass(slots=True)
-class Case:
-    """A finding that was acted on, until its acts are judged."""
-
-    finding: Finding
-    number: int
-    begun_at: float
-    """When the default layout was set: files created before that may lie on the disks."""
-    acted_at: float
-    """When the last act was: moves load the disks themselves, so nothing is judged until they are over."""
-    layout: Layout
-    """What files of the case get, new ones and moved ones alike."""
-    defaults: list[Outcome] = field(default_factory=list)
-    tried: set[str] = field(default_factory=set)
-    """Files whose move was tried or is waiting: each file once in a case."""
-    judged: bool = False
 
 
 @dataclass(slots=True)
@@ -117,10 +100,12 @@ class Daemon:
         self._last: Reading | None = None
         self._numbers: dict[tuple[str, str, str], int] = {}
         """Of findings that hold or were acted on, in the journal."""
-        self._cases: dict[tuple[str, str, str], Case] = {}
+        since = clock.now() - settings.verify.moving_seconds - settings.history_seconds
+        self._cases: dict[tuple[str, str, str], Case] = {case.finding.key: case for case in reopened(journal, since)
+                                                         if case.finding.kind in JUDGED}
         self._planned: dict[tuple[str, str, str], float] = {}
         """Findings without a victim: as of which look they were planned for last."""
-        self._refused: dict[str, None] = {}
+        self._refused: set[tuple[tuple[str, str, str], str]] = set()
         self._recommended: set[tuple[tuple[str, str, str], str]] = set()
         self._findings: tuple[Finding, ...] = ()
         self._fresh: tuple[Finding, ...] = ()
@@ -229,6 +214,7 @@ class Daemon:
             self._tell_of(finding.key, narrate.found(finding))
         for finding in thought.ended:
             self._tell_of(finding.key, [narrate.over(finding)])
+            self._refused = {(key, words) for key, words in self._refused if key != finding.key}
             if finding.kind not in JUDGED and finding.key in self._cases:
                 self._cases[finding.key].tried.clear()  # when it comes back, what was tried may be tried again
 
@@ -268,12 +254,8 @@ class Daemon:
             if (finding.advice_only or finding.kind not in self._settings.act.on
                     or self._settings.modes == {"observe"} or self._in_hand(finding)):
                 continue
-            plan = self._plan(finding, self._activities(finding))
-            for refusal in plan.refusals:
-                if refusal.sentence not in self._refused:
-                    self._refused[refusal.sentence] = None
-                    self.tally.refusals[refusal.reason] += 1
-                    self._tell_of(finding.key, [f"not done: {refusal}"])
+            plan = self._worth(finding, self._plan(finding, self._activities(finding)))
+            self._tell_refusals(finding, plan.refusals)
             self._recommend(finding, plan.recommended)
             if plan.actions:
                 now = self._clock.now()
@@ -283,9 +265,45 @@ class Daemon:
                                                             judged=finding.kind not in JUDGED)
                 self._cases[finding.key] = case
                 self._submit(case, [a for a in plan.actions if (a.path or a.directory) not in case.tried])
+                # advice alone, or a dry run, leaves nothing to be judged
+                case.judged = case.judged or self._gate.dry_run or not (case.defaults or case.tried)
         for case in self._cases.values():
             if not case.judged:
                 self._follow_up(case)
+
+    def _tell_refusals(self, finding: Finding, refusals: Iterable[Refusal]) -> None:
+        """Tell each once while the finding holds; that a figure in it has changed makes it no other refusal."""
+        for refusal in refusals:
+            what = finding.key, without_figures(refusal.sentence)
+            if what not in self._refused:
+                self._refused.add(what)
+                self.tally.refusals[refusal.reason] += 1
+                self._tell_of(finding.key, [f"not done: {refusal}"])
+
+    def _worth(self, finding: Finding, plan: Plan) -> Plan:
+        """The plan without what is not worth it, by what such acts came to before, and without places that cool down.
+
+        Advice is for people, who weigh it themselves.
+        """
+        settings, now = self._settings, self._clock.now()
+        rest = settings.verify.cooldown_seconds
+        cooling = {place for place in {a.directory for a in plan.actions}
+                   if (undone := self._journal.undone_at(place)) and now < undone + rest}
+        refusals = [Refusal(Reason.COOLING_DOWN, f"its default layout was taken back; it is left alone for "
+                            f"{rest / 3600:g} h").of(quoted(place)) for place in sorted(cooling)]
+        actions = [a for a in plan.actions if a.directory not in cooling or a.kind == "advise"]
+        acts = [a for a in actions if a.kind != "advise"]
+        if acts and finding.kind in JUDGED:
+            first = acts[0].layout.components[0]
+            expected = benefit.effect(self._journal.won_back(finding.kind, first.pool, first.extent_end or 0),
+                                      settings.benefit)
+            if refused := benefit.refusal(finding, expected, settings.benefit):
+                refusals.append(refused)
+                actions = [a for a in actions if a.kind == "advise"]
+            elif refused := benefit.affordable(finding, expected, acts, settings.benefit):
+                refusals.append(refused)
+                actions = [a for a in actions if a.kind != "migrate"]
+        return replace(plan, actions=tuple(actions), refusals=(*plan.refusals, *refusals))
 
     def _recommend(self, finding: Finding, actions: Sequence[Action]) -> None:
         """Tell once what is not done because of the mode there."""
@@ -349,18 +367,26 @@ class Daemon:
             self._say(f"STOPPED moving: {self._gate.paused}; look, then tierctl resume")
 
     def _judge(self, now: float) -> None:
+        flash = space.room(self._filesystem, ()).pools if any(not c.judged for c in self._cases.values()) else {}
         for case in self._cases.values():
-            if case.judged or (self._gate.waiting_for(case.finding.key)
-                               and now < case.begun_at + self._settings.verify.moving_seconds):
+            moving = self._gate.waiting_for(case.finding.key)
+            if case.judged or (moving and now < case.begun_at + self._settings.verify.moving_seconds):
                 continue
-            judgement = judge(case.finding, case.acted_at, self._engine.windows, now, self._settings.verify)
+            act = Act(case.finding, case.begun_at, case.acted_at, flash.get(case.pool, ()))
+            judgement = judge(act, self._engine.windows, now, self._settings.verify)
             if judgement.verdict != "too-early":
-                case.judged = True
-                self.tally.verdicts[judgement.verdict] += 1
-                self.tally.gained[case.finding.victim] = judgement.won_back
-                self._tell_of(case.finding.key, [narrate.judged(case.finding, judgement)])
-                if judgement.verdict == "did-not-help":
-                    self._undo(case, "it did not help")
+                self._note(case, judgement)
+                if judgement.verdict in {"did-not-help", "harmed-others"}:
+                    self._undo(case, "it did not help" if judgement.verdict == "did-not-help" else "others paid for it")
+
+    def _note(self, case: Case, judgement: Judgement) -> None:
+        """What the acts came to: told, counted, and kept for later decisions."""
+        case.judged = True
+        self.tally.verdicts[judgement.verdict] += 1
+        self.tally.gained[case.finding.victim] = judgement.won_back
+        self._journal.judged(case.number, case.finding.kind, case.pool, case.size_bytes, judgement.verdict,
+                             judgement.won_back, self._clock.now())
+        self._tell_of(case.finding.key, [narrate.judged(case.finding, judgement)])
 
     def _undo(self, case: Case, reason: str) -> None:
         dropped = self._gate.drop(case.finding.key)

@@ -145,7 +145,7 @@ class DaemonCollector(Collector):
         yield GaugeMetricFamily("tierd_waiting_moves", "Moves in the queue.", self._gate.waiting)
         verdicts = CounterMetricFamily("tierd_judgements", "Acts judged by the throughput of the victim.",
                                        labels=("verdict",))
-        for verdict in ("helped", "did-not-help", "cannot-tell"):
+        for verdict in ("helped", "did-not-help", "harmed-others", "cannot-tell"):
             verdicts.add_metric((verdict,), tally.verdicts[verdict])
         yield verdicts
         refusals = CounterMetricFamily("tierd_refusals", "Plans or parts of them that were refused.",

@@ -21,6 +21,10 @@ class Reason(StrEnum):
     OPTED_OUT = "opted-out"
     OTHER_LAYOUT = "other-layout"
     NOT_WORTH = "not-worth"
+    LITTLE_TO_GAIN = "little-to-gain"
+    OTHERS_WOULD_LOSE = "others-would-lose"
+    MOVES_TOO_DEAR = "moves-too-dear"
+    COOLING_DOWN = "cooling-down"
 
 
 @dataclass(frozen=True, slots=True)

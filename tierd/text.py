@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 
@@ -32,3 +33,12 @@ def percent(share: float) -> str:
     '88 %'
     """
     return f"{100 * share:.0f} %"
+
+
+def without_figures(sentence: str) -> str:
+    """The sentence with its numbers blotted out: what is left is what it says.
+
+    >>> without_figures("pool 'flash' has 1.2 GB free") == without_figures("pool 'flash' has 0.9 GB free")
+    True
+    """
+    return re.sub(r"\d+(\.\d+)?", "#", sentence)

@@ -1,13 +1,19 @@
-"""Did it help? The victim's throughput after an act against before and against its usual: keep, or undo."""
+"""Did it help, and did it harm? Throughput after an act against before, and against jobs the act does not concern.
+
+Difference in differences: when jobs on other targets got faster or slower by a tenth meanwhile, a tenth of the victim's
+change was not ours. Whoever shares the victim's targets, or the flash the files went to, or the metadata targets, must
+not pay for it: another steady job that got clearly slower is a reason to take the act back at once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from statistics import median
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median, quantiles
 from typing import Annotated, ClassVar
 
-from annotated_types import Gt, Lt
+from annotated_types import Ge, Gt, Lt
 
 from tierd.model import Finding, Window
 
@@ -26,16 +32,32 @@ class Settings:
     """Measuring time after that."""
     least_gain: Annotated[float, Gt(0), Lt(1)] = 0.2
     """Part of the loss that must be won back, at the least, for an act to be kept."""
+    harm_seconds: Annotated[float, Gt(0)] = 30.0
+    """Measuring time after which an act is taken back when others pay for it."""
+    most_harm: Annotated[float, Gt(0), Lt(1)] = 0.1
+    """Fraction of its throughput that a steady job may lose since the act."""
+    least_controls: Annotated[int, Ge(1)] = 3
+    """Jobs on other targets, at the least, to tell how the whole file system fared meanwhile."""
+    cooldown_seconds: Annotated[float, Ge(0)] = 21600.0
+    """A directory whose default was taken back is left alone so long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """``verdict`` is ``too-early``, ``helped``, ``did-not-help`` or ``cannot-tell``. Rates in bytes per second."""
+    """``verdict`` is ``too-early``, ``helped``, ``did-not-help``, ``harmed-others`` or ``cannot-tell``.
+
+    Rates in bytes per second.
+    """
 
     verdict: str
     usual: float
     contended: float
     after: float
+    """Of the victim, less what happened to everybody."""
+    elsewhere: float = 1.0
+    """What jobs on other targets got, as a fraction of what they got before; 1 where too few can tell."""
+    harmed: Mapping[str, float] = field(default_factory=dict)
+    """Job to the fraction it lost."""
 
     @property
     def won_back(self) -> float:
@@ -44,25 +66,103 @@ class Judgement:
         return (self.after - self.contended) / loss if loss > 0 else 0.0
 
 
-def judge(finding: Finding, acted_at: float, windows: Sequence[Window], now: float, settings: Settings) -> Judgement:
-    """Judge one act by the windows since.
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What is judged."""
+
+    finding: Finding
+    begun_at: float
+    acted_at: float
+    """When the last move of it was."""
+    flash: Collection[str] = ()
+    """Targets the files went to."""
+
+
+def judge(act: Act, windows: Sequence[Window], now: float, settings: Settings) -> Judgement:
+    """Judge one act by the windows before and since.
 
     ``cannot-tell`` when the victim or the aggressor has gone: then nothing was proven, and nothing disproven.
     """
-    usual = finding.evidence["victim_usual_bytes_per_second"]
-    contended = finding.evidence["victim_bytes_per_second"]
-    since = acted_at + settings.settle_seconds
+    finding = act.finding
+    usual, contended = (finding.evidence[f"victim_{name}bytes_per_second"] for name in ("usual_", ""))
+    since = act.acted_at + settings.settle_seconds
     later = [w for w in windows if w.start >= since]
+    before = [w for w in windows if act.begun_at - settings.judge_seconds <= w.start and w.end <= act.begun_at
+              and finding.aggressor in w.jobs]
+    elsewhere = control(before, later, finding, settings)
     rates = [rate for w in later if (rate := throughput(w, finding.victim)) > 0 and finding.aggressor in w.jobs]
-    after = median(rates) if rates else 0.0
+    after = median(rates) / elsewhere if rates else 0.0
+    harmed = losers(before, later, act, elsewhere, settings) if now >= since + settings.harm_seconds else {}
+    if harmed:
+        return Judgement("harmed-others", usual, contended, after, elsewhere, harmed)
     if now < since + settings.judge_seconds:
-        return Judgement("too-early", usual, contended, after)
+        return Judgement("too-early", usual, contended, after, elsewhere)
     if len(rates) < max(2, len(later) // 2):
-        return Judgement("cannot-tell", usual, contended, after)
+        return Judgement("cannot-tell", usual, contended, after, elsewhere)
     gained = after - contended >= settings.least_gain * (usual - contended)
-    return Judgement("helped" if gained else "did-not-help", usual, contended, after)
+    return Judgement("helped" if gained else "did-not-help", usual, contended, after, elsewhere)
 
 
 def throughput(window: Window, job: str) -> float:
     """Bytes per second of a job in a window, on all targets."""
     return sum(load.moved_bytes for (_, name), load in window.loads.items() if name == job) / window.seconds
+
+
+Rates = Mapping[str, Sequence[float]]
+"""Job to what it got in each window, in units that are its own; only jobs that were active in all of them."""
+
+
+def rates(windows: Sequence[Window], of: Callable[[Window], Mapping[str, float]]) -> Rates:
+    """Rates of the jobs active in every one of the windows."""
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for window in windows:
+        for job, rate in of(window).items():
+            if rate > 0:
+                found[job].append(rate)
+    return {job: each for job, each in found.items() if len(each) == len(windows)}
+
+
+def moved(window: Window) -> dict[str, float]:
+    """Bytes per second by job."""
+    found: defaultdict[str, float] = defaultdict(float)
+    for (_, job), load in window.loads.items():
+        found[job] += load.moved_bytes / window.seconds
+    return found
+
+
+def asked(window: Window) -> dict[str, float]:
+    """Metadata operations per second by job."""
+    return {job: (n.opens + n.closes + n.creates + n.unlinks + n.other_operations) / window.seconds
+            for job, n in window.namespace.items()}
+
+
+def control(before: Sequence[Window], later: Sequence[Window], finding: Finding, settings: Settings) -> float:
+    """What jobs that never touched the finding's targets get now as a fraction of before; 1 where few can tell."""
+    touched = {job for w in (*before, *later) for target, job in w.loads if target in finding.targets}
+    was, now = rates(before, moved), rates(later, moved)
+    ratios = [median(now[job]) / median(was[job]) for job in was.keys() & now.keys() - touched - {finding.aggressor}]
+    return min(2.0, max(0.5, median(ratios))) if len(ratios) >= settings.least_controls else 1.0
+
+
+def losers(before: Sequence[Window], later: Sequence[Window], act: Act, elsewhere: float,
+           settings: Settings) -> dict[str, float]:
+    """Steady jobs on the same disks, flash or metadata targets that lost more than they may, and how much of it."""
+    finding = act.finding
+    places = {*finding.targets, *act.flash}
+    near = {job for w in before for target, job in w.loads if target in places} - {finding.victim}
+    found: dict[str, float] = {}
+    for of, whom in ((moved, near), (asked, {job for w in before for job in w.namespace} - {finding.victim})):
+        was, now = rates(before, of), rates(later, of)
+        for job in whom & was.keys() & now.keys():
+            lost = 1 - median(now[job]) / min(1.0, elsewhere) / median(was[job])
+            if lost > max(settings.most_harm, variation(was[job]), variation(now[job])):
+                found[job] = max(lost, found.get(job, 0.0))
+    return found
+
+
+def variation(values: Sequence[float]) -> float:
+    """How far a job's rates lie apart by themselves: all but the outer tenths, as a share of the median."""
+    if len(values) < 4:
+        return 1.0  # too few to tell
+    cuts = quantiles(values, n=10, method="inclusive")
+    return (cuts[-1] - cuts[0]) / median(values)

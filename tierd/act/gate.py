@@ -96,6 +96,11 @@ class Gate:
         return self._standstill.by_file()
 
     @property
+    def dry_run(self) -> bool:
+        """Whether nothing is really done."""
+        return self._dry_run
+
+    @property
     def waiting(self) -> int:
         """Moves in the queue."""
         return len(self._queue)

@@ -29,8 +29,12 @@ CREATE TABLE IF NOT EXISTS positions (mdt TEXT PRIMARY KEY, record INTEGER NOT N
 CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS told (finding INTEGER NOT NULL REFERENCES findings(id), time REAL NOT NULL,
     sentence TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS judgements (
+    finding INTEGER PRIMARY KEY REFERENCES findings(id), time REAL NOT NULL, kind TEXT NOT NULL, pool TEXT NOT NULL,
+    size_bytes INTEGER NOT NULL, verdict TEXT NOT NULL, won_back REAL NOT NULL);
 CREATE INDEX IF NOT EXISTS told_of ON told(finding);
 CREATE INDEX IF NOT EXISTS actions_of ON actions(finding);
+CREATE INDEX IF NOT EXISTS undone_places ON actions(place, ended_at) WHERE outcome = 'undone';
 CREATE INDEX IF NOT EXISTS unfinished ON actions(id) WHERE outcome IS NULL;
 """
 
@@ -157,6 +161,38 @@ class Journal:
         places = [(kind, place.decode("utf-8", "surrogateescape")) for kind, place in rows]
         return frozenset(place if kind == "set-default-layout" else place.rpartition("/")[0] or "/"
                          for kind, place in places)
+
+    def judged(self, finding: int, kind: str, pool: str, size_bytes: int, verdict: str, won_back: float,
+               now: float) -> None:
+        """Enter what the acts about a finding came to: later decisions go by it."""
+        self._db.execute("INSERT OR REPLACE INTO judgements VALUES (?, ?, ?, ?, ?, ?, ?)",
+                         (finding, now, kind, pool, size_bytes, verdict, won_back))
+
+    def won_back(self, kind: str, pool: str, size_bytes: int, last: int = 20) -> list[float]:
+        """What the last such acts won back of the victim's loss, the newest first."""
+        rows = self._db.execute("SELECT won_back FROM judgements WHERE kind = ? AND pool = ? AND size_bytes = ? AND "
+                                "verdict IN ('helped', 'did-not-help') ORDER BY time DESC LIMIT ?",
+                                (kind, pool, size_bytes, last))
+        return [row[0] for row in rows]
+
+    def undone_at(self, place: str) -> float:
+        """When the default layout of a directory was last taken back; 0 when it never was."""
+        (time,) = self._db.execute("SELECT ifnull(max(ended_at), 0) FROM actions WHERE place = ? "
+                                   "AND outcome = 'undone' AND kind = 'set-default-layout'",
+                                   (_bytes(place),)).fetchone()
+        return float(time)
+
+    def unjudged(self, since: float) -> Iterator[tuple[int, Finding, list[Entry]]]:
+        """Findings whose default layouts were set since then and stand, and were never judged, with these acts."""
+        rows = self._db.execute(
+            "SELECT id, kind, time, aggressor, victim, targets, sentence, evidence, directories FROM findings "
+            "WHERE id IN (SELECT finding FROM actions WHERE kind = 'set-default-layout' AND outcome = 'done' "
+            "AND intended_at >= ?) AND id NOT IN (SELECT finding FROM judgements) ORDER BY id", (since,)).fetchall()
+        for number, kind, time, aggressor, victim, targets, sentence, evidence, directories in rows:
+            finding = Finding(kind, time, aggressor, victim, tuple(json.loads(targets)), sentence,
+                              json.loads(evidence), tuple(json.loads(directories)))
+            yield number, finding, list(self._select("WHERE finding = ? AND kind = 'set-default-layout' "
+                                                     "AND outcome = 'done'", number))
 
     def entry(self, number: int) -> Entry | None:
         """One act by its number."""

@@ -43,7 +43,7 @@ class Settings:
     """Windows before the aggressor came that tell what the victim got then."""
     slow_windows: Annotated[float, Gt(0), Lt(1)] = 0.6
     """Share of the windows since the aggressor came in which the victim must have been slow."""
-    target_share: Annotated[float, Gt(0), Lt(1)] = 0.15
+    target_share: Annotated[float, Gt(0), Lt(1)] = 0.1
     """Aggressor's part of the operations or of the bytes of the two on a target, for the target to count as shared."""
     presence: Annotated[float, Gt(0), Lt(1)] = 0.05
     """Aggressor's part of the operations of the two for a window to count as disturbed."""

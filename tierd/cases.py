@@ -1,0 +1,53 @@
+"""Findings that were acted on, until their acts are judged; those of before a restart come from the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from lustre.layout import Layout
+from tierd.act.gate import Outcome
+from tierd.act.journal import Journal
+from tierd.model import Action, Finding
+
+
+@dataclass(slots=True)
+class Case:
+    """A finding that was acted on, until its acts are judged."""
+
+    finding: Finding
+    number: int
+    begun_at: float
+    """When the default layout was set: files created before that may lie on the disks."""
+    acted_at: float
+    """When the last act was: moves load the disks themselves, so nothing is judged until they are over."""
+    layout: Layout
+    """What files of the case get, new ones and moved ones alike."""
+    defaults: list[Outcome] = field(default_factory=list)
+    tried: set[str] = field(default_factory=set)
+    """Files whose move was tried or is waiting: each file once in a case."""
+    judged: bool = False
+
+    @property
+    def pool(self) -> str:
+        """Where the first bytes of its files go."""
+        return self.layout.components[0].pool
+
+    @property
+    def size_bytes(self) -> int:
+        """End of the first component: the class of files it is for. 0 where the whole file goes."""
+        return self.layout.components[0].extent_end or 0
+
+
+def reopened(journal: Journal, since: float) -> Iterator[Case]:
+    """Cases whose default layouts stand unjudged since then: what was begun before a restart is judged after it."""
+    for number, finding, entries in journal.unjudged(since):
+        layout = entries[0].layout_after
+        if layout is None:
+            continue
+        begun = min(entry.intended_at for entry in entries)
+        case = Case(finding, number, begun, max(entry.intended_at for entry in entries), layout)
+        case.defaults = [
+            Outcome(Action(entry.kind, layout, entry.reason, finding.key, directory=entry.place), entry.outcome,
+                    entry.detail, entry.id, entry.layout_before) for entry in entries]
+        yield case
