@@ -15,7 +15,7 @@ from contextlib import suppress
 from lustre.access_log import ENTRY_BYTES
 from lustre.errors import typed
 
-_ALL_MDTS = 0xFFFFFFFF
+_ALL_MDTS = -1
 _FILTER = 1 << 30 | 4 << 16 | ord("O") << 8 | 0x85
 _INFO = 2 << 30 | 168 << 16 | ord("O") << 8 | 0x84
 _INFO_BYTES = 168

@@ -55,18 +55,26 @@ class Guard:
                               "exporters, or the right file system name?")
         if reading.time > now + self._skew_seconds:
             raise SourceError(f"{self._name}: its samples are {reading.time - now:.0f} s ahead of our clock")
-        if self._last is not None and reading.time < self._last:
-            back, self._last = self._last - reading.time, None
-            self._seen.clear()
-            raise SourceError(f"{self._name}: time went back by {back:.0f} s; what was learnt is of no use now")
         if now - reading.time > self._stale_seconds:
             raise SourceError(f"{self._name}: stale: its samples are {now - reading.time:.0f} s old, and may be "
                               f"{self._stale_seconds:g} s old")
+        self._forward(reading.time)
         self._complete(reading, now)
+
+    def _forward(self, time: float) -> None:
+        """Time must not go back: after a little it is waited for, after much everything is learnt anew."""
+        back = (self._last or time) - time
+        if back > self._stale_seconds:
+            self._last = None
+            self._seen.clear()
+            raise SourceError(f"{self._name}: time went back by {back:.0f} s; what was learnt is of no use now")
+        if back > 0:
+            raise SourceError(f"{self._name}: its samples are {back:.0f} s older than those before: later ones are "
+                              "waited for")
 
     def _complete(self, reading: Reading, now: float) -> None:
         self._seen.update(dict.fromkeys(reading.targets, now))
-        missing = sorted(t for t, seen in self._seen.items() if seen < now)
+        missing = sorted(self._seen.keys() - reading.targets)
         for target in [t for t in missing if self._seen[t] < now - FORGET_SECONDS]:
             missing.remove(target)
             del self._seen[target]

@@ -15,7 +15,7 @@ from tierd.sense.http import SourceError
 
 WELL = 'lustre_ost_recovering{fs="l",target="OST0000"} 0\n'
 JOB = 'lustre_job_write_bytes_total{fs="l",target="OST0000",job="j"}'
-names = st.text(st.characters(blacklist_categories=("Cs",)), max_size=40)
+names = st.text(st.characters(codec="utf-8"), max_size=40)
 
 
 def escaped(text: str) -> str:

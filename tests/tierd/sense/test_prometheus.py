@@ -112,7 +112,8 @@ def asked(url: str, seconds: float = 5.0) -> PrometheusCounters:
     return PrometheusCounters(settings, "l", StoppedClock(), Client(settings.access, seconds, {}), seconds, 90.0, 30.0)
 
 
-RECENT: dict[str, Any] = {"metric": {"__name__": "lustre_jobs", **labels()}, "values": [[NOW - 20, "1"], [NOW - 5, "1"]]}
+RECENT: dict[str, Any] = {"metric": {"__name__": "lustre_jobs", **labels()},
+                          "values": [[NOW - 20, "1"], [NOW - 5, "1"]]}
 LYING = {"metric": {"__name__": "lustre_job_write_bytes_total", **labels(exported_job="j")}}
 
 

@@ -1,0 +1,159 @@
+"""Exporters by file and by name: what is bad keeps what was good, and says so."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tierd.sense import dns_sd, file_sd
+from tierd.sense.discovered import Discovered
+from tierd.sense.dns_sd import DnsTargets
+from tierd.sense.file_sd import FileTargets
+
+
+@dataclass
+class SettableClock:
+    at: float = 1000.0
+
+    def now(self) -> float:
+        return self.at
+
+    def wait(self, seconds: float) -> bool:
+        raise AssertionError
+
+
+def put(path: Path, text: str) -> None:
+    """As a careful writer does it: whole, under another name, then renamed."""
+    new = path.with_name(".new")
+    new.write_text(text, encoding="utf-8")
+    os.replace(new, path)
+
+
+def test_json_and_yaml_are_read_as_prometheus_reads_them(tmp_path: Path) -> None:
+    put(tmp_path / "a.json", json.dumps([{"targets": ["oss1:9169", "[fd00::1]:9169"], "labels": {"rack": "1"}}]))
+    put(tmp_path / "b.yml", "- targets: ['mds1:9170']\n  labels: {__scheme__: https, __metrics_path__: /x/metrics}\n")
+    put(tmp_path / "c.txt", "nothing of ours")
+    targets = FileTargets([f"{tmp_path}/*.json", f"{tmp_path}/*.yml"])
+    assert targets() == ("http://oss1:9169/metrics", "http://[fd00::1]:9169/metrics", "https://mds1:9170/x/metrics")
+    assert targets.trouble == ""
+    assert targets.folders == (str(tmp_path),)
+
+
+@pytest.mark.parametrize(("name", "text", "words"), [
+    ("a.json", "[{", "a.json: "), ("a.yml", "- targets: [", "not YAML"), ("a.yml", "x: 1", "not a list of"),
+    ("a.json", '[{"labels": {}}]', "group 1: no list of targets"), ("a.json", '[{"targets": [1]}]', "is no text"),
+    ("a.json", '[{"targets": ["oss1:9169"]}, {"targets": ["http://oss2/"]}]', "not host:port: 'http://oss2/'"),
+    ("a.json", '[{"targets": ["user:pw@oss1:1"]}]', "not host:port"),
+    ("a.json", '[{"targets": ["a b:1"]}]', "not host:port"),
+    ("a.json", '[{"targets": ["a:1"], "labels": {"__scheme__": "file"}}]', "neither http nor https"),
+    ("a.json", "[" * 100_000, "a.json"), ("a.yml", "!!python/object/apply:os.system [id]", "not YAML"),
+])
+def test_a_bad_file_keeps_its_last_good_targets_and_says_so(tmp_path: Path, name: str, text: str, words: str) -> None:
+    good = json.dumps([{"targets": ["oss1:9169"]}])
+    put(tmp_path / name, good)
+    targets = FileTargets([f"{tmp_path}/a.*"])
+    assert targets() == ("http://oss1:9169/metrics",)
+    put(tmp_path / name, text)
+    assert targets() == ("http://oss1:9169/metrics",)
+    assert words in targets.trouble
+    assert targets.trouble.endswith("the targets it named before are kept")
+    put(tmp_path / name, good.replace("oss1", "oss2"))
+    assert targets() == ("http://oss2:9169/metrics",)
+    assert targets.trouble == ""
+
+
+def test_a_file_that_is_removed_takes_its_targets_along(tmp_path: Path) -> None:
+    put(tmp_path / "a.json", '[{"targets": ["oss1:9169"]}]')
+    targets = FileTargets([f"{tmp_path}/*.json"])
+    assert targets()
+    (tmp_path / "a.json").unlink()
+    assert targets() == ()
+    assert "no such file" in targets.trouble
+
+
+def test_a_file_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_sd, "MOST_BYTES", 10)
+    put(tmp_path / "a.json", '[{"targets": ["oss1:9169"]}]')
+    targets = FileTargets([f"{tmp_path}/*.json"])
+    assert targets() == ()
+    assert "more than 10 bytes" in targets.trouble
+
+
+@dataclass
+class NameServer:
+    records: dict[tuple[str, str], Sequence[str]]
+    asked: int = 0
+    fault: str = ""
+
+    def __call__(self, name: str, kind: str) -> Sequence[str]:
+        self.asked += 1
+        if self.fault:
+            raise OSError(f"{name}: {self.fault}")
+        return self.records.get((name, kind), ())
+
+
+def test_names_are_asked_for_now_and_then_and_kept_while_nobody_answers() -> None:
+    server = NameServer({("_x._tcp.a.org", "SRV"): ["0 5 9169 oss2.a.org.", "0 5 9169 oss1.a.org."],
+                         ("mds.a.org", "A"): ["10.0.0.9"]})
+    clock = SettableClock()
+    targets = DnsTargets(["_x._tcp.a.org", "mds.a.org:9170"], server, clock, 30.0)
+    known = ("http://oss1.a.org:9169/metrics", "http://oss2.a.org:9169/metrics", "http://10.0.0.9:9170/metrics")
+    assert targets() == known
+    asked = server.asked
+    clock.at += 29
+    assert targets() == known
+    assert server.asked == asked
+    clock.at += 2
+    server.fault = "SERVFAIL"
+    assert targets() == known
+    assert "SERVFAIL; what it stood for before is kept" in targets.trouble
+    clock.at -= 500  # the clock went back: asked again, not waited for
+    server.fault = ""
+    assert targets() == known
+    assert targets.trouble == ""
+
+
+@pytest.mark.parametrize(("records", "words"), [
+    ({}, "no such records"), ({("_x._tcp.a", "SRV"): ["nonsense"]}, "not an SRV record"),
+    ({("_x._tcp.a", "SRV"): ["0 0 80 bad host."]}, "not an SRV record"),
+    ({("_x._tcp.a", "SRV"): ["0 0 80 ."]}, "not host:port")])
+def test_odd_records_are_told(records: dict[tuple[str, str], Sequence[str]], words: str) -> None:
+    targets = DnsTargets(["_x._tcp.a"], NameServer(records), SettableClock(), 30.0)
+    assert targets() == ()
+    assert words in targets.trouble
+
+
+def test_the_real_resolver_says_that_it_knows_nothing() -> None:
+    pytest.importorskip("dns")
+    with pytest.raises(OSError, match=r"tierd\.invalid"):
+        dns_sd.resolver()("tierd.invalid", "A")
+
+
+@dataclass
+class Place:
+    urls: tuple[str, ...] = ()
+    trouble: str = ""
+    said: list[str] = field(default_factory=list)
+
+    def __call__(self) -> tuple[str, ...]:
+        return self.urls
+
+
+def test_all_places_together_each_exporter_once_and_changes_are_said() -> None:
+    said: list[str] = []
+    place = Place(("b", "a"))
+    found = Discovered(["a"], [place], said.append)
+    assert found() == ("a", "b")
+    assert said == []
+    place.urls, place.trouble = ("c",), "file x is bad"
+    assert found() == ("a", "c")
+    assert found.trouble == "file x is bad"
+    place.trouble = ""
+    found()
+    assert said == ["discovery: file x is bad", "discovery: 1 exporters came, 1 went, 2 are known",
+                    "discovery: well again"]
