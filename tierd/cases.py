@@ -27,6 +27,8 @@ class Case:
     tried: set[str] = field(default_factory=set)
     """Files whose move was tried or is waiting: each file once in a case."""
     judged: bool = False
+    verdict: str = ""
+    """Empty until it is judged, and where there was nothing to judge."""
 
     @property
     def pool(self) -> str:

@@ -18,6 +18,7 @@ from tierd.decide import benefit, cold_to_disk, hot_files_to_flash, small_files_
 from tierd.detect import noisy_neighbour
 from tierd.detect.builtin import BUILT_IN
 from tierd.detect.plugin import Configured
+from tierd.permission import Control
 from tierd.plugins import Detectors
 from tierd.scopes import Mode, Scope, deepest, each_path_once, inherited
 from tierd.sense import prometheus, robinhood
@@ -94,18 +95,6 @@ class Act:
     journal: str = "/var/lib/tierd/journal.sqlite"
     socket: str = "/run/tierd/tierd.sock"
     """Where tierctl talks to the daemon."""
-
-
-@dataclass(frozen=True)
-class Control:
-    """Who may use tierctl, besides root and the user tierd runs as: by what the kernel says of the other side."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
-
-    read_group: str = ""
-    """Name or number of a group whose members may look: status, top, findings, history, explain, plan, advise…"""
-    change_users: tuple[str, ...] = ()
-    """Names or numbers of users who may pause, drain, resume, undo, promote, demote and submit as well."""
 
 
 @dataclass(frozen=True)

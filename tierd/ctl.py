@@ -7,40 +7,60 @@ import sys
 from collections.abc import Sequence
 
 from lustre import __version__
-from tierd.commands import daemon, evaluate, layout, simulate
 
 EXAMPLES = """\
-examples:
+at work:
   tierctl status                                         what the daemon sees and does
-  tierctl history; tierctl undo 17                       what was done; take one act back
+  tierctl top                                            the same, live: targets, jobs, who slows whom, moves
+  tierctl explain F3                                     a finding: its numbers, what was done, did it help
+  tierctl plan                                           what would be done now
+  tierctl advise                                         what to change by hand, where, and what to expect
+  tierctl report --since 7d -o week.html                 a page with plots
+hold it back:
   tierctl pause "maintenance until noon"                 change nothing until tierctl resume
+  tierctl drain                                          begin nothing new, finish what is queued
+  tierctl history; tierctl undo 17                       what was done; take one act back
+by hand:
+  tierctl promote /mnt/lustre/proj/run7 --preview        what would go to flash; without --preview, it goes
+  tierctl submit --reason {rule} {fullpath}              the command for robinhood's cmd()
   tierctl layout /mnt/lustre/proj/run7/out.dat           one line for people, and the lfs setstripe that would make it
-  tierctl layout --yaml /mnt/lustre/proj/run7            as lfs setstripe --yaml takes it
   getfattr -n lustre.lov -e hex FILE | tierctl layout --lov /dev/stdin
+try before:
   tierctl simulate noisy-neighbour                       what would tierd do to this workload?
   tierctl simulate my.toml --policy tierd.toml --json    a scenario and a policy of one's own
   tierctl evaluate --seeds 1-100                         how often is it right, over random workloads?
 """
 
-COMMANDS = (daemon, layout, simulate, evaluate)
-
 
 def parser() -> argparse.ArgumentParser:
     """Command line."""
+    from tierd import commands  # noqa: PLC0415 -- `tierctl submit` runs once for every file, and needs none of the others
+
     main_parser = argparse.ArgumentParser(
         prog="tierctl", epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Talks to the daemon, shows layouts of files on Lustre, and tries policies on simulated clusters.")
     main_parser.add_argument("--version", action="version", version=f"tierctl {__version__}")
-    commands = main_parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        command.add(commands)
+    subparsers = main_parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for command in commands.all_of_them():
+        command.add(subparsers)
     return main_parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 when it did its work."""
-    chosen = parser().parse_args(arguments)
-    code: int = chosen.run(chosen)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if given[:1] == ["submit"]:
+        from tierd.commands import submit  # noqa: PLC0415 -- see above
+
+        quick = argparse.ArgumentParser(prog="tierctl submit", description=submit.DESCRIPTION)
+        submit.options(quick)
+        return submit.run(quick.parse_args(given[1:]))
+    chosen = parser().parse_args(given)
+    try:
+        code: int = chosen.run(chosen)
+    except BrokenPipeError:  # tierctl … | head
+        sys.stderr.close()
+        return 1
     return code
 
 

@@ -22,6 +22,7 @@ from tierd.act.consent import Consent
 from tierd.act.gate import Gate
 from tierd.act.guard import SiteGuard
 from tierd.act.journal import Journal
+from tierd.act.journal_reader import JournalReader
 from tierd.act.movers import engines
 from tierd.act.movers.abreast import Abreast
 from tierd.act.movers.outcome import Mover
@@ -31,18 +32,21 @@ from tierd.act.undo import Undo
 from tierd.clock import Clock, SystemClock
 from tierd.config import ConfigurationError, Settings, load
 from tierd.control import ControlServer
+from tierd.desk import curves
+from tierd.desk.board import Board
 from tierd.inotify import Watcher
 from tierd.loop import Daemon
 from tierd.notify import Notifier
 from tierd.own import registry
-from tierd.requests import Desk
+from tierd.requests import CHANGING, Desk
+from tierd.sense import space
 from tierd.sense.client_round import ClientRound, of_exporter, of_tree
 from tierd.sense.clients import THIS_NODE
 from tierd.sense.facts import Clients, no_clients
 from tierd.sense.http import Client
 from tierd.sense.readings import Reading
 from tierd.sense.sources import Sources, counters
-from tierd.text import quoted
+from tierd.text import printable, quoted
 from tierd.watch_configuration import ConfigurationWatch
 from tierd.web import STALE_CYCLES, App, WebServer
 
@@ -59,6 +63,7 @@ class Service:
         self._settings = settings
         self._clock = clock
         self._filesystem = filesystem
+        spoken, say = say, lambda sentence: spoken(printable(sentence))  # job ids and names may hold anything
         self._say = say
         self._begun = clock.now()
         self._lock = RLock()
@@ -75,8 +80,13 @@ class Service:
                                 self._journal.positions(), clock, os.environ)
         self._daemon = Daemon(self._sources.live, filesystem, gate, undo, self._journal, clock, settings, say,
                               self._claim, clients, len(mdts), self._sources.enriched)
-        desk = Desk(self._daemon, gate, undo, self._journal, settings, self._lock, self._sources.states)
-        self._control = ControlServer(settings.act.socket, desk)
+        self._board = Board()
+        self._drawn_at = 0.0
+        reader = JournalReader(Path(settings.act.journal))
+        desk = Desk(self._daemon, gate, undo, self._journal, reader, settings, self._lock, self._board, filesystem,
+                    clock, self._sources.states)
+        self._desk = desk
+        self._control = ControlServer(settings.act.socket, desk, settings.control.access, CHANGING)
         self.web: WebServer | None = None
         if settings.web.enabled:
             metrics = registry(self._daemon, gate, undo, settings, self._lock, self._sources.states)
@@ -89,12 +99,30 @@ class Service:
     def cycle(self) -> str:
         """One cycle; a sentence about the state for systemd."""
         with self._lock:
+            self._board.cycle_begun_at = self._clock.now()
+            self._desk.take_in()
             self._sources.look()
             self._daemon.cycle(self._clock.now() + self._settings.sense.cycle_seconds / 2)
             self._keep_positions()
             self._gate.keep_state()
+            self._board.hang_out(self._daemon, self._gate)
+            self._draw()
+            self._board.cycle_begun_at = 0.0
         faults = "; ".join(self._daemon.faults.values())
         return faults or f"{len(self._daemon.findings)} findings, {len(self._daemon.cases)} cases"
+
+    def _draw(self) -> None:
+        """A point of each curve, once a minute; without the file system there is none."""
+        now = self._clock.now()
+        if now < self._drawn_at + curves.EVERY_SECONDS:
+            return
+        try:
+            self._journal.sample(curves.points(self._daemon, self._gate, space.room(self._filesystem, ())), now)
+        except OSError:
+            return
+        if int(now // 86400) != int(self._drawn_at // 86400):
+            self._journal.forget_samples(now - curves.KEPT_SECONDS)
+        self._drawn_at = now
 
     def _alive(self) -> bool:
         """Whether cycles still come."""

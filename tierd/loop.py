@@ -13,6 +13,7 @@ from tierd import narrate
 from tierd.act.claim import Hold, NoClaim
 from tierd.act.gate import Gate
 from tierd.act.journal import Journal
+from tierd.act.orders import Intent
 from tierd.act.undo import Undo
 from tierd.cases import Case, reopened
 from tierd.clock import Clock
@@ -169,8 +170,8 @@ class Daemon:
             if self._may_act():
                 if not self._faults.get("changelog") and not self._held and not self._gate.draining:
                     self._act(thought)
-                if not self._faults.get("changelog") and not self._held:
-                    self._move(move_until)
+                if not self._held:
+                    self._move(move_until, asked_for_only=bool(self._faults.get("changelog")))
                 self._judge(now)
                 self._watch_room()
         except OSError as error:
@@ -182,7 +183,8 @@ class Daemon:
         Outside of the maintenance windows things are still judged, and taken back.
         """
         self._tell_held()
-        acting = not self._settings.act.dry_run and self._settings.modes - {"observe", "recommend"}
+        wanted = self._settings.modes - {"observe", "recommend"} or self._gate.waiting
+        acting = wanted and not self._settings.act.dry_run
         self._tell_fault("claim", self._claim.hold() if acting else "")
         return not self._gate.paused and not self._gate.stopped and not self._faults.get("claim")
 
@@ -305,6 +307,22 @@ class Daemon:
                 actions = [a for a in actions if a.kind != "migrate"]
         return replace(plan, actions=tuple(actions), refusals=(*plan.refusals, *refusals))
 
+    def preview(self) -> list[tuple[Finding, Plan, Case | None]]:
+        """What would be planned now for each finding, without doing it; and its case, where it was acted on before."""
+        return [(finding, self._worth(finding, self._plan(finding, self._activities(finding))),
+                 self._cases.get(finding.key))
+                for finding in self._findings if not finding.advice_only]
+
+    def carry_out(self, kind: str, by: str, what: str, found: Intent) -> None:
+        """Put what somebody asked for into the queue. Doing it is for the gate."""
+        asked = Finding(kind, self._clock.now(), by, "", (), what, {})
+        number = self._journal.found(asked)
+        told = [f"{what}: {len(found.actions)} files, {found.size_bytes / 1e6:.0f} MB, wait for their turn"]
+        told += [f"      left out: {count} ({why})" for why, count in found.left_out.most_common(5)]
+        self._say_all(told)
+        self._journal.tell(number, told, self._clock.now())
+        self._gate.submit(found.actions, number)
+
     def _recommend(self, finding: Finding, actions: Sequence[Action]) -> None:
         """Tell once what is not done because of the mode there."""
         for place, mode, sentences in narrate.recommended(actions, self._settings):
@@ -358,8 +376,8 @@ class Daemon:
             self._gate.submit(moves, case.number)
             self._tell_of(case.finding.key, [narrate.queued(moves)])
 
-    def _move(self, until: float) -> None:
-        outcomes = self._gate.pump(until)
+    def _move(self, until: float, *, asked_for_only: bool) -> None:
+        outcomes = self._gate.pump(until, asked_for_only=asked_for_only)
         self._say_all(narrate.moved(outcomes, self._gate.waiting))
         for key in {o.action.finding for o in outcomes if o.result != "gone"} & self._cases.keys():
             self._cases[key].acted_at = self._clock.now()
@@ -381,11 +399,12 @@ class Daemon:
 
     def _note(self, case: Case, judgement: Judgement) -> None:
         """What the acts came to: told, counted, and kept for later decisions."""
-        case.judged = True
+        case.judged, case.verdict = True, judgement.verdict
         self.tally.verdicts[judgement.verdict] += 1
         self.tally.gained[case.finding.victim] = judgement.won_back
         self._journal.judged(case.number, case.finding.kind, case.pool, case.size_bytes, judgement.verdict,
-                             judgement.won_back, self._clock.now())
+                             judgement.won_back, self._clock.now(), judgement.usual, judgement.contended,
+                             judgement.after)
         self._tell_of(case.finding.key, [narrate.judged(case.finding, judgement)])
 
     def _undo(self, case: Case, reason: str) -> None:

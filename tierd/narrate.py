@@ -79,7 +79,8 @@ def moved(outcomes: Sequence[Outcome], waiting: int) -> Iterator[str]:
         verb = "MOVED" if went[0].result == "done" else "WOULD MOVE"
         names = ", ".join(quoted(o.action.path) for o in went[:2])
         more = f" and {len(went) - 2} more" if len(went) > 2 else ""
-        yield f"{verb} {names}{more} to flash; {waiting} wait"
+        pools = sorted({o.action.layout.components[0].pool for o in went})
+        yield f"{verb} {names}{more} to {', '.join(pools)}; {waiting} wait"
     gone = sum(o.result == "gone" for o in outcomes)
     if gone:
         yield f"{gone} of the waiting files are gone: their job unlinked them"

@@ -3,7 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import shlex
+from collections.abc import Iterable, Sequence
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[int] = ()) -> list[str]:
+    r"""Columns as wide as they need be, two spaces between them; those of the numbers ``right`` end at one place.
+
+    >>> print(*table(("No.", "place"), [(7, "/a"), (12, "/proj")], right=[0]), sep="\n")
+    No.  place
+      7  /a
+     12  /proj
+    """
+    cells = [[str(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
+    return ["  ".join(cell.rjust(width) if i in right else cell.ljust(width)
+                      for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip() for row in cells]
+
+
+def printable(words: str) -> str:
+    r"""A sentence with what could disturb a terminal made visible.
+
+    >>> print(printable("job \x1b[2J of uid 7"), printable("plain, ä"))
+    job \x1b[2J of uid 7 plain, ä
+    """
+    return words if words.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in words)
 
 
 def quoted(path: str) -> str:
@@ -42,3 +66,16 @@ def without_figures(sentence: str) -> str:
     True
     """
     return re.sub(r"\d+(\.\d+)?", "#", sentence)
+
+
+def shell_word(path: str) -> str:
+    r"""A path as it is typed in bash, whatever is in its name.
+
+    >>> print(shell_word("/proj/run"), shell_word("/two words"), shell_word("/it's"), shell_word("/\x1b\n\udcff'"))
+    /proj/run '/two words' '/it'"'"'s' $'/\x1b\n\xff\''
+    """
+    if path.isprintable():
+        return shlex.quote(path)
+    known = {"\n": r"\n", "\t": r"\t", "\\": r"\\", "'": r"\'"}
+    return "$'" + "".join(c if c.isprintable() and c not in known else known.get(c) or "".join(
+        f"\\x{byte:02x}" for byte in c.encode("utf-8", "surrogateescape")) for c in path) + "'"

@@ -105,6 +105,16 @@ class Gate:
         """Moves in the queue."""
         return len(self._queue)
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of the files in the queue."""
+        return self._queue.size_bytes
+
+    @property
+    def budget_left(self) -> tuple[float, float]:
+        """Files and bytes that may be moved at once."""
+        return self._queue.budget_left
+
     def waiting_for(self, finding_key: tuple[str, str, str]) -> int:
         """Moves of one finding in the queue."""
         return self._queue.of(finding_key)
@@ -127,11 +137,14 @@ class Gate:
         """Forget the moves of one finding; how many there were."""
         return self._queue.drop(finding_key)
 
-    def pump(self, deadline: float) -> list[Outcome]:
-        """Carry out waiting moves until the budget is spent, the queue empty, the time up or something holds them."""
+    def pump(self, deadline: float, *, asked_for_only: bool = False) -> list[Outcome]:
+        """Carry out waiting moves until the budget is spent, the queue empty, the time up or something holds them.
+
+        ``asked_for_only``: those that a person asked for by name, while tierd does nothing by itself.
+        """
         outcomes: list[Outcome] = []
         while len(self._queue) and self._clock.now() < deadline and not self._halt():
-            batch, gone = self._queue.next_batch(self._clock.now())
+            batch, gone = self._queue.next_batch(self._clock.now(), asked_for_only=asked_for_only)
             outcomes += [self._counted(Outcome(action, "gone", "", 0)) for action in gone]
             if not batch:
                 break

@@ -37,7 +37,7 @@ class Guard(Protocol):
 
 
 class Unguarded:
-    """For a file system that is nobody else's: a simulated one."""
+    """For a file system that is nobody else's."""
 
     def hindrance(self) -> str:
         """Nothing hinders."""
@@ -70,7 +70,9 @@ class SiteGuard:
 
     def hindrance(self) -> str:
         """Somebody else's claim. A dry run needs none: it changes nothing."""
-        return "" if self._settings.act.dry_run else self._claim.refusal()
+        if self._settings.act.dry_run:
+            return ""
+        return (self._claim.hold() if not self._claim.generation else "") or self._claim.refusal()
 
     def refusal(self, action: Action) -> str:
         """The mode of its scope, then its owner's wish."""

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from lustre.fid import Fid
 from lustre.layout import Layout
@@ -31,7 +32,12 @@ CREATE TABLE IF NOT EXISTS told (finding INTEGER NOT NULL REFERENCES findings(id
     sentence TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS judgements (
     finding INTEGER PRIMARY KEY REFERENCES findings(id), time REAL NOT NULL, kind TEXT NOT NULL, pool TEXT NOT NULL,
-    size_bytes INTEGER NOT NULL, verdict TEXT NOT NULL, won_back REAL NOT NULL);
+    size_bytes INTEGER NOT NULL, verdict TEXT NOT NULL, won_back REAL NOT NULL,
+    usual REAL NOT NULL, contended REAL NOT NULL, after REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS samples (time REAL NOT NULL, series TEXT NOT NULL, value REAL NOT NULL);
+CREATE INDEX IF NOT EXISTS samples_by_time ON samples(time);
+CREATE INDEX IF NOT EXISTS findings_by_time ON findings(time);
+CREATE INDEX IF NOT EXISTS actions_by_time ON actions(intended_at);
 CREATE INDEX IF NOT EXISTS told_of ON told(finding);
 CREATE INDEX IF NOT EXISTS actions_of ON actions(finding);
 CREATE INDEX IF NOT EXISTS undone_places ON actions(place, ended_at) WHERE outcome = 'undone';
@@ -163,10 +169,13 @@ class Journal:
                          for kind, place in places)
 
     def judged(self, finding: int, kind: str, pool: str, size_bytes: int, verdict: str, won_back: float,
-               now: float) -> None:
-        """Enter what the acts about a finding came to: later decisions go by it."""
-        self._db.execute("INSERT OR REPLACE INTO judgements VALUES (?, ?, ?, ?, ?, ?, ?)",
-                         (finding, now, kind, pool, size_bytes, verdict, won_back))
+               now: float, usual: float = 0.0, contended: float = 0.0, after: float = 0.0) -> None:
+        """Enter what the acts about a finding came to: later decisions go by it.
+
+        The last three are what the victim had before, during and after, in bytes per second: for people.
+        """
+        self._db.execute("INSERT OR REPLACE INTO judgements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                         (finding, now, kind, pool, size_bytes, verdict, won_back, usual, contended, after))
 
     def won_back(self, kind: str, pool: str, size_bytes: int, last: int = 20) -> list[float]:
         """What the last such acts won back of the victim's loss, the newest first."""
@@ -194,6 +203,19 @@ class Journal:
             yield number, finding, list(self._select("WHERE finding = ? AND kind = 'set-default-layout' "
                                                      "AND outcome = 'done'", number))
 
+    def sample(self, values: Mapping[str, float], now: float) -> None:
+        """Enter points of curves, for reports."""
+        self._db.executemany("INSERT INTO samples VALUES (?, ?, ?)", [(now, *item) for item in values.items()])
+
+    def forget_samples(self, before: float) -> None:
+        """Points of curves older than that."""
+        self._db.execute("DELETE FROM samples WHERE time < ?", (before,))
+
+    def size_bytes(self) -> int:
+        """What is in it, without the log that is still to be written into it."""
+        (pages,), (each,) = (self._db.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
+        return int(pages * each)
+
     def entry(self, number: int) -> Entry | None:
         """One act by its number."""
         return next(self._select("WHERE id = ?", number), None)
@@ -206,14 +228,19 @@ class Journal:
 
     def _select(self, where: str, *values: int | str) -> Iterator[Entry]:
         """Acts in order. All rows are fetched at once, so that the journal may be written while they are gone over."""
-        rows = self._db.execute(
-            "SELECT id, kind, place, layout_before, layout_after, size_bytes, ifnull(outcome, ''), "  # noqa: S608
-            "ifnull(detail, ''), reason, intended_at, dry_run, fid "
-            f"FROM actions {where} ORDER BY id", values).fetchall()
-        for row in rows:
-            yield Entry(row[0], row[1], row[2].decode("utf-8", "surrogateescape"), _layout(row[3]), _layout(row[4]),
-                        row[5], row[6], row[7], row[8], row[9], bool(row[10]),
-                        None if row[11] is None else Fid.parse(row[11]))
+        rows = self._db.execute(f"SELECT {ENTRY_COLUMNS} FROM actions {where} ORDER BY id", values)  # noqa: S608
+        yield from map(entry_of, rows.fetchall())
+
+
+ENTRY_COLUMNS = ("id, kind, place, layout_before, layout_after, size_bytes, ifnull(outcome, ''), ifnull(detail, ''), "
+                 "reason, intended_at, dry_run, fid")
+
+
+def entry_of(row: Sequence[Any]) -> Entry:
+    """An act, from a row of these columns."""
+    return Entry(row[0], row[1], row[2].decode("utf-8", "surrogateescape"), _layout(row[3]), _layout(row[4]),
+                 row[5], row[6], row[7], row[8], row[9], bool(row[10]),
+                 None if row[11] is None else Fid.parse(row[11]))
 
 
 def _bytes(path: str) -> bytes:

@@ -10,7 +10,7 @@ from lustre.filesystem import Filesystem
 from lustre.layout import Layout, same_shape
 from tierd.act.budget import Budget, Wait
 from tierd.act.cost import Cost, of_move
-from tierd.act.guard import Guard
+from tierd.act.guard import REQUEST, Guard
 from tierd.act.movers.outcome import Move
 from tierd.model import Action
 
@@ -59,6 +59,16 @@ class Queue:
             self._waiting.append(Waiting(action, finding))
             self._paths.add(action.path)
 
+    @property
+    def size_bytes(self) -> int:
+        """Of the files that wait."""
+        return sum(each.action.size_bytes for each in self._waiting)
+
+    @property
+    def budget_left(self) -> tuple[float, float]:
+        """Files and bytes that may be moved at once, whatever their targets."""
+        return self._budget.left
+
     def of(self, finding_key: tuple[str, str, str]) -> int:
         """How many moves of one finding wait."""
         return sum(each.action.finding == finding_key for each in self._waiting)
@@ -71,13 +81,16 @@ class Queue:
         self._paths = {each.action.path for each in kept}
         return dropped
 
-    def next_batch(self, now: float) -> tuple[list[Waiting], list[Action]]:
-        """Moves the budget allows now, and those whose files are gone."""
+    def next_batch(self, now: float, *, asked_for_only: bool = False) -> tuple[list[Waiting], list[Action]]:
+        """Moves the budget allows now, and those whose files are gone; only what a person asked for, if wanted so."""
         batch: list[Waiting] = []
         gone: list[Action] = []
         passed: list[Waiting] = []
         while self._waiting and len(batch) < BATCH and len(passed) < PASSED_OVER:
             each = self._waiting.popleft()
+            if asked_for_only and each.action.finding[0] != REQUEST:
+                passed.append(each)
+                continue
             try:
                 wait = self._wait(each.cost, each.action, now)
                 if wait is None:

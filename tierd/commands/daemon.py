@@ -1,101 +1,145 @@
-"""``tierctl status | findings | history | pause | resume | undo``: talking to the running daemon."""
+"""``tierctl status | findings | history | pause | drain | resume | undo``: the daemon, looked at and held back."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import sys
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Iterator
 
-from tierd.config import Act
-from tierd.control import ControlError, ask
-from tierd.text import quoted
+from tierd.commands import asking
+from tierd.commands.asking import Answer, ago, clock, megabytes
+from tierd.commands.verdicts import verdict
+from tierd.evidence import described
+from tierd.text import quoted, table
+
+HELPS = {
+    "status": "what the daemon sees and does at the moment",
+    "findings": "what holds now, with its numbers",
+    "history": "what was done, from the journal",
+    "pause": "change nothing until resume; outlives a restart",
+    "drain": "begin nothing new, finish what is queued, until resume",
+    "resume": "go on after pause, drain, or the circuit breaker",
+    "undo": "take one act of the journal back",
+}
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """The command lines."""
-    helps = {
-        "status": "what the daemon sees and does at the moment", "findings": "what holds now, with its numbers",
-        "history": "what was done, from the journal", "pause": "stop changing anything, until resume",
-        "resume": "go on after a pause", "undo": "take one act of the journal back",
-    }
-    for name, words in helps.items():
-        command = commands.add_parser(name, help=words)
-        command.add_argument("--socket", default=Act().socket, metavar="PATH", help="default: %(default)s")
-        command.add_argument("--json", action="store_true", help="the whole answer, for programs")
+    for name, words in HELPS.items():
+        command = commands.add_parser(name, help=words, description=f"{words[0].upper()}{words[1:]}.")
+        asking.options(command)
         command.set_defaults(run=run, command=name)
-        if name == "pause":
-            command.add_argument("reason", nargs="?", default="", help="kept and shown by status")
+        if name in {"pause", "drain"}:
+            command.add_argument("reason", nargs="?", default="", help="kept and shown by status; in quotes")
         if name == "undo":
             command.add_argument("id", type=int, metavar="ID", help="its number in tierctl history")
         if name == "history":
-            command.add_argument("--last", type=int, default=50, metavar="N", help="how many (default: 50)")
+            command.add_argument("--last", type=int, default=20, metavar="N", help="how many (default: 20)")
+            command.add_argument("--outcome", default="", metavar="WORD",
+                                 help="only acts that ended so: done, dry-run, refused, gave-way, failed, undone…")
+            command.add_argument("--long", action="store_true", help="layouts before and after, and the reason, too")
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Ask and show; 1 when the daemon does not answer or refuses."""
+    """Ask and show."""
     request = {"request": chosen.command}
-    request |= {key: getattr(chosen, key) for key in ("reason", "id", "last") if hasattr(chosen, key)}
-    try:
-        answer = ask(chosen.socket, request)
-    except ControlError as error:
-        print(error, file=sys.stderr)
-        return 1
-    print(json.dumps(answer, indent=1) if chosen.json else "\n".join(SHOW[chosen.command](answer)))
-    return 0
+    request |= {key: getattr(chosen, key) for key in ("reason", "id", "last", "outcome") if hasattr(chosen, key)}
+    show = {"status": status, "findings": findings, "history": history, "pause": stance, "drain": stance,
+            "resume": stance, "undo": undone}[chosen.command]
+    return asking.asked(chosen, request, long_history if getattr(chosen, "long", False) else show)
 
 
-def clock(seconds: float | None) -> str:
-    """A time of day for people, in UTC."""
-    return "never" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+def headline(answer: Answer) -> str:
+    """What tierd does, in one line."""
+    if answer["paused"]:
+        doing = f"PAUSED: {answer['paused']} (tierctl resume goes on)"
+    elif answer["held"]:
+        doing = f"HELD: {answer['held']}"
+    elif answer["draining"]:
+        rest = f"{answer['waiting_moves']} moves are left" if answer["waiting_moves"] else "the queue is empty"
+        doing = f"DRAINING: {answer['draining']}; {rest} (tierctl resume goes on)"
+    else:
+        doing = "at work"
+    dry = ", dry run: nothing is changed" if answer["dry_run"] else ""
+    return f"{doing}; mode {answer['mode']}{dry}"
 
 
-def status(answer: dict[str, Any]) -> list[str]:
+def status(answer: Answer) -> list[str]:
     """The state in a few lines."""
-    doing = f"paused: {answer['paused']}" if answer["paused"] else "at work"
-    dry = ", dry run" if answer["dry_run"] else ""
-    lines = [f"{doing}, mode {answer['mode']}{dry}; last cycle {clock(answer['last_cycle'])}"]
-    lines += [f"source {source['name']}: {source['state']}" for source in answer.get("sources", ())]
-    lines += [f"cannot see: {words}" for words in answer["faults"].values()]
+    lines = [headline(answer)]
+    lines += [f"  in {quoted(scope['path'])}: mode {scope['mode']}" for scope in answer["scopes"]]
+    lines += [f"CANNOT: {words}" for words in answer["faults"].values()]
+    lines += [f"source {source['name']}: {source['state']}" for source in answer["sources"]]
+    busy = answer["cycle_under_way_seconds"]
+    under_way = f"; one has been under way for {ago(busy)}" if busy > 10 else ""
+    age = f", {ago(answer['time'] - answer['last_cycle'])} ago" if answer["last_cycle"] else ""
+    lines.append(f"last look {clock(answer['last_cycle'])}{age}{under_way}")
     lines += [f"finding: {sentence}" for sentence in answer["findings"]] or ["no findings"]
-    lines += [f"case: {c['aggressor']} against {c['victim']} in {', '.join(map(quoted, c['directories']))} since "
-              f"{clock(c['since'])}{', judged' if c['judged'] else ', being judged'}" for c in answer["cases"]]
+    if answer["advice"]:
+        lines.append(f"advice: {answer['advice']} pieces; tierctl advise shows them")
+    for case in answer["cases"]:
+        result = verdict(case["verdict"], judged=case["judged"])
+        where = ", ".join(map(quoted, case["directories"]))
+        lines.append(f"case F{case['finding']}: {case['aggressor']} against {case['victim']} in {where} since "
+                     f"{clock(case['since'])}: {result}")
     outcomes = ", ".join(f"{count} {name}" for name, count in sorted(answer["outcomes"].items())) or "none"
-    return [*lines, f"acts since start: {outcomes}; {answer['waiting_moves']} moves wait"]
+    lines.append(f"acts since start: {outcomes}; {megabytes(answer['moved_bytes'])} moved")
+    waits = (f"{answer['waiting_moves']} moves wait, {megabytes(answer['waiting_bytes'])}" if answer["waiting_moves"]
+             else "no moves wait")
+    orders = f"; {answer['waiting_orders']} orders wait for the next cycle" if answer["waiting_orders"] else ""
+    return [*lines, waits + orders]
 
 
-def findings(answer: dict[str, Any]) -> list[str]:
+def findings(answer: Answer) -> list[str]:
     """Each with its numbers."""
-    lines = []
+    lines: list[str] = []
     for finding in answer["findings"]:
         evidence = dict(finding["evidence"])
-        lines += [f"{finding['kind']}: {evidence.pop('sentence')}", f"  targets: {', '.join(finding['targets'])}",
-                  f"  directories: {', '.join(map(quoted, finding['directories'])) or 'not known'}"]
-        lines += [f"  {name.replace('_', ' ')}: {value:g}" for name, value in evidence.items()]
-    return lines or ["no findings"]
+        lines += [f"F{finding['id']}  {finding['kind']}: {evidence.pop('sentence')}",
+                  f"    targets: {', '.join(finding['targets']) or 'none by name'}"]
+        if not finding["advice_only"]:
+            lines.append(f"    directories: {', '.join(map(quoted, finding['directories'])) or 'not known'}")
+        lines += [f"    {described(name, value)}" for name, value in evidence.items()]
+    if not lines:
+        return ["no findings" if answer["looked"] else "no findings yet: tierd needs two looks to compare"]
+    return [*lines, f"tierctl explain F{answer['findings'][0]['id']} tells all about one"]
 
 
-def history(answer: dict[str, Any]) -> list[str]:
-    """One act a line, and what was there before."""
-    lines = []
-    for entry in answer["entries"]:
-        detail = f" ({entry['detail']})" if entry["detail"] else ""
-        what = f"{entry['outcome']:9} {entry['kind']} {quoted(entry['place'])}{detail}"
-        lines += [f"{entry['id']:5}  {clock(entry['time'])}  {what}",
-                  f"       {entry['before'] or 'no layout of its own'} -> {entry['after']}",
-                  f"       because {entry['reason']}"]
-    return lines or ["nothing was done yet"]
+def history(answer: Answer) -> list[str]:
+    """One act a line."""
+    rows = [(e["id"], clock(e["time"]), e["outcome"], e["kind"], quoted(e["place"]),
+             e["detail"] or (e["after"] or "" if e["kind"] == "set-default-layout" else megabytes(e["size_bytes"])))
+            for e in answer["entries"]]
+    if not rows:
+        return ["nothing was done yet"]
+    return table(("ID", "when", "outcome", "act", "place", "what"), rows, right=[0])
 
 
-def paused(answer: dict[str, Any]) -> list[str]:
-    """The state after pause and resume."""
-    return [f"paused: {answer['paused']}" if answer["paused"] else "at work"]
+def long_history(answer: Answer) -> list[str]:
+    """With what was there before, and why."""
+    return [line for entry in answer["entries"] for line in act(entry)] or ["nothing was done yet"]
 
 
-def undone(answer: dict[str, Any]) -> list[str]:
+def act(entry: Answer) -> Iterator[str]:
+    """One act in three lines."""
+    detail = f" ({entry['detail']})" if entry["detail"] else ""
+    what = f"{entry['outcome']:9} {entry['kind']} {quoted(entry['place'])}{detail}"
+    yield f"{entry['id']:5}  {clock(entry['time'])}  {what}"
+    yield f"       {entry['before'] or 'no layout of its own'} -> {entry['after'] or 'none'}"
+    yield f"       because {entry['reason']}"
+
+
+def stance(answer: Answer) -> list[str]:
+    """The state after pause, drain and resume."""
+    if answer["paused"]:
+        return [f"paused: {answer['paused']}", "a move that is under way comes to its end; nothing else is changed"]
+    if answer["held"]:
+        return [f"still held: {answer['held']}"]
+    if answer["draining"]:
+        left = f"{answer['waiting_moves']} moves, {megabytes(answer['waiting_bytes'])}, are left"
+        return [f"draining: {answer['draining']}", left if answer["waiting_moves"] else "nothing is queued"]
+    return ["at work"]
+
+
+def undone(answer: Answer) -> list[str]:
     """How an undo went."""
     return [f"{answer['result']}: {answer['entry']['kind']} of {quoted(answer['entry']['place'])}: {answer['detail']}"]
-
-
-SHOW = {"status": status, "findings": findings, "history": history, "pause": paused, "resume": paused, "undo": undone}

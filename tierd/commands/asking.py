@@ -1,0 +1,91 @@
+"""What all commands that talk to the daemon share: which daemon, its answer shown, times and sizes for people."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tierd.control import TIMEOUT_SECONDS, ControlError, ask
+from tierd.text import printable
+
+RUN = "/run/tierd"
+Answer = dict[str, Any]
+Show = Callable[[Answer], list[str]]
+
+
+def options(command: argparse.ArgumentParser) -> None:
+    """Which daemon, and in which form."""
+    which = command.add_mutually_exclusive_group()
+    which.add_argument("--fs", metavar="NAME", help=f"of several file systems: the tierd that listens in {RUN}/NAME")
+    which.add_argument("--socket", metavar="PATH", help="the tierd that listens there (default: the one of this node)")
+    command.add_argument("--json", action="store_true", help="the whole answer, for programs")
+
+
+def socket_of(chosen: argparse.Namespace, run: Path = Path(RUN)) -> str:
+    """Where the daemon listens. Raises ControlError where several do and none is named."""
+    if chosen.socket:
+        return str(chosen.socket)
+    if chosen.fs:
+        if "/" in chosen.fs or chosen.fs in {".", ".."}:
+            raise ControlError(f"--fs takes the name of an instance, not {chosen.fs!r}")
+        return str(run / chosen.fs / "tierd.sock")
+    alone = run / "tierd.sock"
+    try:
+        several = sorted(p.parent.name for p in run.glob("*/tierd.sock"))
+    except OSError:
+        several = []
+    if alone.exists() or not several:
+        return str(alone)
+    if len(several) == 1:
+        return str(run / several[0] / "tierd.sock")
+    raise ControlError(f"several file systems are looked after here; name one: --fs {' | '.join(several)}")
+
+
+def asked(chosen: argparse.Namespace, request: Mapping[str, Any], show: Show,
+          timeout_seconds: float = TIMEOUT_SECONDS) -> int:
+    """Ask and show; 1 when the daemon does not answer or refuses."""
+    try:
+        answer = ask(socket_of(chosen), request, timeout_seconds)
+    except ControlError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(json.dumps(answer, indent=1) if chosen.json else "\n".join(map(printable, show(answer))))
+    return 0
+
+
+def clock(seconds: float | None) -> str:
+    """A time for people, in UTC.
+
+    >>> clock(1_795_000_000), clock(None)
+    ('2026-11-18 11:06:40 UTC', 'never')
+    """
+    return "never" if not seconds else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def megabytes(size_bytes: float) -> str:
+    """Bytes for people; powers of 1000, as disks are sold.
+
+    >>> megabytes(0), megabytes(999_400), megabytes(12_345_678), megabytes(3.2e12)
+    ('0 B', '999 kB', '12.3 MB', '3.2 TB')
+    """
+    for power, unit in ((12, "TB"), (9, "GB"), (6, "MB")):
+        if size_bytes >= 10**power:
+            return f"{size_bytes / 10**power:.1f} {unit}"
+    return f"{size_bytes / 1000:.0f} kB" if size_bytes >= 1000 else f"{size_bytes:.0f} B"
+
+
+def ago(seconds: float) -> str:
+    """A span for people.
+
+    >>> ago(42), ago(600), ago(7200), ago(200_000)
+    ('42 s', '10 min', '2 h', '2 days')
+    """
+    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
