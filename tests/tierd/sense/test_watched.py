@@ -1,0 +1,167 @@
+"""The single-client mode over a real directory: what a changelog would have recorded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from lustre.changelog import Record
+from lustre.changelog_record import RecordType
+from lustre.fid import Fid
+from lustre.filesystem import FileStatus
+from tierd.clock import SystemClock
+from tierd.inotify import InotifyError, Watcher
+from tierd.sense import watched
+from tierd.sense.changelogs import ActivityTable
+from tierd.sense.follow import ChangelogError
+from tierd.sense.watched import WatchedDirectories
+
+
+@dataclass
+class Directory:
+    """Stands in for the file system: FIDs are inode numbers."""
+
+    root: Path
+
+    def status(self, path: str) -> FileStatus:
+        found = os.lstat(f"{self.root}{path}")
+        return FileStatus(Fid(0x200000402, found.st_ino & 0xFFFFFFFF), found.st_size, found.st_mtime, found.st_atime,
+                          found.st_uid, found.st_gid, found.st_nlink, is_directory=Path(f"{self.root}{path}").is_dir())
+
+    def path_of(self, fid: Fid) -> str:
+        for folder, _, names in os.walk(self.root):
+            for path in (folder, *(f"{folder}/{name}" for name in names)):
+                if os.lstat(path).st_ino & 0xFFFFFFFF == fid.object_id:
+                    return path.removeprefix(str(self.root)) or "/"
+        raise FileNotFoundError(str(fid))
+
+
+@dataclass
+class Site:
+    root: Path
+    jobs: set[str] = field(default_factory=lambda: {"mdt_small.1001", "ior.1002"})
+    patterns: dict[str, str] = field(default_factory=lambda: {"/proj": "mdt_small.*"})
+    watcher: Watcher = field(default_factory=lambda: Watcher(SystemClock().now))
+
+    def begin(self) -> WatchedDirectories:
+        filesystem = Directory(self.root)
+        return WatchedDirectories(self.watcher, filesystem, str(self.root), self.patterns,  # type: ignore[arg-type]
+                                  lambda: self.jobs)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    (tmp_path / "proj" / "deep").mkdir(parents=True)
+    made = Site(tmp_path)
+    yield made
+    made.watcher.close()
+
+
+def awaited(of: WatchedDirectories, count: int) -> list[Record]:
+    clock = SystemClock()
+    until = clock.now() + 20
+    found: list[Record] = []
+    while len(found) < count:
+        found += of.records()
+        assert clock.now() < until, found
+        clock.wait(0.01)
+    return found
+
+
+def kinds(records: list[Record]) -> list[tuple[str, bytes]]:
+    return [(r.type.name, r.name) for r in records]
+
+
+def test_files_created_and_closed_are_activity_of_their_job(site: Site) -> None:
+    of = site.begin()
+    for number in range(3):
+        (site.root / f"proj/f{number}").write_bytes(b"x" * 4096)
+    (site.root / "proj/deep/g").write_bytes(b"x")
+    records = awaited(of, 12)
+    assert kinds(records[:3]) == [("CREATE", b"f0"), ("OPEN", b"f0"), ("CLOSE", b"f0")]
+    table = ActivityTable(Directory(site.root).path_of)
+    table.add(records)
+    first, deep = table.of_job("mdt_small.1001", 0.0)
+    assert (first.directory, first.creates, first.closes) == ("/proj", 3, 3)
+    assert {c.path for c in first.candidates} == {"/proj/f0", "/proj/f1", "/proj/f2"}
+    assert (deep.directory, deep.creates) == ("/proj/deep", 1)
+
+
+def test_new_directories_are_watched_and_what_was_in_them_already_is_told(site: Site) -> None:
+    of = site.begin()
+    (site.root / "aside/inner").mkdir(parents=True)
+    (site.root / "aside/inner/old").touch()
+    (site.root / "aside").rename(site.root / "proj/new")
+    assert kinds(awaited(of, 1)) == [("CREATE", b"old")]
+    (site.root / "proj/new/inner/later").touch()
+    assert ("CREATE", b"later") in kinds(awaited(of, 3))
+
+
+def test_a_file_written_under_another_name_and_renamed_is_one_file(site: Site) -> None:
+    of = site.begin()
+    (site.root / "proj/.tmp").write_bytes(b"x")
+    first = awaited(of, 3)
+    (site.root / "proj/.tmp").rename(site.root / "proj/done")
+    (renamed,) = awaited(of, 1)
+    assert (renamed.type, renamed.source, renamed.name) == (RecordType.RENAME, first[0].target, b"done")
+    (site.root / "proj/done").unlink()
+    assert awaited(of, 1)[0].type is RecordType.UNLINK
+
+
+def test_what_might_be_one_of_two_jobs_is_nobodys(site: Site) -> None:
+    site.jobs |= {"mdt_small.1003"}
+    of = site.begin()
+    (site.root / "proj/f").touch()
+    assert {r.job_id for r in awaited(of, 3)} == {b""}
+
+
+def test_without_a_pattern_the_owners_number_tells(site: Site) -> None:
+    site.patterns = {"/proj": ""}
+    site.jobs = {f"python.{os.getuid()}", "ior.4294967"}
+    of = site.begin()
+    (site.root / "proj/f").touch()
+    assert {r.job_id for r in awaited(of, 3)} == {f"python.{os.getuid()}".encode()}
+
+
+def test_files_of_a_migration_are_nobodys_business(site: Site) -> None:
+    of = site.begin()
+    (site.root / "proj/.\x0c\x13\x14\x12:VOLATILE:0000:1").touch()
+    (site.root / "proj/after").touch()
+    assert {name for _, name in kinds(awaited(of, 3))} == {b"after"}
+
+
+def test_events_that_were_lost_are_told(site: Site) -> None:
+    of = site.begin()
+    site.watcher._lost = "the kernel's queue ran over"
+    with pytest.raises(ChangelogError, match="events were lost: the kernel's queue ran over"):
+        list(of.records())
+    assert list(of.records()) == []
+
+
+def test_a_directory_that_was_removed_is_told_as_long_as_it_is_missing(site: Site) -> None:
+    of = site.begin()
+    (site.root / "proj/deep").rmdir()
+    (site.root / "proj").rmdir()
+    clock = SystemClock()
+    while site.watcher.folders:
+        clock.wait(0.01)
+    for _ in range(2):
+        with pytest.raises(ChangelogError, match="'/proj' is no longer watched"):
+            list(of.records())
+
+
+def test_too_many_directories_are_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watched, "MOST_DIRECTORIES", 1)
+    of = site.begin()
+    with pytest.raises(ChangelogError, match="more than 1 directories"):
+        list(of.records())
+
+
+def test_a_directory_that_is_not_there_stops_the_start(site: Site) -> None:
+    site.patterns = {"/none": ""}
+    with pytest.raises(InotifyError, match=r"'/none' cannot be watched: .*No such file"):
+        site.begin()
