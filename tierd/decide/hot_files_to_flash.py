@@ -1,4 +1,6 @@
-"""Small files that are read again and again move to flash, those first that save most disk time for each byte of flash.
+"""Small files that are read again and again move to flash, those first that save most disk time for each byte of it.
+
+A directory that still gets new ones gets a default layout first: what is made on flash need not be moved.
 
 What is saved: each read that would have gone to the disks, over the time the job may be expected to go on. What it
 costs: the file is read from these disks once more and rewritten; where a neighbour suffers on them already that weighs
@@ -14,7 +16,7 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge, Gt
 
 from tierd.decide import sizing
-from tierd.decide.small_files_to_flash import Plan, flash_first, reserved
+from tierd.decide.small_files_to_flash import Plan, covers, flash_first, reserved
 from tierd.decide.small_files_to_flash import Settings as Pools
 from tierd.model import Action, Candidate, DirectoryActivity, Finding, Room
 from tierd.reasons import Reason, Refusal
@@ -48,7 +50,8 @@ def decide(finding: Finding, activities: Sequence[DirectoryActivity], room: Room
     if not room.pools.get(pools.flash_pool) or not room.pools.get(pools.hdd_pool):
         return Plan((), (Refusal(Reason.NO_POOL, f"pool {pools.flash_pool!r} or {pools.hdd_pool!r} does not exist or "
                                  "has no targets"),))
-    actions: list[Action] = []
+    defaults: list[Action] = []
+    moves: list[Action] = []
     refusals: list[Refusal] = []
     left = room.avail_bytes.get(pools.flash_pool, 0) - reserved(room, pools)
     opens = sum(c.opens for a in activities for c in a.candidates) or 1
@@ -60,6 +63,11 @@ def decide(finding: Finding, activities: Sequence[DirectoryActivity], room: Room
             refusals.append(Refusal(size.refused or Reason.SIZES_UNKNOWN, size.reason).of(activity.directory))
             continue
         layout = flash_first(size.component_bytes, room.default_layouts.get(activity.directory), pools)
+        if activity.creates and not covers(room.default_layouts.get(activity.directory), size.component_bytes,
+                                           pools.flash_pool) and activity.directory in room.default_layouts:
+            defaults.append(Action(
+                "set-default-layout", layout, f"{finding.aggressor} reads again and again what is made here: new files "
+                f"then need not be moved; {size.reason}", finding.key, directory=activity.directory))
         per_open = finding.evidence["opens_per_second"] / opens
         worth = [(w, c) for c in activity.candidates
                  if c.size_bytes is not None and 0 < c.size_bytes <= size.component_bytes
@@ -68,13 +76,13 @@ def decide(finding: Finding, activities: Sequence[DirectoryActivity], room: Room
         if not worth and activity.candidates:
             refusals.append(Refusal(Reason.NOT_WORTH, f"no file saves {settings.benefit_factor:g} times what its move "
                                     "costs the disks").of(activity.directory))
-        actions += [Action("migrate", layout, f"{finding.aggressor} reads it again and again: its move saves {w:.0f} "
+        moves += [Action("migrate", layout, f"{finding.aggressor} reads it again and again: its move saves {w:.0f} "
                            f"times the disk time it costs within {settings.horizon_seconds / 60:.0f} minutes",
                            finding.key, activity.directory, c.path, c.size_bytes or 0, c.fid)
                     for w, c in sorted(worth, key=lambda pair: (-pair[0] / (pair[1].size_bytes or 1), pair[1].path))]
     if not activities:
         refusals.append(Refusal(Reason.NO_CHANGELOG, "no changelog says where it works").of(finding.aggressor))
-    return Plan(tuple(fitting(actions, left, settings.most_moves)), tuple(refusals))
+    return Plan((*defaults, *fitting(moves, left, settings.most_moves)), tuple(refusals))
 
 
 def ratio(candidate: Candidate, opens_per_second: float, finding: Finding, settings: Settings, suffers: bool) -> float:

@@ -13,7 +13,7 @@ from typing import Annotated
 from annotated_types import Ge, Gt, Lt
 
 from tierd.detect.plugin import Common, Detector, View
-from tierd.model import Finding
+from tierd.model import Advice, Finding
 from tierd.text import percent, quoted
 
 DAY_SECONDS = 86_400.0
@@ -56,6 +56,9 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
          "oldest_days": (view.now - oldest) / DAY_SECONDS, "target_used_share": settings.leave,
          "cold_before": limit, "bytes_to_free": max(0.0, (used - settings.leave) * size)},
         tuple(sorted({file.path.rpartition("/")[0] or "/" for file in cold}))[:20], subject=pool,
+        advice=(Advice(f"lfs migrate --non-block -p {quoted(view.hdd_pool)} FILE", "the coldest first",
+                       "room on flash for what is used; tierd does it for files it sent there, and in the directories "
+                       "of [cold_to_disk]"),),
     )
 
 

@@ -29,7 +29,7 @@ class Settings(Common):
     """A pool that is half full and would be full sooner than this at the present rate is under pressure."""
     half: Annotated[float, Gt(0), Lt(1)] = 0.5
     """What counts as half full."""
-    recent_seconds: Annotated[float, Gt(0)] = 120.0
+    recent_seconds: Annotated[float, Gt(0)] = 60.0
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from annotated_types import Ge, Gt, Lt
 
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Profile
-from tierd.model import DirectoryActivity, Finding
+from tierd.model import Advice, DirectoryActivity, Finding
 from tierd.text import percent, quoted
 
 
@@ -23,7 +23,7 @@ from tierd.text import percent, quoted
 class Settings(Common):
     """Thresholds."""
 
-    recent_seconds: Annotated[float, Gt(0)] = 60.0
+    recent_seconds: Annotated[float, Gt(0)] = 30.0
     least_opens: Annotated[int, Ge(1)] = 100
     """Opens of existing files in a directory lately; changelogs must record OPEN (it is off by default)."""
     reopened: Annotated[float, Gt(0)] = 2.0
@@ -81,6 +81,9 @@ def of_job(job: Profile, activities: Sequence[DirectoryActivity], view: View, se
         {"opens_per_second": opens, "disk_reads_per_second": reads / job.seconds, "read_bytes_per_open": per_open,
          "disk_read_share": share, "read_operations_share": reads / operations, "usec_per_rpc": busy_usec},
         tuple(a.directory for a in places),
+        advice=(Advice(f"lfs migrate --non-block -c 1 -p {quoted(view.flash_pool)} FILE",
+                       f"files in {quoted(places[0].directory)}", "reads without seeks; tierd does it, the best first, "
+                       "where [act] on names hot-small-files"),),
     )
 
 

@@ -27,7 +27,7 @@ class Settings(Common):
     """Bytes or operations of a target, in means of the others of its pool, to begin."""
     leave_load: Annotated[float, Gt(1)] = 2.0
     """The same, to go on."""
-    recent_seconds: Annotated[float, Gt(0)] = 120.0
+    recent_seconds: Annotated[float, Gt(0)] = 60.0
     least_bytes_per_second: Annotated[float, Gt(0)] = 5e6
     least_operations_per_second: Annotated[float, Gt(0)] = 50.0
     """What the target must do at the least for its load to mean something."""

@@ -137,6 +137,8 @@ def profile(job: str, active: Sequence[Window], loads: Mapping[str, Sequence[Job
 def total(parts: Iterable[JobLoad]) -> JobLoad:
     """Sum of one job's loads on one target."""
     parts = list(parts)
+    if len(parts) == 1:
+        return parts[0]
     sizes: defaultdict[int, float] = defaultdict(float)
     for part in parts:
         for upper, count in part.sizes.items():

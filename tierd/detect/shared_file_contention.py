@@ -25,7 +25,7 @@ from tierd.text import quoted
 class Settings(Common):
     """Thresholds."""
 
-    recent_seconds: Annotated[float, Gt(0)] = 60.0
+    recent_seconds: Annotated[float, Gt(0)] = 30.0
     least_openers: Annotated[int, Ge(2)] = 8
     """Opens of one file at the same time."""
     enter: Annotated[float, Gt(1)] = 4.0

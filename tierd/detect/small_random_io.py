@@ -27,7 +27,7 @@ class Settings(Common):
     """Thresholds."""
 
     classes: Classes = field(default_factory=Classes)
-    recent_seconds: Annotated[float, Gt(0)] = 60.0
+    recent_seconds: Annotated[float, Gt(0)] = 30.0
     enter: Annotated[float, Gt(0), Lt(1)] = 0.6
     """Share of the job's RPCs that are small, to begin."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.5

@@ -27,7 +27,7 @@ class Settings(Common):
     """Thresholds."""
 
     classes: Classes = field(default_factory=Classes)
-    recent_seconds: Annotated[float, Gt(0)] = 60.0
+    recent_seconds: Annotated[float, Gt(0)] = 30.0
     least_files: Annotated[int, Ge(1)] = 50
     """Small files made lately, for a rule about them to matter."""
     enter: Annotated[float, Gt(0), Lt(1)] = 0.9

@@ -1,0 +1,178 @@
+"""What is gathered for the further detectors: room and its growth, layouts, shared files, files on flash."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from lustre.changelog import Record, RecordType
+from lustre.fid import Fid
+from lustre.filesystem import FileStatus, Space
+from lustre.layout import Component, Layout
+from tierd.facts import ClientLoad, TargetFill
+from tierd.sense.changelogs import ActivityTable
+from tierd.sense.facts import Gatherer
+from tierd.sense.growth import Growth
+from tierd.sense.inventory import Inventory
+
+GB = 10**9
+ON_FLASH = Layout((Component(pool="flash"),), composite=False)
+ON_DISK = Layout((Component(pool="hdd"),), composite=False)
+DIRECTORY = Fid(0x200000401, 1, 0)
+
+
+@dataclass
+class Files:
+    """The part of the port that is asked here, over a few names."""
+
+    used: float = 0.3
+    files: dict[str, tuple[FileStatus, Layout]] = field(default_factory=dict)
+    broken: bool = False
+    asked: int = 0
+    fsname: str = "l"
+
+    def pools(self) -> Mapping[str, tuple[str, ...]]:
+        return {"flash": ("l-OST0000",), "hdd": ("l-OST0001",)}
+
+    def space(self) -> Mapping[str, Space]:
+        if self.broken:
+            raise OSError(errno.ENODEV, "No such device")
+        return {t: Space(100 * GB, round(100 * GB * (1 - self.used)), round(100 * GB * (1 - self.used)))
+                for t in ("l-OST0000", "l-OST0001")}
+
+    def entries(self, directory: str) -> Iterator[str]:
+        found = [path.rpartition("/")[2] for path in self.files if path.rpartition("/")[0] == directory]
+        if not found:
+            raise FileNotFoundError(directory)
+        yield from sorted(found)
+
+    def status(self, path: str) -> FileStatus:
+        self.asked += 1
+        return self.files[path][0]
+
+    def layout(self, path: str) -> Layout | None:
+        if path not in self.files:
+            raise FileNotFoundError(path)
+        return self.files[path][1]
+
+    def path_of(self, fid: Fid) -> str:
+        return "/d"
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"{name} is not to be asked for here")
+
+
+def status(number: int, atime: float, size: int = GB, links: int = 1) -> FileStatus:
+    return FileStatus(Fid(0x200000401, number, 0), size, 5.0, atime, 0, 0, links)
+
+
+def inventory(files: Files) -> Inventory:
+    return Inventory(files, "flash", lambda: frozenset({"/d", "/gone"}))
+
+
+def gatherer(files: Files, table: ActivityTable | None = None, **more: Any) -> Gatherer:
+    return Gatherer(files, table or ActivityTable(files.path_of), inventory(files), "flash", **more)
+
+
+def test_room_and_its_growth() -> None:
+    files = Files(used=0.3)
+    gather = gatherer(files)
+    assert gather.facts(1000.0).fill["l-OST0000"].growth_bytes_per_second == 0
+    files.used = 0.4
+    fill = gather.facts(1100.0).fill["l-OST0000"]
+    assert fill.used == pytest.approx(0.4)
+    assert fill.growth_bytes_per_second == pytest.approx(0.1e9)
+
+
+def test_growth_forgets() -> None:
+    growth = Growth(span_seconds=100)
+    for second in range(0, 1000, 50):
+        measured = growth.measured({"t": TargetFill(1000, 1000 - second // 10)}, float(second))
+    assert measured["t"].growth_bytes_per_second == pytest.approx(0.1)
+
+
+def test_what_cannot_be_had_is_empty_and_told() -> None:
+    files = Files(broken=True)
+    gather = gatherer(files, metadata_targets=2)
+    facts = gather.facts(1000.0)
+    assert (dict(facts.fill), dict(facts.pools), facts.metadata_targets) == ({}, {}, 2)
+    assert gather.faults == {"room": "room: [Errno 19] No such device"}
+    files.broken = False
+    assert gather.facts(1030.0).fill
+    assert gather.faults == {}
+
+
+def test_clients_of_other_file_systems_are_left_out() -> None:
+    load = ClientLoad("n1", "/m", "l", 1000.0, 30.0)
+    asked: list[Mapping[str, str]] = []
+
+    def clients(pools: Mapping[str, str]) -> list[ClientLoad]:
+        asked.append(pools)
+        return [load, replace(load, fsname="home")]
+
+    assert gatherer(Files(), clients=clients).facts(1000.0).clients == (load,)
+    assert asked == [{"l-OST0000": "flash", "l-OST0001": "hdd"}]
+
+
+def test_flash_is_walked_only_while_it_is_short() -> None:
+    files = Files(used=0.5, files={f"/d/f{n}": (status(n, atime=10.0 * n), ON_FLASH) for n in range(5)})
+    gather = gatherer(files)
+    assert gather.facts(1000.0).stored == ()
+    assert files.asked == 0
+    files.used = 0.7
+    assert [(f.path, f.read_at) for f in gather.facts(1030.0).stored] == [
+        ("/d/f0", 5.0), ("/d/f1", 10.0), ("/d/f2", 20.0), ("/d/f3", 30.0), ("/d/f4", 40.0)]
+    files.used = 0.3
+    assert gather.facts(1060.0).stored == ()
+
+
+def test_the_walk_goes_on_and_begins_again() -> None:
+    files = Files(files={f"/d/f{n}": (status(n, atime=100.0), ON_FLASH) for n in range(5)})
+    walk = inventory(files)
+    for most, seen in ((2, 2), (2, 4), (2, 5), (2, 5)):
+        walk.step(most)
+        assert len(walk.files) == seen
+    files.files["/d/f0"] = files.files["/d/f0"][0], ON_DISK
+    for _ in range(3):
+        walk.step(2)
+    assert {f.path for f in walk.files} == {f"/d/f{n}" for n in range(1, 5)}
+
+
+def test_what_has_several_names_or_no_bytes_is_left_alone() -> None:
+    files = Files(files={"/d/linked": (status(1, 1.0, links=2), ON_FLASH), "/d/disk": (status(3, 1.0), ON_DISK),
+                         "/d/empty": (status(2, 1.0, size=0), ON_FLASH)})
+    walk = inventory(files)
+    walk.step()
+    assert walk.files == ()
+
+
+def record(kind: RecordType, index: int, target: Fid, job: bytes = b"mpi.5") -> Record:
+    return Record(index=index, type=kind, time=1000.0, target=target, parent=DIRECTORY, name=b"check", job_id=job)
+
+
+def test_files_that_several_have_open_come_with_their_layout() -> None:
+    files = Files(files={"/d/check": (status(7, 1.0), ON_DISK), "/d": (status(1, 1.0), ON_FLASH)})
+    table = ActivityTable(files.path_of)
+    target = Fid(0x200000401, 7, 0)
+    table.add([record(RecordType.CREATE, 1, target), *(record(RecordType.OPEN, n, target) for n in range(2, 18))])
+    gather = gatherer(files, table)
+    (shared,) = gather.facts(1000.0).shared_files
+    assert (shared.job, shared.path, shared.openers, shared.layout) == ("mpi.5", "/d/check", 16, ON_DISK)
+    table.add([record(RecordType.CLOSE, n, target) for n in range(18, 34)])
+    assert gather.facts(1030.0).shared_files == ()
+
+
+def test_default_layouts_of_busy_directories() -> None:
+    files = Files(files={"/d": (status(1, 1.0), ON_FLASH)})
+    table = ActivityTable(files.path_of)
+    gather = gatherer(files, table)
+    gather.facts(1000.0)
+    table.add([record(RecordType.CREATE, n, Fid(0x200000401, n, 0)) for n in range(10, 20)])
+    facts = gather.facts(1030.0)
+    assert [(d.directory, d.creates) for d in facts.directories] == [("/d", 10)]
+    assert facts.default_layouts == {"/d": ON_FLASH}
+    assert facts.directory_seconds == 30.0
