@@ -66,10 +66,12 @@ class Maker:
         """Called ``lustre_<kind>_<name>``."""
         return Gauge(f"lustre_{self.kind}_{name}", text, (*self.labels, *more), self._of(parameter), unit, versions)
 
-    def histogram(self, name: str, text: str, *more: str, unit: str = "", versions: str = "2.10+") -> Histogram:
+    def histogram(
+        self, name: str, text: str, usual: tuple[float, ...], *more: str, unit: str = "", versions: str = "2.10+"
+    ) -> Histogram:
         """Of ``rpc_stats``."""
         labels = (*self.labels, *more)
-        return Histogram(f"lustre_{self.kind}_{name}", text, labels, self._of("rpc_stats"), unit, versions)
+        return Histogram(f"lustre_{self.kind}_{name}", text, labels, self._of("rpc_stats"), unit, versions, usual)
 
     def _of(self, parameter: str) -> str:
         return f"{self.kind}.*.{parameter}"

@@ -59,8 +59,10 @@ never the hexadecimal instance that Lustre puts into device names, which is new 
 `pool` is the OST pool; it is empty for targets in no pool.
 
 Units are base units: bytes and seconds. Counters end in `_total` and only grow. Lustre's tables of requests
-come as histograms; they have buckets only, except where Lustre also tells the sum. A label's value that is
-not in the kernel's file has no series: Lustre prints a counter from its first use on.
+come as histograms; they have buckets only, except where Lustre also tells the sum. Every series of a histogram has
+the buckets that are usual, so that sums by `le` over targets and clients are right; those of jobs and renames show only
+buckets that hold something. A label's value that is not in the kernel's file has no series: Lustre prints a counter
+from its first use on.
 
 ## Sums over targets
 
@@ -80,10 +82,10 @@ What to expect:
 
 | node | series |
 |---|---|
-| client, 400 OSTs in 4 pools, 8 MDTs | about 1,000 |
-| the same with `--collector.osc.per-target` | 85 to 125 a target, the more with latencies (2.17): 34,700 to 49,000 |
+| client, 400 OSTs in 4 pools, 8 MDTs | about 1,300 |
+| the same with `--collector.osc.per-target` | 104 to 156 a target, the more with latencies (2.17): 41,600 to 62,400 |
 | object server, 16 OSTs, 1,000 jobs each | about 184,000 |
-| the same with `--jobs.limit=50` | about 14,400, of them 4,200 of disks |
+| the same with `--jobs.limit=50` | about 16,100, of them 5,900 of disks |
 | the same with `--collector.exports`, 64 clients | 12,300 more |
 | metadata target (`osp`), each pool | about 27, whatever the number of object targets |
 | the same with `--collector.osp.per-target` | about 29 for each target: 58,000 for each metadata target of 2,000 |

@@ -70,11 +70,22 @@ class Gauge(Family):
     kind = "gauge"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Histogram(Family):
-    """Cumulative buckets. Lustre's tables have no sum; where one is known otherwise, sum and count are shown too."""
+    """Cumulative buckets. Lustre's tables have no sum; where one is known otherwise, sum and count are shown too.
 
-    __slots__ = ()
-    kind = "histogram"
+    The kernel prints a table up to the last bucket that is not empty. Sums over series by ``le`` are right only where
+    all series have the same buckets, so the tables are continued up to the largest that is usual.
+    """
+
+    usual: tuple[float, ...] = ()
+    """Bounds every series has, whether or not the kernel printed a table that far."""
+
+    kind: ClassVar[str] = "histogram"
+
+    def whole(self, bounds: Sequence[float]) -> tuple[float, ...]:
+        """These bounds, and the usual ones above them."""
+        return _whole(self.usual, tuple(bounds))
 
     def buckets_template(self, labels: bytes, bounds: Sequence[float]) -> bytes:
         """Bucket lines with ``%d`` for the cumulative counts; the last is +Inf, whether ``bounds`` has it or not."""
@@ -84,6 +95,7 @@ class Histogram(Family):
 
     def buckets(self, labels: bytes, bounds: Sequence[float], counts: Iterable[int], total: bytes = b"") -> bytes:
         """Finished lines from counts that are not cumulative; with ``total``, digits, also ``_sum`` and ``_count``."""
+        bounds = self.whole(bounds)
         counted = cumulative(bounds, counts)
         lines = self.buckets_template(labels, bounds) % counted
         if not total:
@@ -92,14 +104,36 @@ class Histogram(Family):
         return b"%b%b_sum{%b} %b\n%b_count{%b} %d\n" % (lines, name, labels, total, name, labels, counted[-1])
 
 
-def cumulative(bounds: Sequence[float], counts: Iterable[int]) -> tuple[int, ...]:
-    """Counts as a bucket template takes them.
+@lru_cache(maxsize=4096)
+def _whole(usual: tuple[float, ...], bounds: tuple[float, ...]) -> tuple[float, ...]:
+    last = bounds[-1] if bounds else 0.0
+    return (*bounds, *[upper for upper in usual if upper > last])
 
-    >>> cumulative((1, 2), (5, 7)), cumulative((1, INFINITY), (5, 7))
-    ((5, 12, 12), (5, 12))
+
+def doubling(first: int, last: int, unit: float = 1.0) -> tuple[float, ...]:
+    """Bounds of a table of powers of two, from the first to the last.
+
+    >>> doubling(1, 8), doubling(1, 4, 1e-3)
+    ((1.0, 2.0, 4.0, 8.0), (0.001, 0.002, 0.004))
+    """
+    powers = range(first.bit_length() - 1, last.bit_length())
+    return tuple([round((1 << power) * unit, 12) for power in powers])
+
+
+def counting(last: int) -> tuple[float, ...]:
+    """Bounds of a table of single values, from 1 to the last."""
+    return tuple(map(float, range(1, last + 1)))
+
+
+def cumulative(bounds: Sequence[float], counts: Iterable[int]) -> tuple[int, ...]:
+    """Counts as a bucket template takes them. Where there are fewer than bounds, the rest are empty.
+
+    >>> cumulative((1, 2), (5, 7)), cumulative((1, INFINITY), (5, 7)), cumulative((1, 2, 4), (5, 7))
+    ((5, 12, 12), (5, 12), (5, 12, 12, 12))
     """
     counted = tuple(accumulate(counts))
-    return counted if bounds and bounds[-1] == INFINITY else (*counted, counted[-1] if counted else 0)
+    lines = len(bounds) + (not bounds or bounds[-1] != INFINITY)
+    return counted + (counted[-1] if counted else 0,) * (lines - len(counted))
 
 
 @dataclass(slots=True)

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from exporter.connected import ConnectionFamilies, Maker, connection_families
-from exporter.families import Counter, Family, Gauge
-from exporter.rpcs import RpcFamilies
+from exporter.families import Counter, Family, Gauge, counting, doubling
+from exporter.rpcs import LATENCY_UNIT_SECONDS, RpcFamilies
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,9 +56,12 @@ def _rpcs(make: Maker, server: str) -> RpcFamilies:
         in_flight=make.gauge("rpcs_in_flight", f"Bulk requests under way to {server} now.", stats, "direction"),
         pending_pages=make.gauge("pending_pages", "Pages that wait to be sent or fetched now.", stats, "direction"),
         at_send=make.histogram(
-            "rpcs_in_flight_at_send", "Bulk requests by how many were under way when they were sent.", "direction"
+            "rpcs_in_flight_at_send",
+            "Bulk requests by how many were under way when they were sent.",
+            counting(16),
+            "direction",
         ),
-        pages=make.histogram("pages_per_rpc", "Bulk requests by their pages.", "direction"),
+        pages=make.histogram("pages_per_rpc", "Bulk requests by their pages.", doubling(1, 4096), "direction"),
     )
     return _metadata_rpcs(make, common) if make.kind == "mdc" else _object_rpcs(make, common)
 
@@ -72,6 +75,7 @@ def _object_rpcs(make: Maker, common: RpcFamilies) -> RpcFamilies:
         latency=make.histogram(
             "rpc_latency_seconds",
             "Bulk requests by the time to their answer.",
+            doubling(1, 1 << 24, LATENCY_UNIT_SECONDS),
             "direction",
             unit="seconds",
             versions="2.17+",
@@ -85,7 +89,9 @@ def _metadata_rpcs(make: Maker, common: RpcFamilies) -> RpcFamilies:
         common,
         modify_in_flight=make.gauge("modify_rpcs_in_flight", "Modifying requests under way now.", "rpc_stats"),
         modify_at_send=make.histogram(
-            "modify_rpcs_in_flight_at_send", "Modifying requests by how many were under way when they were sent."
+            "modify_rpcs_in_flight_at_send",
+            "Modifying requests by how many were under way when they were sent.",
+            counting(8),
         ),
     )
 

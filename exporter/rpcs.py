@@ -18,7 +18,7 @@ from lustre.text.rpc_stats import LATENCY_UNIT_NSEC, RpcStats
 BucketKey = tuple[Histogram, bytes, float]
 """A family, further label text (the direction), the bucket's bound."""
 
-_LATENCY_UNIT_SECONDS = LATENCY_UNIT_NSEC / 1e9
+LATENCY_UNIT_SECONDS = LATENCY_UNIT_NSEC / 1e9
 READ, WRITE = b',direction="read"', b',direction="write"'
 
 
@@ -60,7 +60,7 @@ class RpcFamilies:
             for family, table, unit in (
                 (self.at_send, rpcs.rpcs_in_flight, 1.0),
                 (self.pages, rpcs.pages_per_rpc, 1.0),
-                (self.latency, rpcs.latency_usec, _LATENCY_UNIT_SECONDS),
+                (self.latency, rpcs.latency_usec, LATENCY_UNIT_SECONDS),
                 (self.modify_at_send, rpcs.modify_rpcs_in_flight, 1.0),
             )
             if family is not None and table is not None and table.uppers
@@ -115,6 +115,7 @@ class RpcsOfDevice:
         rpcs = self._reader.read(data)
         chunks: list[tuple[Family, bytes]] = self._gauge_lines(list(self._families.gauges(rpcs)))
         for family, bounds, columns in self._families.tables(rpcs):
+            bounds = family.whole(bounds)  # noqa: PLW2901 - the table continued
             known, width, template = self._templates.get(family, ((), 0, b""))
             if (known is not bounds and known != bounds) or width != len(columns):
                 template = b"".join([

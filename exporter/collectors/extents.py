@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Histogram, Page
+from exporter.families import Histogram, Page, doubling
 from exporter.node import Node
 from exporter.rpcs import READ, WRITE, bounds_of
 from exporter.sources import Render, Rendered, Source
@@ -15,6 +15,7 @@ EXTENTS = Histogram(
     ("fs", "mount", "direction"),
     "llite.*.extents_stats",
     "bytes",
+    usual=tuple([upper - 1 for upper in doubling(4096, 1 << 30)]),
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
 from exporter.counters import Rule
-from exporter.families import INFINITY, Counter, Histogram, Page, label_text
+from exporter.families import INFINITY, Counter, Histogram, Page, doubling, label_text
 from exporter.links import link_families
 from exporter.node import Node
 from exporter.per_target import LinkSources
@@ -26,6 +26,7 @@ BATCHES = Histogram(
     LABELS,
     "mdc.*.batch_stats",
     versions="2.16+",
+    usual=doubling(1, 64),
 )
 
 

@@ -6,10 +6,11 @@ Off by default: some hundred series a pool, and another file of every target to 
 from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Histogram, Page
+from exporter.families import Histogram, Page, doubling
 from exporter.latency import LatencyOut, LatencyRenderer
 from exporter.node import Node
 from exporter.osc import Groups, Labelled
+from exporter.rpcs import LATENCY_UNIT_SECONDS
 from exporter.sources import Source
 from exporter.totals import Group, Summed
 from lustre.text import io_latency_stats
@@ -21,6 +22,7 @@ LATENCY = Histogram(
     "osc.*.io_latency_stats",
     "seconds",
     "2.17+",
+    doubling(1, 1 << 24, LATENCY_UNIT_SECONDS),
 )
 
 

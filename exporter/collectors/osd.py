@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
 from exporter.counters import Rule
-from exporter.families import Counter, Family, Histogram, Page
+from exporter.families import Counter, Family, Histogram, Page, counting, doubling
 from exporter.node import Node
 from exporter.room import OSD_KINDS
 from exporter.rpcs import READ, WRITE, bounds_of
@@ -15,17 +15,29 @@ LABELS = ("fs", "target")
 STATS = "osd-*.*.stats"
 
 
-def _table(name: str, text: str, unit: str = "", label: str = "direction", versions: str = "2.10+") -> Histogram:
-    return Histogram(f"lustre_osd_{name}", text, (*LABELS, label), "osd-*.*.brw_stats", unit, versions)
+SINGLE = counting(30)
+"""The kernel's next bucket, 31, is its last, and counts all that is larger too."""
+
+
+def _table(
+    name: str,
+    text: str,
+    usual: tuple[float, ...],
+    unit: str = "",
+    label: str = "direction",
+    versions: str = "2.10+",
+) -> Histogram:
+    return Histogram(f"lustre_osd_{name}", text, (*LABELS, label), "osd-*.*.brw_stats", unit, versions, usual)
 
 
 TABLES: dict[bytes, tuple[Histogram, float]] = {
-    b"pages per bulk r/w": (_table("pages_per_bulk", "Bulk requests by their pages."), 1.0),
+    b"pages per bulk r/w": (_table("pages_per_bulk", "Bulk requests by their pages.", doubling(1, 4096)), 1.0),
     b"discontiguous pages": (
         _table(
             "discontiguous_pages",
             "Bulk requests by their runs of pages that follow each other in the object: 1 is best. Up to 2.15, and with"
             " ZFS, by the gaps between them: 0 is best.",
+            SINGLE,
         ),
         1.0,
     ),
@@ -34,20 +46,30 @@ TABLES: dict[bytes, tuple[Histogram, float]] = {
             "discontiguous_blocks",
             "Bulk requests by their runs of blocks that follow each other on disk: 1 is best. Up to 2.15 by the gaps"
             " between them: 0 is best.",
+            SINGLE,
         ),
         1.0,
     ),
-    b"disk fragmented I/Os": (_table("io_fragments", "Bulk requests by the disk I/Os they were split into."), 1.0),
-    b"disk I/Os in flight": (
-        _table("io_in_flight", "Disk I/Os by how many were under way when they were sent, themselves included."),
+    b"disk fragmented I/Os": (
+        _table("io_fragments", "Bulk requests by the disk I/Os they were split into.", SINGLE),
         1.0,
     ),
-    b"I/O time (1/1000s)": (_table("io_seconds", "Bulk requests by the time their disk I/Os took.", "seconds"), 1e-3),
-    b"disk I/O size": (_table("io_size_bytes", "Disk I/Os by their size.", "bytes"), 1.0),
+    b"disk I/Os in flight": (
+        _table(
+            "io_in_flight", "Disk I/Os by how many were under way when they were sent, themselves included.", SINGLE
+        ),
+        1.0,
+    ),
+    b"I/O time (1/1000s)": (
+        _table("io_seconds", "Bulk requests by the time their disk I/Os took.", doubling(1, 1 << 14, 1e-3), "seconds"),
+        1e-3,
+    ),
+    b"disk I/O size": (_table("io_size_bytes", "Disk I/Os by their size.", doubling(4096, 1 << 24), "bytes"), 1.0),
     b"block maps msec": (
         _table(
             "block_map_seconds",
             "Times to find the blocks of an object: lookup of existing ones, allocate of new ones.",
+            doubling(1, 1 << 10, 1e-3),
             "seconds",
             "operation",
             "2.16+",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Histogram, Page
+from exporter.families import Histogram, Page, doubling
 from exporter.latency import LatencyRenderer
 from exporter.node import Node
 from exporter.room import OSD_KINDS
+from exporter.rpcs import LATENCY_UNIT_SECONDS
 from exporter.sources import Source
 from lustre.text import io_latency_stats
 
@@ -17,6 +18,7 @@ LATENCY = Histogram(
     "osd-*.*.io_latency_stats",
     "seconds",
     "2.17+",
+    doubling(1, 1 << 24, LATENCY_UNIT_SECONDS),
 )
 
 

@@ -88,3 +88,23 @@ def test_an_empty_node_is_a_whole_exposition(grow, exporter) -> None:
     assert running.scrape(openmetrics=True) == b"# EOF\n"
     assert running.reasons() == {}
     assert b"".join(exposition.text(running.scraper.run(), CollectorRegistry(), openmetrics=False)) == b""
+
+
+SPARSE = {"lustre_job_io_size_bytes", "lustre_mdt_rename_directory_size_bytes"}
+"""Histograms that show only buckets that hold something: a job would have many more series."""
+
+
+@pytest.mark.parametrize("per_target", [False, True])
+def test_buckets_of_many_series_can_be_added_up(capture, exporter, samples, per_target) -> None:
+    text = exporter(capture("2.17.57/tree-load-1"), osc_per_target=per_target).scrape()
+    sums: dict[str, dict[float, int]] = {}
+    for (name, labels), value in samples(text).items():
+        family = name.removesuffix("_bucket")
+        if family != name and family not in SPARSE:
+            by_bound = sums.setdefault(family, {})
+            le = float(dict(labels)["le"])
+            by_bound[le] = by_bound.get(le, 0) + int(value)
+    assert len(sums) > 10
+    for family, by_bound in sums.items():
+        counts = [by_bound[le] for le in sorted(by_bound)]
+        assert counts == sorted(counts), family

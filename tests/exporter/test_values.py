@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 
@@ -102,9 +102,10 @@ class Naive:
 
     @staticmethod
     def buckets(name: str, labels: Labels, rows: list[tuple[float, int]]) -> Iterator[Sample]:
-        """Cumulative buckets of [(bound, count)]."""
+        """Cumulative buckets of [(bound, count)], and empty ones up to where such tables usually end."""
         total = 0
-        for bound, count in rows:
+        usual = USUAL.get(name.removeprefix("lustre_"), ())
+        for bound, count in rows + [(bound, 0) for bound in usual if bound > rows[-1][0]]:
             total += count
             if bound != float("inf"):
                 yield f"{name}_bucket", {**labels, "le": repr(float(bound))}, Decimal(total)
@@ -454,6 +455,28 @@ LIMITS = {
 }
 TRAFFIC = {"read_bytes_total", "write_bytes_total", "operations_total", "operation_seconds_total"}
 
+USEC = Decimal("0.000001024")
+USUAL: dict[str, Sequence[float]] = {
+    **dict.fromkeys(("osc_rpcs_in_flight_at_send", "mdc_rpcs_in_flight_at_send"), tuple(map(float, range(1, 17)))),
+    "mdc_modify_rpcs_in_flight_at_send": [*map(float, range(1, 9))],
+    **dict.fromkeys(
+        ("osc_pages_per_rpc", "mdc_pages_per_rpc", "osd_pages_per_bulk"), tuple(float(2**power) for power in range(13))
+    ),
+    **dict.fromkeys(
+        ("osc_rpc_latency_seconds", "osc_io_latency_seconds", "osd_io_latency_seconds"),
+        tuple(float(USEC * 2**power) for power in range(25)),
+    ),
+    "mdc_operations_per_batch": [1, 2, 4, 8, 16, 32, 64],
+    "llite_extent_size_bytes": [4096 * 2**power - 1 for power in range(19)],
+    **dict.fromkeys(
+        ("osd_discontiguous_pages", "osd_discontiguous_blocks", "osd_io_fragments", "osd_io_in_flight"),
+        tuple(map(float, range(1, 31))),
+    ),
+    "osd_io_seconds": [float(Decimal(2**power) / 1000) for power in range(15)],
+    "osd_io_size_bytes": [4096.0 * 2**power for power in range(13)],
+    "osd_block_map_seconds": [float(Decimal(2**power) / 1000) for power in range(11)],
+}
+"""Where the tables of a family end at least."""
 OF_LIMITS = {"lustre_jobs_beyond_limit", "lustre_quota_ids_beyond_limit"}
 """Families that are there when jobs or quotas are limited; here they are not."""
 OLDER = {"read-ahead_to_EOF": "readahead_to_eof", "hit_max_r-a_issue": "hit_max_readahead_issue"}
