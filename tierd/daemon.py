@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from threading import RLock
 from typing import Protocol
@@ -40,10 +40,13 @@ from tierd.notify import Notifier
 from tierd.own import registry
 from tierd.requests import CHANGING, Desk
 from tierd.sense import space
+from tierd.sense.clearing import Clearing
 from tierd.sense.client_round import ClientRound, of_exporter, of_tree
 from tierd.sense.clients import THIS_NODE
 from tierd.sense.facts import Clients, no_clients
+from tierd.sense.follow import Follower
 from tierd.sense.http import Client
+from tierd.sense.own_nids import own_nids
 from tierd.sense.readings import Reading
 from tierd.sense.sources import Sources, counters
 from tierd.text import printable, quoted
@@ -59,7 +62,7 @@ class Service:
     def __init__(self, settings: Settings, filesystem: ClearingFilesystem, mover: Mover,
                  read: Callable[[], Reading], mdts: Sequence[str], clock: Clock, say: Callable[[str], None],
                  nudge: Callable[[], None] = lambda: None, claim: Hold | None = None,
-                 clients: Clients = no_clients) -> None:
+                 clients: Clients = no_clients, own_nids: Callable[[], Collection[str]] = tuple) -> None:
         self._settings = settings
         self._clock = clock
         self._filesystem = filesystem
@@ -78,8 +81,11 @@ class Service:
         undo = Undo(filesystem, mover, self._journal, clock, lambda: standstill.by_file() or guard.hindrance())
         self._sources = Sources(settings.sense, settings.filesystem.mount, read, filesystem, mdts,
                                 self._journal.positions(), clock, os.environ)
+        follower = self._sources.follower
+        self._clearing = (Clearing(filesystem.clear_changelog, settings.sense.readers, follower, clock, say)
+                          if isinstance(follower, Follower) and not settings.act.dry_run else None)
         self._daemon = Daemon(self._sources.live, filesystem, gate, undo, self._journal, clock, settings, say,
-                              self._claim, clients, len(mdts), self._sources.enriched)
+                              self._claim, clients, len(mdts), self._sources.enriched, own_nids)
         self._board = Board()
         self._drawn_at = 0.0
         reader = JournalReader(Path(settings.act.journal))
@@ -131,14 +137,9 @@ class Service:
 
     def _keep_positions(self) -> None:
         """Remember how far the changelogs were read, then let Lustre forget it, in this order."""
-        positions = self._sources.follower.positions
-        self._journal.keep_positions(positions)
-        for mdt, reader in self._settings.sense.readers.items():
-            if positions.get(mdt) and not self._settings.act.dry_run:
-                try:
-                    self._filesystem.clear_changelog(mdt, reader, positions[mdt])
-                except OSError as error:
-                    self._say(f"changelog of {mdt} cannot be cleared for {reader}: {error}")
+        self._journal.keep_positions(self._sources.follower.positions)
+        if self._clearing is not None:
+            self._clearing()
 
     def close(self) -> None:
         """Stop answering and close the journal; what was under way stands in it."""
@@ -175,7 +176,8 @@ def on_this_node(settings: Settings, clock: SystemClock) -> Service:
     web = Client(settings.sense.exporter_access, settings.sense.timeout_seconds, os.environ)
     clients = ClientRound({THIS_NODE: of_tree(tree), **{url: of_exporter(url, web) for url in settings.sense.clients}},
                           clock, settings.sense.clients_at_once)
-    return Service(settings, filesystem, mover, read, mdts, clock, log.info, clock.nudge, claim, clients)
+    return Service(settings, filesystem, mover, read, mdts, clock, log.info, clock.nudge, claim, clients,
+                   lambda: own_nids(tree))
 
 
 def mdts_of(tree: Tree, fsname: str) -> tuple[str, ...]:

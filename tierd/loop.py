@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -27,6 +27,8 @@ from tierd.policies import JUDGED
 from tierd.reasons import Reason, Refusal
 from tierd.sense import space
 from tierd.sense.changelogs import ActivityTable
+from tierd.sense.ears import Ears
+from tierd.sense.echo import Echo
 from tierd.sense.facts import Clients, Gatherer, no_clients
 from tierd.sense.inventory import Inventory
 from tierd.sense.readings import UNKNOWN_RECOVERY, Reading, window
@@ -81,7 +83,8 @@ class Daemon:
 
     def __init__(self, source: Source, filesystem: Filesystem, gate: Gate, undo: Undo, journal: Journal,
                  clock: Clock, settings: Settings, say: Say, claim: Hold | None = None,
-                 clients: Clients = no_clients, metadata_targets: int = 0, enriched: Enrich = as_they_are) -> None:
+                 clients: Clients = no_clients, metadata_targets: int = 0, enriched: Enrich = as_they_are,
+                 own_nids: Callable[[], Collection[str]] = tuple) -> None:
         self._source = source
         self._filesystem = filesystem
         self._gate = gate
@@ -91,7 +94,9 @@ class Daemon:
         self._settings = settings
         self._say = say
         self._engine = Engine(settings)
-        self._table = ActivityTable(filesystem.path_of, own_jobs=settings.own_jobs)
+        self._echo = Echo(settings.own_jobs, own_nids, clock.now)
+        self._table = ActivityTable(filesystem.path_of, is_echo=self._echo)
+        self._ears = Ears(self._table, filesystem, clock.now)
         self._claim = claim or NoClaim()
         flash_pool = settings.small_files_to_flash.flash_pool
         inventory = Inventory(filesystem, flash_pool,
@@ -142,11 +147,8 @@ class Daemon:
             self._tell_fault("blind", f"blind: {error}; nothing is done until it can be seen again")
             return
         self._tell_fault("blind", "")
-        try:
-            self._table.add(self._counted(self._source.records()))
-            self._tell_fault("changelog", "")
-        except OSError as error:
-            self._tell_fault("changelog", f"{error}; findings are told, nothing new is done about them")
+        missed = self._ears.listen(self._counted(self._source.records()), move_until)
+        self._tell_fault("changelog", missed and f"{missed}; findings are told, nothing new is done about them")
         unseen = sorted(t for t, condition in reading.conditions.items() if condition == UNKNOWN_RECOVERY)
         self._tell_fault("recovery", f"{len(unseen)} targets ({', '.join(unseen[:3])}, …): whether they recover "
                          "is not to be seen; nothing is found on them" if unseen else "")
@@ -378,6 +380,9 @@ class Daemon:
 
     def _move(self, until: float, *, asked_for_only: bool) -> None:
         outcomes = self._gate.pump(until, asked_for_only=asked_for_only)
+        for outcome in outcomes:
+            if outcome.fid is not None:
+                self._echo.moved(outcome.fid)
         self._say_all(narrate.moved(outcomes, self._gate.waiting))
         for key in {o.action.finding for o in outcomes if o.result != "gone"} & self._cases.keys():
             self._cases[key].acted_at = self._clock.now()

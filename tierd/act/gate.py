@@ -39,6 +39,8 @@ class Outcome:
     entry: int
     """Its number in the journal; 0 for a file that was gone before."""
     before: Layout | None = None
+    fid: Fid | None = None
+    """Of the file, when a move was tried."""
 
 
 class Gate:
@@ -177,7 +179,7 @@ class Gate:
                 self._queue.add(each.action, each.finding)
             if trouble := self._breaker.note(str(moved.result), each.action.path):
                 self.pause(self.paused or trouble, tripped=True)
-            yield self._ended(each.action, _word(moved), moved.detail, entry, each.before)
+            yield self._ended(each.action, _word(moved), moved.detail, entry, each.before, each.move.fid)
         for each, entry in entries.values():  # the engine said nothing of them
             yield self._ended(each.action, "failed", "the mover did not say how it went", entry, each.before)
 
@@ -213,9 +215,10 @@ class Gate:
         """Why no further act may be begun."""
         return self.held or self._guard.hindrance()
 
-    def _ended(self, action: Action, result: str, detail: str, entry: int, before: Layout | None) -> Outcome:
+    def _ended(self, action: Action, result: str, detail: str, entry: int, before: Layout | None,
+               fid: Fid | None = None) -> Outcome:
         self._journal.ended(entry, result, detail, self._clock.now())
-        return self._counted(Outcome(action, result, detail, entry, before))
+        return self._counted(Outcome(action, result, detail, entry, before, fid))
 
     def _counted(self, outcome: Outcome) -> Outcome:
         self.outcomes[outcome.action.kind, outcome.result] += 1

@@ -12,11 +12,12 @@ Three facts of the records rule this module (all seen in recordings of Lustre 2.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lustre.changelog import Record, RecordType
 from lustre.fid import Fid
+from lustre.filesystem import FileStatus
 from tierd.facts import SharedFile
 from tierd.model import Candidate, DirectoryActivity, OpenFile
 from tierd.sense.paths import PathCache, Resolve, directory_of, join
@@ -58,9 +59,11 @@ class ActivityTable:
     """A bounded table of files and of (job, directory) tallies; the least recently used fall out first."""
 
     def __init__(self, resolve: Resolve, own_jobs: Iterable[str] = (), max_files: int = 200_000,
-                 max_tallies: int = 10_000, max_files_per_tally: int = 20_000) -> None:
+                 max_tallies: int = 10_000, max_files_per_tally: int = 20_000,
+                 is_echo: Callable[[Record, str], bool] = lambda record, job: False) -> None:
         self._path = PathCache(resolve)
         self._own_jobs = frozenset(own_jobs)
+        self._is_echo = is_echo
         self._max_files = max_files
         self._max_tallies = max_tallies
         self._max_files_per_tally = max_files_per_tally
@@ -77,8 +80,49 @@ class ActivityTable:
         for record in records:
             handler = handlers.get(record.type)
             job = record.job_id.decode("utf-8", "replace")
-            if handler is not None and job not in self._own_jobs:
+            if handler is not None and job not in self._own_jobs and not self._is_echo(record, job):
                 handler(record, job)
+
+    def places(self) -> list[str]:
+        """Directories something is known of, the most recently active first."""
+        latest: dict[str, float] = {}
+        for (_, directory), tally in self._tallies.items():
+            latest[directory] = max(latest.get(directory, 0.0), tally.last_time)
+        return sorted(latest, key=lambda directory: (-latest[directory], directory))
+
+    def forget_paths(self) -> None:
+        """Records were missed: directories may have been renamed."""
+        self._path.clear()
+
+    def forget_directory(self, directory: str) -> None:
+        """Nothing is known of it any more, nor of its files."""
+        for key in [key for key in self._tallies if key[1] == directory]:
+            for fid in self._tallies.pop(key).files:
+                self._files.pop(fid, None)
+
+    def reconcile(self, directory: str, found: Mapping[Fid, tuple[str, FileStatus]]) -> None:
+        """Put right what is known of a directory, from the files that are there now.
+
+        Files that are not there are forgotten, renamed ones get their names, new ones count for the job that was active
+        there last. Who has them open is not known: whoever moves them will find out. Where none of the files that were
+        known is left, it may be another directory of that name, and is forgotten.
+        """
+        tallies = [(tally.last_time, job, tally) for (job, place), tally in self._tallies.items() if place == directory]
+        known = {fid for _, _, tally in tallies for fid in tally.files if fid in self._files}
+        if not tallies or (known and not known & found.keys()):
+            self.forget_directory(directory)
+            return
+        for fid in known:
+            if fid in found:
+                self._files[fid].name, self._files[fid].open_count = found[fid][0], 0
+            else:
+                self._files.pop(fid)
+        _, job, latest = max(tallies, key=lambda each: each[:2])
+        for fid, (name, status) in found.items():
+            if fid not in known:
+                self._remember(fid, _File(directory, job, name, created=True, created_at=status.mtime,
+                                          closed_at=status.mtime))
+                self._keep(latest, fid)
 
     def of_job(self, job: str, since: float) -> list[DirectoryActivity]:
         """Where the job has been active since then or still has files open, most files first."""

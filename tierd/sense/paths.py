@@ -40,6 +40,10 @@ class PathCache:
         if len(self._paths) > self._size:
             self._paths.popitem(last=False)
 
+    def clear(self) -> None:
+        """Forget them all."""
+        self._paths.clear()
+
     def renamed(self, fid: Fid) -> None:
         """Forget what a rename made untrue: if a directory moved, any path below it."""
         if fid in self._paths:

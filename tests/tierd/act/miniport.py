@@ -51,6 +51,9 @@ class MiniPort:
             raise of_errno(2, "set layout", directory)
         self.defaults[directory] = layout
 
+    def xattr(self, path: str, name: str) -> bytes:
+        return b""
+
     def path_of(self, fid: Fid) -> str:
         raise NotImplementedError
 

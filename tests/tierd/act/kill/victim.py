@@ -39,16 +39,16 @@ def work(lustre: socket.socket, journal_path: Path) -> None:
     filesystem.__dict__["fsname"] = "lustre"
     journal = SteppedJournal(journal_path)
     journal.steps = steps
-    mover = LeaseMover(calls, Destination(filesystem.pools, filesystem.space, steps.quota))  # type: ignore[arg-type]
+    mover = LeaseMover(calls, Destination(filesystem.pools, filesystem.space, steps.quota))
     plenty = Rate(1e6, 1e12)
     budget = Budget(Limits(1e6, 1e12, per_pool=plenty, per_target=plenty), 1000.0)
     clock = Clock()
-    gate = Gate(filesystem, mover, budget, Breaker(BreakerSettings()), journal, clock, False)  # type: ignore[arg-type]
+    gate = Gate(filesystem, mover, budget, Breaker(BreakerSettings()), journal, clock, False)
     finding = journal.found(FINDING)
     gate.submit([Action("set-default-layout", FLASH, "", FINDING.key, "/d"),
                  *(Action("migrate", FLASH, "", FINDING.key, "/", name, 9000) for name in NAMES)], finding)
     gate.pump(2000.0)
-    undo = Undo(filesystem, mover, journal, clock)  # type: ignore[arg-type]
+    undo = Undo(filesystem, mover, journal, clock)
     for entry in journal.entries("done"):
         if entry.place in {"/a", "/d"}:
             undo(entry, "it did not help")

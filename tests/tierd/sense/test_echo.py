@@ -1,0 +1,91 @@
+"""Our own moves are not activity, whatever the job id is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from lustre.changelog import Record, RecordType
+from lustre.fid import Fid
+from lustre.tree import Roots, Tree
+from tests.conftest import Unpack
+from tierd.sense.changelogs import ActivityTable
+from tierd.sense.echo import MOST, REMEMBER_SECONDS, Echo
+from tierd.sense.own_nids import own_nids
+
+MOVED, OTHER = Fid(2, 1), Fid(2, 2)
+
+
+@dataclass
+class World:
+    nids: frozenset[str] = frozenset({"10.0.0.5@tcp"})
+    time: float = 1000.0
+    echo: Echo = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.echo = Echo(("lfs.0",), lambda: self.nids, lambda: self.time)
+        self.echo.moved(MOVED)
+
+    def heard(self, target: Fid = MOVED, job: str = "node17", uid: int | None = 0, nid: str = "10.0.0.5@tcp",
+              kind: RecordType = RecordType.OPEN) -> bool:
+        return self.echo(Record(1, kind, 1.0, target=target, uid=uid, nid=nid, job_id=job.encode()), job)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_by_the_job_tag(world: World) -> None:
+    assert world.heard(OTHER, job="lfs.0", uid=7, nid="other@tcp")
+
+
+def test_by_file_user_and_node_where_the_tag_says_nothing(world: World) -> None:
+    assert world.heard()
+    assert world.heard(kind=RecordType.LAYOUT)
+    assert not world.heard(OTHER)
+    assert not world.heard(uid=1001)
+    assert not world.heard(nid="10.0.0.6@tcp")
+
+
+def test_what_no_move_does_is_never_an_echo(world: World) -> None:
+    for kind in (RecordType.UNLINK, RecordType.RENAME, RecordType.CREATE, RecordType.TRUNCATE):
+        assert not world.heard(kind=kind)
+
+
+def test_where_addresses_are_not_to_be_seen_file_and_user_have_to_do(world: World) -> None:
+    world.nids = frozenset()
+    assert world.heard(nid="10.0.0.6@tcp")
+    world.nids = frozenset({"10.0.0.5@tcp"})
+    assert world.heard(nid="")  # a record without one
+    assert world.heard(uid=None)
+
+
+def test_ten_minutes_later_it_is_somebody_else(world: World) -> None:
+    world.time += REMEMBER_SECONDS + 1
+    assert not world.heard()
+
+
+def test_it_is_bounded(world: World) -> None:
+    for number in range(MOST + 10):
+        world.echo.moved(Fid(3, number))
+    assert len(world.echo._moved) == MOST
+
+
+def test_the_table_leaves_them_out(world: World) -> None:
+    table = ActivityTable(lambda fid: "/d/a", is_echo=world.echo)
+    table.add([Record(1, RecordType.OPEN, 1.0, target=MOVED, uid=0, nid="10.0.0.5@tcp", job_id=b"node17"),
+               Record(2, RecordType.OPEN, 1.0, target=MOVED, uid=1001, nid="10.0.0.5@tcp", job_id=b"app.1001")])
+    assert table.of_job("node17", 0.0) == []
+    assert len(table.of_job("app.1001", 0.0)) == 1
+
+
+def test_addresses_of_a_recorded_node(capture: Unpack) -> None:
+    root = capture("2.17.57/tree-idle")
+    assert own_nids(Tree(Roots.of(root / "proc", root / "sys"))) >= {"0@lo"}
+
+
+def test_none_on_a_node_without_lustre(tmp_path: Path) -> None:
+    assert own_nids(Tree(Roots.of(tmp_path, tmp_path))) == frozenset()

@@ -1,0 +1,50 @@
+"""Our own moves echo in the changelog: they must not count as somebody's activity.
+
+The job tag tells most of them. Where jobs are named by the node, or by an environment variable, it does not; then it is
+the file that was just moved, on this node, by root.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+
+from lustre.changelog import Record, RecordType
+from lustre.fid import Fid
+
+REMEMBER_SECONDS = 600.0
+MOST = 100_000
+_ECHOES = {RecordType.OPEN, RecordType.CLOSE, RecordType.LAYOUT, RecordType.SETATTR, RecordType.MTIME,
+           RecordType.ATIME, RecordType.CTIME}
+"""What a move leaves behind on the file. Creating, renaming and removing files is never ours."""
+
+
+class Echo:
+    """Recognises records of our own moves."""
+
+    def __init__(self, jobs: Collection[str], nids: Callable[[], Collection[str]], now: Callable[[], float]) -> None:
+        """``nids`` are this node's addresses; where they are not to be seen, file and user have to do."""
+        self._jobs = frozenset(jobs)
+        self._nids = nids
+        self._now = now
+        self._moved: OrderedDict[Fid, float] = OrderedDict()
+
+    def moved(self, fid: Fid) -> None:
+        """Remember a file that a move was tried of."""
+        self._moved[fid] = self._now()
+        self._moved.move_to_end(fid)
+        oldest = next(iter(self._moved))
+        if len(self._moved) > MOST or self._moved[oldest] < self._now() - REMEMBER_SECONDS:
+            del self._moved[oldest]
+
+    def __call__(self, record: Record, job: str) -> bool:
+        """Whether a record is an echo."""
+        if job in self._jobs:
+            return True
+        at = self._moved.get(record.target)
+        if at is None or record.type not in _ECHOES or record.uid not in {0, None}:
+            return False
+        if self._now() - at > REMEMBER_SECONDS:
+            return False
+        nids = self._nids()
+        return not record.nid or not nids or record.nid in nids
