@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from exporter.counters import Rule
 from exporter.families import Counter, Family, Gauge, Histogram, escape
@@ -34,9 +35,9 @@ class ConnectionFamilies:
     def import_gauges(self, link: Brief) -> Iterator[Sample]:
         """What is the case with the connection now."""
         if link.state is not None:
-            yield self.imports, b',state="%b"' % escape(link.state), 1
+            yield self.imports, _label(b"state", link.state), 1
         if link.target_version is not None:
-            yield self.versions, b',version="%b"' % escape(link.target_version), 1
+            yield self.versions, _label(b"version", link.target_version), 1
         if link.avg_waittime_usec is not None:
             yield self.average_wait, b"", link.avg_waittime_usec
 
@@ -46,6 +47,11 @@ class ConnectionFamilies:
             yield self.attempts, b"", link.connection_attempts
         if link.timeouts is not None:
             yield self.timeouts, b"", link.timeouts
+
+
+@lru_cache(maxsize=256)
+def _label(name: bytes, value: bytes) -> bytes:
+    return b',%b="%b"' % (name, escape(value))
 
 
 @dataclass(frozen=True, slots=True)

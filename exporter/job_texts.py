@@ -18,7 +18,7 @@ RUN = 8
 FEW = 8
 """Runs are made when fewer than one job in so many changed; when more do, they are only in the way."""
 _TIME = b"  snapshot_time:   "
-_TIME_END = len(_TIME) + 10
+_TIME_BEGIN, _TIME_END = len(_TIME), len(_TIME) + 10
 
 
 class Job:
@@ -26,13 +26,13 @@ class Job:
 
     __slots__ = ("active_at", "chunks", "first_line", "mark", "name", "skipped", "stale", "times")
 
-    def __init__(self, first_line: bytes, times: bytes, mark: int, active_at: int) -> None:
+    def __init__(self, first_line: bytes, mark: int) -> None:
         self.first_line = first_line
-        self.times = times
+        self.times = b""
         """The second line, which says when it last did something."""
         self.mark: int | None = mark
         """Hash of the text; None when it changed at the last scrape, as it will at the next."""
-        self.active_at = active_at
+        self.active_at = job_stats.UNKNOWN
         self.name = b""
         self.chunks: Chunks | None = None
         """The lines."""
@@ -59,8 +59,8 @@ class Run:
         self.oldest = -1 if job_stats.UNKNOWN in times else min(times)
 
 
-Item = Run | tuple[Job, bytes]
-"""Jobs without change, or one with its text."""
+Item = Run | tuple[Job, int, int]
+"""Jobs without change; or one, and where its text begins and ends."""
 
 
 class JobTexts:
@@ -69,13 +69,11 @@ class JobTexts:
     def __init__(self) -> None:
         self._jobs: dict[bytes, Job] = {}
         self._runs: dict[bytes, Run] = {}
-        self._begin = 0
         self._quiet = False
 
     def read(self, data: bytes) -> tuple[list[Item], int]:
         """All jobs in the order printed, and how many lines belong to none. Changed ones are stale."""
         begin, end, odd = job_stats.extent(data)
-        self._begin = begin
         items: list[Item] = []
         jobs, runs, find = self._jobs, self._runs, data.find
         count = changed = 0
@@ -89,18 +87,21 @@ class JobTexts:
                 begin += run.size
                 continue
             following = find(NEXT, cut, end) + 1 or end
-            text = data[begin:following]
             times = data[cut + 1 : find(b"\n", cut + 1)]
             job = jobs.get(first_line)
             if job is None:
-                job = jobs[first_line] = Job(first_line, times, hash(text), _active_at(times, text))
+                job = jobs[first_line] = Job(first_line, hash(data[begin:following]))
+            if job.times != times:
                 changed += 1
-            elif job.times != times:
-                job.times, job.mark, job.stale, job.active_at = times, None, True, _active_at(times, text)
-                changed += 1
-            elif (mark := hash(text)) != job.mark:
+                if job.times:
+                    job.mark = None
+                job.times, job.stale = times, True
+                seconds = times[_TIME_BEGIN:_TIME_END]
+                known = seconds.isdigit() and times[:_TIME_BEGIN] == _TIME and times[_TIME_END : _TIME_END + 1] == b"."
+                job.active_at = int(seconds) if known else job_stats.active_at(data[begin:following])
+            elif (mark := hash(data[begin:following])) != job.mark:
                 job.mark, job.stale = mark, True
-            items.append((job, text))
+            items.append((job, begin, following))
             count += 1
             begin = following
         self._quiet = changed * FEW < count
@@ -112,7 +113,7 @@ class JobTexts:
         """Note which jobs stand side by side, if most of them are idle."""
         runs: dict[bytes, Run] = {}
         held: list[Job] = []
-        begin = end = self._begin
+        begin = end = 0
 
         def close() -> None:
             if len(held) > 1:
@@ -123,16 +124,12 @@ class JobTexts:
             if isinstance(item, Run):
                 close()
                 runs[item.jobs[0].first_line] = item
-                begin = end = end + item.size
                 continue
-            job, text = item
+            job, job_begin, job_end = item
             if job.stale or len(held) == RUN:
                 close()
-                begin = end
-            end += len(text)
-            if job.stale:
-                begin = end
-            else:
+            if not job.stale:
+                begin, end = begin if held else job_begin, job_end
                 held.append(job)
         close()
         self._runs = runs if len(runs) * RUN < 4 * len(self._jobs) else {}
@@ -153,11 +150,3 @@ def _every(items: Iterable[Item]) -> Iterable[Job]:
             yield from item.jobs
         else:
             yield item[0]
-
-
-def _active_at(times: bytes, text: bytes) -> int:
-    if times.startswith(_TIME) and times[_TIME_END : _TIME_END + 1] == b".":
-        seconds = times[len(_TIME) : _TIME_END]
-        if seconds.isdigit():
-            return int(seconds)
-    return job_stats.active_at(text)

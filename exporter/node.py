@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -314,9 +314,19 @@ class Node:
 
     def room(self, kind: str, device: str) -> Df:
         """How full the device is. None of it is known when it does not say."""
-        kilobytes = [self.number(kind, device, name) for name in ("kbytestotal", "kbytesfree", "kbytesavail")]
-        size, free, avail = [None if number is None else number << 10 for number in kilobytes]
-        return Df(size, free, avail, self.number(kind, device, "filestotal"), self.number(kind, device, "filesfree"))
+        return self.rooms(kind, (device,))[device]
+
+    def rooms(self, kind: str, devices: Collection[str]) -> dict[str, Df]:
+        """How full each of many is."""
+        size, free, avail, files, files_free = [dict(self.numbers(kind, name, devices)) for name in df.FILES]
+
+        def kib(known: dict[str, int], device: str) -> int | None:
+            return known[device] << 10 if device in known else None
+
+        return {
+            name: Df(kib(size, name), kib(free, name), kib(avail, name), files.get(name), files_free.get(name))
+            for name in devices
+        }
 
     def instances(self) -> list[tuple[str, str]]:
         """(fs, instance) of each of this node's mounts."""

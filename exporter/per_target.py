@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from exporter.connected import ConnectionFamilies, Sample
 from exporter.counters import Chunks, Plan
-from exporter.families import Gauge, Page, seconds
+from exporter.families import Gauge, Page
 from exporter.links import LinkFamilies
 from exporter.node import Node
 from exporter.rpcs import RpcRenderer
-from exporter.sources import Render, Rendered, Source, StatsRenderer
+from exporter.sources import Render, Rendered, SampleLines, Source, StatsRenderer
 from exporter.totals import Contribution
 from lustre.text import import_
 
@@ -32,14 +32,13 @@ class ConnectionSources:
             source.collect(node, page, labelled)
 
     def _import(self, labels: bytes) -> Render:
+        lines = SampleLines(labels)
+        families = self._families
+
         def render(data: bytes) -> Rendered:
             link = self._imports.read(data)
-            page = Page()
-            samples: list[Sample] = [*self._families.import_gauges(link), *self._families.import_counters(link)]
-            for family, extra, value in samples:
-                digits = b"%d" % value
-                page.sample(family, labels + extra, seconds(digits) if family.unit == "seconds" else digits)
-            return Rendered(page.lines(), link.skipped)
+            samples: list[Sample] = [*families.import_gauges(link), *families.import_counters(link)]
+            return Rendered(tuple(lines.lines(samples)), link.skipped)
 
         return render
 

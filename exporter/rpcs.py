@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from exporter.families import INFINITY, Family, Gauge, Histogram, cumulative
-from exporter.sources import Rendered
+from exporter.sources import Rendered, SampleLines
 from lustre.text import histogram
 from lustre.text.rpc_reader import Reader
 from lustre.text.rpc_stats import LATENCY_UNIT_NSEC, RpcStats
@@ -106,14 +106,13 @@ class RpcsOfDevice:
         self._families = families
         self._reader = reader
         self._labels = labels
-        self._gauges: tuple[tuple[tuple[Gauge, bytes], ...], tuple[tuple[Gauge, bytes], ...]] = (), ()
-        """Which samples there are, and the templates of their lines by family."""
+        self._gauges = SampleLines(labels)
         self._templates: dict[Histogram, tuple[tuple[float, ...], int, bytes]] = {}
 
     def __call__(self, data: bytes) -> Rendered:
         """Finished lines of one reading."""
         rpcs = self._reader.read(data)
-        chunks: list[tuple[Family, bytes]] = self._gauge_lines(list(self._families.gauges(rpcs)))
+        chunks = list(self._gauges.lines(list(self._families.gauges(rpcs))))
         for family, bounds, columns in self._families.tables(rpcs):
             bounds = family.whole(bounds)  # noqa: PLW2901 - the table continued
             known, width, template = self._templates.get(family, ((), 0, b""))
@@ -125,15 +124,6 @@ class RpcsOfDevice:
             counted = [count for column in columns for count in cumulative(bounds, column)]
             chunks.append((family, template % (*counted,)))
         return Rendered(tuple(chunks), rpcs.skipped)
-
-    def _gauge_lines(self, gauges: list[tuple[Gauge, bytes, int]]) -> list[tuple[Family, bytes]]:
-        samples = tuple([(gauge, extra) for gauge, extra, _ in gauges])
-        if self._gauges[0] != samples:
-            self._gauges = samples, tuple([(gauge, gauge.template(self._labels, extra)) for gauge, extra in samples])
-        return [
-            (gauge, template % (b"%d" % value))
-            for (gauge, template), (_, _, value) in zip(self._gauges[1], gauges, strict=True)
-        ]
 
 
 class RpcKeys:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from exporter.counters import Planner, Rule
-from exporter.families import Family, Page
+from exporter.families import Family, Page, seconds
 from exporter.node import Node
 from lustre.text import stats
 
@@ -70,6 +70,26 @@ class Source:
                 node.skipped(self._kind, self._name, reading.rendered.skipped)
             page.extend(reading.rendered.chunks)
         self._readings = kept
+
+
+class SampleLines:
+    """Lines of a device's samples, with a template for each as long as they are the same ones."""
+
+    __slots__ = ("_labels", "_of", "_templates")
+
+    def __init__(self, labels: bytes) -> None:
+        self._labels = labels
+        self._of: list[tuple[Family, bytes]] = []
+        self._templates: list[bytes] = []
+
+    def lines(self, samples: Sequence[tuple[Family, bytes, int]]) -> Iterator[tuple[Family, bytes]]:
+        """Finished lines; each sample is a family, further label text and a value, seconds in microseconds."""
+        of = [(family, extra) for family, extra, _ in samples]
+        if of != self._of:
+            self._of, self._templates = of, [family.template(self._labels, extra) for family, extra in of]
+        for (family, _, value), template in zip(samples, self._templates, strict=True):
+            digits = b"%d" % value
+            yield family, template % (seconds(digits) if family.unit == "seconds" else digits)
 
 
 class StatsRenderer:

@@ -64,12 +64,12 @@ class TargetJobs:
         page.sample(IDLE, self._labels, jobs - awake)
         if self._rest is not None:
             texts = [item for item in shown if not isinstance(item, Run)]
-            named, more = self._rest.divide([text for _, text in texts], page)
+            named, more = self._rest.divide([data[begin:end] for _, begin, end in texts], page)
             page.sample(UNNAMED, self._labels, awake - len(named))
             shown, skipped = [texts[number] for number in named], skipped + more
-        columns = self._columns(shown)
+        columns = self._columns(data, shown)
         if columns is None:
-            columns = self._columns_apart(shown if self._rest else self._afresh(data))
+            columns = self._columns_apart(data, shown if self._rest else self._afresh(data))
         elif self._rest is None:
             self._texts.remember(data, items)
         for family, column in zip(SHOWN, columns.chunks, strict=True):
@@ -89,12 +89,12 @@ class TargetJobs:
         awake: list[Item] = []
         for item in items:
             if isinstance(item, Run) and item.oldest < since:
-                awake += [(job, b"") for job in item.jobs if _is_awake(job, since)]
+                awake += [(job, 0, 0) for job in item.jobs if _is_awake(job, since)]
             elif isinstance(item, Run) or _is_awake(item[0], since):
                 awake.append(item)
         return awake
 
-    def _columns(self, items: Sequence[Item]) -> Columns | None:
+    def _columns(self, data: bytes, items: Sequence[Item]) -> Columns | None:
         """Lines of these jobs, made anew where there are none; None when two of them have the same name."""
         columns = Columns(([], [], [], [], []), 0)
         names: list[bytes] = [OTHER] if self._rest else []
@@ -104,10 +104,10 @@ class TargetJobs:
                 columns.add(item)
                 names += item.names
                 continue
-            job, text = item
+            job, begin, end = item
             chunks = job.chunks
             if job.stale or chunks is None:
-                job.name, chunks, job.skipped = self._render(text)
+                job.name, chunks, job.skipped = self._render(data[begin:end])
                 job.chunks, job.stale = chunks, False
             read, written, done, took, sized = chunks
             names.append(job.name)
@@ -129,13 +129,14 @@ class TargetJobs:
         self._texts.forget()
         return self._awake(items)
 
-    def _columns_apart(self, items: Iterable[Item]) -> Columns:
-        """The same of jobs whose ids look alike, or that are listed twice; each with its text."""
+    def _columns_apart(self, data: bytes, items: Iterable[Item]) -> Columns:
+        """The same of jobs whose ids look alike, or that are listed twice."""
         columns = Columns(([], [], [], [], []), 0)
         taken = {OTHER} if self._rest else set()
         for item in items:
             assert not isinstance(item, Run)
-            name, chunks, skipped = self._render(item[1], taken)
+            _, begin, end = item
+            name, chunks, skipped = self._render(data[begin:end], taken)
             taken.add(name)
             for column, chunk in zip(columns.chunks, chunks, strict=True):
                 column.append(chunk)

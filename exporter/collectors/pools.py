@@ -86,12 +86,12 @@ def _room_by_target(node: Node) -> dict[tuple[str, str], Df]:
         ("osp", node.every("osp")),
         ("obdfilter", node.targets("obdfilter")),
     ):
-        for name, device in devices:
-            target = device.fsname, device.target
-            if device.target.startswith("OST") and target not in found:
-                df = node.room(kind, name)
-                if df.size_bytes:
-                    found[target] = df
+        left = [(name, (d.fsname, d.target)) for name, d in devices if d.target.startswith("OST")]
+        while left := [(name, target) for name, target in left if target not in found]:
+            first = {target: name for name, target in reversed(left)}
+            rooms = node.rooms(kind, first.values())
+            found |= {target: rooms[name] for target, name in first.items() if rooms[name].size_bytes}
+            left = [(name, target) for name, target in left if name != first[target]]
     return found
 
 
