@@ -65,7 +65,7 @@ class Cluster:
         self.mounts = len(self.clients)
         """How many clients there are."""
         self._staff: Staff | FluidStaff = Staff(self.engine, self.clients, self.log, self._random)
-        self._writers: dict[Path, ParameterWriter] = {}
+        self._writers: dict[tuple[Path, bool], ParameterWriter] = {}
         self.exporter_back_at = 0.0
         """Until then nobody reaches the exporter."""
         self.engine.after(STATFS_SECONDS, self._statfs)
@@ -163,7 +163,7 @@ class Cluster:
         """
         if not self.exporter_reachable:
             return 0
-        return self._writers.setdefault(root, ParameterWriter(root, clients=clients)).write(self)
+        return self._writers.setdefault((root, clients), ParameterWriter(root, clients=clients)).write(self)
 
     # What may be done to it
 
