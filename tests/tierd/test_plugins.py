@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Iterator
+from dataclasses import fields
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 
@@ -51,3 +54,14 @@ def test_names_are_unique_and_settings_valid_by_default() -> None:
 
 def test_settings_go_to_other_processes() -> None:
     assert pickle.loads(pickle.dumps(Settings())) == Settings()
+
+
+def test_the_documentation_has_each_detector_with_its_settings_and_defaults() -> None:
+    text = (Path(__file__).parent.parent.parent / "docs" / "policies.md").read_text(encoding="utf-8")
+    sections = dict(part.split("\n", 1) for part in text.split("\n## ")[1:])
+    for detector in BUILT_IN:
+        section, common = sections[detector.name], {f.name for f in fields(Common)}
+        rows = dict(re.findall(r"^\| `(\w+)` \| ([^ |]+) \|", section, re.MULTILINE))
+        for field in fields(detector.settings):
+            if field.name not in common and isinstance(getattr(detector.settings(), field.name), (int, float)):
+                assert float(rows[field.name]) == getattr(detector.settings(), field.name), (detector.name, field.name)

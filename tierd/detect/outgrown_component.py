@@ -25,7 +25,7 @@ class Settings(Common):
     """Thresholds."""
 
     enter: Annotated[float, Gt(0), Lt(1)] = 0.05
-    """Share of the files created lately that outgrew their first component, to begin (``research``: 5 %)."""
+    """Share of the files created lately that outgrew their first component, to begin."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.02
     """The same, to go on."""
     least_files: Annotated[int, Ge(1)] = 20
