@@ -43,12 +43,13 @@ class Placement:
         self.check(template)
         template = template or Layout((Component(),), composite=False)
         first = {min(part.extent_start for part in template.components)}
-        parts = []
+        parts: list[Component] = []
         for number, given in enumerate(template.components, start=1):
             keep = tuple(flag for flag in given.flags if flag in ("prefer", "extension"))
             part = replace(given, stripe_size=given.stripe_size or DEFAULT_STRIPE_BYTES, flags=keep, objects=(),
                            component_id=number if template.composite else 0)  # fmt: skip
-            parts.append(self._instantiated(part) if part.extent_start in first else part)
+            parts.append(part)
+        parts = self._with_objects(parts, [part.extent_start in first for part in parts])
         state = "ro" if template.mirror_count > 1 else template.state
         generation = len(parts) if template.composite else 0
         return Layout(tuple(parts), generation, template.mirror_count, template.composite, state)
@@ -61,11 +62,9 @@ class Placement:
         """
         layout = extended(layout, end_bytes, self._room)
         touched = {part.component_id for part in (only or layout).components}
-        parts = tuple(
-            self._instantiated(part) if part.component_id in touched and _missing(part, end_bytes) else part
-            for part in layout.components
-        )
-        return replace(layout, components=parts, generation=layout.generation + 1)
+        wanted = [part.component_id in touched and _missing(part, end_bytes) for part in layout.components]
+        parts = self._with_objects(layout.components, wanted)
+        return replace(layout, components=tuple(parts), generation=layout.generation + 1)
 
     def check(self, template: Layout | None) -> None:
         """Raise OSError EINVAL for an unknown pool."""
@@ -78,6 +77,17 @@ class Placement:
         for part in layout.components:
             for stripe in part.objects:
                 self._osts[stripe.ost_index].destroy_object(stripe.fid)
+
+    def _with_objects(self, parts: Sequence[Component], wanted: Sequence[bool]) -> list[Component]:
+        """Components with objects where they are wanted. Raises OSError, and leaves none, when one cannot have them."""
+        done: list[Component] = []
+        try:
+            for part, needed in zip(parts, wanted, strict=True):
+                done.append(self._instantiated(part) if needed else part)
+        except OSError:
+            self.release(Layout(tuple(part for part, needed in zip(done, wanted, strict=False) if needed)))
+            raise
+        return done
 
     def _instantiated(self, part: Component) -> Component:
         if part.on_mdt:
