@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dashboards.dashboard import Dashboard, Row
 from dashboards.links import from_row, on, to
-from dashboards.panels import GREEN, ORANGE, YELLOW, Query, heatmap, table, timeseries
+from dashboards.panels import GREEN, ORANGE, YELLOW, Query, table, timeseries
 from dashboards.variables import FS, JOB, POOL, TARGET
 
 BY_POOL = 'fs=~"$fs", pool=~"$pool", exported_job=~"$job"'
@@ -75,8 +75,11 @@ PLACES = Row("Where: targets of the chosen jobs", (
                Query(f"topk(20, sum by (fs, target) (rate(lustre_job_write_bytes_total{{{RAW}}}{RATE})))",
                      "{{target}} written"), unit="Bps",
                links=(to("targets", "This target", fs="fs", target="target"),)),
-    heatmap("Sizes of reads and writes", "Sizes of I/O at the servers, of the jobs and targets chosen (Lustre 2.16).",
-            Query(f"sum by (le) (rate(lustre_job_io_size_bytes_bucket{{{RAW}}}{RATE}))", buckets=True), unit="bytes"),
+    timeseries("Size of reads and writes", "Mean size of I/O at the servers, of the jobs and targets chosen (Lustre "
+               "2.16). Jobs show only buckets that hold something: their distributions cannot be added up.",
+               Query(f"sum by (direction) (rate(lustre_job_io_size_bytes_sum{{{RAW}}}{RATE})) / "
+                     f"(sum by (direction) (rate(lustre_job_io_size_bytes_count{{{RAW}}}{RATE})) > 0)",
+                     "{{direction}}"), unit="bytes"),
     timeseries("Jobs known", "Jobs the targets keep statistics of, and those summed as \"other\" by --jobs.limit. Tens "
                "of thousands: raise job_cleanup_interval's pace, or use --jobs.limit.",
                Query('max by (fs) (lustre_jobs{fs=~"$fs", target=~"$target"})', "{{fs}} most on one target"),
