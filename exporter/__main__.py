@@ -75,7 +75,7 @@ def _add_collectors(parser: argparse.ArgumentParser) -> None:
         group.add_argument(f"--no-collector.{collector.name}", dest=f"collector_{collector.name}", action="store_false",
                            help=argparse.SUPPRESS)  # fmt: skip
     group.add_argument("--collector.osc.per-target", dest="osc_per_target", action="store_true",
-                       help="a series per object target instead of sums by pool: 100 to 160 series a target")  # fmt: skip
+                       help="a series per object target instead of sums by pool: 100 to 160 a target")  # fmt: skip
     group.add_argument("--collector.osp.per-target", dest="osp_per_target", action="store_true",
                        help="the same on metadata servers: about 30 series a target and metadata target")  # fmt: skip
     group.add_argument("--jobs.limit", dest="jobs_limit", metavar="N", type=int, default=0,
