@@ -25,6 +25,7 @@ find "$root$here" -name direct_url.json -delete
 
 install -D -m 644 systemd/lustre-exporter.service "$root/usr/lib/systemd/system/lustre-exporter.service"
 install -D -m 644 systemd/tierd.service "$root/usr/lib/systemd/system/tierd.service"
+install -D -m 644 systemd/tierd@.service "$root/usr/lib/systemd/system/tierd@.service"
 install -D -m 644 systemd/lustre-exporter.sysusers "$root/usr/lib/sysusers.d/lustre-exporter.conf"
 install -D -m 644 systemd/tierd.tmpfiles "$root/usr/lib/tmpfiles.d/tierd.conf"
 install -D -m 644 systemd/lustre-exporter.environment "$root/etc/lustre-exporter/environment"

@@ -32,12 +32,13 @@ from tierd.act.undo import Undo
 from tierd.clock import Clock, SystemClock
 from tierd.config import ConfigurationError, Settings, load
 from tierd.control import ControlServer
-from tierd.desk import curves
+from tierd.desk import curves, sentence
 from tierd.desk.board import Board
 from tierd.inotify import Watcher
 from tierd.loop import Daemon
 from tierd.notify import Notifier
-from tierd.own import registry
+from tierd.own import Beside, registry
+from tierd.pulse import Pulse
 from tierd.requests import CHANGING, Desk
 from tierd.sense import space
 from tierd.sense.clearing import Clearing
@@ -54,6 +55,10 @@ from tierd.watch_configuration import ConfigurationWatch
 from tierd.web import STALE_CYCLES, App, WebServer
 
 log = logging.getLogger("tierd")
+
+
+HUNG_AFTER_SECONDS = 300.0
+"""A cycle that lasts so much longer than one move may counts as hung."""
 
 
 class Service:
@@ -95,7 +100,9 @@ class Service:
         self._control = ControlServer(settings.act.socket, desk, settings.control.access, CHANGING)
         self.web: WebServer | None = None
         if settings.web.enabled:
-            metrics = registry(self._daemon, gate, undo, settings, self._lock, self._sources.states)
+            beside = Beside(filesystem.fsname, self._claim, self._journal.size_bytes,
+                            lambda: self._sources.follower.positions)
+            metrics = registry(self._daemon, gate, undo, settings, self._lock, self._sources.states, beside)
             app = App(metrics, desk, self._alive, nudge)
             self.web = WebServer(settings.web.address, settings.web.port, app)
             say(f"listening on {settings.web.address}:{self.web.port}")
@@ -114,8 +121,7 @@ class Service:
             self._board.hang_out(self._daemon, self._gate)
             self._draw()
             self._board.cycle_begun_at = 0.0
-        faults = "; ".join(self._daemon.faults.values())
-        return faults or f"{len(self._daemon.findings)} findings, {len(self._daemon.cases)} cases"
+        return printable(sentence.cycle(self._board.view, self._gate))
 
     def _draw(self) -> None:
         """A point of each curve, once a minute; without the file system there is none."""
@@ -130,8 +136,19 @@ class Service:
             self._journal.forget_samples(now - curves.KEPT_SECONDS)
         self._drawn_at = now
 
+    def beat(self) -> bool:
+        """A sign of life of the claim; False when a cycle has taken longer than any may."""
+        self._claim.renew()
+        return not self._hung()
+
+    def _hung(self) -> bool:
+        begun = self._board.cycle_begun_at
+        return bool(begun) and self._clock.now() - begun > self._settings.movers.timeout_seconds + HUNG_AFTER_SECONDS
+
     def _alive(self) -> bool:
-        """Whether cycles still come."""
+        """Whether cycles still come. One that moves a large file may take long."""
+        if self._board.cycle_begun_at:
+            return not self._hung()
         last = self._daemon.tally.last_cycle_at or self._begun
         return self._clock.now() - last < STALE_CYCLES * self._settings.sense.cycle_seconds + 30
 
@@ -196,6 +213,8 @@ def serve(path: Path, settings: Settings) -> int:
     notify = Notifier(os.environ)
     watch = ConfigurationWatch(path, lambda: Watcher(clock.now), log.warning)
     service = on_this_node(settings, clock)
+    current = [service]
+    pulse = Pulse(lambda: notify(WATCHDOG="1") if current[0].beat() else None, 5.0).start()
     log.info("watching %s in mode %s%s", settings.filesystem.mount, settings.act.mode,
              ", dry run" if settings.act.dry_run else "")
     notify(READY="1", STATUS="looking for the first time")
@@ -203,10 +222,16 @@ def serve(path: Path, settings: Settings) -> int:
         while not clock.wait(settings.sense.cycle_seconds):  # shorter when Alertmanager asks for a cycle
             if watch.changed() or reload:
                 reload.clear()
+                notify(RELOADING="1", MONOTONIC_USEC=str(int(clock.monotonic() * 1e6)))
                 settings, service = reloaded(path, settings, service, clock)
-            notify(WATCHDOG="1", STATUS=service.cycle())
+                current[0] = service
+                notify(READY="1")
+            told = service.cycle()
+            log.info("%s", told)
+            notify(WATCHDOG="1", STATUS=told)
     finally:
         notify(STOPPING="1")
+        pulse.stop()
         watch.close()
         service.close()
     log.info("stopped")

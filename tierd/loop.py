@@ -76,6 +76,10 @@ class Tally:
     """When a finding of each kind last began."""
     gained: dict[str, float] = field(default_factory=dict)
     """Victim to the part of its loss that was won back, by the last judgement."""
+    gains: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Victim to what it had lost, and what of it was won back, in bytes per second."""
+    changelog_lag_seconds: float = 0.0
+    """Age of the oldest record of the last cycle, when it was taken in."""
 
 
 class Daemon:
@@ -135,9 +139,13 @@ class Daemon:
         self.tally.cycle_seconds = self._clock.now() - begun
 
     def _counted(self, records: Iterable[Record]) -> Iterator[Record]:
+        now = self._clock.now()
+        lag = 0.0
         for record in records:
             self.tally.records += 1
+            lag = max(lag, now - record.time)
             yield record
+        self.tally.changelog_lag_seconds = lag
 
     def _cycle(self, move_until: float) -> None:
         try:
@@ -407,6 +415,8 @@ class Daemon:
         case.judged, case.verdict = True, judgement.verdict
         self.tally.verdicts[judgement.verdict] += 1
         self.tally.gained[case.finding.victim] = judgement.won_back
+        self.tally.gains[case.finding.victim] = (judgement.usual - judgement.contended,
+                                                 judgement.after - judgement.contended)
         self._journal.judged(case.number, case.finding.kind, case.pool, case.size_bytes, judgement.verdict,
                              judgement.won_back, self._clock.now(), judgement.usual, judgement.contended,
                              judgement.after)

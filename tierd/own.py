@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from threading import RLock
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
@@ -10,6 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 
 from lustre import __version__
+from tierd.act.claim import Hold, NoClaim
 from tierd.act.gate import Gate
 from tierd.act.undo import Undo
 from tierd.config import Settings
@@ -22,11 +24,29 @@ from tierd.verify import throughput
 Sources = Callable[[], Sequence[SourceState]]
 
 
+PATIENCE_SECONDS = 1.0
+"""So long a scrape waits for the cycle under way."""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What metrics tell of things that stand beside the daemon."""
+
+    fs: str = ""
+    """Name of the file system, a label of all families; empty for none."""
+    claim: Hold = field(default_factory=NoClaim)
+    journal_bytes: Callable[[], int] = int
+    positions: Callable[[], Mapping[str, int]] = dict
+    """MDT to the last changelog record that was read."""
+
+
 class DaemonCollector(Collector):
     """Reads the daemon between two cycles."""
 
     def __init__(self, daemon: Daemon, gate: Gate, undo: Undo, settings: Settings, lock: RLock,
-                 sources: Sources = tuple) -> None:
+                 sources: Sources = tuple, beside: Beside = Beside()) -> None:
+        self._beside = beside
+        self._kept: list[Metric] = []
         self._daemon = daemon
         self._gate = gate
         self._undo = undo
@@ -35,13 +55,42 @@ class DaemonCollector(Collector):
         self._sources = sources
 
     def collect(self) -> Iterator[Metric]:
-        """All families."""
-        with self._lock:
-            yield from self._state()
-            yield from self._found()
-            yield from self._streams()
-            yield from self._done()
-            yield self._happened()
+        """All families; those of before while a cycle takes long, so that no scrape waits for a move."""
+        if self._lock.acquire(timeout=PATIENCE_SECONDS):
+            try:
+                self._kept = [self._labelled(family) for family in (
+                    *self._state(), *self._held(), *self._found(), *self._streams(), *self._done(), self._happened())]
+            finally:
+                self._lock.release()
+        yield from self._kept
+
+    def _labelled(self, family: Metric) -> Metric:
+        """The family with the file system it is of."""
+        if self._beside.fs:
+            family.samples = [s._replace(labels={**s.labels, "fs": self._beside.fs}) for s in family.samples]
+        return family
+
+    def _held(self) -> Iterator[Metric]:
+        """What holds acts back, and how much may be done."""
+        yield GaugeMetricFamily("tierd_draining", "1 while nothing new is begun and the queue is finished.",
+                                float(bool(self._gate.draining)))
+        yield GaugeMetricFamily("tierd_claim_generation", "Generation of the claim on the file system; 0 while it is "
+                                "not held, as in a dry run.", self._beside.claim.generation)
+        yield GaugeMetricFamily("tierd_claim_refused", "1 while another tierd holds the claim: this one may not act.",
+                                float("claim" in self._daemon.faults))
+        files, size_bytes = self._gate.budget_left
+        yield GaugeMetricFamily("tierd_budget_files", "Files that may be moved at once; refilled by the limits.", files)
+        yield GaugeMetricFamily("tierd_budget_bytes", "Bytes that may be moved at once; below 0 after a large file.",
+                                size_bytes)
+        yield GaugeMetricFamily("tierd_waiting_moves_bytes", "Bytes of the files in the queue.",
+                                self._gate.waiting_bytes)
+        yield GaugeMetricFamily("tierd_journal_bytes", "Size of the journal.", self._beside.journal_bytes())
+        yield GaugeMetricFamily("tierd_changelog_lag_seconds", "Age of the oldest changelog record of the last cycle, "
+                                "when it was taken in.", self._daemon.tally.changelog_lag_seconds)
+        position = GaugeMetricFamily("tierd_changelog_position", "Index of the last record taken in.", labels=("mdt",))
+        for mdt, index in self._beside.positions().items():
+            position.add_metric((mdt,), index)
+        yield position
 
     def _state(self) -> Iterator[Metric]:
         tally = self._daemon.tally
@@ -159,13 +208,21 @@ class DaemonCollector(Collector):
         for victim, part in sorted(tally.gained.items()):
             gained.add_metric((victim,), part)
         yield gained
+        expected = GaugeMetricFamily("tierd_expected_gain_bytes_per_second", "What the last judged act could give back "
+                                     "to a stream: what it lost.", labels=("victim",))
+        measured = GaugeMetricFamily("tierd_measured_gain_bytes_per_second", "What the last judged act gave back to a "
+                                     "stream.", labels=("victim",))
+        for victim, (could, did) in sorted(tally.gains.items()):
+            expected.add_metric((victim,), could)
+            measured.add_metric((victim,), did)
+        yield from (expected, measured)
 
 
 def registry(daemon: Daemon, gate: Gate, undo: Undo, settings: Settings, lock: RLock,
-             sources: Sources = tuple) -> CollectorRegistry:
+             sources: Sources = tuple, beside: Beside = Beside()) -> CollectorRegistry:
     """A registry with the daemon's metrics and those of the process."""
     made = CollectorRegistry()
-    made.register(DaemonCollector(daemon, gate, undo, settings, lock, sources))
+    made.register(DaemonCollector(daemon, gate, undo, settings, lock, sources, beside))
     for collector in (ProcessCollector, PlatformCollector, GCCollector):
         collector(registry=made)
     return made

@@ -13,6 +13,8 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import ThreadingWSGIServer, choose_encoder
 
+from tierd.text import printable
+
 STALE_CYCLES = 5
 """Without a cycle for so many cycle times the daemon no longer counts as living."""
 
@@ -28,6 +30,7 @@ th,td{{padding:.3em .8em .3em 0;text-align:left;border-bottom:1px solid #8884;ve
 <h2>Findings now</h2>{findings}<h2>Last acts</h2>{acts}</body></html>
 """
 
+_MOST_BODY_BYTES = 1 << 20
 TEXT = "text/plain; charset=utf-8"
 HEADERS = (
     ("Cache-Control", "no-store"),
@@ -51,6 +54,7 @@ class App:
         """Answer one request."""
         path, method = environ.get("PATH_INFO", "/"), environ.get("REQUEST_METHOD", "GET")
         if method == "POST" and path == "/-/evaluate":
+            swallow(environ)
             self._evaluate()
             return answer(start, "202 Accepted", "a cycle will begin at once\n")
         if method not in {"GET", "HEAD"}:
@@ -74,19 +78,25 @@ class App:
 
     def _page(self) -> str:
         status, history = self._ask({"request": "status"}), self._ask({"request": "history", "last": 20})
-        doing = f"Paused: {status['paused']}." if status["paused"] else "At work."
+        held, draining = status.get("held") or status["paused"], status.get("draining")
+        doing = f"Held: {held}." if held else f"Draining: {draining}." if draining else "At work."
         dry = " Dry run: nothing is changed." if status["dry_run"] else ""
-        faults = "".join(f'<p class="bad">Cannot see: {escape(words)}</p>' for words in status["faults"].values())
-        findings = "".join(f"<p>{escape(sentence)}</p>" for sentence in status["findings"]) or "<p>None.</p>"
+        faults = "".join(f'<p class="bad">Cannot see: {safe(words)}</p>' for words in status["faults"].values())
+        findings = "".join(f"<p>{safe(sentence)}</p>" for sentence in status["findings"]) or "<p>None.</p>"
         rows = "".join(
             f"<tr><td>{entry['id']}</td><td>{moment(entry['time'])}</td><td>{escape(entry['outcome'])}</td>"
-            f"<td>{escape(entry['kind'])} {escape(ascii(entry['place'])[1:-1])}"
-            f"{escape(': ' + entry['detail']) if entry['detail'] else ''}</td><td>{escape(str(entry['after']))}</td>"
-            f"<td>{escape(entry['reason'])}</td></tr>" for entry in reversed(history["entries"]))
+            f"<td>{escape(entry['kind'])} {safe(entry['place'])}"
+            f"{safe(': ' + entry['detail']) if entry['detail'] else ''}</td><td>{safe(str(entry['after']))}</td>"
+            f"<td>{safe(entry['reason'])}</td></tr>" for entry in reversed(history["entries"]))
         acts = (f"<table><tr><th>No.</th><th>When (UTC)</th><th>Outcome</th><th>Act</th><th>Layout</th><th>Because</th>"
                 f"</tr>{rows}</table>" if rows else "<p>None.</p>")
-        return _PAGE.format(state=escape(f"{doing} Mode {status['mode']}.{dry}"), faults=faults, findings=findings,
+        return _PAGE.format(state=safe(f"{doing} Mode {status['mode']}.{dry}"), faults=faults, findings=findings,
                             acts=acts)
+
+
+def safe(words: str) -> str:
+    """Text of a page: names may hold anything, halves of characters too."""
+    return escape(printable(words))
 
 
 def moment(seconds: float) -> str:
@@ -96,6 +106,13 @@ def moment(seconds: float) -> str:
     '11-18 11:06:40'
     """
     return datetime.fromtimestamp(seconds, UTC).strftime("%m-%d %H:%M:%S")
+
+
+def swallow(environ: WSGIEnvironment) -> None:
+    """Read what Alertmanager sent, and forget it: closing before would look like a failure to it."""
+    length = environ.get("CONTENT_LENGTH") or "0"
+    if length.isdigit():
+        environ["wsgi.input"].read(min(int(length), _MOST_BODY_BYTES))
 
 
 def answer(start: StartResponse, status: str, body: str | bytes, kind: str = TEXT) -> list[bytes]:

@@ -33,6 +33,18 @@ def test_the_unit_notifies_is_watched_and_reloads() -> None:
     assert settings["ReadWritePaths"] == defaults.filesystem.mount == settings["RequiresMountsFor"]
 
 
+def test_the_unit_for_one_of_several_is_the_same_but_for_names() -> None:
+    wanted = UNIT.read_text().partition("[Unit]")[2]
+    for one, several in (
+        ("Description=Lustre tiering daemon", "Description=Lustre tiering daemon for %i"),
+        ("/etc/tierd/tierd.toml", "/etc/tierd/%i.toml"), ("=/mnt/lustre", "=/mnt/%i"),
+        ("StateDirectory=tierd", "StateDirectory=tierd/%i"), ("RuntimeDirectory=tierd", "RuntimeDirectory=tierd/%i"),
+    ):
+        assert one in wanted
+        wanted = wanted.replace(one, several)
+    assert (SYSTEMD / "tierd@.service").read_text().rpartition("\n[Unit]")[2] == wanted
+
+
 def test_every_exception_has_its_reason() -> None:
     lines = UNIT.read_text().splitlines()
     for at, line in enumerate(lines):
@@ -56,7 +68,7 @@ def test_what_the_sample_shows_commented_out_is_the_default_too(tmp_path: Path) 
 def test_packages_hold_what_the_units_name() -> None:
     spec = (ROOT / "packaging" / "lustre-tierd.spec").read_text()
     install = (ROOT / "packaging" / "install.sh").read_text()
-    for unit in ("lustre-exporter.service", "tierd.service"):
+    for unit in ("lustre-exporter.service", "tierd.service", "tierd@.service"):
         assert unit in spec
         assert unit in install
     version = re.search(r'__version__ = "([^"]+)"', (ROOT / "lustre" / "__init__.py").read_text())

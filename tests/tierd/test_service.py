@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -21,6 +22,7 @@ from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
+from tierd import own
 from tierd.act.journal import Journal
 from tierd.act.port import PortMover
 from tierd.config import Settings
@@ -176,8 +178,10 @@ def fetched(site: Site, path: str, method: str = "GET") -> tuple[int, str]:
 def test_metrics_health_and_a_page(site: Site) -> None:
     site.run(until=55)
     _, metrics = fetched(site, "/metrics")
-    families = text_string_to_metric_families(metrics)
-    samples = {s.name + json.dumps(s.labels): s.value for f in families for s in f.samples}
+    families = list(text_string_to_metric_families(metrics))
+    assert {s.labels.get("fs") for f in families for s in f.samples if s.name.startswith("tierd_")} == {"lustre"}
+    samples = {s.name + json.dumps({k: v for k, v in s.labels.items() if k != "fs"}): s.value
+               for f in families for s in f.samples}
     assert samples['tierd_findings_total{"kind": "noisy-neighbour"}'] == 1
     assert samples['tierd_default_layouts_total{"outcome": "done"}'] == 1
     assert samples['tierd_dry_run{}'] == 0
@@ -193,6 +197,11 @@ def test_metrics_health_and_a_page(site: Site) -> None:
     assert samples[f"tierd_victim_bytes_per_second{pair}"] > 1e6
     slow = [v for k, v in samples.items() if k.startswith("tierd_interference_slowdown_ratio") and "OST0003" in k]
     assert slow[0] > 1.2
+    assert samples["tierd_claim_generation{}"] == 0
+    assert samples["tierd_budget_files{}"] > 0
+    assert samples["tierd_journal_bytes{}"] > 4096
+    assert 0 <= samples["tierd_changelog_lag_seconds{}"] < 30
+    assert samples['tierd_changelog_position{"mdt": "MDT0000"}'] > 100
     assert fetched(site, "/-/healthy") == (200, "well\n")
     assert fetched(site, "/-/ready") == (200, "well\n")
     status, page = fetched(site, "/")
@@ -210,6 +219,56 @@ def test_promtool_likes_the_metrics(site: Site) -> None:
     _, metrics = fetched(site, "/metrics")
     lint = subprocess.run(["promtool", "check", "metrics"], input=metrics, text=True, capture_output=True, check=False)
     assert (lint.returncode, lint.stderr) == (0, "")
+
+
+def test_a_scrape_does_not_wait_for_a_long_cycle(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own, "PATIENCE_SECONDS", 0.05)
+    site.run(until=10)
+    _, before = fetched(site, "/metrics")
+    with site.service._lock:
+        status, during = fetched(site, "/metrics")
+        assert fetched(site, "/-/ready")[0] == 200
+    assert status == 200
+    kept = [line for line in before.splitlines() if line.startswith("tierd_cycle")]
+    assert kept
+    assert [line for line in during.splitlines() if line.startswith("tierd_cycle")] == kept
+
+
+def test_alertmanager_sends_a_body_and_has_it_read(site: Site) -> None:
+    assert site.service.web is not None
+    body = json.dumps({"status": "firing", "alerts": [{"labels": {"alertname": "x" * 200_000}}]}).encode()
+    request = urllib.request.Request(f"http://127.0.0.1:{site.service.web.port}/-/evaluate", data=body, method="POST")
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        assert answer.status == 202
+
+
+def test_a_cycle_that_hangs_is_no_sign_of_life(site: Site) -> None:
+    site.run(until=10)
+    assert site.service.beat()
+    site.service._board.cycle_begun_at = site.cluster.epoch
+    site.cluster.advance(600)
+    assert site.service.beat()
+    assert fetched(site, "/-/healthy")[0] == 200
+    site.cluster.advance(400)
+    assert not site.service.beat()
+    assert fetched(site, "/-/healthy")[0] == 503
+    site.service._board.cycle_begun_at = 0.0
+
+
+def test_each_cycle_is_told_in_a_sentence(site: Site) -> None:
+    site.cluster.advance(5)
+    assert site.service.cycle() == "looked; the next look tells what goes on"
+    site.run(until=55)
+    site.cluster.advance(5)
+    assert re.fullmatch(r"2 jobs on 6 targets, \d findings?; 0\.\d s; 1 case being judged", site.service.cycle())
+
+
+def test_every_metric_is_documented(site: Site) -> None:
+    _, metrics = fetched(site, "/metrics")
+    page = (Path(__file__).parents[2] / "docs/operations.md").read_text(encoding="utf-8")
+    names = set(re.findall(r"^# TYPE (tierd_\w+) ", metrics, re.MULTILINE))
+    assert len(names) > 35
+    assert [name for name in sorted(names) if f"`{name}`" not in page] == []
 
 
 def test_unknown_requests_are_answered_with_what_is_known(site: Site) -> None:
