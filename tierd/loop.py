@@ -153,6 +153,7 @@ class Daemon:
         except OSError as error:
             self._last, self._fresh = None, ()  # what happens meanwhile will not be guessed
             self._tell_fault("blind", f"blind: {error}; nothing is done until it can be seen again")
+            self._go_on_blind()
             return
         self._tell_fault("blind", "")
         missed = self._ears.listen(self._counted(self._source.records()), move_until)
@@ -173,6 +174,14 @@ class Daemon:
         self._findings = self._fresh = thought.findings
         self._tell(thought)
         self._go_on(thought, reading.time, move_until)
+
+    def _go_on_blind(self) -> None:
+        """Layouts that were set go on filling the flash pool, which can be seen without any source."""
+        try:
+            if self._may_act():
+                self._watch_room()
+        except OSError as error:
+            self._say(f"the file system does not answer either: {error}")
 
     def _go_on(self, thought: Thought, now: float, move_until: float) -> None:
         """Act on what is known, judge what was done."""
