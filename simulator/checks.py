@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 
-from simulator.jobs import Job, Mdtest
+from simulator.jobs import Job, Mdtest, SmallFileWriter
 from simulator.settings import ClusterSettings
 from simulator.timeline import Event
 
@@ -16,6 +16,7 @@ _AT_LEAST_ONE = frozenset((
     "nodes", "threads", "call_bytes", "file_bytes", "piece_bytes", "pieces_each", "processes_count", "names", "times",
     "files_each",
 ))  # fmt: skip
+_MAY_BE_NONE = frozenset(((Mdtest, "file_bytes"), (SmallFileWriter, "call_bytes")))
 _NOT_NEGATIVE = frozenset(("start_seconds", "think_seconds", "keep", "rereads_per_second", "burst_seconds", "client"))
 
 
@@ -25,9 +26,9 @@ def jobs(wanted: Sequence[Job], cluster: ClusterSettings) -> Iterator[str]:
         where = f"job {number}"
         for field in fields(job):
             value = getattr(job, field.name)
-            empty = field.name == "file_bytes" and isinstance(job, Mdtest)
-            if field.name in _AT_LEAST_ONE and value < 1 and not empty:
-                yield f"{where}.{field.name}: {value} is less than 1"
+            least = 0 if (type(job), field.name) in _MAY_BE_NONE else 1
+            if field.name in _AT_LEAST_ONE and value < least:
+                yield f"{where}.{field.name}: {value} is less than {least}"
             if field.name in _NOT_NEGATIVE and value < 0:
                 yield f"{where}.{field.name}: {value} is negative"
         if not job.job_id:

@@ -37,6 +37,8 @@ class ClientSettings:
     """Dirty pages of a closed file go out after this time at the latest."""
     copy_seconds_per_mib: float = 0.002
     """What a processor needs to copy between the application and the page cache."""
+    parallel_lookups: bool = True
+    """False for Linux before 4.7: processes of one node look up names of one directory one after the other."""
     network_bytes_per_second: float | None = None
     """Of the client's adapter; None: never the limit."""
     osc: OscSettings = field(default_factory=OscSettings)

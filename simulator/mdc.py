@@ -25,6 +25,7 @@ _REQUESTS: dict[str, tuple[str, str]] = {
     "statfs": ("mds_statfs", ""),
     "layout": ("ldlm_ibits_enqueue", "intent_lock"),
     "rename": ("", "rename"),
+    "glimpse": ("ldlm_ibits_enqueue", ""),
     "readpage": ("", "read_page"),
 }
 """What an operation counts in ``stats`` and in ``md_stats`` of the mdc."""
@@ -82,8 +83,10 @@ class Mdc:
         self.stats.tally("req_waittime", microseconds(self._engine.now - began))
         self.md_stats.count("intent_getattr_async", names)
 
-    def ask(self, operation: str, job_id: str, directory: Inode | None = None) -> Steps[None]:
-        """One request and its answer; ``directory`` is the one whose names change."""
+    def ask(
+        self, operation: str, job_id: str, directory: Inode | None = None, inode: Inode | None = None
+    ) -> Steps[None]:  # fmt: skip
+        """One request and its answer; ``directory`` is the one whose names change, ``inode`` the file it is about."""
         while self.in_flight >= self.max_rpcs_in_flight:
             yield self._slot()
         began = self._engine.now
@@ -94,7 +97,7 @@ class Mdc:
             self.modifying.tally(self.modifying_in_flight)
         self.stats.tally("req_active", self.in_flight)
         yield NETWORK_SECONDS
-        yield from self.mdt.work(operation, job_id, directory)
+        yield from self.mdt.work(operation, job_id, directory, inode=inode)
         yield NETWORK_SECONDS
         self._answered()
         self.modifying_in_flight -= operation in _MODIFYING

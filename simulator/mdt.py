@@ -33,8 +33,10 @@ SERVICE_SECONDS: dict[str, float] = {
     "layout": 0.0012,
     "rename": 0.0020,
     "readpage": 0.0010,
+    "glimpse": 0.0001,
 }
-"""Processor time of one operation; ``layout`` instantiates a component and is not counted by the kernel."""
+"""Processor time of one operation; ``layout`` instantiates a component, ``glimpse`` finds out how large a file is whose
+data lie here. The kernel counts neither."""
 
 
 REQUEST_SECONDS = 0.0001
@@ -111,12 +113,15 @@ class Mdt:
         self.tally(job_id, f"{name}_bytes", size_bytes)
         self.tally(job_id, name, microseconds(self._engine.now - began))
 
-    def work(self, operation: str, job_id: str, directory: Inode | None = None, names: int = 1) -> Steps[None]:
+    def work(self, operation: str, job_id: str, directory: Inode | None = None, names: int = 1,
+             inode: Inode | None = None) -> Steps[None]:  # fmt: skip
         """One operation: wait for a core, use it, count it. Names of one directory change one after the other."""
         while self.health.away:
             yield self.health.back
         began = self._engine.now
         seconds = SERVICE_SECONDS[operation] * names - REQUEST_SECONDS * (names - 1)
+        if inode is not None and inode.layout is not None and inode.layout.components[0].on_mdt:
+            seconds += SERVICE_SECONDS["glimpse"]  # a lock to look at, an object to ask for its size
         yield self._core(seconds * self.settings.work_factor)
         if directory is not None and (wait := self._directory_lock(directory)):
             yield wait
@@ -124,7 +129,7 @@ class Mdt:
             self.journal.change((operation, self._rng.randrange(64)), redo=operation)
         if operation == "sync":
             yield self.journal.commit()
-        if operation != "layout":
+        if operation not in _UNCOUNTED:
             for _ in range(names):
                 self.tally(job_id, operation, microseconds(self._engine.now - began))
 
@@ -168,5 +173,6 @@ class Mdt:
         return done_at - now
 
 
+_UNCOUNTED = frozenset(("layout", "glimpse"))
 _CHANGING = frozenset(("mknod", "unlink", "mkdir", "setattr", "setxattr", "layout", "rename"))
 

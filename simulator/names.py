@@ -7,10 +7,12 @@ import os
 from typing import TYPE_CHECKING
 
 from lustre.changelog import RecordType
+from lustre.fid import Fid
 from simulator.changelog import CLOSE_CREATE, OPEN_CREATE, OPEN_MODE_BASE, Actor
-from simulator.engine import Steps, gather
+from simulator.engine import Completion, Steps, gather
 from simulator.handle import FileHandle
 from simulator.namespace import Inode
+from simulator.rpc import NETWORK_SECONDS
 from simulator.tally import microseconds
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ class Names:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._looking_up: dict[Fid, Completion] = {}
 
     def mkdir(
         self, parent: Inode, name: str, actor: Actor, mdt_index: int | None = None, shards: tuple[int, ...] = ()
@@ -61,6 +64,7 @@ class Names:
             servers.placement.release(layout)
             raise
         inode.layout = layout
+        inode.data_lock = client.index if layout.components[0].on_mdt else -1
         inode.uid, inode.gid = actor.uid, actor.gid
         mdt = servers.mdts[shard]
         mdt.inodes_used += 1
@@ -121,18 +125,38 @@ class Names:
 
     def attributes(self, inode: Inode, actor: Actor) -> Steps[None]:
         """What the MDT knows, and the size from the OSTs that hold a part of the file."""
-        yield from self._client.mdcs[inode.mdt_index].ask("getattr", actor.job_id)
+        mdc = self._client.mdcs[inode.mdt_index]
+        if self._client.settings.parallel_lookups or inode.parent is None:
+            yield from mdc.ask("getattr", actor.job_id, inode=inode)
+        else:
+            yield from self._alone(inode.parent, mdc.ask("getattr", actor.job_id, inode=inode))
         yield from self.glimpse(inode, actor)
 
     def glimpse(self, inode: Inode, actor: Actor) -> Steps[None]:
-        """The size, from every object. A file whose data lie on the MDT needs none of it."""
+        """The size, from every object. Of data on the MDT another client may have the lock: then the MDT asks it."""
         client = self._client
+        if inode.data_lock not in {-1, client.index}:
+            yield from client.mdcs[inode.mdt_index].ask("glimpse", actor.job_id)
+            yield 2 * NETWORK_SECONDS
         stripes = [stripe for part in (inode.layout.components if inode.layout else ()) for stripe in part.objects]
         if len(stripes) == 1:
             yield from client.oscs[stripes[0].ost_index].glimpse(actor.job_id)
         elif stripes:
             asked = [client.engine.spawn(client.oscs[stripe.ost_index].glimpse(actor.job_id)) for stripe in stripes]
             yield gather(asked)
+
+    def _alone(self, directory: Inode, steps: Steps[None]) -> Steps[None]:
+        """Do something while no other process of this node looks up a name of the directory."""
+        turn, before = Completion(), self._looking_up.get(directory.fid)
+        self._looking_up[directory.fid] = turn
+        if before is not None:
+            yield before
+        try:
+            yield from steps
+        finally:
+            if self._looking_up[directory.fid] is turn:
+                del self._looking_up[directory.fid]
+            turn.succeed()
 
     def _opened(self, inode: Inode, actor: Actor, flags: int, began: float, *, writable: bool) -> FileHandle:
         client = self._client

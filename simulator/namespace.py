@@ -22,9 +22,9 @@ class Inode:
     """
 
     __slots__ = (
-        "atime", "children", "content", "ctime", "fid", "gid", "is_directory", "layout", "lease_broken", "mdt_index",
-        "migrating", "mtime", "name", "parent", "shards", "size_bytes", "uid", "unlinked", "write_back", "writers",
-        "xattrs",
+        "atime", "children", "content", "ctime", "data_lock", "fid", "gid", "is_directory", "layout", "lease_broken",
+        "mdt_index", "migrating", "mtime", "name", "parent", "shards", "size_bytes", "uid", "unlinked", "write_back",
+        "writers", "xattrs",
     )  # fmt: skip
 
     def __init__(self, fid: Fid, mdt_index: int, parent: Inode | None, name: str, now: float) -> None:
@@ -41,6 +41,8 @@ class Inode:
         self.atime = self.mtime = self.ctime = now
         self.uid = self.gid = 0
         self.writers = 0
+        self.data_lock = -1
+        """The client that may write the data on the MDT without asking; -1: none."""
         self.lease_broken = False
         self.unlinked = False
         self.migrating = False

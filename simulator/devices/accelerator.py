@@ -23,8 +23,10 @@ class AcceleratorSettings:
     capacity_bytes: int = 1 << 40
     flush_seconds: float = 1.0
     """How often what has come in is written on."""
-    flush_bytes: int = 64 << 20
-    """The most that is written on at a time."""
+    flush_ios: int = 32
+    """The most that are written on at a time: what comes meanwhile waits for no more than these."""
+    busy_share: float = 0.5
+    """While the disks have other work, nothing is written on before so much of the flash is taken."""
 
 
 class Accelerator:
@@ -38,6 +40,8 @@ class Accelerator:
         self._flash = Flash(engine, settings.flash)
         self._held: dict[int, int] = {}
         self._flushing = False
+        self._order: list[int] = []
+        """Of this round over the disk, what is still ahead."""
 
     @property
     def slowdown(self) -> float:
@@ -52,6 +56,11 @@ class Accelerator:
     def queued(self) -> int:
         """I/Os waiting or under way, without what waits to be written on."""
         return self._disks.queued + self._flash.queued
+
+    @property
+    def held_bytes(self) -> int:
+        """Taken in and not yet on the disks."""
+        return sum(self._held.values())
 
     def submit(self, io: Io) -> None:
         """Queue one I/O."""
@@ -72,13 +81,17 @@ class Accelerator:
 
     def _flush(self) -> None:
         """Write on the lower part of what is held, neighbours as one; the next part when that is done."""
-        left, taken = self._settings.flush_bytes, []
-        for position in sorted(self._held):
-            if left <= 0:
+        share = len(self._held) * self._settings.bypass_bytes / self._settings.capacity_bytes
+        if self._disks.queued and share < self._settings.busy_share:
+            self._engine.after(self._settings.flush_seconds, self._flush)
+            return
+        runs: list[tuple[int, int]] = []
+        for position in self._ahead():
+            after = runs and sum(runs[-1]) == position
+            if len(runs) == self._settings.flush_ios and not after:
                 break
-            left -= self._held[position]
-            taken.append((position, self._held.pop(position)))
-        runs = joined(taken)
+            size = self._held.pop(position)
+            runs = [*runs[:-1], (runs[-1][0], runs[-1][1] + size)] if after else [*runs, (position, size)]
         pending = len(runs)
 
         def one_done() -> None:
@@ -87,26 +100,21 @@ class Accelerator:
             if pending == 0:
                 self._flushing = bool(self._held)
                 if self._flushing:
-                    self._engine.after(self._settings.flush_seconds, self._flush)
+                    self._flush()
 
         for position, size in runs:
             self._disks.submit(Io(True, position, size, one_done))
 
-
-def joined(pieces: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Sorted pieces with neighbours joined.
-
-    >>> joined([(0, 4096), (4096, 4096), (65536, 4096)])
-    [(0, 8192), (65536, 4096)]
-    """
-    result: list[tuple[int, int]] = []
-    for position, size in pieces:
-        if result and sum(result[-1]) >= position:
-            start = result[-1][0]
-            result[-1] = (start, max(sum(result[-1]), position + size) - start)
-        else:
-            result.append((position, size))
-    return result
+    def _ahead(self) -> list[int]:
+        """Places of what is held, in ascending order from where the last batch ended, around the disk."""
+        some: list[int] = []
+        while self._held and not some:
+            self._order = self._order or sorted(self._held, reverse=True)
+            while self._order and len(some) < 8 * self._settings.flush_ios:
+                position = self._order.pop()
+                if position in self._held:
+                    some.append(position)
+        return some
 
 
 def accelerated(engine: Engine, disks: Device, settings: AcceleratorSettings | None) -> Device:

@@ -36,6 +36,8 @@ class RaidSettings:
     revolutions_per_minute: int = 7200
     link_bytes_per_second: float = 7e9
     """What controllers and cables carry."""
+    native_queue: int = 32
+    """I/Os a disk itself holds and orders by when they come by (NCQ, TCQ)."""
     ahead_seconds: float = 0.02
     """Work handed to the disks before they need it: their own command queues."""
     deadline_seconds: float = 2.0
@@ -140,10 +142,15 @@ class Raid:
             return 0.0, 0.0
         self.seeks += 1
         share = min(abs(distance) / settings.size_bytes, 1.0)
-        half_turn = 30.0 / settings.revolutions_per_minute
-        seek = max(settings.seek_seconds * sqrt(share), settings.settle_seconds) + half_turn
+        seek = max(settings.seek_seconds * sqrt(share), settings.settle_seconds) + self._turning()
         passing = distance / settings.data / settings.disk_bytes_per_second
         return (0.0, passing) if 0 < passing < seek else (seek, 0.0)
+
+    def _turning(self) -> float:
+        """Until what a disk has to do next comes by: of several that wait it takes the one that comes first."""
+        settings = self._settings
+        waiting = len(self._sorted) * (1 + settings.parity) / settings.disks
+        return 60.0 / settings.revolutions_per_minute / (2.0 + min(waiting, settings.native_queue))
 
     def cost(self, write: bool, first: int, size: int, positioning: float) -> tuple[float, float]:
         """Busy seconds of all disks together, and seconds from start to end, of one contiguous I/O."""
@@ -175,10 +182,11 @@ class Raid:
         first, last = within // settings.chunk_bytes, (within + size - 1) // settings.chunk_bytes
         written = last - first + 1
         complete = max((within + size) // settings.chunk_bytes - -(-within // settings.chunk_bytes), 0)
-        revolution = 60.0 / settings.revolutions_per_minute
         others, same = settings.data - complete, written + settings.parity
         reads = min(others, same)
-        back = revolution if same <= others else settings.settle_seconds + revolution / 2
+        turned = 60.0 / settings.revolutions_per_minute
+        again = settings.settle_seconds + self._turning()
+        back = again if same > others or self._sorted else turned  # a disk with other work waits for no turn
         seconds = min(size, settings.chunk_bytes) / settings.disk_bytes_per_second
         busy = reads * (positioning + seconds) + (written + settings.parity) * (back + seconds)
         return busy, positioning + back + 2 * seconds

@@ -26,6 +26,8 @@ class Mdtest(InDirectory):
     file_bytes: int = 0
     shared: bool = False
     """All in one directory; else one for every process."""
+    drops_locks: bool = True
+    """Clients forget the files they made before anybody stats them, as benchmarks have them do."""
     striped_directories: bool = True
     """Directories lie on all MDTs (unique ones: each on the next MDT)."""
 
@@ -46,6 +48,9 @@ class Mdtest(InDirectory):
         for phase in PHASES:
             yield run.team.barrier(phase, members)
             run.team.begin(phase, run.now)
+            if phase == "stat" and self.drops_locks:
+                for inode in own:
+                    inode.data_lock = -1
             neighbour = run.team.files[(number + self.threads) % members]
             for turn in range(self.files_each):
                 if not run.active:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from lustre.layout import Layout
 from simulator.engine import Steps
+from simulator.handle import FileHandle
 from simulator.jobs.distribution import Distribution
 from simulator.jobs.job import Run
 from simulator.jobs.shapes import HDD, InDirectory
@@ -35,6 +36,8 @@ class SmallFileWriter(InDirectory):
     layout: Layout | None = HDD
     distribution: Distribution | None = None
     """Sizes are drawn from this instead of ``sizes``."""
+    call_bytes: int = 0
+    """Files are written in direct calls of this size, every place once, in no order. 0: in one call, front to end."""
     burst_seconds: float = 0.0
     """Files come in bursts: so long at ``files_per_second``, then as long nothing. 0: evenly."""
 
@@ -99,13 +102,23 @@ class _Work:
         handle = yield from names.create(run.lookup(self._job.directory), name, run.actor)
         self._kept.append(handle.inode)
         try:
-            yield from data.write(handle, 0, size, direct=False)
+            if self._job.call_bytes:
+                yield from self._scattered(handle, size)
+            else:
+                yield from data.write(handle, 0, size, direct=False)
             if self._job.fsync:
                 yield from data.fsync(handle)
             run.got(size)
         except OSError as error:
             run.failed(error)
         yield from names.close(handle)
+
+    def _scattered(self, handle: FileHandle, size: int) -> Steps[None]:
+        offsets = list(range(0, size, self._job.call_bytes))
+        self._run.rng.shuffle(offsets)
+        for offset in offsets:
+            length = min(self._job.call_bytes, size - offset)
+            yield from self._run.client.data.write(handle, offset, length, direct=True)
 
     def _remove_old(self) -> Steps[None]:
         while len(self._kept) > self._job.keep:

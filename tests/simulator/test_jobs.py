@@ -6,10 +6,11 @@ from dataclasses import replace
 from random import Random
 
 from lustre.layout import Component, Layout
+from simulator import scenario
 from simulator.client import ClientSettings
 from simulator.cluster import Cluster
 from simulator.devices import FlashSettings, HddSettings
-from simulator.devices.accelerator import AcceleratorSettings
+from simulator.devices.accelerator import Accelerator, AcceleratorSettings
 from simulator.jobs import Distribution, Job, LsScan, Mdtest, RandomWriter, SharedFile, SmallFileWriter
 from simulator.mdt import MdtSettings
 from simulator.objects import Capacity
@@ -48,6 +49,31 @@ def test_mdtest_goes_through_its_phases_and_leaves_nothing() -> None:
     assert sum(mdt.stats["unlink"].samples for mdt in cluster.mdts) == 80
     assert not list(cluster.namespace.files())
     assert all(rate(cluster, phase) > 0 for phase in ("create", "stat", "read", "unlink"))
+
+
+def test_processes_of_an_old_kernel_look_up_names_of_one_directory_in_turn() -> None:
+    job = Mdtest(nodes=1, threads=8, files_each=20, shared=True)
+    rates = [rate(ran(disks(2, 1, client=ClientSettings(parallel_lookups=parallel)), job), "stat")
+             for parallel in (True, False)]  # fmt: skip
+    assert rates[1] < 0.6 * rates[0]
+    apart = replace(job, shared=False)
+    assert rate(ran(disks(2, 1, client=ClientSettings(parallel_lookups=False)), apart), "stat") > 1.5 * rates[1]
+
+
+def test_the_size_of_data_on_the_mdt_is_asked_of_who_holds_their_lock() -> None:
+    dom = Layout((Component(0, 65536, pattern="mdt"), Component(65536, None, "hdd")))
+    held = Mdtest(nodes=2, files_each=20, layout=dom, drops_locks=False)
+    slow, quick = (rate(ran(recorded_test_bed(), job), "stat") for job in (held, replace(held, drops_locks=True)))
+    assert slow < 0.8 * quick
+
+
+def test_files_written_in_small_calls_are_whole_in_the_end() -> None:
+    job = SmallFileWriter(files_per_second=50.0, sizes=(65536,), call_bytes=4096, stop_seconds=1.0, fsync=False)
+    cluster = ran(recorded_test_bed(), job, 20.0)
+    files = list(cluster.namespace.files())
+    assert len(files) > 5
+    assert {inode.size_bytes for inode in files} == {65536}
+    assert sum(ost.bulk.written_bytes for ost in cluster.osts) == 65536 * len(files)
 
 
 def test_stat_of_files_on_the_mdt_asks_no_ost() -> None:
@@ -108,6 +134,26 @@ def test_statahead_makes_ls_faster_and_batches_make_it_faster_still() -> None:
     assert counters.hit_total > 450
     assert counters.miss_total < 50
     assert none.clients[0].statahead.hit_total == 0
+
+
+def test_a_stream_gets_its_disks_back_from_small_writes_that_an_accelerator_takes_in() -> None:
+    variants = scenario.library("accelerator").variants()
+    rates = []
+    for name in ("within_bypass", "beyond_bypass"):
+        cluster = variants[name].build()
+        cluster.advance(16)
+        rates.append(cluster.log.mean("ior_stream.1002", 11, 16))
+    assert rates[0] > 2 * rates[1]
+
+
+def test_what_an_accelerator_has_taken_in_reaches_the_disks_when_they_have_time() -> None:
+    fast = replace(DISKS, accelerator=AcceleratorSettings())
+    job = RandomWriter(file_bytes=64 << 20, layout=striped(2), stop_seconds=1.0, client=0)
+    cluster = ran(disks(2, 1, fast), job, 90.0)
+    for ost in cluster.osts:
+        assert isinstance(ost.device, Accelerator)
+        assert ost.device.taken_in > 10
+        assert ost.device.held_bytes == 0
 
 
 def test_an_accelerator_takes_small_random_writes_in_and_lets_large_ones_pass() -> None:
