@@ -60,7 +60,7 @@ never the hexadecimal instance that Lustre puts into device names, which is new 
 
 Units are base units: bytes and seconds. Counters end in `_total` and only grow. Lustre's tables of requests
 come as histograms; they have buckets only, except where Lustre also tells the sum. Every series of a histogram has
-the buckets that are usual, so that sums by `le` over targets and clients are right; those of jobs and renames show only
+the buckets that are usual, so that sums by `le` over targets and clients are right; those of jobs show only
 buckets that hold something. A label's value that is not in the kernel's file has no series: Lustre prints a counter
 from its first use on.
 

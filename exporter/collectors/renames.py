@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Histogram, Page
+from exporter.families import Histogram, Page, doubling
 from exporter.node import Node
 from exporter.rpcs import bounds_of
 from exporter.sources import Render, Rendered, Source
@@ -15,6 +15,7 @@ SIZES = Histogram(
     ("fs", "target", "directory"),
     "mdt.*.rename_stats",
     "bytes",
+    usual=doubling(1 << 12, 1 << 24),
 )
 DIRECTORIES = {
     b"same_dir": b',directory="same"',
@@ -36,10 +37,12 @@ def start(_: Context) -> Collect:
 def _renderer(labels: bytes) -> Render:
     def render(data: bytes) -> Rendered:
         parsed = rename_stats.parse(data)
-        found = [
-            SIZES.buckets(labels + DIRECTORIES[table.name], bounds_of(table), table.columns[0])
-            for table in parsed.histograms
-        ]
+        found = []
+        for table in parsed.histograms:
+            bounds = bounds_of(table)
+            below = [upper for upper in SIZES.usual if upper < bounds[0]] if bounds else []  # the kernel omits them
+            counts = [0] * len(below) + [*table.columns[0]]
+            found.append(SIZES.buckets(labels + DIRECTORIES[table.name], [*below, *bounds], counts))
         return Rendered(tuple([(SIZES, chunk) for chunk in found]), parsed.skipped)
 
     return render

@@ -289,6 +289,8 @@ class Reader:
                 rows[directory].append((bound, int(words[3])))
         names = {"same_dir": "same", "crossdir_src": "source", "crossdir_tgt": "target"}
         for directory, column in rows.items():
+            while column[0][0] > 4096:
+                column.insert(0, (column[0][0] // 2, 0))
             more = {**labels, "directory": names[directory]}
             yield from self.naive.buckets("lustre_mdt_rename_directory_size_bytes", more, column)
 

@@ -276,3 +276,52 @@ def test_room_that_wrapped_is_no_room(grow, exporter, samples) -> None:
     shown_names = {name for name, _ in samples(running.scrape("ost"))}
     assert shown_names == {"lustre_ost_size_bytes", "lustre_ost_exports"}
     assert set(running.skipped()) == {f"obdfilter.*.{name}" for name in ("kbytesfree", "kbytesavail", "tot_granted")}
+
+
+# other targets as metadata targets see them
+
+
+def osp(target: str, mdt: str, creates: int, **numbers: object) -> dict[str, str]:
+    name = f"lustre-{target}-osc-{mdt}"
+    known = {"active": 1, "prealloc_status": 0, "sync_changes": 2, "prealloc_next_id": 5, "prealloc_last_id": 9,
+             "prealloc_next_seq": "0x1", "prealloc_last_seq": "0x1"} | numbers  # fmt: skip
+    stats = f"snapshot_time 9.5 secs.nsecs\nost_create {creates} samples [usecs] 1 1 {creates} 9\n"
+    return {f"{SYSFS}/osp/{name}/{key}": f"{value}\n" for key, value in known.items()} | {
+        f"{DEBUG}/osp/{name}/stats": stats
+    }
+
+
+def test_a_metadata_target_of_many_object_targets_shows_as_much_as_of_one(grow, exporter, samples) -> None:
+    few = len(samples(exporter(grow(osp("OST0000", "MDT0000", 1))).scrape("osp")))
+    many: dict[str, str] = {}
+    for i in range(1, 60):
+        many |= osp(f"OST{i:04x}", "MDT0000", 1, prealloc_last_id=8 + i)
+    root = grow(many)
+    text = exporter(root).scrape("osp")
+    assert len(samples(text)) == few
+    assert shown(samples, text, "lustre_osp_sync_changes", "mdt", "pool") == {("MDT0000", ""): "120"}
+    assert shown(samples, text, "lustre_osp_precreated_objects", "mdt") == {"MDT0000": "5"}
+    assert len(samples(exporter(root, osp_per_target=True).scrape("osp"))) > 60 * few
+
+
+def test_requests_to_targets_survive_one_that_starts_anew_and_trouble_is_named_while_it_lasts(
+    grow, exporter, samples
+) -> None:
+    running = exporter(grow(osp("OST0000", "MDT0000", 10) | osp("OST0001", "MDT0000", 5)))
+    name, labels = "lustre_osp_operations_total", ("kind", "operation")
+    text = running.scrape("osp")
+    assert shown(samples, text, name, *labels) == {("OST", "ost_create"): "15"}
+    assert b"lustre_osp_active" not in text
+    grow(osp("OST0000", "MDT0000", 11) | osp("OST0001", "MDT0000", 2, active=0, prealloc_status=-30))
+    text = running.scrape("osp")
+    assert shown(samples, text, name, *labels) == {("OST", "ost_create"): "18"}
+    assert shown(samples, text, "lustre_osp_active", "target", "mdt") == {("OST0001", "MDT0000"): "0"}
+    assert shown(samples, text, "lustre_osp_precreate_error", "target") == {"OST0001": "30"}
+    grow(osp("OST0001", "MDT0000", 2))
+    assert b"lustre_osp_precreate_error" not in running.scrape("osp")
+
+
+def test_a_management_server_that_says_neither_is_counted(grow, exporter) -> None:
+    running = exporter(grow({f"{DEBUG}/mgc/MGC10.0.0.1@tcp/ir_state": "imperative_recovery: PERHAPS\n"}))
+    assert b"lustre_mgc_imperative_recovery" not in running.scrape()
+    assert running.skipped() == {"mgc.*.ir_state": 1}

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import shutil
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exporter.families import Histogram, doubling
 
 A, B = "ffff9f0a8c3d1800", "ffff9f0a00000000"
 POOLS = "proc/fs/lustre/lov/lustre-clilov-{}/pools"
@@ -109,3 +115,13 @@ def test_per_target_shows_the_file_as_it_is(grow, exporter, samples) -> None:
     text = running.scrape()
     assert reads(samples, text) == ({"": "4"}, {"": "104"})
     assert b'lustre_osc_read_bytes_total{fs="lustre",mount="",target="OST0000",pool=""} 4\n' in text
+
+
+@given(st.lists(st.integers(0, 1000), max_size=20), st.integers(0, 24))
+def test_a_continued_table_counts_the_same(counts: list[int], usual: int) -> None:
+    family = Histogram("lustre_a_seconds", "A.", ("fs",), "a", usual=doubling(1, 1 << usual))
+    lines = family.buckets(b'fs="a"', [float(1 << power) for power in range(len(counts))], counts).splitlines()
+    shown = [(float(line.split(b'le="')[1].split(b'"')[0]), int(line.rsplit(b" ")[-1])) for line in lines]
+    bounds, totals = [bound for bound, _ in shown], [total for _, total in shown]
+    assert bounds == [*[float(1 << power) for power in range(max(len(counts), usual + 1))], math.inf]
+    assert totals == [sum(counts[: i + 1]) for i in range(len(totals))]

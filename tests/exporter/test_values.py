@@ -474,6 +474,7 @@ USUAL: dict[str, Sequence[float]] = {
     ),
     "osd_io_seconds": [float(Decimal(2**power) / 1000) for power in range(15)],
     "osd_io_size_bytes": [4096.0 * 2**power for power in range(13)],
+    "mdt_rename_directory_size_bytes": [4096.0 * 2**power for power in range(13)],
     "osd_block_map_seconds": [float(Decimal(2**power) / 1000) for power in range(11)],
 }
 """Where the tables of a family end at least."""
