@@ -223,7 +223,7 @@ def serve(path: Path, settings: Settings) -> int:
             if watch.changed() or reload:
                 reload.clear()
                 notify(RELOADING="1", MONOTONIC_USEC=str(int(clock.monotonic() * 1e6)))
-                settings, service = reloaded(path, settings, service, clock)
+                settings, service = reloaded(path, settings, service, lambda s: on_this_node(s, clock))
                 current[0] = service
                 notify(READY="1")
             told = service.cycle()
@@ -238,8 +238,9 @@ def serve(path: Path, settings: Settings) -> int:
     return 0
 
 
-def reloaded(path: Path, settings: Settings, service: Service, clock: SystemClock) -> tuple[Settings, Service]:
-    """A service with the configuration as it is now, or the one there was."""
+def reloaded(path: Path, settings: Settings, service: Service, start: Callable[[Settings], Service],
+             ) -> tuple[Settings, Service]:
+    """A service with the configuration as it is now, or with the one there was where the new one is bad."""
     try:
         wanted = load(path)
     except (ConfigurationError, OSError) as error:
@@ -250,9 +251,9 @@ def reloaded(path: Path, settings: Settings, service: Service, clock: SystemCloc
         return settings, service
     service.close()
     try:
-        made = on_this_node(wanted, clock)
+        made = start(wanted)
     except (OSError, ValueError) as error:
         log.error("configuration not reloaded, the old one is in force again: %s", error)
-        return settings, on_this_node(settings, clock)
+        return settings, start(settings)
     log.info("configuration reloaded; baselines are learnt anew")
     return wanted, made

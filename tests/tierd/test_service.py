@@ -28,7 +28,7 @@ from tierd.act.port import PortMover
 from tierd.config import Settings
 from tierd.control import ControlError, ControlServer, ask
 from tierd.ctl import main
-from tierd.daemon import Service
+from tierd.daemon import Service, reloaded
 from tierd.notify import Notifier
 from tierd.simulation.world import VirtualClock, parameter_files
 
@@ -173,6 +173,46 @@ def fetched(site: Site, path: str, method: str = "GET") -> tuple[int, str]:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
+
+
+def test_every_source_states_its_age(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "source counters: nothing yet" in shown(capsys, "status", site=site)
+    site.run(until=10)
+    site.cluster.advance(7)
+    status = shown(capsys, "status", site=site)
+    assert "source counters: 7 s old" in status
+    assert "source changelog: 7 s old" in status
+    _, metrics = fetched(site, "/metrics")
+    families = text_string_to_metric_families(metrics)
+    samples = {(s.name, s.labels.get("source", "")): s.value for f in families for s in f.samples}
+    assert samples["tierd_source_age_seconds", "counters"] == pytest.approx(7)
+    assert samples["tierd_source_age_limit_seconds", "changelog"] == 90
+    assert samples["tierd_source_stale", "counters"] == 0
+    site.cluster.advance(100)
+    assert "source counters: 107 s old, and must be no older than 90 s" in shown(capsys, "status", site=site)
+
+
+def test_a_configuration_that_does_not_work_leaves_the_old_one_in_force(site: Site, tmp_path: Path,
+                                                                        caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "tierd.toml"
+
+    def start(settings: Settings) -> Service:
+        if settings.filesystem.mount != Settings().filesystem.mount:
+            raise FileNotFoundError(2, "no such mount")
+        site.start()
+        return site.service
+
+    for text, words in (("[act]\nmod = 1\n", "the old one stays in force"),
+                        ("[filesystem]\nmount = '/none'\n", "the old one is in force again: [Errno 2] no such mount")):
+        path.write_text(text)
+        settings, site.service = reloaded(path, site.settings, site.service, start)
+        assert settings == site.settings
+        assert words in caplog.text
+        site.cluster.advance(5)
+        site.service.cycle()
+    path.write_text("")
+    settings, site.service = reloaded(path, site.settings, site.service, start)
+    assert settings == Settings()
 
 
 def test_metrics_health_and_a_page(site: Site) -> None:
