@@ -47,6 +47,7 @@ from tierd.sense.clients import THIS_NODE
 from tierd.sense.facts import Clients, no_clients
 from tierd.sense.follow import Follower
 from tierd.sense.http import Client
+from tierd.sense.metadata_room import share_free
 from tierd.sense.own_nids import own_nids
 from tierd.sense.readings import Reading
 from tierd.sense.sources import Sources, counters
@@ -67,7 +68,8 @@ class Service:
     def __init__(self, settings: Settings, filesystem: ClearingFilesystem, mover: Mover,
                  read: Callable[[], Reading], mdts: Sequence[str], clock: Clock, say: Callable[[str], None],
                  nudge: Callable[[], None] = lambda: None, claim: Hold | None = None,
-                 clients: Clients = no_clients, own_nids: Callable[[], Collection[str]] = tuple) -> None:
+                 clients: Clients = no_clients, own_nids: Callable[[], Collection[str]] = tuple,
+                 metadata_free: Callable[[], float | None] = lambda: None) -> None:
         self._settings = settings
         self._clock = clock
         self._filesystem = filesystem
@@ -90,7 +92,7 @@ class Service:
         self._clearing = (Clearing(filesystem.clear_changelog, settings.sense.readers, follower, clock, say)
                           if isinstance(follower, Follower) and not settings.act.dry_run else None)
         self._daemon = Daemon(self._sources.live, filesystem, gate, undo, self._journal, clock, settings, say,
-                              self._claim, clients, len(mdts), self._sources.enriched, own_nids)
+                              self._claim, clients, len(mdts), self._sources.enriched, own_nids, metadata_free)
         self._board = Board()
         self._drawn_at = 0.0
         reader = JournalReader(Path(settings.act.journal))
@@ -194,7 +196,7 @@ def on_this_node(settings: Settings, clock: SystemClock) -> Service:
     clients = ClientRound({THIS_NODE: of_tree(tree), **{url: of_exporter(url, web) for url in settings.sense.clients}},
                           clock, settings.sense.clients_at_once)
     return Service(settings, filesystem, mover, read, mdts, clock, log.info, clock.nudge, claim, clients,
-                   lambda: own_nids(tree))
+                   lambda: own_nids(tree), lambda: share_free(tree, mount.fsname))
 
 
 def mdts_of(tree: Tree, fsname: str) -> tuple[str, ...]:

@@ -88,7 +88,8 @@ class Daemon:
     def __init__(self, source: Source, filesystem: Filesystem, gate: Gate, undo: Undo, journal: Journal,
                  clock: Clock, settings: Settings, say: Say, claim: Hold | None = None,
                  clients: Clients = no_clients, metadata_targets: int = 0, enriched: Enrich = as_they_are,
-                 own_nids: Callable[[], Collection[str]] = tuple) -> None:
+                 own_nids: Callable[[], Collection[str]] = tuple,
+                 metadata_free: Callable[[], float | None] = lambda: None) -> None:
         self._source = source
         self._filesystem = filesystem
         self._gate = gate
@@ -102,6 +103,7 @@ class Daemon:
         self._table = ActivityTable(filesystem.path_of, is_echo=self._echo)
         self._ears = Ears(self._table, filesystem, clock.now)
         self._claim = claim or NoClaim()
+        self._metadata_free = metadata_free
         flash_pool = settings.small_files_to_flash.flash_pool
         inventory = Inventory(filesystem, flash_pool,
                               lambda: journal.directories() | set(settings.cold_to_disk.directories))
@@ -364,8 +366,8 @@ class Daemon:
         refusals = tuple(Refusal(Reason.OPTED_OUT, why).of(quoted(place)) for place, why in left_alone.items())
         if left_alone and not rest:
             return Plan((), refusals)
-        plan = self._engine.plan(finding, space.measured(self._filesystem, rest),
-                                 space.room(self._filesystem, finding.directories))
+        room = replace(space.room(self._filesystem, finding.directories), metadata_free=self._metadata_free())
+        plan = self._engine.plan(finding, space.measured(self._filesystem, rest), room)
         return replace(plan, refusals=(*plan.refusals, *refusals))
 
     def _activities(self, finding: Finding) -> list[DirectoryActivity]:

@@ -194,3 +194,5 @@ class Room:
     """By pool."""
     default_layouts: Mapping[str, Layout | None] = field(default_factory=dict)
     """Directory to its own default layout; None where it has none; absent where it could not be read."""
+    metadata_free: float | None = None
+    """Share of bytes or inodes free on the fullest MDT; None where nobody knows."""

@@ -10,12 +10,12 @@ more. Only what saves several times its cost is moved.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Gt
 
-from tierd.decide import sizing
+from tierd.decide import data_on_mdt, sizing
 from tierd.decide.small_files_to_flash import Plan, covers, flash_first, reserved
 from tierd.decide.small_files_to_flash import Settings as Pools
 from tierd.model import Action, Candidate, DirectoryActivity, Finding, Room
@@ -42,6 +42,7 @@ class Settings:
     """Weight of the cost where a neighbour is being slowed on the same targets."""
     most_moves: Annotated[int, Ge(0)] = 500
     """Files in one plan; the next may plan more."""
+    data_on_mdt: data_on_mdt.Settings = field(default_factory=data_on_mdt.Settings)
 
 
 def decide(finding: Finding, activities: Sequence[DirectoryActivity], room: Room, pools: Pools, settings: Settings,
@@ -65,8 +66,9 @@ def decide(finding: Finding, activities: Sequence[DirectoryActivity], room: Room
         layout = flash_first(size.component_bytes, room.default_layouts.get(activity.directory), pools)
         if activity.creates and not covers(room.default_layouts.get(activity.directory), size.component_bytes,
                                            pools.flash_pool) and activity.directory in room.default_layouts:
+            made = data_on_mdt.instead(layout, finding.evidence["read_operations_share"], room, settings.data_on_mdt)
             defaults.append(Action(
-                "set-default-layout", layout, f"{finding.aggressor} reads again and again what is made here: new files "
+                "set-default-layout", made, f"{finding.aggressor} reads again and again what is made here: new files "
                 f"then need not be moved; {size.reason}", finding.key, directory=activity.directory))
         per_open = finding.evidence["opens_per_second"] / opens
         worth = [(w, c) for c in activity.candidates

@@ -136,11 +136,12 @@ def flash_first(component_bytes: int, present: Layout | None, settings: Settings
 
 
 def covers(present: Layout | None, component_bytes: int, flash_pool: str) -> bool:
-    """Whether a default layout has the first bytes on flash already, as many as wanted."""
+    """Whether a default layout has the first bytes on flash, or on the MDT, already, as many as wanted."""
     if present is None:
         return False
     first = present.components[0]
-    return first.pool == flash_pool and (first.extent_end is None or first.extent_end >= component_bytes)
+    on_flash = first.on_mdt or first.pool == flash_pool
+    return on_flash and (first.extent_end is None or first.extent_end >= component_bytes)
 
 
 def existing_files(finding: Finding, activity: DirectoryActivity, layout: Layout, room: Room,

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustre.fid import Fid
-from lustre.layout import Component, Layout
-from tierd.decide import cold_to_disk, hot_files_to_flash, larger_component
-from tierd.decide.small_files_to_flash import Plan
+from lustre.layout import Component, Layout, explain
+from tierd.decide import cold_to_disk, data_on_mdt, hot_files_to_flash, larger_component
+from tierd.decide.small_files_to_flash import Plan, covers
 from tierd.decide.small_files_to_flash import Settings as Pools
 from tierd.facts import StoredFile
 from tierd.model import Candidate, DirectoryActivity, Finding, Room
@@ -72,7 +72,8 @@ def test_flash_that_is_short_is_not_filled_faster() -> None:
 
 
 HOT = Finding("hot-small-files", NOW, "py.3", "", (), "", {
-    "opens_per_second": 20.0, "disk_reads_per_second": 20.0, "usec_per_rpc": 9000.0}, ("/d",))
+    "opens_per_second": 20.0, "disk_reads_per_second": 20.0, "usec_per_rpc": 9000.0, "read_operations_share": 1.0},
+    ("/d",))
 
 
 def candidate(number: int, size: int = 64 * KIB, opens: int = 10, closed: float = NOW - 100) -> Candidate:
@@ -100,6 +101,35 @@ def test_a_file_that_is_hardly_read_is_not_worth_its_move() -> None:
     assert "/d/f099" not in {a.path for a in plan.actions}
     seldom = replace(HOT, evidence={**HOT.evidence, "opens_per_second": 0.001, "disk_reads_per_second": 0.001})
     assert reasons(hot(*files, finding=seldom)) == [Reason.NOT_WORTH]
+
+
+def made_there(read_share: float = 1.0, free: float | None = 0.5, size: int = 20 * KIB, **settings: object) -> Plan:
+    finding = replace(HOT, evidence={**HOT.evidence, "read_operations_share": read_share})
+    activity = DirectoryActivity("py.3", "/d", creates=5, sizes=(size,) * 30)
+    on_mdt = data_on_mdt.Settings(enabled=True, **settings)  # type: ignore[arg-type]
+    return hot_files_to_flash.decide(finding, [activity], replace(room(layout=None), metadata_free=free), Pools(),
+                                     hot_files_to_flash.Settings(data_on_mdt=on_mdt))
+
+
+def test_a_directory_that_still_grows_gets_a_default_first() -> None:
+    activity = DirectoryActivity("py.3", "/d", creates=5, candidates=tuple(candidate(n) for n in range(20)),
+                                 sizes=(64 * KIB,) * 20)
+    plan = hot_files_to_flash.decide(HOT, [activity], room(layout=None), Pools(), hot_files_to_flash.Settings())
+    assert [a.kind for a in plan.actions] == ["set-default-layout"] + ["migrate"] * 20
+    covered = hot_files_to_flash.decide(HOT, [activity], room(), Pools(), hot_files_to_flash.Settings())
+    assert {a.kind for a in covered.actions} == {"migrate"}
+
+
+def test_tiny_files_that_are_only_read_may_lie_on_the_mdt() -> None:
+    (action,) = made_there().actions
+    assert explain(action.layout) == "first 64K on the MDT, rest on hdd (1 stripe)"
+    assert covers(action.layout, 64 * KIB, "flash"), "or it would be set again and again"
+
+
+@pytest.mark.parametrize("case", [{"read_share": 0.7}, {"free": 0.2}, {"free": None}, {"size": 100 * KIB}])
+def test_what_is_written_or_large_and_full_or_unknown_mdts_leave_it_to_flash(case: dict[str, float]) -> None:
+    (action,) = made_there(**case).actions  # type: ignore[arg-type]
+    assert action.layout.components[0].pool == "flash"
 
 
 def test_where_a_neighbour_suffers_a_move_must_be_worth_more() -> None:

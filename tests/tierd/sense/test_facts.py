@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +14,13 @@ from lustre.changelog import Record, RecordType
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, Space
 from lustre.layout import Component, Layout
+from lustre.tree import Roots, Tree
 from tierd.facts import ClientLoad, TargetFill
 from tierd.sense.changelogs import ActivityTable
 from tierd.sense.facts import Gatherer
 from tierd.sense.growth import Growth
 from tierd.sense.inventory import Inventory
+from tierd.sense.metadata_room import share_free
 
 GB = 10**9
 ON_FLASH = Layout((Component(pool="flash"),), composite=False)
@@ -176,3 +179,12 @@ def test_default_layouts_of_busy_directories() -> None:
     assert [(d.directory, d.creates) for d in facts.directories] == [("/d", 10)]
     assert facts.default_layouts == {"/d": ON_FLASH}
     assert facts.directory_seconds == 30.0
+
+
+def test_room_of_the_mdts_is_that_of_the_fullest(capture: Callable[[str], Path]) -> None:
+    root = capture("2.17.57/tree-idle")
+    tree = Tree(Roots.of(root / "proc", root / "sys"))
+    free = share_free(tree, "lustre")
+    assert free is not None
+    assert 0.5 < free < 1
+    assert share_free(tree, "other") is None
