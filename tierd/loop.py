@@ -35,6 +35,8 @@ from tierd.sense.readings import UNKNOWN_RECOVERY, Reading, window
 from tierd.text import quoted, without_figures
 from tierd.verify import Act, Judgement, judge
 
+OTHER_MOVER_SECONDS = 300.0
+"""A directory whose files somebody else has moved is left alone for so long after."""
 Say = Callable[[str], None]
 
 
@@ -361,14 +363,23 @@ class Daemon:
         return False
 
     def _plan(self, finding: Finding, activities: Sequence[DirectoryActivity]) -> Plan:
-        left_alone = {a.directory: why for a in activities if (why := self._gate.objection(a.directory))}
+        left_alone = {a.directory: why for a in activities if (why := self._left_alone(a.directory))}
         rest = [a for a in activities if a.directory not in left_alone]
-        refusals = tuple(Refusal(Reason.OPTED_OUT, why).of(quoted(place)) for place, why in left_alone.items())
+        refusals = tuple(why.of(quoted(place)) for place, why in left_alone.items())
         if left_alone and not rest:
             return Plan((), refusals)
         room = replace(space.room(self._filesystem, finding.directories), metadata_free=self._metadata_free())
         plan = self._engine.plan(finding, space.measured(self._filesystem, rest), room)
         return replace(plan, refusals=(*plan.refusals, *refusals))
+
+    def _left_alone(self, directory: str) -> Refusal | None:
+        """Why nothing is planned for a directory: its owner's wish, or somebody else who moves its files."""
+        if why := self._gate.objection(directory):
+            return Refusal(Reason.OPTED_OUT, why)
+        if mover := self._table.mover_in(directory, self._clock.now() - OTHER_MOVER_SECONDS):
+            return Refusal(Reason.OTHER_MOVER, f"{mover} moves its files; two never do, so it is left alone until that "
+                           f"has been over for {OTHER_MOVER_SECONDS / 60:.0f} minutes")
+        return None
 
     def _activities(self, finding: Finding) -> list[DirectoryActivity]:
         since = finding.time - self._settings.history_seconds

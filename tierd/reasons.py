@@ -19,6 +19,7 @@ class Reason(StrEnum):
     NOT_SMALL = "not-small"
     SIZES_MIXED = "sizes-mixed"
     OPTED_OUT = "opted-out"
+    OTHER_MOVER = "other-mover"
     OTHER_LAYOUT = "other-layout"
     NOT_WORTH = "not-worth"
     LITTLE_TO_GAIN = "little-to-gain"

@@ -11,7 +11,7 @@ Three facts of the records rule this module (all seen in recordings of Lustre 2.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -21,6 +21,9 @@ from lustre.filesystem import FileStatus
 from tierd.facts import SharedFile
 from tierd.model import Candidate, DirectoryActivity, OpenFile
 from tierd.sense.paths import PathCache, Resolve, directory_of, join
+
+_MOVES_OF_A_MOVER = 3
+"""So many files that get another layout within a time are the work of a mover."""
 
 
 @dataclass(slots=True)
@@ -69,6 +72,8 @@ class ActivityTable:
         self._max_files_per_tally = max_files_per_tally
         self._files: OrderedDict[Fid, _File] = OrderedDict()
         self._tallies: OrderedDict[tuple[str, str], _Tally] = OrderedDict()
+        self._movers: dict[str, deque[tuple[float, str]]] = {}
+        """Directory to who gave files of it other layouts lately, and when: other movers."""
 
     def add(self, records: Iterable[Record]) -> None:
         """Take records in, in the order of one MDT's changelog. Our own (by job id) are not activity."""
@@ -188,8 +193,21 @@ class ActivityTable:
 
     def _layout(self, record: Record, job: str) -> None:
         file = self._files.get(record.target)
-        if file is not None and not job:  # with a job it is a migration or a setstripe, not a file that grew
+        if job:  # a migration or a setstripe, not a file that grew
+            directory = file.directory if file is not None else directory_of(self._path(record.target))
+            if len(self._movers) > self._max_tallies:
+                self._movers.clear()
+            self._movers.setdefault(directory, deque(maxlen=_MOVES_OF_A_MOVER)).append((record.time, job))
+        elif file is not None:
             self._tally(file.job, file.directory, record.time).outgrown += 1
+
+    def mover_in(self, directory: str, since: float) -> str:
+        """Job that has moved several files of a directory since then, which is not ours; "" for none.
+
+        One file is somebody with a setstripe; several are another mover at work.
+        """
+        moves = self._movers.get(directory)
+        return moves[-1][1] if moves and len(moves) == _MOVES_OF_A_MOVER and moves[0][0] >= since else ""
 
     def _rename(self, record: Record, job: str) -> None:
         moved = record.source or record.target

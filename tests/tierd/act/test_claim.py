@@ -12,13 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from simulator import faults
 from simulator.cluster import Cluster
 from simulator.links import LinkFolder
 from simulator.settings import recorded_test_bed
-from tests.tierd.simulated import NOISE, STREAM
+from tests.tierd.simulated import COVERING, NOISE, STREAM, world
 from tierd.act.claim import Claim, Folder, Settings, described
 from tierd.act.claim_folder import MountedFolder, holder, surely_gone
 from tierd.config import Settings as Configuration
+from tierd.model import Action
 from tierd.simulation.world import wired
 
 PROC = Path("/proc")
@@ -204,3 +206,38 @@ def test_a_user_starts_a_second_tierd(tmp_path: Path) -> None:
     assert list(sites["b"].journal.entries()) == []  # its plan finds the layout set already
     assert sum("another tierd moves files of this file system: host a" in s for s in said["b"]) == 1
     assert "claim: well again" in said["b"]
+
+
+def test_one_that_is_taken_over_stops_before_its_next_act(tmp_path: Path) -> None:
+    cluster = Cluster(recorded_test_bed())
+    settings = Configuration()
+    settings = replace(settings, act=replace(settings.act, dry_run=False))
+    folder, time = LinkFolder(cluster, "/.tierd"), Time()
+    mine, theirs = claim(folder, "mgmt01", time), claim(folder, "mgmt02", time, lambda _: True)
+    at = wired(cluster, settings, lambda _: None, tmp_path, claim=mine)
+    assert mine.hold() == ""
+    inode = cluster.make_file("/proj/in/f", 1000)
+    before = inode.layout
+    key = ("noisy-neighbour", "m", "s")
+    at.gate.submit([Action("migrate", COVERING, "why", key, "/proj/in", inode.path, 1000, inode.fid)], 1)
+    assert theirs.hold() == ""
+    assert at.gate.pump(cluster.epoch + 10) == []
+    (refused,) = at.gate.submit([Action("set-default-layout", COVERING, "why", key, "/proj/in")], 1)
+    assert refused.result == "refused"
+    assert refused.detail.startswith("another tierd moves files of this file system: host mgmt02, pid 7, since 2026")
+    assert inode.layout == before
+    assert at.gate.waiting == 1
+
+
+def test_a_users_own_mover_is_given_way_to(tmp_path: Path) -> None:
+    """Somebody moves the files of the noisy directory while tierd is about to: nothing is moved twice."""
+    noise = replace(NOISE, rereads_per_second=8.0, files_per_second=10.0, keep=300)
+    at = world(tmp_path, jobs=(STREAM, noise))
+    at.run(until=40)
+    faults.second_mover(at.cluster, noise.directory, "flash", 60)
+    at.run(until=80)
+    told = "\n".join(at.said)
+    assert "not done: /proj/ingest: lfs.1500 moves its files; two never do" in told
+    assert not [e for e in at.journal.entries() if e.outcome in {"failed", "doubtful"}]
+    places = [e.place for e in at.journal.entries("done")]
+    assert len(places) == len(set(places))

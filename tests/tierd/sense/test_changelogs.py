@@ -126,3 +126,14 @@ def test_any_order_of_records_keeps_the_bounds(records: list[Record]) -> None:
         for seen in table.of_job(job, 0):
             assert len(seen.candidates) + len(seen.existing_files) <= 8
             assert min(seen.creates, seen.opens, seen.closes, seen.unlinks, seen.outgrown) >= 0
+
+
+def test_somebody_who_gives_several_files_another_layout_is_a_mover() -> None:
+    table = ActivityTable(resolve)
+    table.add([r for n in range(3) for r in lived(n)])
+    for number in range(3):
+        assert table.mover_in("/proj/in", 0) == ""
+        table.add([record(RecordType.LAYOUT, number, 20.0 + number, b"lfs.1500", parent=Fid(0, 0))])
+    assert table.mover_in("/proj/in", 0) == "lfs.1500"
+    assert table.mover_in("/proj/in", 21) == ""
+    assert table.mover_in("/proj/flow", 0) == ""
