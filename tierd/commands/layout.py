@@ -14,6 +14,7 @@ from pathlib import Path
 from lustre.layout import Layout, explain, setstripe_arguments
 from lustre.layout_xattr import from_xattr
 from lustre.layout_yaml import to_yaml
+from tierd.text import printable, shell_word
 
 _HEX = re.compile(rb"(?:^|[=\s])0[xX]([0-9a-fA-F\s]+)\s*$")
 
@@ -37,15 +38,19 @@ def run(chosen: argparse.Namespace) -> int:
         data = unhexed(chosen.lov.read_bytes()) if chosen.lov else os.getxattr(chosen.path, "lustre.lov")
         layout = from_xattr(data)
     except OSError as error:
-        print(f"{source}: {reason(error)}", file=sys.stderr)
+        print(printable(f"{source}: {reason(error)}"), file=sys.stderr)
         return 1
     except ValueError as error:
-        print(f"{source}: not a layout: {error}", file=sys.stderr)
+        print(printable(f"{source}: not a layout: {error}"), file=sys.stderr)
         return 1
     if chosen.json:
         print(json.dumps(dataclasses.asdict(layout), default=str, indent=1))
     elif chosen.yaml:
-        print(to_yaml(layout), end="")
+        text = to_yaml(layout)
+        if not text.replace("\n", "").isprintable():
+            print(printable(f"{source}: what it holds cannot be written as YAML; try --json"), file=sys.stderr)
+            return 1
+        print(text, end="")
     else:
         print(shown(layout))
     return 0
@@ -76,7 +81,7 @@ def reason(error: OSError) -> str:
 def shown(layout: Layout) -> str:
     """A layout for people."""
     try:
-        command = "lfs setstripe " + " ".join(setstripe_arguments(layout))
+        command = "lfs setstripe " + " ".join(map(shell_word, setstripe_arguments(layout)))
     except ValueError as error:
         command = f"(lfs setstripe cannot make it: {error})"
-    return f"{explain(layout)}\n{command}"
+    return f"{printable(explain(layout))}\n{printable(command)}"
