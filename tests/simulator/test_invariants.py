@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from simulator.client import ClientSettings
 from simulator.cluster import Cluster
 from simulator.devices import DeviceSettings, FlashSettings, HddSettings, RaidSettings, ThrottledSettings
 from simulator.filesystem import SimulatedFilesystem
+from simulator.fluid import FluidCluster
 from simulator.jobs import Job, Mdtest, RandomWriter, SharedFile, SmallFileWriter, StreamingReader, StreamingWriter
 from simulator.objects import Capacity
 from simulator.ost_settings import OstSettings
@@ -20,6 +22,7 @@ from simulator.parameters import render
 from simulator.settings import ClusterSettings, recorded_test_bed
 from simulator.tally import Counter
 from simulator.timeline import Event, Timeline
+from tests.simulator import readback
 
 MIB = 1 << 20
 DEVICES: st.SearchStrategy[DeviceSettings] = st.sampled_from(
@@ -187,3 +190,31 @@ def test_steps_of_any_length_give_the_same() -> None:
     for _ in range(64):
         many.advance(0.125)
     assert one.throughput("ior_stream.1002", 0, 8) == many.throughput("ior_stream.1002", 0, 8)
+
+
+@settings(max_examples=15, deadline=None)
+@given(clusters(), st.floats(0.1, 8.0))
+def test_every_file_reads_back_as_the_model_s_own_numbers(cluster: Cluster, seconds: float) -> None:
+    cluster.advance(seconds)
+    files = render(cluster)
+    for check in (readback.counters, readback.jobs, readback.rpcs, readback.disks):
+        check(cluster, files)
+
+
+@settings(max_examples=10, deadline=None)
+@given(jobs(), st.integers(0, 99), st.floats(0.1, 20.0))
+def test_flows_conserve_too(work: list[Job], seed: int, seconds: float) -> None:
+    known = [job for job in work if job.layout is None or {p.pool for p in job.layout.components} <= {"", "a", "b"}]
+    pools = {"a": (0, 1), "b": (2, 3), "hdd": (2, 3, 4, 5)}
+    cluster = FluidCluster(replace(recorded_test_bed(seed), pools=pools), known)
+    before: list[tuple[int, int]] = []
+    for _ in range(3):
+        cluster.advance(seconds)
+        now = [(counter.samples, counter.total) for counter in counters(cluster)]
+        assert all(new >= old for pair, former in zip(now, before, strict=False)
+                   for new, old in zip(pair, former, strict=True))  # fmt: skip
+        before = now
+        check_conservation(cluster)
+    files = render(cluster)
+    readback.counters(cluster, files)
+    readback.jobs(cluster, files)
