@@ -17,6 +17,9 @@ ACCEPT = "text/plain; version=0.0.4"
 MOST_ENTRIES = 200_000
 """Jobs times targets. Beyond it a view is not to be afforded, and more likely a mistake."""
 Key = TypeVar("Key", str, float)
+MOST_TAILS = 10_000
+Tail = tuple[str, str, float]
+"""Operation, direction and upper bound; empty and 0 where a family has none."""
 _USEC = 1e6
 JOB_FAMILIES = ("lustre_job_operations_total", "lustre_job_operation_seconds_total", "lustre_job_read_bytes_total",
                 "lustre_job_write_bytes_total", "lustre_job_io_size_bytes_bucket", "lustre_job_io_size_bytes_count")
@@ -94,6 +97,23 @@ class Entry:
         self.sums: dict[str, float] = {}
         self.buckets: dict[str, dict[float, float]] = {}
 
+    def put(self, name: str, tail: Tail, value: float) -> None:
+        """Take one sample. Raises ValueError for one that came before; families not needed are left out."""
+        operation, direction, upper = tail
+        if name == "lustre_job_io_size_bytes_bucket":
+            place = self.buckets.get(direction)
+            if place is None:
+                place = self.buckets[direction] = {}
+            _once(place, upper, value, name)
+        elif name == "lustre_job_operations_total":
+            _once(self.samples, operation, value, name)
+        elif name == "lustre_job_operation_seconds_total":
+            _once(self.sums, operation, value * _USEC, name)
+        elif name in _BYTES:
+            _once(self.sums, _BYTES[name], value, name)
+        elif name == "lustre_job_io_size_bytes_count":
+            _once(self.samples, f"{direction}_bytes", value, name)
+
     def counters(self) -> JobCounters:
         """As the parameter files have it."""
         sizes: defaultdict[int, float] = defaultdict(float)
@@ -115,56 +135,45 @@ class Collected:
         self.targets: set[str] = set()
         self.entries: dict[tuple[str, str], Entry] = {}
         self.gauges: defaultdict[str, dict[str, float]] = defaultdict(dict)
-        self._heads: dict[bytes, tuple[str, str | None]] = {}
-        self._tails: dict[bytes, tuple[str, str, float]] = {}
+        self._heads: dict[bytes, tuple[str, Entry | None]] = {}
+        self._tails: dict[bytes, Tail] = {}
 
     def add(self, name: str, head: bytes, tail: bytes, value: float) -> None:
         """Take one sample. Raises ValueError for one that came before."""
-        key = self._heads.get(head)
-        if key is None:
-            key = self._heads[head] = self._key(head)
-        target, job = key
-        if not target:
-            if name == _SUCCESS and not value and labels_of(head).get("collector") in _NEEDED:
-                self.failed = labels_of(head)["collector"]
-            return
-        if job is None:
-            self.targets.add(target)
-            if name in CONDITIONS:
-                _once(self.gauges[target], name, value, target)
-            return
-        parts = self._tails.get(tail)
-        if parts is None:
-            parts = self._tails[tail] = tail_of(tail)
-        self.take(name, target, job, parts, value)
+        target, entry = self._heads.get(head) or self._named(head)
+        if entry is not None:
+            entry.put(name, self._tails.get(tail) or self._tail(tail), value)
+        elif target and name in CONDITIONS:
+            _once(self.gauges[target], name, value, target)
+        elif name == _SUCCESS and not value and labels_of(head).get("collector") in _NEEDED:
+            self.failed = labels_of(head)["collector"]
 
-    def take(self, name: str, target: str, job: str, tail: tuple[str, str, float], value: float) -> None:
-        """Take one sample of a job, its operation, direction and upper bound read. Raises ValueError."""
-        operation, direction, upper = tail
-        self.targets.add(target)
-        entry = self.entries.get((target, job))
-        if entry is None:
+    def entry(self, target: str, job: str) -> Entry:
+        """Where samples of a job on a target go. Raises ValueError when there are too many."""
+        found = self.entries.get((target, job))
+        if found is None:
             if len(self.entries) >= MOST_ENTRIES:
                 raise ValueError(f"more than {MOST_ENTRIES} pairs of job and target")
-            entry = self.entries[target, job] = Entry()
-        if name == "lustre_job_operations_total":
-            _once(entry.samples, operation, value, name)
-        elif name == "lustre_job_operation_seconds_total":
-            _once(entry.sums, operation, value * _USEC, name)
-        elif name in _BYTES:
-            _once(entry.sums, _BYTES[name], value, name)
-        elif name == "lustre_job_io_size_bytes_bucket":
-            _once(entry.buckets.setdefault(direction, {}), upper, value, name)
-        elif name == "lustre_job_io_size_bytes_count":
-            _once(entry.samples, f"{direction}_bytes", value, name)
+            found = self.entries[target, job] = Entry()
+            self.targets.add(target)
+        return found
 
-    def _key(self, head: bytes) -> tuple[str, str | None]:
-        if len(self._heads) > 2 * MOST_ENTRIES:
-            raise ValueError("too many label sets")
+    def _named(self, head: bytes) -> tuple[str, Entry | None]:
         labels = labels_of(head)
-        if "target" not in labels:
-            return "", None
-        return f"{labels.get('fs', '')}-{labels['target']}", labels.get("job")
+        target = f"{labels.get('fs', '')}-{labels['target']}" if "target" in labels else ""
+        if len(self._heads) > 2 * MOST_ENTRIES:
+            raise ValueError("too many sets of labels")
+        if target:
+            self.targets.add(target)
+        slot = target, self.entry(target, labels["job"]) if target and "job" in labels else None
+        self._heads[head] = slot
+        return slot
+
+    def _tail(self, tail: bytes) -> Tail:
+        if len(self._tails) > MOST_TAILS:
+            raise ValueError(f"more than {MOST_TAILS} operations and sizes")
+        found = self._tails[tail] = tail_of(tail)
+        return found
 
     def conditions(self) -> dict[str, str]:
         """Why a target's speed says nothing at the moment; healthy targets are left out."""
@@ -191,7 +200,7 @@ def conditions_of(targets: set[str], gauges: defaultdict[str, dict[str, float]])
     return found
 
 
-def tail_of(tail: bytes) -> tuple[str, str, float]:
+def tail_of(tail: bytes) -> Tail:
     """Operation, direction and upper bound from the second half of the labels. Raises ValueError.
 
     >>> tail_of(b'direction="read",le="4096"')

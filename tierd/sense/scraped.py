@@ -60,7 +60,7 @@ def merged(about: Iterable[Series], jobs: Sequence[Series]) -> tuple[Reading, st
         if value is not None:
             tail = (series.labels.get("operation", ""), series.labels.get("direction", ""),
                     upper_of(series.labels.get("le", "0")))
-            collected.take(series.name, target, job, tail, value)
+            collected.entry(target, job).put(series.name, tail, value)
     gauges: defaultdict[str, dict[str, float]] = defaultdict(dict)
     for series in sorted(about, key=lambda s: s.points[-1][0]):  # the latest word counts
         if series.name in CONDITIONS and time - series.points[-1][0] < _GAUGE_SECONDS:
