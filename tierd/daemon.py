@@ -44,7 +44,7 @@ from tierd.sense import space
 from tierd.sense.clearing import Clearing
 from tierd.sense.client_round import ClientRound, of_exporter, of_tree
 from tierd.sense.clients import THIS_NODE
-from tierd.sense.facts import Clients, no_clients
+from tierd.sense.facts import Clients
 from tierd.sense.follow import Follower
 from tierd.sense.http import Client
 from tierd.sense.metadata_room import share_free
@@ -68,7 +68,7 @@ class Service:
     def __init__(self, settings: Settings, filesystem: ClearingFilesystem, mover: Mover,
                  read: Callable[[], Reading], mdts: Sequence[str], clock: Clock, say: Callable[[str], None],
                  nudge: Callable[[], None] = lambda: None, claim: Hold | None = None,
-                 clients: Clients = no_clients, own_nids: Callable[[], Collection[str]] = tuple,
+                 clients: Clients | None = None, own_nids: Callable[[], Collection[str]] = tuple,
                  metadata_free: Callable[[], float | None] = lambda: None) -> None:
         self._settings = settings
         self._clock = clock

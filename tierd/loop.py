@@ -29,7 +29,7 @@ from tierd.sense import space
 from tierd.sense.changelogs import ActivityTable
 from tierd.sense.ears import Ears
 from tierd.sense.echo import Echo
-from tierd.sense.facts import Clients, Gatherer, no_clients
+from tierd.sense.facts import Clients, Gatherer
 from tierd.sense.inventory import Inventory
 from tierd.sense.readings import UNKNOWN_RECOVERY, Reading, window
 from tierd.text import quoted, without_figures
@@ -89,7 +89,7 @@ class Daemon:
 
     def __init__(self, source: Source, filesystem: Filesystem, gate: Gate, undo: Undo, journal: Journal,
                  clock: Clock, settings: Settings, say: Say, claim: Hold | None = None,
-                 clients: Clients = no_clients, metadata_targets: int = 0, enriched: Enrich = as_they_are,
+                 clients: Clients | None = None, metadata_targets: int = 0, enriched: Enrich = as_they_are,
                  own_nids: Callable[[], Collection[str]] = tuple,
                  metadata_free: Callable[[], float | None] = lambda: None) -> None:
         self._source = source
@@ -117,6 +117,7 @@ class Daemon:
         since = clock.now() - settings.verify.moving_seconds - settings.history_seconds
         self._cases: dict[tuple[str, str, str], Case] = {case.finding.key: case for case in reopened(journal, since)
                                                          if case.finding.kind in JUDGED}
+        self._detectors = tuple(configured.detector.name for configured in settings.detect)
         self._planned: dict[tuple[str, str, str], float] = {}
         """Findings without a victim: as of which look they were planned for last."""
         self._refused: set[tuple[tuple[str, str, str], str]] = set()
@@ -173,8 +174,11 @@ class Daemon:
             return
         thought = self._engine.think(window(last, reading), self._table.of_job,
                                      lambda: self._gatherer.facts(reading.time))
-        for name, words in self._engine.blind.items():
-            self._tell_fault(name, f"detector {name} failed: {words}")
+        for what in ("room", "clients"):
+            self._tell_fault(what, self._gatherer.faults.get(what, ""))
+        for name in self._detectors:
+            failed = self._engine.blind.get(name, "")
+            self._tell_fault(f"detector {name}", failed and f"detector {name} failed and finds nothing: {failed}")
         self._findings = self._fresh = thought.findings
         self._tell(thought)
         self._go_on(thought, reading.time, move_until)

@@ -71,6 +71,8 @@ class ActivityTable:
         self._max_tallies = max_tallies
         self._max_files_per_tally = max_files_per_tally
         self._files: OrderedDict[Fid, _File] = OrderedDict()
+        self._closes = 0
+        """Seen so far: where the changelog records opens and no closes, every file would seem to be open."""
         self._tallies: OrderedDict[tuple[str, str], _Tally] = OrderedDict()
         self._movers: dict[str, deque[tuple[float, str]]] = {}
         """Directory to who gave files of it other layouts lately, and when: other movers."""
@@ -142,7 +144,9 @@ class ActivityTable:
                 for (job, directory), tally in self._tallies.items() if tally.last_time >= since]
 
     def shared_files(self, least_openers: int) -> list[SharedFile]:
-        """Files that so many have open at the same time, those with the most first."""
+        """Files that so many have open at the same time, those with the most first; none where no close is recorded."""
+        if not self._closes:
+            return []
         found = [SharedFile(file.job, file.path, file.open_count) for file in self._files.values()
                  if file.open_count >= least_openers and file.path]
         return sorted(found, key=lambda f: (-f.openers, f.path))
@@ -179,6 +183,7 @@ class ActivityTable:
         file = self._files.get(record.target)
         if file is None:
             return
+        self._closes += 1
         file.open_count = max(0, file.open_count - 1)
         file.closed_at = record.time
         owner = file.job if (file.job, file.directory) in self._tallies else job

@@ -5,9 +5,11 @@ Each part may fail by itself; then it is empty, the detectors that need it find 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from types import MappingProxyType
+from typing import Protocol
 
 from lustre.filesystem import Filesystem
 from lustre.layout import Layout
@@ -24,25 +26,38 @@ LEAST_OPENERS = 4
 WALK_FROM = 0.6
 """Share of flash in use from which it is worth knowing which files lie there."""
 
-Clients = Callable[[Mapping[str, str]], Sequence[ClientLoad]]
+class Clients(Protocol):
+    """Whoever looks at clients."""
+
+    @property
+    def faults(self) -> Mapping[str, str]:
+        """Nodes that could not be looked at when it was their turn, and why."""
+
+    def __call__(self, pools: Mapping[str, str], /) -> Sequence[ClientLoad]:
+        """What is known of all. ``pools`` says which pool a target (full name) is in."""
 
 
-def no_clients(_: Mapping[str, str]) -> Sequence[ClientLoad]:
-    """Where no client is looked at."""
-    return ()
+class NoClients:
+    """Where none is looked at."""
+
+    faults: Mapping[str, str] = MappingProxyType({})
+
+    def __call__(self, _: Mapping[str, str]) -> Sequence[ClientLoad]:
+        """Nothing."""
+        return ()
 
 
 class Gatherer:
     """What it takes to know the facts."""
 
     def __init__(self, filesystem: Filesystem, table: ActivityTable, inventory: Inventory, flash_pool: str,
-                 metadata_targets: int = 0, clients: Clients = no_clients) -> None:
+                 metadata_targets: int = 0, clients: Clients | None = None) -> None:
         self._filesystem = filesystem
         self._table = table
         self._inventory = inventory
         self._flash_pool = flash_pool
         self._metadata_targets = metadata_targets
-        self._clients = clients
+        self._clients: Clients = clients or NoClients()
         self._recent = RecentDirectories()
         self._growth = Growth()
         self.faults: dict[str, str] = {}
@@ -59,6 +74,8 @@ class Gatherer:
             facts = replace(facts, pools=self._filesystem.pools(), fill=self._growth.measured(fill, now))
         with self._or_unknown("clients"):
             every = self._clients({t: facts.pool_of(t) for t in facts.fill})
+            if self._clients.faults:
+                self.faults["clients"] = f"clients: {'; '.join(list(self._clients.faults.values())[:3])}"
             facts = replace(facts, clients=tuple(c for c in every if c.fsname == self._filesystem.fsname))
         self._walk(facts)
         return replace(facts, default_layouts=self._layouts(directories), shared_files=tuple(self._shared()),

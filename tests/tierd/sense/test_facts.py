@@ -6,7 +6,7 @@ import errno
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -111,14 +111,19 @@ def test_what_cannot_be_had_is_empty_and_told() -> None:
 
 def test_clients_of_other_file_systems_are_left_out() -> None:
     load = ClientLoad("n1", "/m", "l", 1000.0, 30.0)
-    asked: list[Mapping[str, str]] = []
 
-    def clients(pools: Mapping[str, str]) -> list[ClientLoad]:
-        asked.append(pools)
-        return [load, replace(load, fsname="home")]
+    class Two:
+        asked: ClassVar[list[Mapping[str, str]]] = []
+        faults: ClassVar[dict[str, str]] = {"n2": "http://n2: no answer"}
 
-    assert gatherer(Files(), clients=clients).facts(1000.0).clients == (load,)
-    assert asked == [{"l-OST0000": "flash", "l-OST0001": "hdd"}]
+        def __call__(self, pools: Mapping[str, str]) -> list[ClientLoad]:
+            self.asked.append(pools)
+            return [load, replace(load, fsname="home")]
+
+    gather = gatherer(Files(), clients=Two())
+    assert gather.facts(1000.0).clients == (load,)
+    assert gather.faults == {"clients": "clients: http://n2: no answer"}
+    assert Two.asked == [{"l-OST0000": "flash", "l-OST0001": "hdd"}]
 
 
 def test_flash_is_walked_only_while_it_is_short() -> None:
@@ -161,8 +166,11 @@ def test_files_that_several_have_open_come_with_their_layout() -> None:
     files = Files(files={"/d/check": (status(7, 1.0), ON_DISK), "/d": (status(1, 1.0), ON_FLASH)})
     table = ActivityTable(files.path_of)
     target = Fid(0x200000401, 7, 0)
+    other = Fid(0x200000401, 8, 0)
     table.add([record(RecordType.CREATE, 1, target), *(record(RecordType.OPEN, n, target) for n in range(2, 18))])
     gather = gatherer(files, table)
+    assert gather.facts(990.0).shared_files == (), "no close was ever recorded"
+    table.add([record(RecordType.CREATE, 90, other), record(RecordType.CLOSE, 91, other)])
     (shared,) = gather.facts(1000.0).shared_files
     assert (shared.job, shared.path, shared.openers, shared.layout) == ("mpi.5", "/d/check", 16, ON_DISK)
     table.add([record(RecordType.CLOSE, n, target) for n in range(18, 34)])
