@@ -1,4 +1,4 @@
-"""``tierctl layout --lov`` on whatever bytes somebody saved to a file: an answer or a reason, and nothing that disturbs."""
+"""``tierctl layout --lov`` on whatever bytes were saved to a file: an answer or a reason, and nothing that disturbs."""
 
 from __future__ import annotations
 

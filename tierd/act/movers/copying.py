@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from zlib import crc32
@@ -10,7 +11,8 @@ from zlib import crc32
 from lustre.calls import Calls
 from lustre.errors import Busy, LustreError
 
-PAGE_BYTES = 4096
+PAGE_BYTES = mmap.PAGESIZE
+"""64 KiB on some ARM nodes; reading past the page cache needs whole ones."""
 CHUNK_BYTES = 4 << 20
 
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -23,6 +24,11 @@ from tierd.act.movers.lfs import LfsMover
 from tierd.act.movers.outcome import Mover, one_at_a_time
 from tierd.act.movers.room import Destination
 from tierd.act.movers.runner import runner
+
+TAG = "tierd.0"
+"""Job id of our own work, one of ``own_jobs``."""
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
+"""Names of variables are in capitals; ``procname_uid``, ``nodelocal``, ``session``, ``disable`` are none."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,17 @@ def mover(mount: Mount, library: Library, tree: Tree, settings: Settings) -> Mov
         settings.keep_free)
     if settings.engine == "lease":
         return LeaseMover(calls, destination)
-    return LfsMover(calls, destination, calls.whole, runner(settings.timeout_seconds), settings.lfs)
+    return LfsMover(calls, destination, calls.whole, runner(settings.timeout_seconds, job_tag(tree)), settings.lfs)
+
+
+def job_tag(tree: Tree) -> dict[str, str]:
+    """What to put into the environment of ``lfs`` so that servers count its work as ours.
+
+    Where ``jobid_var`` names an environment variable (SLURM_JOB_ID), that is the job. Where it names the process or the
+    node, nothing of the environment counts.
+    """
+    name = (tree.read("jobid_var") or b"").strip().decode("ascii", "replace")
+    return {name: TAG} if _VARIABLE.fullmatch(name) else {}
 
 
 def mounted(mount: Mount, tree: Tree, settings: Settings) -> MountedFilesystem:

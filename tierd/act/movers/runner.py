@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -19,11 +19,14 @@ class Finished:
 Runner = Callable[[Sequence[str]], Finished]
 
 
-def runner(timeout_seconds: float) -> Runner:
-    """Runs commands to their end, or kills them after that time: a killed ``lfs migrate`` leaves every file whole."""
+def runner(timeout_seconds: float, more: Mapping[str, str] | None = None) -> Runner:
+    """Runs commands to their end, or kills them after that time: a killed ``lfs migrate`` leaves every file whole.
+
+    ``more`` is added to their environment.
+    """
 
     def run(command: Sequence[str]) -> Finished:
-        environment = {**os.environ, "LC_ALL": "C"}
+        environment = {**os.environ, "LC_ALL": "C", **(more or {})}
         try:
             done = subprocess.run(  # noqa: S603 -- no shell: what looks like a command in a file name stays a name
                 list(command), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False,

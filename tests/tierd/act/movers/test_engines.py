@@ -13,6 +13,8 @@ from tests.lustre.fake_llapi import Handle
 from tierd.act.movers import engines
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.lfs import LfsMover
+from tierd.act.movers.runner import runner
+from tierd.config import Settings
 
 MOUNT = Mount("lustre", "/mnt/lustre")
 
@@ -31,3 +33,18 @@ def test_lfs_until_the_other_has_proven_itself(tree: Tree) -> None:
 def test_without_the_library_nothing_is_mounted(tree: Tree) -> None:
     with pytest.raises(LibraryMissing, match="install"):
         engines.mounted(MOUNT, tree, engines.Settings(library="liblustreapi-of-no-release.so.1"))
+
+
+@pytest.mark.parametrize(("variable", "expected"), [
+    ("SLURM_JOB_ID\n", {"SLURM_JOB_ID": "tierd.0"}), ("procname_uid\n", {}), ("nodelocal", {}), ("disable", {}),
+    ("", {}),
+])
+def test_servers_count_the_work_of_lfs_as_ours(tmp_path: Path, variable: str, expected: dict[str, str]) -> None:
+    (tmp_path / "sys" / "fs" / "lustre").mkdir(parents=True)
+    (tmp_path / "sys" / "fs" / "lustre" / "jobid_var").write_text(variable)
+    assert engines.job_tag(Tree(Roots.of(tmp_path / "proc", tmp_path / "sys"))) == expected
+    assert engines.TAG in Settings().own_jobs
+
+
+def test_the_environment_reaches_the_command() -> None:
+    assert runner(10.0, {"SLURM_JOB_ID": "tierd.0"})(("sh", "-c", "echo $SLURM_JOB_ID >&2")).errors == "tierd.0\n"
