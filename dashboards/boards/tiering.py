@@ -70,6 +70,20 @@ BENEFIT = Row("Did it help", (
                Query("sum(tierd_undone_total)", "undone"), unit="short", width=6),
 ))
 
+HELD = Row("What bounds it", (
+    timeseries("Gain of the last act", "What the last judged act could give back to each stream, and what it did.",
+               Query("max by (victim) (tierd_expected_gain_bytes_per_second)", "{{victim}} expected"),
+               Query("max by (victim) (tierd_measured_gain_bytes_per_second)", "{{victim}} measured"), unit="Bps",
+               width=8, empty="nothing judged yet"),
+    timeseries("Queue and budget", "Bytes that wait to be moved, and bytes that may be moved at once by [limits].",
+               Query("sum(tierd_waiting_moves_bytes)", "waiting"),
+               Query("sum(tierd_budget_bytes)", "may be moved at once"), unit="bytes", width=8),
+    timeseries("Age of what it hears", "By source; of changelogs also how old records were when they were taken in. "
+               "Beyond the limit of a source nothing is done.",
+               Query("max by (source) (tierd_source_age_seconds < Inf)", "{{source}}"),
+               Query("max(tierd_changelog_lag_seconds)", "changelog lag"), unit="s", width=8),
+))
+
 DONE = Row("What was done", (
     timeseries("Files", "Files per minute whose turn came, by how it went. gave-way: an application opened the file, "
                "and won.",
@@ -95,4 +109,4 @@ DONE = Row("What was done", (
 
 BOARD = Dashboard("tiering", "Lustre: noisy neighbours and tiering",
                   "Who hurts whom, what tierd did about it, and whether it helped.", (FS, POOL, TARGET, JOB),
-                  (NOW, INTERFERENCE, BENEFIT, DONE), events())
+                  (NOW, INTERFERENCE, BENEFIT, DONE, HELD), events())
