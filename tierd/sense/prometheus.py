@@ -24,7 +24,7 @@ from tierd.sense.exporters import CONDITIONS, JOB_FAMILIES, TARGET_FAMILIES
 from tierd.sense.exposition import LONGEST_LABEL_BYTES
 from tierd.sense.http import Access, Client, SourceError, shown
 from tierd.sense.readings import Reading
-from tierd.sense.scraped import Point, Series, merged
+from tierd.sense.scraped import Point, Series, merged, moment
 
 JSON = ("application/json",)
 
@@ -58,22 +58,30 @@ class PrometheusCounters:
         self._timeout_seconds = timeout_seconds
         self._stale_seconds = stale_seconds
         self._skew_seconds = skew_seconds
+        self._last: Reading | None = None
+        """Until the next scrape there is nothing new, and jobs, which are many, are not asked for again."""
 
     def __call__(self) -> Reading:
         """Counters as of the last scrape of all targets. Raises SourceError."""
         now = self._clock.now()
         try:
             about = list(self._series((*CONDITIONS, *TARGET_FAMILIES), (), now))
-            targets = sorted({s.labels["target"] for s in about if "target" in s.labels})
-            jobs: list[Series] = []
-            for first in range(0, len(targets), self._settings.batch_targets):
-                jobs += self._series(JOB_FAMILIES, targets[first:first + self._settings.batch_targets], now)
-            reading, oldest = merged(about, jobs)
+            time, oldest = moment(about)
+            if oldest and now - time > self._stale_seconds:
+                raise SourceError(f"{oldest} was last scraped {now - time:.0f} s ago: half a view is none")
+            if self._last is None or self._last.time != time:
+                self._last = merged(about, self._jobs(about, now))
         except ValueError as error:
             raise SourceError(f"{shown(self._settings.url)}: not to be believed: {error}") from error
-        if oldest and now - reading.time > self._stale_seconds:
-            raise SourceError(f"{oldest} was last scraped {now - reading.time:.0f} s ago: half a view is none")
-        return reading
+        return self._last
+
+    def _jobs(self, about: Sequence[Series], now: float) -> list[Series]:
+        """Series of jobs, a batch of targets at a time."""
+        targets = sorted({series.labels["target"] for series in about if "target" in series.labels})
+        jobs: list[Series] = []
+        for first in range(0, len(targets), self._settings.batch_targets):
+            jobs += self._series(JOB_FAMILIES, targets[first:first + self._settings.batch_targets], now)
+        return jobs
 
     def _series(self, families: Sequence[str], targets: Sequence[str], now: float) -> Iterator[Series]:
         matchers = [f'__name__=~"{"|".join(families)}"', f"fs={quoted(self._fsname)}"]

@@ -36,15 +36,21 @@ class _Scrapes(NamedTuple):
     times: Sequence[float]
 
 
-def merged(about: Iterable[Series], jobs: Sequence[Series]) -> tuple[Reading, str]:
-    """The reading, and the target that was scraped longest ago. Raises ValueError for a series that comes twice.
+def moment(about: Iterable[Series]) -> tuple[float, str]:
+    """The last scrape of the target that was scraped longest ago, and that target; 0 and "" without any."""
+    scrapes = _scrapes(s for s in about if s.points and s.name in TARGET_FAMILIES and "target" in s.labels)
+    oldest = min(scrapes, key=lambda target: (scrapes[target].times[-1], target), default="")
+    return (scrapes[oldest].times[-1] if oldest else 0.0), oldest
+
+
+def merged(about: Iterable[Series], jobs: Sequence[Series]) -> Reading:
+    """The reading of that moment. Raises ValueError for a series that comes twice.
 
     ``about`` are series of targets as a whole, ``jobs`` those of jobs on them.
     """
     about = [series for series in about if series.points and "target" in series.labels]
     scrapes = _scrapes(series for series in about if series.name in TARGET_FAMILIES)
-    oldest = min(scrapes, key=lambda target: (scrapes[target].times[-1], target), default="")
-    time = scrapes[oldest].times[-1] if oldest else 0.0
+    time, _ = moment(about)
     collected = Collected("Prometheus")
     collected.targets.update(scrapes)
     honest = not any("exported_job" in series.labels for series in jobs)
@@ -65,8 +71,7 @@ def merged(about: Iterable[Series], jobs: Sequence[Series]) -> tuple[Reading, st
     for series in sorted(about, key=lambda s: s.points[-1][0]):  # the latest word counts
         if series.name in CONDITIONS and time - series.points[-1][0] < _GAUGE_SECONDS:
             gauges[target_of(series.labels)][series.name] = series.points[-1][1]
-    return Reading(time, collected.counters(), frozenset(scrapes), conditions_of(set(scrapes), gauges),
-                   hides_idle=True), oldest
+    return Reading(time, collected.counters(), frozenset(scrapes), conditions_of(set(scrapes), gauges), hides_idle=True)
 
 
 _GAUGE_SECONDS = 90.0

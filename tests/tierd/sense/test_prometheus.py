@@ -23,7 +23,7 @@ from tierd.sense import exporters
 from tierd.sense.http import Access, Client, SourceError
 from tierd.sense.prometheus import PrometheusCounters, Settings, series_of
 from tierd.sense.readings import window
-from tierd.sense.scraped import Series, merged, value_at
+from tierd.sense.scraped import Series, merged, moment, value_at
 
 NOW = 1_795_000_000.0
 
@@ -52,8 +52,8 @@ def written(job_id: str, *points: tuple[float, float], **more: str) -> Series:
 def test_a_reading_is_of_the_moment_all_targets_are_known() -> None:
     of_both = [*about("OST0000", 0, 10, 20), *about("OST0001", 4, 14)]
     jobs = [written("j", (0, 0.0), (10, 100.0), (20, 300.0)), written("j", (4, 50.0), (14, 80.0), target="OST0001")]
-    reading, oldest = merged(of_both, jobs)
-    assert (reading.time, oldest) == (14, "l-OST0001")
+    reading = merged(of_both, jobs)
+    assert (reading.time, moment(of_both)) == (14, (14, "l-OST0001"))
     assert reading.jobs["l-OST0000", "j"].sums == {"write_bytes": 180.0}
     assert reading.jobs["l-OST0001", "j"].sums == {"write_bytes": 80.0}
     assert reading.conditions == {}
@@ -64,13 +64,13 @@ def test_labels_of_the_scrape_are_told_from_ours_with_and_without_honor_labels()
     for job in (written("real.1", (10, 5.0)),
                 Series("lustre_job_write_bytes_total", {"fs": "l", "target": "OST0000", "instance": "oss1:9169",
                                                         "job": "real.1"}, [(10, 5.0)])):
-        reading, _ = merged(about("OST0000", 10), [job])
+        reading = merged(about("OST0000", 10), [job])
         assert reading.jobs.keys() == {("l-OST0000", "real.1")}
 
 
 def test_after_a_failover_the_new_server_counts() -> None:
     old, new = about("OST0000", 0, 10), about("OST0000", 20, 30, instance="oss2:9169")
-    reading, _ = merged([*old, *new], [written("j", (0, 7.0), (10, 9.0)),
+    reading = merged([*old, *new], [written("j", (0, 7.0), (10, 9.0)),
                                        written("j", (20, 1.0), (30, 2.0), instance="oss2:9169")])
     assert reading.time == 30
     assert reading.jobs["l-OST0000", "j"].sums == {"write_bytes": 2.0}
@@ -78,19 +78,19 @@ def test_after_a_failover_the_new_server_counts() -> None:
 
 def test_what_is_scraped_under_two_names_counts_once() -> None:
     twice = [*about("OST0000", 0, 10), *about("OST0000", 5, 15, job="again")]
-    reading, _ = merged(twice, [written("j", (0, 1.0), (10, 2.0)), written("j", (5, 1.5), (15, 2.5), job="again")])
+    reading = merged(twice, [written("j", (0, 1.0), (10, 2.0)), written("j", (5, 1.5), (15, 2.5), job="again")])
     assert reading.jobs["l-OST0000", "j"].sums == {"write_bytes": 2.5}
 
 
 def test_a_job_that_went_and_one_that_came() -> None:
-    reading, _ = merged(about("OST0000", 0, 10, 20), [written("gone", (0, 1.0)), written("new", (20, 1.0))])
+    reading = merged(about("OST0000", 0, 10, 20), [written("gone", (0, 1.0)), written("new", (20, 1.0))])
     assert reading.jobs.keys() == {("l-OST0000", "new")}
 
 
 def test_conditions_are_those_last_said() -> None:
     series = [*about("OST0000", 0, 10), Series("lustre_ost_degraded", labels(), [(0, 0.0), (10, 1.0)]),
               Series("lustre_jobs", labels("MDT0000"), [(10, 1.0)])]
-    reading, _ = merged(series, [])
+    reading = merged(series, [])
     assert reading.conditions == {"l-OST0000": "degraded", "l-MDT0000": "recovery not to be seen"}
 
 
@@ -164,6 +164,16 @@ def test_infos_are_no_warnings_and_targets_are_asked_for_in_batches() -> None:
     assert len(server.requests) == 3
     assert "OST000f%22%7D%5B75000ms%5D" in server.requests[1]
     assert "time=1795000000.000&timeout=5s" in server.requests[1]
+
+
+def test_jobs_are_not_asked_for_again_before_the_next_scrape() -> None:
+    later = {**RECENT, "values": [*RECENT["values"], [NOW - 1, "1"]]}
+    with liar([answer(RECENT), answer(), answer(RECENT), answer(later), answer()]) as server:
+        read = asked(server.url)
+        assert read() is read()
+        assert len(server.requests) == 3
+        assert read().time == NOW - 1
+        assert len(server.requests) == 5
 
 
 @given(st.recursive(
