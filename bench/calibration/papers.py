@@ -121,7 +121,8 @@ def shared_file() -> list[Row]:
         return per_second(ran(machine(8, 32, fast), replace(job, layout=layout), 120.0), "piece")
 
     one, eight, over = rate(striped(1)), rate(striped(8)), rate(striped(64, "raid0,overstriped"))
-    serial = StreamingWriter(fresh=True, file_bytes=1 << 40, call_bytes=32 * MIB, threads=1, stop_seconds=8.0)
+    serial = StreamingWriter(fresh=True, file_bytes=1 << 40, call_bytes=32 * MIB, threads=1, think_seconds=0.0,
+                             stop_seconds=8.0)
 
     def alone(count: int) -> float:
         return ran(machine(8, 1), replace(serial, layout=striped(count)), 8.0).log.mean(serial.job_id, 2, 8)

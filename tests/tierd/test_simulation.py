@@ -84,6 +84,7 @@ def test_times_of_acts_are_told_across_a_clock_that_jumps() -> None:
 @pytest.mark.parametrize(("arguments", "says"), [
     (["simulate", "none"], "no scenario 'none': neither a file, nor one of the library: accelerator, bad-day"),
     (["simulate", "none.toml"], "none.toml: No such file or directory"),
+    (["simulate", "noisy-neighbour", "--plot", "p.gif"], "p.gif: a picture is .png or .svg"),
     (["evaluate", "--policy", "none.toml"], "none.toml: No such file or directory"),
 ])
 def test_what_is_not_there_is_named(capsys: pytest.CaptureFixture[str], arguments: list[str], says: str) -> None:

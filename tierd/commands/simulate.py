@@ -36,6 +36,7 @@ def run(chosen: argparse.Namespace) -> int:
     try:
         scenario = named(chosen.scenario)
         policy = load(chosen.policy) if chosen.policy else Settings()
+        draw = plotter(chosen.plot) if chosen.plot else None
     except (ConfigurationError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -52,11 +53,24 @@ def run(chosen: argparse.Namespace) -> int:
     changes = [event.at for event in scenario.events]
     comparison = report.compare(scenario.title, scenario.jobs, outcomes, scenario.seconds, changes)
     print(json.dumps(report.as_data(comparison), indent=1) if chosen.json else as_text(comparison))
-    if chosen.plot:
-        from tierd.simulation.plot import plot  # noqa: PLC0415 -- matplotlib is an extra, and slow to load
-
-        plot(comparison, chosen.plot)
+    if draw is not None:
+        try:
+            draw(comparison, chosen.plot)
+        except OSError as error:
+            print(f"{quoted(str(chosen.plot))}: {error.strerror}", file=sys.stderr)
+            return 1
     return 0
+
+
+def plotter(path: Path) -> Callable[[report.Comparison, Path], None]:
+    """What draws the picture. Raises ValueError when it could not, before anything has run."""
+    if path.suffix not in {".png", ".svg"}:
+        raise ValueError(f"{quoted(str(path))}: a picture is .png or .svg")
+    try:
+        from tierd.simulation.plot import plot  # noqa: PLC0415 -- matplotlib is an extra, and slow to load
+    except ModuleNotFoundError as error:
+        raise ValueError(f"--plot needs {error.name}: pip install 'lustre-tierd[plots]'") from error
+    return plot
 
 
 def advanced(progress: Callable[[float], None], before: float, now: float) -> None:
