@@ -7,7 +7,7 @@ whose time of last activity moved has changed for certain: its hash is not even 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from exporter.jobs import Chunks
 from lustre.text import job_stats
@@ -34,8 +34,7 @@ class Job:
         """Hash of the text; None when it changed at the last scrape, as it will at the next."""
         self.active_at = job_stats.UNKNOWN
         self.name = b""
-        self.chunks: Chunks | None = None
-        """The lines."""
+        self.chunks: Chunks = (b"", b"", b"", b"", b"")
         self.skipped = 0
         self.stale = True
         """The lines must be made anew from the text."""
@@ -51,7 +50,7 @@ class Run:
         self.size = len(text)
         self.mark = hash(text)
         self.names = tuple([job.name for job in jobs])
-        columns = zip(*[job.chunks for job in jobs if job.chunks is not None], strict=True)
+        columns = zip(*[job.chunks for job in jobs], strict=True)
         self.chunks = tuple([tuple(filter(None, column)) for column in columns])
         self.skipped = sum([job.skipped for job in jobs])
         times = [job.active_at for job in jobs]
@@ -59,84 +58,135 @@ class Run:
         self.oldest = -1 if job_stats.UNKNOWN in times else min(times)
 
 
-Item = Run | tuple[Job, int, int]
-"""Jobs without change; or one, and where its text begins and ends."""
+Item = Run | Job
 
 
 class JobTexts:
-    """The jobs of a target, by their first lines."""
+    """The jobs of a target, by their first lines; the file is handed over in pieces."""
 
-    def __init__(self) -> None:
+    def __init__(self, render: Callable[[Job, bytes], None]) -> None:
+        self._render = render
+        """Makes the lines of a job from its text."""
         self._jobs: dict[bytes, Job] = {}
         self._runs: dict[bytes, Run] = {}
         self._quiet = False
+        self.begin(0)
 
-    def read(self, data: bytes) -> tuple[list[Item], int]:
-        """All jobs in the order printed, and how many lines belong to none. Changed ones are stale."""
-        begin, end, odd = job_stats.extent(data)
-        items: list[Item] = []
-        jobs, runs, find = self._jobs, self._runs, data.find
-        count = changed = 0
+    def begin(self, since: int) -> None:
+        """A new reading. Jobs that have done nothing since then stay stale."""
+        self._since = since
+        self._left = b""
+        self._inside = False
+        self._odd = self._count = self._changed = 0
+        self._items: list[Item] = []
+        self._made: dict[bytes, Run] = {}
+
+    def take(self, piece: bytes) -> None:
+        """The next piece of the file."""
+        data = self._left + piece if self._left else piece
+        at = 0
+        if not self._inside:
+            at = job_stats.first(data)
+            if at < 0:
+                self._left = data
+                return
+            self._inside = True
+            self._odd = job_stats.odd_lines(data[:at])
+        self._left = data[self._read(data, at, len(data), last=False) :]
+
+    def end(self) -> tuple[list[Item], int]:
+        """All jobs in the order printed, and how many lines belong to none."""
+        data = self._left
+        end = data.rfind(b"\n") + 1
+        if self._inside:
+            self._read(data, 0, end, last=True)
+        else:
+            self._odd = job_stats.odd_lines(data[:end])
+        self._left = b""
+        items, made, count = self._items, self._made, self._count
+        self._runs = made if len(made) * RUN < 4 * count else {}
+        self._quiet = self._changed * FEW < count
+        if count != len(self._jobs):
+            self._jobs = {job.first_line: job for job in _every(items)}
+        return items, self._odd + (end != len(data))
+
+    def _read(self, data: bytes, begin: int, end: int, *, last: bool) -> int:
+        """All jobs that are whole; where the rest begins."""
+        items, runs, jobs, find = self._items, self._runs, self._jobs, data.find
+        held = _Held(self._made, data, wanted=self._quiet)
+        before = len(items)
         while begin < end:
-            cut = find(b"\n", begin)
+            cut = find(b"\n", begin, end)
+            if cut < 0:
+                break
             first_line = data[begin:cut]
             run = runs.get(first_line) if runs else None
-            if run is not None and _is_there(run, data, begin, end):
-                items.append(run)
-                count += len(run.jobs)
-                begin += run.size
-                continue
-            following = find(NEXT, cut, end) + 1 or end
-            times = data[cut + 1 : find(b"\n", cut + 1)]
+            if run is not None:
+                if not last and begin + run.size + len(job_stats.KEY) > end:
+                    break
+                if _is_there(run, data, begin, end):
+                    self._keep(run, held)
+                    begin += run.size
+                    continue
+            following = find(NEXT, cut, end) + 1 or (end if last else 0)
+            if not following:
+                break
+            times = data[cut + 1 : find(b"\n", cut + 1, following) + 1]
             job = jobs.get(first_line)
             if job is None:
                 job = jobs[first_line] = Job(first_line, hash(data[begin:following]))
             if job.times != times:
-                changed += 1
-                if job.times:
-                    job.mark = None
-                job.times, job.stale = times, True
-                seconds = times[_TIME_BEGIN:_TIME_END]
-                known = seconds.isdigit() and times[:_TIME_BEGIN] == _TIME and times[_TIME_END : _TIME_END + 1] == b"."
-                job.active_at = int(seconds) if known else job_stats.active_at(data[begin:following])
+                self._changed += 1
+                job.mark = None if job.times else job.mark
+                job.times, job.stale, job.active_at = times, True, _active_at(times)
             elif (mark := hash(data[begin:following])) != job.mark:
                 job.mark, job.stale = mark, True
-            items.append((job, begin, following))
-            count += 1
+            if job.stale and (job.active_at >= self._since or job.active_at == job_stats.UNKNOWN):
+                self._render(job, data[begin:following])
+            held.add(job, begin, following)
+            items.append(job)
             begin = following
-        self._quiet = changed * FEW < count
-        if count != len(jobs):
-            self._jobs = {job.first_line: job for job in _every(items)}
-        return items, odd
+        held.close()
+        self._count += len(items) - before
+        return begin
 
-    def remember(self, data: bytes, items: Iterable[Item]) -> None:
-        """Note which jobs stand side by side, if most of them are idle."""
-        runs: dict[bytes, Run] = {}
-        held: list[Job] = []
-        begin = end = 0
-
-        def close() -> None:
-            if len(held) > 1:
-                runs[held[0].first_line] = Run(held, data[begin:end])
-            held.clear()
-
-        for item in items if self._quiet else ():
-            if isinstance(item, Run):
-                close()
-                runs[item.jobs[0].first_line] = item
-                continue
-            job, job_begin, job_end = item
-            if job.stale or len(held) == RUN:
-                close()
-            if not job.stale:
-                begin, end = begin if held else job_begin, job_end
-                held.append(job)
-        close()
-        self._runs = runs if len(runs) * RUN < 4 * len(self._jobs) else {}
+    def _keep(self, run: Run, held: _Held) -> None:
+        """The run is there again."""
+        held.close()
+        self._made[run.jobs[0].first_line] = run
+        self._items.append(run)
+        self._count += len(run.jobs) - 1
 
     def forget(self) -> None:
         """Take all jobs for new at the next reading."""
         self._jobs, self._runs = {}, {}
+
+
+class _Held:
+    """Jobs side by side that may become a run."""
+
+    def __init__(self, runs: dict[bytes, Run], data: bytes, *, wanted: bool) -> None:
+        self._runs = runs
+        self._wanted = wanted
+        self._data = data
+        self._jobs: list[Job] = []
+        self._begin = self._end = 0
+
+    def add(self, job: Job, begin: int, end: int) -> None:
+        """The next job, and where its text is."""
+        if job.stale or len(self._jobs) == RUN:
+            self.close()
+        if self._wanted and not job.stale:
+            if not self._jobs:
+                self._begin = begin
+            self._jobs.append(job)
+            self._end = end
+
+    def close(self) -> None:
+        """What comes next is no part of the run."""
+        if len(self._jobs) > 1:
+            self._runs[self._jobs[0].first_line] = Run(self._jobs, self._data[self._begin : self._end])
+        self._jobs = []
 
 
 def _is_there(run: Run, data: bytes, begin: int, end: int) -> bool:
@@ -149,4 +199,12 @@ def _every(items: Iterable[Item]) -> Iterable[Job]:
         if isinstance(item, Run):
             yield from item.jobs
         else:
-            yield item[0]
+            yield item
+
+
+def _active_at(times: bytes) -> int:
+    """In whole seconds since 1970, or ``UNKNOWN``."""
+    seconds = times[_TIME_BEGIN:_TIME_END]
+    if seconds.isdigit() and times[:_TIME_BEGIN] == _TIME and times[_TIME_END : _TIME_END + 1] == b".":
+        return int(seconds)
+    return job_stats.active_at(b"\n" + times)  # it looks below the first line

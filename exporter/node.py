@@ -16,7 +16,7 @@ from typing import NamedTuple
 from exporter.families import label_text
 from exporter.mounts import MountNames, Mounts
 from exporter.pools import Membership, PoolReader
-from lustre.read import read_line, read_whole
+from lustre.read import read_line, read_through, read_whole
 from lustre.text import df
 from lustre.text.df import Df
 from lustre.tree import Device, Tree, parse_device
@@ -209,6 +209,31 @@ class Node:
             self._tally.error(parameter_name(kind, name), "empty")
             return None
         return data
+
+    def read_through(self, kind: str, device: str, name: str, take: Callable[[bytes], None]) -> bool:
+        """Hand over the parameter's text in pieces; False when it is absent or (which is counted) unreadable."""
+        pieces = 0
+
+        def count(piece: bytes) -> None:
+            nonlocal pieces
+            pieces += 1
+            self._tally.bytes_read += len(piece)
+            take(piece)
+
+        places = self.survey.places
+        folder = places.folders(kind, name).get(device)
+        try:
+            if folder is not None:
+                whole = read_through(folder + name, count)
+                if whole or pieces:
+                    return whole
+            data = places.look_for(kind, device, name)
+        except OSError as error:
+            self._tally.error(parameter_name(kind, name), errno.errorcode.get(error.errno or 0, "OSError"))
+            return False
+        if data is not None:
+            count(data)
+        return data is not None
 
     def read_each(
         self, kind: str, name: str, devices: Iterable[str], read: Read = read_whole

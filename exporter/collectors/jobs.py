@@ -6,8 +6,9 @@ the same block of text, byte for byte, and keeps its lines.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from exporter.collector import Collect, Collector, Context
 from exporter.families import Family, Page, escape, label_text
@@ -19,6 +20,8 @@ from exporter.rest import OTHER, Rest
 from lustre.text import job_stats
 from lustre.text.job_reader import usual
 
+Read = Callable[[Callable[[bytes], None]], bool]
+"""Reads the file through, and hands its pieces to what it is given; False when there is none."""
 SHOWN: tuple[Family, ...] = FAMILIES[:5]
 
 
@@ -28,6 +31,15 @@ class Columns:
 
     chunks: tuple[list[bytes], ...]
     skipped: int
+    jobs: int = 0
+
+    def add_one(self, name: bytes, chunks: Chunks, skipped: int, taken: set[bytes]) -> None:
+        """Put the lines of a job, whose name is taken from now on."""
+        taken.add(name)
+        for column, chunk in zip(self.chunks, chunks, strict=True):
+            column.append(chunk)
+        self.skipped += skipped
+        self.jobs += 1
 
     def add(self, run: Run) -> None:
         """Put the lines of jobs that did nothing."""
@@ -53,28 +65,69 @@ class TargetJobs:
         self._labels = label_text(fs=fs, target=target)
         self._shared = shared
         self._rest = Rest(shared.limit, self._labels, shared.renderer) if shared.limit else None
-        self._texts = JobTexts()
+        self._shown: dict[int, tuple[bytes, Chunks, int]] = {}
+        """With a limit, what the busiest showed, by the hash of their text."""
+        self._texts = JobTexts(self._show)
+        self._since = 0
+        """Jobs that have done nothing since then are idle."""
 
-    def collect(self, data: bytes, page: Page) -> int:
-        """Put every job on the page; how many lines were not understood."""
-        items, skipped = self._texts.read(data)
-        shown = self._awake(items)
-        jobs, awake = count(items), count(shown)
-        page.sample(JOBS, self._labels, jobs)
-        page.sample(IDLE, self._labels, jobs - awake)
+    def collect(self, read: Read, page: Page) -> int | None:
+        """Put every job on the page; how many lines were not understood, or None when the file is not there."""
         if self._rest is not None:
-            texts = [item for item in shown if not isinstance(item, Run)]
-            named, more = self._rest.divide([data[begin:end] for _, begin, end in texts], page)
-            page.sample(UNNAMED, self._labels, awake - len(named))
-            shown, skipped = [texts[number] for number in named], skipped + more
-        columns = self._columns(data, shown)
+            return self._collect_some(read, self._rest, page)
+        self._texts.begin(self._since)
+        if not read(self._texts.take):
+            return None
+        items, skipped = self._texts.end()
+        columns = self._columns(self._awake(items))
         if columns is None:
-            columns = self._columns_apart(data, shown if self._rest else self._afresh(data))
-        elif self._rest is None:
-            self._texts.remember(data, items)
+            return self._collect_apart(read, page)
+        self._put(page, count(items), columns)
+        return skipped + columns.skipped
+
+    def _collect_apart(self, read: Read, page: Page) -> int | None:
+        """The same from a second reading, when ids look alike, a job is listed twice, or one has no lines yet."""
+        whole = _whole(read)
+        if whole is None:
+            return None
+        self._texts.forget()
+        columns = Columns(([], [], [], [], []), 0)
+        taken: set[bytes] = set()
+        _, _, skipped = job_stats.extent(whole)
+        texts = job_stats.split(whole)
+        for text in self._awake_texts(texts):
+            columns.add_one(*self._render(text, taken), taken)
+        self._put(page, len(texts), columns)
+        return skipped + columns.skipped
+
+    def _collect_some(self, read: Read, rest: Rest, page: Page) -> int | None:
+        """The same of the busiest, the others summed."""
+        whole = _whole(read)
+        if whole is None:
+            return None
+        _, _, skipped = job_stats.extent(whole)
+        texts = job_stats.split(whole)
+        awake = self._awake_texts(texts)
+        named, more = rest.divide(awake, page)
+        columns = Columns(([], [], [], [], []), 0)
+        taken = {OTHER}
+        shown: dict[int, tuple[bytes, Chunks, int]] = {}
+        for text in [awake[number] for number in named]:
+            known = self._shown.get(hash(text))
+            if known is None or known[0] in taken:
+                known = self._render(text, taken)
+            shown[hash(text)] = known
+            columns.add_one(*known, taken)
+        self._shown = shown
+        self._put(page, len(texts), columns, len(awake))
+        page.sample(UNNAMED, self._labels, len(awake) - len(named))
+        return skipped + more + columns.skipped
+
+    def _put(self, page: Page, jobs: int, columns: Columns, awake: int | None = None) -> None:
+        page.sample(JOBS, self._labels, jobs)
+        page.sample(IDLE, self._labels, jobs - (columns.jobs if awake is None else awake))
         for family, column in zip(SHOWN, columns.chunks, strict=True):
             page.chunks.setdefault(family, []).extend(column)
-        return skipped + columns.skipped
 
     def _awake(self, items: list[Item]) -> list[Item]:
         """Jobs that did something lately, or do not say when.
@@ -84,33 +137,40 @@ class TargetJobs:
         """
         if not self._shared.idle_seconds:
             return items
-        newest = max([item.newest if isinstance(item, Run) else item[0].active_at for item in items], default=0)
-        since = min(newest, int(self._shared.wall())) - self._shared.idle_seconds
+        self._since = self._idle_since([item.newest if isinstance(item, Run) else item.active_at for item in items])
         awake: list[Item] = []
         for item in items:
-            if isinstance(item, Run) and item.oldest < since:
-                awake += [(job, 0, 0) for job in item.jobs if _is_awake(job, since)]
-            elif isinstance(item, Run) or _is_awake(item[0], since):
+            if isinstance(item, Run) and item.oldest < self._since:
+                awake += [job for job in item.jobs if _is_awake(job.active_at, self._since)]
+            elif isinstance(item, Run) or _is_awake(item.active_at, self._since):
                 awake.append(item)
         return awake
 
-    def _columns(self, data: bytes, items: Sequence[Item]) -> Columns | None:
-        """Lines of these jobs, made anew where there are none; None when two of them have the same name."""
+    def _awake_texts(self, texts: list[bytes]) -> list[bytes]:
+        """The same of texts."""
+        if not self._shared.idle_seconds:
+            return texts
+        times = list(map(job_stats.active_at, texts))
+        since = self._idle_since(times)
+        return [text for text, at in zip(texts, times, strict=True) if _is_awake(at, since)]
+
+    def _idle_since(self, times: Iterable[int]) -> int:
+        return min(max(times, default=0), int(self._shared.wall())) - self._shared.idle_seconds
+
+    def _columns(self, items: Sequence[Item]) -> Columns | None:
+        """Lines of these jobs; None when two of them have the same name, or one has no lines."""
         columns = Columns(([], [], [], [], []), 0)
-        names: list[bytes] = [OTHER] if self._rest else []
+        names: list[bytes] = []
         reads, writes, operations, seconds, sizes = columns.chunks
         for item in items:
             if isinstance(item, Run):
                 columns.add(item)
                 names += item.names
                 continue
-            job, begin, end = item
-            chunks = job.chunks
-            if job.stale or chunks is None:
-                job.name, chunks, job.skipped = self._render(data[begin:end])
-                job.chunks, job.stale = chunks, False
-            read, written, done, took, sized = chunks
-            names.append(job.name)
+            if item.stale:
+                return None
+            read, written, done, took, sized = item.chunks
+            names.append(item.name)
             if read:
                 reads.append(read)
             if written:
@@ -119,29 +179,14 @@ class TargetJobs:
             seconds.append(took)
             if sized:
                 sizes.append(sized)
-            columns.skipped += job.skipped
-        return columns if len({*names}) == len(names) else None
+            columns.skipped += item.skipped
+        columns.jobs = len(names)
+        return columns if len({*names}) == columns.jobs else None
 
-    def _afresh(self, data: bytes) -> list[Item]:
-        """The jobs to show as if there had been no scrape before, and would be none after."""
-        self._texts.forget()
-        items, _ = self._texts.read(data)
-        self._texts.forget()
-        return self._awake(items)
-
-    def _columns_apart(self, data: bytes, items: Iterable[Item]) -> Columns:
-        """The same of jobs whose ids look alike, or that are listed twice."""
-        columns = Columns(([], [], [], [], []), 0)
-        taken = {OTHER} if self._rest else set()
-        for item in items:
-            assert not isinstance(item, Run)
-            _, begin, end = item
-            name, chunks, skipped = self._render(data[begin:end], taken)
-            taken.add(name)
-            for column, chunk in zip(columns.chunks, chunks, strict=True):
-                column.append(chunk)
-            columns.skipped += skipped
-        return columns
+    def _show(self, job: Job, text: bytes) -> None:
+        """Make a job's lines."""
+        job.name, job.chunks, job.skipped = self._render(text)
+        job.stale = False
 
     def _render(self, text: bytes, taken: Container[bytes] = ()) -> tuple[bytes, Chunks, int]:
         """The job's name and lines, and how many lines of its text were not understood."""
@@ -156,13 +201,18 @@ class TargetJobs:
         return name, *render(other, b'%b,job="%b"' % (self._labels, name))
 
 
-def count(items: Sequence[Item]) -> int:
+def count(items: Iterable[Item]) -> int:
     """How many jobs these are."""
     return sum([len(item.jobs) if isinstance(item, Run) else 1 for item in items])
 
 
-def _is_awake(job: Job, since: int) -> bool:
-    return job.active_at >= since or job.active_at == job_stats.UNKNOWN
+def _is_awake(active_at: int, since: int) -> bool:
+    return active_at >= since or active_at == job_stats.UNKNOWN
+
+
+def _whole(read: Read) -> bytes | None:
+    pieces: list[bytes] = []
+    return b"".join(pieces) if read(pieces.append) else None
 
 
 def unlike(job_id: bytes, taken: Container[bytes]) -> bytes:
@@ -193,12 +243,10 @@ def start(context: Context) -> Collect:
         for gone in targets.keys() - {name for _, name, _ in present}:
             del targets[gone]
         for kind, name, device in present:
-            data = node.read(kind, name, "job_stats", may_be_empty=True)
-            if data is None:
-                continue
             if name not in targets:
                 targets[name] = TargetJobs(device.fsname, device.target, shared)
-            node.skipped(kind, "job_stats", targets[name].collect(data, page))
+            skipped = targets[name].collect(partial(node.read_through, kind, name, "job_stats"), page)
+            node.skipped(kind, "job_stats", skipped or 0)
 
     return collect
 

@@ -130,9 +130,19 @@ def _cut(data: bytes) -> tuple[int, list[bytes]]:
 def extent(data: bytes) -> tuple[int, int, int]:
     """Where the first job begins, where the last whole line ends, and how many odd lines stand outside the jobs."""
     end = data.rfind(b"\n") + 1
-    begin = 0 if data.startswith(KEY, 0, end) else data.find(NEXT, 0, end) + 1 or end
-    preamble = data[:begin]
-    return begin, end, int(end != len(data)) + header.skipped_lines(preamble, preamble.count(_HEADING))
+    begin = first(data)
+    begin = end if begin < 0 or begin > end else begin
+    return begin, end, int(end != len(data)) + odd_lines(data[:begin])
+
+
+def first(data: bytes) -> int:
+    """Where the first job begins; -1 when there is none."""
+    return 0 if data.startswith(KEY) else data.find(NEXT) + 1 or -1
+
+
+def odd_lines(preamble: bytes) -> int:
+    """Lines before the first job that are not the heading."""
+    return header.skipped_lines(preamble, preamble.count(_HEADING))
 
 
 def _job_id(line: bytes) -> bytes:
