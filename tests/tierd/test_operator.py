@@ -17,7 +17,7 @@ from tests.tierd.test_service import Site, shown
 from tests.tierd.test_service import site as site  # noqa: PLC0414 -- the fixture
 from tierd import requests
 from tierd.act.orders import Inbox, Order
-from tierd.commands import asking, submit
+from tierd.commands import asking, submit, waiting
 from tierd.commands.top import screen
 from tierd.control import Access, ControlError, ControlServer, Peer, ask
 from tierd.ctl import main, parser
@@ -86,6 +86,34 @@ def test_a_drain_finishes_what_is_queued_and_begins_nothing(site: Site, capsys: 
     assert len(history) == 40
     shown(capsys, "resume", site=site)
     assert "DRAINING" not in shown(capsys, "status", site=site)
+
+
+class Napping(threading.Event):
+    """While somebody waits, the daemon goes on."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__()
+        self._site = site
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self._site.run(until=self._site.cluster.now + 5)
+        return False
+
+
+def test_one_may_wait_for_the_queue(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(30):
+        site.cluster.make_file(f"/proj/keep/{number}", 1 << 20)
+    shown(capsys, "promote", "/proj/keep", site=site)
+    chosen = parser().parse_args(["drain", "--socket", site.socket, "--wait"])
+    site.run(until=5)
+    assert waiting.wait(chosen, Napping(site)) == 0
+    assert len(ask(site.socket, {"request": "history", "last": 100})["entries"]) == 30
+    assert main(["drain", "--wait", "--socket", site.socket]) == 0
+    shown(capsys, "resume", site=site)
+    shown(capsys, "demote", "/proj/keep", site=site)
+    shown(capsys, "pause", "enough", site=site)
+    assert waiting.wait(chosen) == 1
+    assert "held: enough; 1 wait" in capsys.readouterr().err
 
 
 def test_a_directory_is_promoted_and_taken_back_to_the_disks(site: Site, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -50,12 +51,25 @@ def asked(chosen: argparse.Namespace, request: Mapping[str, Any], show: Show,
           timeout_seconds: float = TIMEOUT_SECONDS) -> int:
     """Ask and show; 1 when the daemon does not answer or refuses."""
     try:
-        answer = ask(socket_of(chosen), request, timeout_seconds)
+        with spinner(str(request["request"])):
+            answer = ask(socket_of(chosen), request, timeout_seconds)
     except ControlError as error:
         print(error, file=sys.stderr)
         return 1
     print(json.dumps(answer, indent=1) if chosen.json else "\n".join(map(printable, show(answer))))
     return 0
+
+
+@contextmanager
+def spinner(what: str) -> Iterator[None]:
+    """Something that turns while an answer takes time: plans, directories looked through. On terminals only."""
+    if what not in {"plan", "promote", "demote", "undo", "report"} or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console  # noqa: PLC0415 -- only for people
+
+    with Console(stderr=True).status(f"{what} …"):
+        yield
 
 
 def clock(seconds: float | None) -> str:

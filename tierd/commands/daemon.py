@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from tierd.commands import asking
+from tierd.commands import asking, waiting
 from tierd.commands.asking import Answer, ago, clock, megabytes
 from tierd.commands.verdicts import verdict
 from tierd.evidence import described
@@ -30,6 +30,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         command.set_defaults(run=run, command=name)
         if name in {"pause", "drain"}:
             command.add_argument("reason", nargs="?", default="", help="kept and shown by status; in quotes")
+        if name == "drain":
+            waiting.option(command)
         if name == "undo":
             command.add_argument("id", type=int, metavar="ID", help="its number in tierctl history")
         if name == "history":
@@ -45,7 +47,8 @@ def run(chosen: argparse.Namespace) -> int:
     request |= {key: getattr(chosen, key) for key in ("reason", "id", "last", "outcome") if hasattr(chosen, key)}
     show = {"status": status, "findings": findings, "history": history, "pause": stance, "drain": stance,
             "resume": stance, "undo": undone}[chosen.command]
-    return asking.asked(chosen, request, long_history if getattr(chosen, "long", False) else show)
+    code = asking.asked(chosen, request, long_history if getattr(chosen, "long", False) else show)
+    return waiting.wait(chosen) if getattr(chosen, "wait", False) and not code else code
 
 
 def headline(answer: Answer) -> str:

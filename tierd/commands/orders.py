@@ -6,7 +6,7 @@ import argparse
 import os
 
 from lustre.size import parse_size
-from tierd.commands import asking
+from tierd.commands import asking, waiting
 from tierd.commands.asking import Answer, megabytes
 from tierd.text import quoted, shell_word
 
@@ -27,6 +27,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         command.add_argument("--max-bytes", type=size, default=1 << 40, metavar="SIZE",
                              help="nor more than this together: 500G (default: 1T)")
         command.add_argument("--preview", action="store_true", help="say what it comes to, and leave it at that")
+        waiting.option(command)
         asking.options(command)
         command.set_defaults(run=run, command=name)
 
@@ -50,9 +51,10 @@ def size(text: str) -> int:
 def run(chosen: argparse.Namespace) -> int:
     """Order it. The path is taken as a shell gives it: from the folder one is in."""
     path = chosen.path if chosen.path.startswith("/") else os.path.abspath(chosen.path)
-    return asking.asked(chosen, {
+    code = asking.asked(chosen, {
         "request": chosen.command, "path": path, "most_files": chosen.max_files, "most_bytes": chosen.max_bytes,
         "preview": chosen.preview}, shown)
+    return waiting.wait(chosen) if chosen.wait and not (code or chosen.preview) else code
 
 
 def shown(answer: Answer) -> list[str]:
