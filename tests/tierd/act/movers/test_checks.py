@@ -11,6 +11,7 @@ import pytest
 
 from lustre.calls import FileFlags, Hsm, HsmFlags, Quota
 from lustre.errors import of_errno
+from lustre.filesystem import Space
 from lustre.layout import Component, Foreign, Layout
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, PAGE, PFL, MiniLustre, Node
@@ -60,6 +61,7 @@ def reason(change: Callable[[Node], None], move: Move | None = None) -> str:
     (having(hsm=Hsm(ARCHIVED | HsmFlags.LOST)), "archive-state"),
     (having(hsm=Hsm(HsmFlags.CACHED_WRITABLE)), "archive-state"),
     (having(hsm=Hsm(ARCHIVED, in_progress=True)), "archiving"),
+    (having(hsm=Hsm(ARCHIVED, unknown_flags=0x1000)), "archive-state"),
     (laid_out(of("raid0,released")), "released"),
     (laid_out(of("foreign", foreign=Foreign(b"dedcafe"))), "foreign"),
     (laid_out(of("raid0", parity_stripes=2)), "erasure-coded"),
@@ -183,3 +185,55 @@ def test_no_quotas_and_quotas_that_cannot_be_read(lustre: MiniLustre) -> None:
 
     assert room_reason(lustre, FLASH, fails(3)) == ""
     assert room_reason(lustre, FLASH, fails(5)) == "quota"
+
+
+def refusals(lustre: MiniLustre, paths: list[str], wanted: Layout = FLASH) -> list[str]:
+    """Reasons for files that are looked at together."""
+    asked: list[tuple[int, int, str]] = []
+
+    def quota(kind: int, owner: int, pool: str) -> Quota:
+        asked.append((kind, owner, pool))
+        return lustre.quota(kind, owner, pool)
+
+    batch = room.Batch(Destination(lambda: lustre.pool_members, lustre.space, quota))
+    found = [batch.refusal(Move(path, wanted), look(MiniCalls(lustre), path)) for path in paths]
+    assert len(asked) == len(set(asked)), "each quota is asked for once a batch"
+    return ["" if refusal is None else refusal.reason for refusal in found]
+
+
+def test_files_of_a_batch_must_fit_together(lustre: MiniLustre) -> None:
+    """Each of them fits alone: looked at one by one, all would go, and the pool would be full."""
+    paths = [f"/f{n}" for n in range(4)]
+    for path in paths:
+        lustre.create(path, bytes(10 * PAGE))
+    lustre.room_bytes = 66 * PAGE  # of each of two targets, and 50 are taken: two more fit, and something stays free
+    assert refusals(lustre, paths) == ["", "", "room", "room"]
+    lustre.room_bytes = 1 << 30
+    lustre.quotas[0, 1001, ""] = Quota(50 * PAGE, 0, 75 * PAGE)
+    assert refusals(lustre, paths) == ["", "", "quota", "quota"]
+    lustre.quotas = {(2, 7, "flash"): Quota(0, 15 * PAGE, 0)}
+    assert refusals(lustre, paths) == ["", "quota", "quota", "quota"]
+
+
+def test_a_quota_that_not_every_target_has_told_is_not_known(lustre: MiniLustre) -> None:
+    lustre.quotas[0, 1001, ""] = Quota(0, 0, 1 << 30, whole=False)
+    assert refusals(lustre, ["/a"]) == ["quota"]
+    lustre.quotas[0, 1001, ""] = Quota(0, 0, 0, whole=False)  # without a limit it does not matter
+    assert refusals(lustre, ["/a"]) == [""]
+
+
+def test_pools_and_room_are_read_once_a_batch(lustre: MiniLustre) -> None:
+    asked: list[str] = []
+
+    def pools() -> dict[str, tuple[str, ...]]:
+        asked.append("pools")
+        return lustre.pool_members
+
+    def space() -> dict[str, Space]:
+        asked.append("space")
+        return lustre.space()
+
+    batch = room.Batch(Destination(pools, space, lustre.quota))
+    for _ in range(16):
+        batch.refusal(Move("/a", FLASH), look(MiniCalls(lustre), "/a"))
+    assert asked == ["pools", "space"]
