@@ -86,7 +86,8 @@ JOBS = Row("Who it is", (
 
 TIERD = Row("Noisy neighbours", (
     stat("Findings now", "Streams that suffer from a neighbour at this moment.",
-         Query("sum(tierd_active_findings) or vector(0)"), unit="short", steps=ANY_IS_NOTED, height=6,
+         Query('sum(tierd_active_findings{kind=~"noisy-neighbour|shared-bandwidth"}) or vector(0)'),
+         unit="short", steps=ANY_IS_NOTED, height=6,
          links=(to("tiering", "Noisy neighbours and tiering"),)),
     stat("tierd", "0: it acts. 1: dry run, nothing is changed. 2 or 3: paused, by hand or by the circuit breaker.",
          Query("max(tierd_dry_run) + 2 * max(tierd_paused)"),

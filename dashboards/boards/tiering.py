@@ -13,7 +13,8 @@ PAIR = "max by (victim, aggressor)"
 ON = 'fs=~"$fs", target=~"$target", exported_job=~"$job"'
 
 NOW = Row("Now", (
-    stat("Findings", "Streams that suffer from a neighbour now.", Query("sum(tierd_active_findings) or vector(0)"),
+    stat("Findings", "Streams that suffer from a neighbour now.",
+         Query('sum(tierd_active_findings{kind=~"noisy-neighbour|shared-bandwidth"}) or vector(0)'),
          unit="short", steps=ANY_IS_NOTED),
     stat("Dry run", "1: tierd looks and plans, and changes nothing.", Query("max(tierd_dry_run)"), unit="short",
          steps=((None, GREEN), (1, BLUE)), empty="no tierd"),
