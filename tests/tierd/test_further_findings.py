@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import pytest
 from lustre.layout import Component, Layout, explain, same_shape
 from simulator.jobs import Job, SmallFileWriter
 from tests.tierd.simulated import COVERING, HDD, MIB, NOISE, World, world
-from tierd.config import parse
+from tierd.config import Settings, parse
+from tierd.detect.plugin import Common, Configured, Detector, View
+from tierd.model import Finding
 
 TOO_SMALL = Layout((Component(0, 128 << 10, "flash"), Component(128 << 10, None, "hdd")))
 OUTGROWING = replace(NOISE, layout=TOO_SMALL, start_seconds=0.0)
@@ -91,3 +94,18 @@ def test_nothing_leaves_flash_while_there_is_room(tmp_path: Path) -> None:
 
 def test_files_that_flash_holds_whole_give_no_cause(tmp_path: Path) -> None:
     assert lived(tmp_path, replace(NOISE, layout=COVERING), 150).said == []
+
+
+def broken(_: View, __: Common) -> Iterator[Finding]:
+    raise ZeroDivisionError("of theirs")
+    yield
+
+
+def test_a_detector_of_somebody_else_that_fails_is_told_and_the_others_go_on(tmp_path: Path) -> None:
+    theirs = Configured(Detector("theirs", Common, broken), Common())
+    at = world(tmp_path, jobs=(OUTGROWING,), settings=replace(Settings(), detect=(theirs, *Settings().detect)))
+    at.run(until=150)
+    words = "detector theirs failed and finds nothing: ZeroDivisionError: of theirs"
+    assert [s for s in at.said if "theirs" in s] == [words]
+    assert words in at.daemon.faults.values()
+    assert any(s.startswith("SET default layout") for s in at.said)
