@@ -19,7 +19,7 @@ class MissingRecordsError(ChangelogError):
     """Records are missing for good: what is known of directories may no longer be so."""
 
 
-MOST_READS = 16
+MOST_READS = 4
 """Reads of one MDT (some 16 MiB each) in one call: where records come faster than they are dealt with, others and the
 cycle have their turn all the same."""
 
