@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,10 +9,11 @@ from tierd import scoped
 from tierd.config import Settings
 from tierd.decide import small_files_to_flash
 from tierd.detect import attribution, noisy_neighbour, shared_bandwidth
-from tierd.detect.coarse import CoarseWindows
 from tierd.detect.plugin import View
+from tierd.detect.slowdown import scene
 from tierd.detect.watch import Watch
 from tierd.facts import Activities, Facts
+from tierd.history import History
 from tierd.model import Action, DirectoryActivity, Finding, Room, Window
 
 
@@ -34,9 +34,8 @@ class Engine:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._windows: deque[Window] = deque()
+        self._history = History(settings.history_seconds)
         self._active: dict[tuple[str, str, str], Finding] = {}
-        self._coarse = CoarseWindows()
         self._watch = Watch(settings.detect)
         self._facts = Facts()
 
@@ -48,33 +47,31 @@ class Engine:
     @property
     def windows(self) -> Sequence[Window]:
         """The history, oldest first."""
-        return tuple(self._windows)
+        return self._history.windows
 
     def think(self, window: Window, activities: Activities, facts: Callable[[], Facts] = Facts) -> Thought:
         """Take a window in and say what is seen. ``facts`` is asked each half minute, by the further detectors."""
         window = without(window, self._settings.own_jobs)
-        if self._windows and window.end <= self._windows[-1].end:
-            self._windows.clear()  # the clock went back: what was before is not before any more
-        self._windows.append(window)
-        while self._windows[0].end < window.end - self._settings.history_seconds:
-            self._windows.popleft()
+        complete = self._history.add(window)
+        windows = self._history.windows
+        at = scene(windows, self._settings.noisy_neighbour)
         found: dict[tuple[str, str, str], Finding] = {}
         for detector in (noisy_neighbour, shared_bandwidth):
-            for finding in detector.detect(self._windows, self._settings.noisy_neighbour, self._active):
+            for finding in detector.detect(windows, self._settings.noisy_neighbour, self._active, at):
                 since = window.end - self._settings.history_seconds
                 found[finding.key] = attribution.attribute(finding, activities(finding.aggressor, since))
-        found.update((finding.key, finding) for finding in self._further(window, activities, facts))
+        found.update((finding.key, finding) for finding in self._further(complete, activities, facts))
         begun = tuple(f for key, f in found.items() if key not in self._active)
         ended = tuple(f for key, f in self._active.items() if key not in found)
         self._active = found
         return Thought(tuple(found.values()), begun, ended)
 
-    def _further(self, window: Window, activities: Activities, facts: Callable[[], Facts]) -> tuple[Finding, ...]:
+    def _further(self, complete: bool, activities: Activities, facts: Callable[[], Facts]) -> tuple[Finding, ...]:
         """What the further detectors hold, each naming the directories of its job where that is known."""
-        if self._coarse.add(window):
+        if complete:
             self._facts = facts()
             pools = self._settings.small_files_to_flash
-            self._watch.look(View(self._coarse.windows, self._facts, activities, flash_pool=pools.flash_pool,
+            self._watch.look(View(self._history.coarse.windows, self._facts, activities, flash_pool=pools.flash_pool,
                                   hdd_pool=pools.hdd_pool))
         return self._watch.findings
 

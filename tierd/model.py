@@ -58,6 +58,11 @@ class NamespaceLoad:
     unlinks: float = 0.0
     other_operations: float = 0.0
 
+    @property
+    def operations(self) -> float:
+        """All of them."""
+        return self.opens + self.closes + self.creates + self.unlinks + self.other_operations
+
 
 @dataclass(frozen=True, slots=True)
 class Window:

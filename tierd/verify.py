@@ -132,8 +132,7 @@ def moved(window: Window) -> dict[str, float]:
 
 def asked(window: Window) -> dict[str, float]:
     """Metadata operations per second by job."""
-    return {job: (n.opens + n.closes + n.creates + n.unlinks + n.other_operations) / window.seconds
-            for job, n in window.namespace.items()}
+    return {job: load.operations / window.seconds for job, load in window.namespace.items()}
 
 
 def control(before: Sequence[Window], later: Sequence[Window], finding: Finding, settings: Settings) -> float:

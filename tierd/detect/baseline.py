@@ -72,23 +72,53 @@ class Series:
         return min(median(self.quiet), median(self.before_onset(count) or self.quiet))
 
 
-def series(windows: Sequence[Window], victim: str, suspect: str, targets: Collection[str], presence: float) -> Series:
+Track = tuple[Sequence[float], Sequence[float]]
+"""Bytes and operations of one job on one target, window by window."""
+
+
+class Tracks:
+    """What jobs did on targets, window by window. Each is looked up once, however many pairs of jobs it is in."""
+
+    def __init__(self, windows: Sequence[Window]) -> None:
+        self.windows = windows
+        self._loads = [window.loads for window in windows]
+        self._known: dict[tuple[str, str], Track] = {}
+
+    def of(self, target: str, job: str) -> Track:
+        """Of one job on one target."""
+        key = target, job
+        if key not in self._known:
+            mine = [loads.get(key) for loads in self._loads]
+            self._known[key] = ([load.moved_bytes if load else 0.0 for load in mine],
+                                [load.operations if load else 0.0 for load in mine])
+        return self._known[key]
+
+    def on(self, targets: Collection[str], job: str) -> Track:
+        """Of one job on several targets together."""
+        if len(targets) == 1:
+            return self.of(next(iter(targets)), job)
+        tracks = [self.of(target, job) for target in targets]
+        moved, operations = zip(*tracks, strict=True) if tracks else ((), ())
+        return list(map(sum, zip(*moved, strict=True))), list(map(sum, zip(*operations, strict=True)))
+
+    def rates(self, targets: Collection[str], job: str) -> list[float]:
+        """Bytes per second of one job on several targets together, in the windows it was active in."""
+        return [moved / w.seconds for moved, w in zip(self.on(targets, job)[0], self.windows, strict=True) if moved]
+
+
+def series(tracks: Tracks, victim: str, suspect: str, targets: Collection[str], presence: float) -> Series:
     """Rates of the victim on these targets in the windows it was active in.
 
     A window is disturbed when the suspect did at least ``presence`` of the operations of the two.
     """
     rates, disturbed, ends, operations = [], [], [], []
-    for window in windows:
-        mine = [window.loads[target, victim] for target in targets if (target, victim) in window.loads]
-        if not any(load.moved_bytes for load in mine):
-            continue
-        theirs = [window.loads[target, suspect] for target in targets if (target, suspect) in window.loads]
-        own = sum(load.operations for load in mine)
-        other = sum(load.operations for load in theirs)
-        rates.append(sum(load.moved_bytes for load in mine) / window.seconds)
-        disturbed.append(other > 0 and other >= presence * (own + other))
-        ends.append(window.end)
-        operations.append(other / window.seconds)
+    mine, theirs = tracks.on(targets, victim), tracks.on(targets, suspect)
+    for window, moved, own, other in zip(tracks.windows, *mine, theirs[1], strict=True):
+        if moved:
+            rates.append(moved / window.seconds)
+            disturbed.append(other > 0 and other >= presence * (own + other))
+            ends.append(window.end)
+            operations.append(other / window.seconds)
     return Series(tuple(rates), tuple(disturbed), tuple(ends), tuple(operations))
 
 

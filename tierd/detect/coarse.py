@@ -7,9 +7,13 @@ targets a window may hold 50,000 loads.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from tierd.model import JobLoad, NamespaceLoad, Window
+
+SIZED = 4
+"""Newest windows that keep the sizes of RPCs: what a job is like is told from these, and sizes take the most memory."""
 
 
 class _Sum:
@@ -40,9 +44,12 @@ class _Sum:
 class CoarseWindows:
     """Takes short windows in and keeps long ones."""
 
-    def __init__(self, span_seconds: float = 30.0, history_seconds: float = 900.0) -> None:
+    def __init__(self, span_seconds: float = 30.0, history_seconds: float = 900.0, most_loads: float = float("inf"),
+                 thin: Callable[[Window], Window] = lambda window: window) -> None:
         self._span_seconds = span_seconds
         self._history_seconds = history_seconds
+        self._most_loads = most_loads
+        self._thin = thin
         self._done: deque[Window] = deque()
         self._begin(0.0)
 
@@ -69,11 +76,22 @@ class CoarseWindows:
             return False
         loads = {key: total.load(*key) for key, total in self._loads.items()}
         namespace = {job: together(parts) for job, parts in self._names.items()}
-        self._done.append(Window(self._start, self._end, loads, namespace, window.conditions))
-        while self._done[0].end < self._end - self._history_seconds:
+        self._done.append(self._thin(Window(self._start, self._end, loads, namespace, window.conditions)))
+        if len(self._done) > SIZED:
+            self._done[-SIZED - 1] = without_sizes(self._done[-SIZED - 1])
+        while (self._done[0].end < self._end - self._history_seconds
+               or sum(len(w.loads) for w in self._done) > self._most_loads):
             self._done.popleft()
         self._begin(self._end)
         return True
+
+
+def without_sizes(window: Window) -> Window:
+    """The window without the sizes of RPCs."""
+    return replace(window, loads={key: replace(load, sizes=NO_SIZES) for key, load in window.loads.items()})
+
+
+NO_SIZES: Mapping[int, float] = {}
 
 
 def together(parts: Sequence[NamespaceLoad]) -> NamespaceLoad:

@@ -22,8 +22,9 @@ from typing import Annotated
 from annotated_types import Gt, Lt
 
 from tierd.detect import slowdown
-from tierd.detect.profile import Classes, Profile, is_small_files, is_small_io, is_stream, profiles
-from tierd.detect.slowdown import Slowdown, gained, slowdowns
+from tierd.detect.baseline import Tracks
+from tierd.detect.profile import Classes, Profile, is_small_files, is_small_io, is_stream
+from tierd.detect.slowdown import Scene, Slowdown, gained, scene, slowdowns
 from tierd.model import Finding, Window
 
 KIND = "noisy-neighbour"
@@ -37,24 +38,23 @@ class Settings(slowdown.Settings):
     """Aggressor's part of the load that came upon the shared targets since it came, the victim's aside."""
 
 
-def detect(windows: Sequence[Window], settings: Settings,
-           active: Collection[tuple[str, str, str]] = ()) -> Iterator[Finding]:
+def detect(windows: Sequence[Window], settings: Settings, active: Collection[tuple[str, str, str]] = (),
+           at: Scene | None = None) -> Iterator[Finding]:
     """Findings of the newest window, each pair of jobs once. ``active`` are the keys found before (hysteresis)."""
     if not windows:
         return
-    recent = [w for w in windows if w.end > windows[-1].end - settings.recent_seconds]
-    jobs = profiles(recent)
-    suspects = {p.job: p for p in jobs.values()
+    at = at or scene(windows, settings)
+    suspects = {p.job: p for p in at.jobs.values()
                 if is_small_files(p, settings.classes) or is_small_io(p, settings.classes)}
-    streams = [p for p in jobs.values() if p.job not in suspects and is_stream(p, settings.classes)]
-    for slow in slowdowns(windows, streams, suspects.values(), KIND, active, settings):
-        before = [w for w in windows if w.end < slow.course.onset_end][-len(recent):]
-        if load_share(slow, rates(recent, slow.targets), rates(before, slow.targets)) >= settings.load_share:
+    streams = [p for p in at.jobs.values() if p.job not in suspects and is_stream(p, settings.classes)]
+    for slow in slowdowns(at, streams, suspects.values(), KIND, active, settings):
+        before = [w for w in windows if w.end < slow.course.onset_end][-len(at.recent):]
+        if load_share(slow, rates(at.recent, slow.targets), rates(before, slow.targets)) >= settings.load_share:
             yield Finding(
                 KIND, windows[-1].end, slow.other.job, slow.victim.job, slow.targets,
                 sentence(slow, settings.classes),
                 {**slow.evidence, **suspect_evidence(slow, settings.classes),
-                 **bystander_evidence(windows, slow, streams, settings)},
+                 **bystander_evidence(at.tracks, slow, streams, settings)},
             )
 
 
@@ -106,7 +106,7 @@ def suspect_evidence(slow: Slowdown, classes: Classes) -> dict[str, float]:
     }
 
 
-def bystander_evidence(windows: Sequence[Window], slow: Slowdown, streams: Collection[Profile],
+def bystander_evidence(tracks: Tracks, slow: Slowdown, streams: Collection[Profile],
                        settings: Settings) -> dict[str, float]:
     """What other streams on these targets have won since the victim got slow. Relief of the victim takes it back."""
     total, largest = 0.0, 0.0
@@ -114,7 +114,7 @@ def bystander_evidence(windows: Sequence[Window], slow: Slowdown, streams: Colle
         here = [target for target in slow.targets if target in stream.by_target]
         if stream.job == slow.victim.job or not here:
             continue
-        won = gained(windows, stream, slow.other, here, settings)
+        won = gained(tracks, stream, slow.other, here, settings)
         rate = sum(stream.by_target[target].moved_bytes for target in here) / stream.seconds
         total += won
         largest = max(largest, won / rate if rate else 0.0)

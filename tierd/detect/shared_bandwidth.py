@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from tierd.detect.profile import is_stream, profiles
-from tierd.detect.slowdown import Settings, slowdowns
+from tierd.detect.profile import is_stream
+from tierd.detect.slowdown import Scene, Settings, scene, slowdowns
 from tierd.model import Finding, Window
 
 KIND = "shared-bandwidth"
 
 
-def detect(windows: Sequence[Window], settings: Settings,
-           active: Collection[tuple[str, str, str]] = ()) -> Iterator[Finding]:
+def detect(windows: Sequence[Window], settings: Settings, active: Collection[tuple[str, str, str]] = (),
+           at: Scene | None = None) -> Iterator[Finding]:
     """Streams slowed since another stream came to the same targets."""
     if not windows:
         return
-    recent = [w for w in windows if w.end > windows[-1].end - settings.recent_seconds]
-    streams = [p for p in profiles(recent).values() if is_stream(p, settings.classes)]
-    for slow in slowdowns(windows, streams, streams, KIND, active, settings):
+    at = at or scene(windows, settings)
+    streams = [p for p in at.jobs.values() if is_stream(p, settings.classes)]
+    for slow in slowdowns(at, streams, streams, KIND, active, settings):
         other = slow.other
         yield Finding(
             KIND, windows[-1].end, other.job, slow.victim.job, slow.targets,

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Gt, Lt
 
-from tierd.detect.baseline import Series, lower_edge, series, spread
-from tierd.detect.profile import Classes, Profile
+from tierd.detect.baseline import Series, Tracks, lower_edge, series, spread
+from tierd.detect.profile import Classes, Profile, profiles
 from tierd.model import JobLoad, Window
 
 Key = tuple[str, str, str]
+
+TELLING = 8
+"""Undisturbed windows that tell how steady a stream is by itself; fewer may look steady by chance."""
+FEW, HEAVY_SHARE = 4, 0.05
+"""On a target with more such jobs than that, those that do less than this share of what they all do slow nobody."""
 
 DOUBT = 0.03
 """Fraction of its throughput by which a stream must be slower than its own variation explains."""
@@ -74,23 +79,73 @@ class Slowdown:
         }
 
 
-def slowdowns(windows: Sequence[Window], victims: Iterable[Profile], others: Iterable[Profile], kind: str,
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """The history as detectors of slowness look at it; made once a cycle."""
+
+    windows: Sequence[Window]
+    recent: Sequence[Window]
+    jobs: Mapping[str, Profile]
+    """What each job is like of late."""
+    tracks: Tracks
+
+
+def scene(windows: Sequence[Window], settings: Settings) -> Scene:
+    """The scene of the newest window, of which there must be one."""
+    recent = [w for w in windows if w.end > windows[-1].end - settings.recent_seconds]
+    return Scene(windows, recent, profiles(recent), Tracks(windows))
+
+
+def slowdowns(at: Scene, victims: Iterable[Profile], others: Iterable[Profile], kind: str,
               active: Collection[Key], settings: Settings) -> Iterator[Slowdown]:
     """Every victim that is slow since one of the others came. ``active`` are the keys found before (hysteresis)."""
-    at: defaultdict[str, list[Profile]] = defaultdict(list)
-    for other in others:
-        for target in other.by_target:
-            at[target].append(other)
+    on = heavy(others)
+    known = {job for of, _, job in active if of == kind}
     for victim in victims:
-        near = {other.job: other for target in victim.by_target for other in at[target] if other.job != victim.job}
+        if victim.job not in known and not may_be_slow(victim, at.tracks, settings):
+            continue
+        near = {other.job: other for target in victim.by_target for other in on[target] if other.job != victim.job}
         for other in near.values():
-            targets = shared_targets(victim, other, windows[-1], settings.target_share)
+            targets = shared_targets(victim, other, at.windows[-1], settings.target_share)
             if not targets:
                 continue
-            course = series(windows, victim.job, other.job, targets, settings.presence)
+            course = series(at.tracks, victim.job, other.job, targets, settings.presence)
             if slowed(course, (kind, other.job, victim.job) in active, settings):
                 yield Slowdown(victim, other, targets, course, course.usual(settings.before_windows),
                                course.now(settings.least_windows))
+
+
+def heavy(others: Iterable[Profile]) -> Mapping[str, Sequence[Profile]]:
+    """By target: the others that could slow somebody there. Where many crowd, a twentieth of it is asked for."""
+    on: defaultdict[str, list[Profile]] = defaultdict(list)
+    for other in others:
+        for target in other.by_target:
+            on[target].append(other)
+    for target, crowd in on.items():
+        if len(crowd) > FEW:
+            loads = {other.job: other.by_target[target] for other in crowd}
+            operations = HEAVY_SHARE * sum(load.operations for load in loads.values())
+            moved = HEAVY_SHARE * sum(load.moved_bytes for load in loads.values())
+            on[target] = [other for other in crowd if loads[other.job].operations >= operations
+                          or loads[other.job].moved_bytes >= moved]
+    return defaultdict(list, on)
+
+
+def may_be_slow(victim: Profile, tracks: Tracks, settings: Settings) -> bool:
+    """Whether it is worth looking at its neighbours: of late it is slower than in most of its history, somewhere.
+
+    A stream that has been slow for most of the history, and unnoticed, is not found any more. That is the price for
+    not comparing thousands of healthy streams with thousands of jobs.
+    """
+    def fraction(targets: Collection[str]) -> float:
+        rates = tracks.rates(targets, victim.job)
+        ordered = sorted(rates)
+        usual = max(median(ordered), 0.97 * ordered[3 * len(ordered) // 4]) if ordered else 0.0
+        return median(rates[-settings.least_windows:]) / usual if usual else 1.0
+
+    if fraction(victim.by_target) <= settings.enter_steady + 0.01:
+        return True
+    return len(victim.by_target) > 1 and any(fraction([target]) < settings.enter for target in victim.by_target)
 
 
 def shared_targets(victim: Profile, other: Profile, now: Window, share: float) -> tuple[str, ...]:
@@ -133,6 +188,8 @@ def threshold(quiet: Sequence[float], held: bool, settings: Settings) -> float:
     >>> threshold([100.0] * 8, False, Settings()), threshold([80.0, 100.0, 90.0, 120.0], False, Settings())
     (0.94, 0.85)
     """
+    if len(quiet) < TELLING:
+        return settings.leave if held else settings.enter
     if held:
         return max(settings.leave, min(settings.leave_steady, 1 - spread(quiet)))
     return max(settings.enter, min(settings.enter_steady, 1 - DOUBT - spread(quiet)))
@@ -148,13 +205,13 @@ def dose_fits(course: Series, usual: float) -> bool:
     return early_dose < late_dose / 2 or usual - early >= (usual - late) / 3
 
 
-def gained(windows: Sequence[Window], bystander: Profile, other: Profile, targets: Collection[str],
+def gained(tracks: Tracks, bystander: Profile, other: Profile, targets: Collection[str],
            settings: Settings) -> float:
     """Bytes per second a stream has won on these targets since the other came: a slow victim leaves it room.
 
     0 where it is not clearly faster than by itself, or was not there before: then nothing is known of it.
     """
-    course = series(windows, bystander.job, other.job, targets, settings.presence)
+    course = series(tracks, bystander.job, other.job, targets, settings.presence)
     quiet, contended = course.quiet, course.contended
     if len(quiet) < settings.least_windows or len(contended) < settings.least_windows:
         return 0.0

@@ -76,6 +76,8 @@ class ActivityTable:
         self._tallies: OrderedDict[tuple[str, str], _Tally] = OrderedDict()
         self._movers: dict[str, deque[tuple[float, str]]] = {}
         """Directory to who gave files of it other layouts lately, and when: other movers."""
+        self._directories: dict[str, set[str]] = {}
+        """By job: the directories of its tallies."""
 
     def add(self, records: Iterable[Record]) -> None:
         """Take records in, in the order of one MDT's changelog. Our own (by job id) are not activity."""
@@ -104,6 +106,7 @@ class ActivityTable:
     def forget_directory(self, directory: str) -> None:
         """Nothing is known of it any more, nor of its files."""
         for key in [key for key in self._tallies if key[1] == directory]:
+            self._forget(*key)
             for fid in self._tallies.pop(key).files:
                 self._files.pop(fid, None)
 
@@ -133,8 +136,9 @@ class ActivityTable:
 
     def of_job(self, job: str, since: float) -> list[DirectoryActivity]:
         """Where the job has been active since then or still has files open, most files first."""
-        found = [self._activity(name, directory, tally) for (name, directory), tally in self._tallies.items()
-                 if name == job and (tally.last_time >= since or self._has_open(tally))]
+        mine = [(directory, self._tallies[job, directory]) for directory in self._directories.get(job, ())]
+        found = [self._activity(job, directory, tally) for directory, tally in mine
+                 if tally.last_time >= since or self._has_open(tally)]
         return sorted(found, key=lambda a: (-(a.creates + a.opens + a.closes), a.directory))
 
     def summaries(self, since: float) -> list[DirectoryActivity]:
@@ -234,11 +238,17 @@ class ActivityTable:
         tally = self._tallies.get(key)
         if tally is None:
             tally = self._tallies[key] = _Tally()
+            self._directories.setdefault(job, set()).add(directory)
             if len(self._tallies) > self._max_tallies:
-                self._tallies.popitem(last=False)
+                self._forget(*self._tallies.popitem(last=False)[0])
         self._tallies.move_to_end(key)
         tally.last_time = max(tally.last_time, time)
         return tally
+
+    def _forget(self, job: str, directory: str) -> None:
+        self._directories[job].discard(directory)
+        if not self._directories[job]:
+            del self._directories[job]
 
     def _keep(self, tally: _Tally, fid: Fid) -> None:
         tally.files[fid] = None

@@ -87,6 +87,8 @@ def window(before: Reading, after: Reading) -> Window:
             continue  # overlooked last time, so its age says nothing about this window
         if earlier is None and after.hides_idle and not counters.start:
             continue  # new, or back after hours with the counts of a whole life: the next window will tell
+        if earlier is not None and earlier.samples == counters.samples:
+            continue  # most jobs on most targets are idle: that is seen quickly
         done = difference(earlier, counters)
         if not any(done.samples.values()):
             continue
