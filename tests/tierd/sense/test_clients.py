@@ -11,9 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustre.tree import Roots, Tree
+from simulator.cluster import Cluster
+from simulator.settings import recorded_test_bed
+from tests.tierd.simulated import STREAM
+from tierd.facts import ClientLoad
 from tierd.sense import client_exporters, clients
 from tierd.sense.client_counters import ClientCounters, RpcCounters, difference
-from tierd.sense.client_round import ClientRound
+from tierd.sense.client_round import ClientRound, of_tree
 from tierd.sense.http import SourceError
 
 POOLS = {f"lustre-OST000{n}": "flash" if n < 2 else "hdd" for n in range(6)}
@@ -141,3 +145,20 @@ def test_a_client_that_does_not_answer_is_not_known_and_told() -> None:
     clock.wait(30)
     assert turns({}) == ()
     assert turns.faults == {}
+
+
+def test_clients_of_a_simulated_cluster_show_what_they_do(tmp_path: Path) -> None:
+    cluster, clock = Cluster(recorded_test_bed(), (STREAM,)), Clock()
+    turns = ClientRound({"sim": of_tree(Tree(Roots.of(tmp_path / "proc", tmp_path / "sys")))}, clock)
+    loads: tuple[ClientLoad, ...] = ()
+    for _ in range(2):
+        cluster.advance(30)
+        clock.wait(30)
+        cluster.write_parameters(tmp_path, clients=True)
+        loads = turns(POOLS)
+    rpcs = {(r.kind, r.pool, r.direction): r for load in loads for r in load.rpcs if r.rpcs}
+    written = rpcs["osc", "hdd", "write"]
+    assert written.rpcs > 100
+    assert written.most_in_flight == 8
+    assert sum(pages * count for pages, count in written.pages.items()) * 4096 == pytest.approx(30 * 66e6, rel=0.2)
+    assert ("osc", "flash", "write") not in rpcs
