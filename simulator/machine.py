@@ -27,7 +27,7 @@ from lustre.layout import parse_size
 from simulator.choice import Spill
 from simulator.client import ClientSettings
 from simulator.description import settings
-from simulator.mdt import MdtSettings
+from simulator.mdt_settings import MdtSettings
 from simulator.ost_settings import OstSettings
 from simulator.releases import RELEASES
 from simulator.settings import ClusterSettings

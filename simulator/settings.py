@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from simulator.choice import Spill
 from simulator.client import ClientSettings
 from simulator.devices import FlashSettings, ThrottledSettings
-from simulator.mdt import MdtSettings
+from simulator.mdt_settings import MdtSettings
 from simulator.objects import Capacity
 from simulator.osc import OscSettings
 from simulator.ost_settings import OstSettings

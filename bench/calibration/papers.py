@@ -13,7 +13,7 @@ from simulator.devices import FlashSettings, HddSettings, RaidSettings
 from simulator.devices.accelerator import AcceleratorSettings
 from simulator.jobs import Job, LsScan, Mdtest, SharedFile, SmallFileWriter, StreamingWriter
 from simulator.jobs.metadata import PHASES
-from simulator.mdt import MdtSettings
+from simulator.mdt_settings import MdtSettings
 from simulator.objects import Capacity
 from simulator.osc import OscSettings
 from simulator.ost_settings import OstSettings

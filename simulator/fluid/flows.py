@@ -19,7 +19,7 @@ from simulator.jobs import (
     StreamingReader,
     StreamingWriter,
 )
-from simulator.mdt import SERVICE_SECONDS
+from simulator.mdt_settings import SERVICE_SECONDS
 
 RPC_BYTES_MAX = 4 << 20
 CHECKPOINT_IOS_PER_FILE = 0.5
