@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from threading import RLock
 from typing import Protocol
@@ -22,6 +23,7 @@ from tierd.act.consent import Consent
 from tierd.act.gate import Gate
 from tierd.act.guard import SiteGuard
 from tierd.act.journal import Journal
+from tierd.act.journal_lock import JournalLock
 from tierd.act.journal_reader import JournalReader
 from tierd.act.movers import engines
 from tierd.act.movers.abreast import Abreast
@@ -78,7 +80,10 @@ class Service:
         self._begun = clock.now()
         self._lock = RLock()
         Path(settings.act.journal).parent.mkdir(parents=True, exist_ok=True)
+        self._closing = ExitStack()
+        self._closing.callback(JournalLock(Path(settings.act.journal)).close)
         self._journal = Journal(Path(settings.act.journal))
+        self._closing.callback(self._journal.close)
         self._claim = claim or NoClaim()
         guard = SiteGuard(settings, Consent(filesystem, clock), self._claim, clock)
         standstill = Standstill(settings.act.pause_file, settings.act.windows)
@@ -88,6 +93,8 @@ class Service:
         undo = Undo(filesystem, mover, self._journal, clock, lambda: standstill.by_file() or guard.hindrance())
         self._sources = Sources(settings.sense, settings.filesystem.mount, read, filesystem, mdts,
                                 self._journal.positions(), clock, os.environ)
+        self._closing.callback(self._sources.close)
+        self._closing.callback(self._claim.release)
         follower = self._sources.follower
         self._clearing = (Clearing(filesystem.clear_changelog, settings.sense.readers, follower, clock, say)
                           if isinstance(follower, Follower) and not settings.act.dry_run else None)
@@ -99,17 +106,31 @@ class Service:
         desk = Desk(self._daemon, gate, undo, self._journal, reader, settings, self._lock, self._board, filesystem,
                     clock, self._sources.states)
         self._desk = desk
-        self._control = ControlServer(settings.act.socket, desk, settings.control.access, CHANGING)
         self.web: WebServer | None = None
-        if settings.web.enabled:
-            beside = Beside(filesystem.fsname, self._claim, self._journal.size_bytes,
-                            lambda: self._sources.follower.positions)
-            metrics = registry(self._daemon, gate, undo, settings, self._lock, self._sources.states, beside)
-            app = App(metrics, desk, self._alive, nudge)
-            self.web = WebServer(settings.web.address, settings.web.port, app)
-            say(f"listening on {settings.web.address}:{self.web.port}")
+        try:
+            self._listen(settings, undo, nudge)
+        except BaseException:
+            self._closing.close()
+            raise
         for entry, outcome, detail in close_unfinished(self._journal, filesystem, clock.now()):
             say(f"found unfinished: {entry.kind} of {quoted(entry.place)}: {outcome}: {detail}")
+
+    def _listen(self, settings: Settings, undo: Undo, nudge: Callable[[], None]) -> None:
+        """Open the control socket and the port. Raises OSError for one that is taken."""
+        control = ControlServer(settings.act.socket, self._desk, settings.control.access, CHANGING)
+        self._closing.callback(control.close)
+        if settings.web.enabled:
+            beside = Beside(self._filesystem.fsname, self._claim, self._journal.size_bytes,
+                            lambda: self._sources.follower.positions)
+            metrics = registry(self._daemon, self._gate, undo, settings, self._lock, self._sources.states, beside)
+            app = App(metrics, self._desk, self._alive, nudge)
+            try:
+                self.web = WebServer(settings.web.address, settings.web.port, app)
+            except OSError as error:
+                raise OSError(error.errno, f"{error.strerror}: choose another web.port, or web.address",
+                              f"{settings.web.address}:{settings.web.port}") from error
+            self._closing.callback(self.web.close)
+            self._say(f"listening on {settings.web.address}:{self.web.port}")
 
     def cycle(self) -> str:
         """One cycle; a sentence about the state for systemd."""
@@ -162,12 +183,7 @@ class Service:
 
     def close(self) -> None:
         """Stop answering and close the journal; what was under way stands in it."""
-        self._control.close()
-        self._claim.release()
-        self._sources.close()
-        if self.web is not None:
-            self.web.close()
-        self._journal.close()
+        self._closing.close()
 
 
 class ClearingFilesystem(Filesystem, Protocol):

@@ -261,6 +261,28 @@ def test_promtool_likes_the_metrics(site: Site) -> None:
     assert (lint.returncode, lint.stderr) == (0, "")
 
 
+def test_two_daemons_share_neither_journal_nor_socket_nor_port(site: Site) -> None:
+    assert site.service.web is not None
+    port = site.service.web.port
+    second = Site(site.cluster, site.filesystem, site.settings, site.folder)
+    with pytest.raises(OSError, match="another tierd writes this journal"):
+        second.start()
+    act = replace(site.settings.act, journal=str(site.folder / "other/journal.sqlite"))
+    second.settings = replace(site.settings, act=act)
+    with pytest.raises(ControlError, match="another tierd answers here"):
+        second.start()
+    second.settings = replace(second.settings, act=replace(act, socket=str(site.folder / "other.sock")),
+                              web=replace(site.settings.web, port=port))
+    with pytest.raises(OSError, match=r"Address already in use: choose another web\.port"):
+        second.start()
+    assert not (site.folder / "other.sock").exists()
+    second.settings = replace(second.settings, web=site.settings.web)
+    second.start()
+    assert ask(second.socket, {"request": "status"})["paused"] == ""
+    second.service.close()
+    assert ask(site.socket, {"request": "status"})["paused"] == ""
+
+
 def test_a_scrape_does_not_wait_for_a_long_cycle(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own, "PATIENCE_SECONDS", 0.05)
     site.run(until=10)
