@@ -16,6 +16,9 @@ from tierd.facts import Activities, Facts
 from tierd.history import History
 from tierd.model import Action, DirectoryActivity, Finding, Room, Window
 
+OLD_SECONDS = 90.0
+"""What the further detectors saw longer ago, before a gap in the counters, holds no more: nothing is done about it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Thought:
@@ -73,7 +76,8 @@ class Engine:
             pools = self._settings.small_files_to_flash
             self._watch.look(View(self._history.coarse.windows, self._facts, activities, flash_pool=pools.flash_pool,
                                   hdd_pool=pools.hdd_pool))
-        return self._watch.findings
+        now = self._history.windows[-1].end
+        return tuple(f for f in self._watch.findings if f.time > now - OLD_SECONDS)
 
     def plan(self, finding: Finding, activities: Sequence[DirectoryActivity], room: Room) -> small_files_to_flash.Plan:
         """What to do about a finding."""

@@ -11,8 +11,10 @@ import pytest
 from lustre.layout import Component, Layout, explain, same_shape
 from simulator.jobs import Job, SmallFileWriter
 from tests.tierd.simulated import COVERING, HDD, MIB, NOISE, World, world
+from tests.tierd.worlds import window
 from tierd.config import Settings, parse
-from tierd.detect.plugin import Common, Configured, Detector, View
+from tierd.detect.plugin import Common, Configured, Detector, View, nowhere
+from tierd.engine import Engine
 from tierd.model import Finding
 
 TOO_SMALL = Layout((Component(0, 128 << 10, "flash"), Component(128 << 10, None, "hdd")))
@@ -94,6 +96,16 @@ def test_nothing_leaves_flash_while_there_is_room(tmp_path: Path) -> None:
 
 def test_files_that_flash_holds_whole_give_no_cause(tmp_path: Path) -> None:
     assert lived(tmp_path, replace(NOISE, layout=COVERING), 150).said == []
+
+
+def wet(view: View, _: Common) -> Iterator[Finding]:
+    yield Finding("wet", view.now, "", "", (), "it rains", {}, subject="garden")
+
+
+def test_what_was_seen_before_a_gap_holds_no_more() -> None:
+    engine = Engine(replace(Settings(), detect=(Configured(Detector("wet", Common, wet), Common()),)))
+    held = [bool(engine.think(window(n), nowhere).findings) for n in (*range(12), *range(200, 206))]
+    assert held == [False] * 11 + [True] + [False] * 5 + [True]
 
 
 def broken(_: View, __: Common) -> Iterator[Finding]:
