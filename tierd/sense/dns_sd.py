@@ -22,17 +22,20 @@ Raises OSError when the name servers do not answer, or answer that the name does
 """
 
 
-def resolver() -> Resolve:
-    """Asks the name servers of ``/etc/resolv.conf``. Raises OSError without the package or the file."""
+def resolver(server: tuple[str, int] | None = None) -> Resolve:
+    """Asks the name servers of ``/etc/resolv.conf``, or one. Raises OSError without the package or the file."""
     try:
         from dns import exception  # noqa: PLC0415 -- needed by those who name such exporters
         from dns.resolver import NoAnswer, Resolver  # noqa: PLC0415
     except ImportError:
         raise OSError(NO_DNS) from None
     try:
-        asked = Resolver()
+        asked = Resolver(configure=server is None)
     except exception.DNSException as error:
         raise OSError(f"name servers: {error}") from error
+
+    if server is not None:
+        asked.nameservers, asked.port = [server[0]], server[1]
 
     def resolve(name: str, kind: str) -> Sequence[str]:
         try:

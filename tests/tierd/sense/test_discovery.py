@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+import socketserver
+import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -51,7 +53,7 @@ def test_json_and_yaml_are_read_as_prometheus_reads_them(tmp_path: Path) -> None
     ("a.json", '[{"targets": ["user:pw@oss1:1"]}]', "not host:port"),
     ("a.json", '[{"targets": ["a b:1"]}]', "not host:port"),
     ("a.json", '[{"targets": ["a:1"], "labels": {"__scheme__": "file"}}]', "neither http nor https"),
-    ("a.json", "[" * 100_000, "a.json"), ("a.yml", "!!python/object/apply:os.system [id]", "not YAML"),
+    pytest.param("a.json", "[" * 100_000, "a.json", id="deep"), ("a.yml", "!!python/object/apply:os.system [id]", "not YAML"),
 ])
 def test_a_bad_file_keeps_its_last_good_targets_and_says_so(tmp_path: Path, name: str, text: str, words: str) -> None:
     good = json.dumps([{"targets": ["oss1:9169"]}])
@@ -128,10 +130,45 @@ def test_odd_records_are_told(records: dict[tuple[str, str], Sequence[str]], wor
     assert words in targets.trouble
 
 
-def test_the_real_resolver_says_that_it_knows_nothing() -> None:
+ZONE = {"_x._tcp.a.org.": ("SRV", ["0 5 9169 oss2.a.org.", "0 5 9169 oss1.a.org."]),
+        "oss.a.org.": ("A", ["10.0.0.1", "10.0.0.2"])}
+
+
+@pytest.fixture
+def name_server() -> Iterator[tuple[str, int]]:
+    """A name server on loopback that knows a zone of two names."""
+    message, rrset = pytest.importorskip("dns.message"), pytest.importorskip("dns.rrset")
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            data, to = self.request
+            query = message.from_wire(data)
+            name, kind = str(query.question[0].name), query.question[0].rdtype.name
+            reply = message.make_response(query)
+            if name not in ZONE:
+                reply.set_rcode(3)
+            elif ZONE[name][0] == kind:
+                reply.answer.append(rrset.from_text(name, 60, "IN", kind, *ZONE[name][1]))
+            to.sendto(reply.to_wire(), self.client_address)
+
+    with socketserver.UDPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        yield "127.0.0.1", server.server_address[1]
+        server.shutdown()
+
+
+def test_a_real_question_to_a_name_server(name_server: tuple[str, int]) -> None:
+    targets = DnsTargets(["_x._tcp.a.org", "oss.a.org:9169", "none.a.org:1"], dns_sd.resolver(name_server),
+                         SettableClock(), 30.0)
+    assert targets() == ("http://oss1.a.org:9169/metrics", "http://oss2.a.org:9169/metrics",
+                         "http://10.0.0.1:9169/metrics", "http://10.0.0.2:9169/metrics")
+    assert targets.trouble.startswith("none.a.org (A): The DNS query name does not exist")
+
+
+def test_nobody_at_the_name_servers_place() -> None:
     pytest.importorskip("dns")
     with pytest.raises(OSError, match=r"tierd\.invalid"):
-        dns_sd.resolver()("tierd.invalid", "A")
+        dns_sd.resolver(("127.0.0.1", 1))("tierd.invalid", "A")
 
 
 @dataclass
