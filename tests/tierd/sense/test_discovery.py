@@ -53,7 +53,8 @@ def test_json_and_yaml_are_read_as_prometheus_reads_them(tmp_path: Path) -> None
     ("a.json", '[{"targets": ["user:pw@oss1:1"]}]', "not host:port"),
     ("a.json", '[{"targets": ["a b:1"]}]', "not host:port"),
     ("a.json", '[{"targets": ["a:1"], "labels": {"__scheme__": "file"}}]', "neither http nor https"),
-    pytest.param("a.json", "[" * 100_000, "a.json", id="deep"), ("a.yml", "!!python/object/apply:os.system [id]", "not YAML"),
+    pytest.param("a.json", "[" * 100_000, "a.json", id="deep"),
+    ("a.yml", "!!python/object/apply:os.system [id]", "not YAML"),
 ])
 def test_a_bad_file_keeps_its_last_good_targets_and_says_so(tmp_path: Path, name: str, text: str, words: str) -> None:
     good = json.dumps([{"targets": ["oss1:9169"]}])
