@@ -243,6 +243,9 @@ class Daemon:
             self._tell_of(finding.key, narrate.found(finding))
         for finding in thought.ended:
             self._tell_of(finding.key, [narrate.over(finding)])
+            if finding.key not in self._cases:
+                self._numbers.pop(finding.key, None)
+            self._recommended = {told for told in self._recommended if told[0] != finding.key}
             self._refused = {(key, words) for key, words in self._refused if key != finding.key}
             if finding.kind not in JUDGED and finding.key in self._cases:
                 self._cases[finding.key].tried.clear()  # when it comes back, what was tried may be tried again
