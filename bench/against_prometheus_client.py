@@ -24,7 +24,7 @@ from bench import measure
 from bench.exporter import FEW, where
 from bench.trees import Client, Server
 
-LEAST = {"few": 8.0, "all": 2.5}
+LEAST = {"few": 12.0, "all": 4.0}
 """How many times less the exporter must take, by what changed since the scrape before."""
 
 
