@@ -62,11 +62,11 @@ class History:
     def _forget(self, now: float) -> None:
         """Let whole windows go that coarse ones stand for, and that are old or too many."""
         ends = {w.end for w in self.coarse.windows}
-        while self._whole[0].end < now - LEAST_WHOLE_SECONDS and self._is_due(now):
-            while True:
+        while len(self._whole) > 1 and self._whole[0].end < now - LEAST_WHOLE_SECONDS and self._is_due(now):
+            while len(self._whole) > 1:
                 gone = self._whole.popleft()
                 self._loads -= len(gone.loads)
-                if gone.end in ends or not self._whole:
+                if gone.end in ends:
                     break
 
     def _is_due(self, now: float) -> bool:

@@ -31,7 +31,7 @@ from tierd.sense.ears import Ears
 from tierd.sense.echo import Echo
 from tierd.sense.facts import Clients, Gatherer
 from tierd.sense.inventory import Inventory
-from tierd.sense.readings import UNKNOWN_RECOVERY, Reading, window
+from tierd.sense.readings import IMPLAUSIBLE, UNKNOWN_RECOVERY, Reading, window
 from tierd.text import quoted, without_figures
 from tierd.verify import Act, Judgement, judge
 
@@ -172,7 +172,11 @@ class Daemon:
         if reading.time == last.time:  # Prometheus has not scraped again: nothing new, but what waits goes on
             self._go_on(Thought(self._fresh, (), ()), reading.time, move_until)
             return
-        thought = self._engine.think(window(last, reading), self._table.of_job,
+        seen = window(last, reading)
+        lying = sorted(t for t, condition in seen.conditions.items() if condition == IMPLAUSIBLE)
+        self._tell_fault("counters", f"{len(lying)} targets ({', '.join(map(quoted, lying[:3]))}, …): their counters "
+                         "make no sense; nothing is found on them" if lying else "")
+        thought = self._engine.think(seen, self._table.of_job,
                                      lambda: self._gatherer.facts(reading.time))
         for what in ("room", "clients"):
             self._tell_fault(what, self._gatherer.faults.get(what, ""))

@@ -79,8 +79,8 @@ class CoarseWindows:
         self._done.append(self._thin(Window(self._start, self._end, loads, namespace, window.conditions)))
         if len(self._done) > SIZED:
             self._done[-SIZED - 1] = without_sizes(self._done[-SIZED - 1])
-        while (self._done[0].end < self._end - self._history_seconds
-               or sum(len(w.loads) for w in self._done) > self._most_loads):
+        while len(self._done) > 1 and (self._done[0].end < self._end - self._history_seconds
+                                       or sum(len(w.loads) for w in self._done) > self._most_loads):
             self._done.popleft()
         self._begin(self._end)
         return True

@@ -17,6 +17,11 @@ UNKNOWN_RECOVERY = "recovery not to be seen"
 FULL_FRACTION = 0.05
 """Below this share of free space an OST allocates slowly, and its speed says nothing about neighbours."""
 
+IMPLAUSIBLE = "counters that make no sense"
+"""The condition of a target whose counters differ by no number, by less than nothing, or by more than can be."""
+MOST_BYTES, MOST_OPERATIONS = 1e13, 1e8
+"""What one job could do on one target in a second, and more."""
+
 _CLOCK_SLACK_SECONDS = 5.0
 """A server's clock and ours may differ by this much without a new entry being taken for an old one."""
 
@@ -79,11 +84,12 @@ def window(before: Reading, after: Reading) -> Window:
         raise ValueError(f"readings out of order: {before.time} then {after.time}")
     loads: dict[tuple[str, str], JobLoad] = {}
     metadata: defaultdict[str, list[JobCounters]] = defaultdict(list)
+    conditions = dict(after.conditions)
     for (target, job), counters in after.jobs.items():
         if target not in before.targets:
             continue  # not read last time: what looks new may be hours old
         earlier = before.jobs.get((target, job))
-        if earlier is None and counters.start and float(counters.start) < before.time - _CLOCK_SLACK_SECONDS:
+        if earlier is None and began_before(counters.start, before.time - _CLOCK_SLACK_SECONDS):
             continue  # overlooked last time, so its age says nothing about this window
         if earlier is None and after.hides_idle and not counters.start:
             continue  # new, or back after hours with the counts of a whole life: the next window will tell
@@ -92,12 +98,29 @@ def window(before: Reading, after: Reading) -> Window:
         done = difference(earlier, counters)
         if not any(done.samples.values()):
             continue
-        if is_ost(target):
+        if not plausible(done, after.time - before.time):
+            conditions[target] = IMPLAUSIBLE
+        elif is_ost(target):
             loads[target, job] = job_load(target, job, done)
         else:
             metadata[job].append(done)
     namespace = {job: namespace_load(job, parts) for job, parts in metadata.items()}
-    return Window(before.time, after.time, loads, namespace, after.conditions)
+    return Window(before.time, after.time, loads, namespace, conditions)
+
+
+def plausible(done: JobCounters, seconds: float) -> bool:
+    """Whether a job could have done this. An exporter may lie: what is no number compares with nothing."""
+    return (all(0 <= count <= MOST_OPERATIONS * seconds for count in done.samples.values())
+            and all(0 <= total <= MOST_BYTES * seconds for total in done.sums.values())
+            and all(0 <= count <= MOST_OPERATIONS * seconds for count in done.sizes.values()))
+
+
+def began_before(start: str, time: float) -> bool:
+    """Whether an entry began before a time; one whose beginning cannot be read did, for all we know."""
+    try:
+        return bool(start) and not float(start) >= time
+    except ValueError:
+        return True
 
 
 def job_load(target: str, job: str, done: JobCounters) -> JobLoad:
