@@ -195,7 +195,7 @@ def complaint(kind: str, location: Sequence[int | str], message: str, value: Any
     where = ".".join(map(str, location))
     if kind in {"extra_forbidden", "unexpected_keyword_argument"}:
         return f"{where}: unknown setting; known here: {', '.join(known(location[:-1], detectors))}"
-    return f"{where}: {message} (it is {value!r})"
+    return f"{where}: {message.removeprefix('Value error, ')} (it is {value!r})"
 
 
 def known(location: Sequence[int | str], detectors: Detectors) -> list[str]:
