@@ -15,7 +15,7 @@ else
     set --
 fi
 "$python" -m pip --python "$root$here/bin/python" install --quiet --disable-pip-version-check --root-user-action=ignore \
-    --no-compile "$@" '.[web,fast]'
+    --no-compile "$@" '.[web,fast,dns,robinhood,watch]'
 # The environment was made below ROOT and will live without it.
 rm -f "$root$here"/bin/[Aa]ctivate*
 grep -rlI "$root$here" "$root$here/bin" "$root$here/pyvenv.cfg" 2>/dev/null | while read -r file; do
