@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tierd.model import JobLoad, NamespaceLoad, Window
@@ -110,9 +110,14 @@ def window(before: Reading, after: Reading) -> Window:
 
 def plausible(done: JobCounters, seconds: float) -> bool:
     """Whether a job could have done this. An exporter may lie: what is no number compares with nothing."""
-    return (all(0 <= count <= MOST_OPERATIONS * seconds for count in done.samples.values())
-            and all(0 <= total <= MOST_BYTES * seconds for total in done.sums.values())
-            and all(0 <= count <= MOST_OPERATIONS * seconds for count in done.sizes.values()))
+    return (within(done.samples.values(), MOST_OPERATIONS * seconds)
+            and within(done.sums.values(), MOST_BYTES * seconds)
+            and within(done.sizes.values(), MOST_OPERATIONS * seconds))
+
+
+def within(values: Collection[float], most: float) -> bool:
+    """Whether none is negative, and all together are no more than that. One that is no number makes the sum none."""
+    return not values or (min(values) >= 0 and sum(values) <= most)
 
 
 def began_before(start: str, time: float) -> bool:
