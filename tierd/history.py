@@ -19,7 +19,7 @@ LEAST_WHOLE_SECONDS = 30.0
 """At the least, however many loads there are."""
 MOST_LOADS = 40_000
 """In whole windows together."""
-MOST_COARSE_LOADS = 160_000
+MOST_COARSE_LOADS = 100_000
 """In coarse windows together: with very many loads the history is shorter."""
 CROWDED = 16
 """Jobs on a target up to which all are kept: only where there are more can one be too small to matter."""

@@ -173,6 +173,7 @@ class Daemon:
             self._go_on(Thought(self._fresh, (), ()), reading.time, move_until)
             return
         seen = window(last, reading)
+        del last  # on a large file system a reading takes as much memory as all of the history
         lying = sorted(t for t, condition in seen.conditions.items() if condition == IMPLAUSIBLE)
         self._tell_fault("counters", f"{len(lying)} targets ({', '.join(map(quoted, lying[:3]))}, …): their counters "
                          "make no sense; nothing is found on them" if lying else "")
