@@ -127,6 +127,8 @@ class Movers(RuleBasedStateMachine):
         known.mtime_ns = self.lustre.clock_ns
 
     def do_rename(self, name: str, new: str) -> None:
+        if self.moving == "lfs":  # it opens by name: who has it by then gets objects of the directory's project
+            self.projects_raced.add(id(self.lustre.names[name]))
         self.lustre.rename(name, new)
 
     def do_link(self, name: str, new: str) -> None:
