@@ -86,10 +86,15 @@ class ActivityTable:
             RecordType.UNLINK: self._unlink, RecordType.LAYOUT: self._layout, RecordType.RENAME: self._rename,
             RecordType.MKDIR: self._make_directory,
         }
+        names: dict[bytes, str] = {}  # one string for all the files of a job
         for record in records:
             handler = handlers.get(record.type)
-            job = record.job_id.decode("utf-8", "replace")
-            if handler is not None and job not in self._own_jobs and not self._is_echo(record, job):
+            if handler is None:
+                continue
+            job = names.get(record.job_id)
+            if job is None:
+                job = names[record.job_id] = record.job_id.decode("utf-8", "replace")
+            if job not in self._own_jobs and not self._is_echo(record, job):
                 handler(record, job)
 
     def places(self) -> list[str]:
@@ -156,7 +161,7 @@ class ActivityTable:
         return sorted(found, key=lambda f: (-f.openers, f.path))
 
     def _create(self, record: Record, job: str) -> None:
-        directory = self._path(record.parent) or str(record.parent)
+        directory = self._path.place(record.parent)
         name = record.name.decode("utf-8", "surrogateescape")
         self._remember(record.target, _File(directory, job, name, True, created_at=record.time, closed_at=record.time))
         tally = self._tally(job, directory, record.time)
@@ -172,7 +177,7 @@ class ActivityTable:
         file = self._files.get(record.target)
         if file is None:
             path = self._path(record.target)
-            directory = directory_of(path) if path else self._path(record.parent) or str(record.parent)
+            directory = directory_of(path) if path else self._path.place(record.parent)
             file = _File(directory, job, path.rpartition("/")[2])
             self._remember(record.target, file)
         file.open_count += 1
@@ -195,7 +200,7 @@ class ActivityTable:
 
     def _unlink(self, record: Record, job: str) -> None:
         file = self._files.pop(record.target, None)
-        directory = file.directory if file else self._path(record.parent) or str(record.parent)
+        directory = file.directory if file else self._path.place(record.parent)
         tally = self._tally(file.job if file else job, directory, record.time)
         tally.unlinks += 1
         tally.files.pop(record.target, None)
@@ -226,7 +231,7 @@ class ActivityTable:
             return
         # written under a temporary name and renamed: common, and the new name is the one that lasts
         file.name = record.name.decode("utf-8", "surrogateescape")
-        file.directory = self._path(record.parent) or str(record.parent)
+        file.directory = self._path.place(record.parent)
 
     def _remember(self, fid: Fid, file: _File) -> None:
         self._files[fid] = file
@@ -241,7 +246,8 @@ class ActivityTable:
             self._directories.setdefault(job, set()).add(directory)
             if len(self._tallies) > self._max_tallies:
                 self._forget(*self._tallies.popitem(last=False)[0])
-        self._tallies.move_to_end(key)
+        else:
+            self._tallies.move_to_end(key)
         tally.last_time = max(tally.last_time, time)
         return tally
 

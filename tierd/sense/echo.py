@@ -41,7 +41,7 @@ class Echo:
         """Whether a record is an echo."""
         if job in self._jobs:
             return True
-        at = self._moved.get(record.target)
+        at = self._moved.get(record.target) if self._moved else None
         if at is None or record.type not in _ECHOES or record.uid not in {0, None}:
             return False
         if self._now() - at > REMEMBER_SECONDS:

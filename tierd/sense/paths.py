@@ -18,6 +18,8 @@ class PathCache:
         self._resolve = resolve
         self._size = size
         self._paths: OrderedDict[Fid, str] = OrderedDict()
+        self._nameless: dict[Fid, str] = {}
+        """Their FIDs in brackets: one string for all the files of a directory."""
 
     def __call__(self, fid: Fid) -> str:
         """Path of a FID, or "" where it has none any more."""
@@ -33,6 +35,18 @@ class PathCache:
         if len(self._paths) > self._size:
             self._paths.popitem(last=False)
         return path
+
+    def place(self, fid: Fid) -> str:
+        """Path of a directory, or its FID in brackets where it has none that is known."""
+        path = self(fid)
+        if path:
+            return path
+        place = self._nameless.get(fid)
+        if place is None:
+            if len(self._nameless) >= self._size:
+                self._nameless.clear()
+            place = self._nameless[fid] = str(fid)
+        return place
 
     def learn(self, fid: Fid, path: str) -> None:
         """Take a path from a record that names it: one question less."""

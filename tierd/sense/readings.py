@@ -58,17 +58,22 @@ def restarted(before: JobCounters, after: JobCounters) -> bool:
     """Whether the entry was dropped and began anew between the two."""
     if before.start and after.start and before.start != after.start:
         return True
-    return any(after.samples.get(name, 0.0) < count for name, count in before.samples.items())
+    now = after.samples
+    for name, count in before.samples.items():  # noqa: SIM110 -- for every pair in every cycle: a generator doubles it
+        if now.get(name, 0.0) < count:
+            return True
+    return False
 
 
 def difference(before: JobCounters | None, after: JobCounters) -> JobCounters:
-    """What happened between; everything, where the entry is new or restarted."""
+    """What happened between, without what stood still; everything, where the entry is new or restarted."""
     if before is None or restarted(before, after):
         return after
+    samples, sums, sizes = before.samples, before.sums, before.sizes
     return JobCounters(
-        {name: count - before.samples.get(name, 0.0) for name, count in after.samples.items()},
-        {name: max(0.0, total - before.sums.get(name, 0.0)) for name, total in after.sums.items()},
-        {upper: max(0.0, count - before.sizes.get(upper, 0.0)) for upper, count in after.sizes.items()},
+        {name: more for name, count in after.samples.items() if (more := count - samples.get(name, 0.0))},
+        {name: more for name, total in after.sums.items() if (more := total - sums.get(name, 0.0)) > 0},
+        {upper: more for upper, count in after.sizes.items() if (more := count - sizes.get(upper, 0.0)) > 0},
         after.start,
     )
 
