@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Collection, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import RLock
 from typing import Protocol
@@ -221,8 +221,19 @@ def mdts_of(tree: Tree, fsname: str) -> tuple[str, ...]:
     return tuple(sorted({d.target for d in devices if d.fsname == fsname and d.target.startswith("MDT")}))
 
 
+def call_oneself(name: str, comm: Path) -> None:
+    """Take a process name, so that ``jobid_var=procname_uid`` counts our work as ``NAME.0`` however we were started.
+
+    Started as ``python -m tierd`` it would be ``python.0``, which may be anybody's. Threads inherit the name: this
+    comes before any is made.
+    """
+    with suppress(OSError):  # no procfs: then the job id of our work has to stand in `own_jobs`
+        comm.write_text(name, encoding="ascii")
+
+
 def serve(path: Path, settings: Settings) -> int:
     """Run until SIGTERM or SIGINT. SIGHUP reads the configuration again; a bad one is told and the old one kept."""
+    call_oneself("tierd", Path("/proc/self/comm"))
     clock = SystemClock()
     reload: list[bool] = []
     for number in (signal.SIGTERM, signal.SIGINT):
