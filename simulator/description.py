@@ -29,14 +29,8 @@ def settings(kind: type[T], table: Mapping[str, Any], wrong: list[str], where: s
     >>> settings(FlashSettings, {"colour": 1}, wrong, "device"), wrong
     (None, ['device: flash has no colour'])
     """
-    hints = get_type_hints(kind)
-    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    if unknown := sorted(set(table) - known):
-        wrong.append(f"{where}: {name_of(kind)} has no {', '.join(unknown)}")
-        return None
-    before = len(wrong)
-    values = {key: _value(hints[key], value, wrong, f"{where}.{key}") for key, value in table.items()}
-    if len(wrong) > before:
+    values = _fields(kind, table, wrong, where)
+    if values is None:
         return None
     try:
         return kind(**values)
@@ -123,13 +117,15 @@ def _device(table: Any, wrong: list[str], where: str) -> Any:
 
 def changed(value: T, table: Mapping[str, Any], wrong: list[str], where: str) -> T:
     """A settings object with other values for some of its fields."""
-    hints = get_type_hints(type(value))
-    known = {field.name for field in fields(value)}  # type: ignore[arg-type]
-    if unknown := sorted(set(table) - known):
-        wrong.append(f"{where}: {name_of(type(value))} has no {', '.join(unknown)}")
-        return value
-    before = len(wrong)
-    new = {key: _value(hints[key], item, wrong, f"{where}.{key}") for key, item in table.items()}
-    if len(wrong) > before:
-        return value
-    return replace(value, **new)  # type: ignore[type-var]
+    new = _fields(type(value), table, wrong, where)
+    return value if new is None else replace(value, **new)  # type: ignore[type-var]
+
+
+def _fields(kind: type[Any], table: Mapping[str, Any], wrong: list[str], where: str) -> dict[str, Any] | None:
+    """Values for fields of a settings class, or None with the reasons in ``wrong``."""
+    if unknown := sorted(set(table) - {field.name for field in fields(kind)}):
+        wrong.append(f"{where}: {name_of(kind)} has no {', '.join(unknown)}")
+        return None
+    hints, before = get_type_hints(kind), len(wrong)
+    values = {key: _value(hints[key], value, wrong, f"{where}.{key}") for key, value in table.items()}
+    return values if len(wrong) == before else None

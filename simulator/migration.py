@@ -42,10 +42,7 @@ class Migration:
         inode.migrating = True
         try:
             inode.lease_broken = False
-            if inode.write_back is not None:
-                yield inode.write_back()
-            yield from client.mdcs[inode.mdt_index].ask("open", actor.job_id)
-            client.record(RecordType.OPEN, inode, actor, LEASE_FLAGS, open_mode=OPEN_MODE_BASE | LEASE_FLAGS)
+            yield from leased(client, inode, actor)
             yield from self._copy_and_swap(client, actor, inode)
         finally:
             inode.migrating = False
@@ -93,6 +90,14 @@ def copied(client: Client, source: FileHandle, volatile: Inode, count: Callable[
         refuse(source.inode)
         count(length)
     source.inode.atime = atime
+
+
+def leased(client: Client, inode: Inode, actor: Actor) -> Steps[None]:
+    """Open a file under a lease: what others have not written yet goes out first."""
+    if inode.write_back is not None:
+        yield inode.write_back()
+    yield from client.mdcs[inode.mdt_index].ask("open", actor.job_id)
+    client.record(RecordType.OPEN, inode, actor, LEASE_FLAGS, open_mode=OPEN_MODE_BASE | LEASE_FLAGS)
 
 
 def refuse(inode: Inode) -> None:

@@ -11,11 +11,11 @@ from dataclasses import replace
 from lustre.changelog import RecordType
 from lustre.layout import Component, Layout
 from simulator import mirrors
-from simulator.changelog import OPEN_MODE_BASE, Actor
+from simulator.changelog import Actor
 from simulator.client import Client
 from simulator.engine import Completion, Steps
 from simulator.handle import FileHandle
-from simulator.migration import LEASE_FLAGS, copied, refuse
+from simulator.migration import LEASE_FLAGS, copied, leased, refuse
 from simulator.namespace import Inode
 
 
@@ -34,10 +34,7 @@ class Resync:
         refuse(inode)
         inode.migrating, inode.lease_broken = True, False
         try:
-            if inode.write_back is not None:
-                yield inode.write_back()
-            yield from client.mdcs[inode.mdt_index].ask("open", actor.job_id)
-            client.record(RecordType.OPEN, inode, actor, LEASE_FLAGS, open_mode=OPEN_MODE_BASE | LEASE_FLAGS)
+            yield from leased(client, inode, actor)
             for parts in _stale(inode.layout):
                 yield from self._copy(client, actor, inode, parts)
             yield from client.mdcs[inode.mdt_index].ask("layout", actor.job_id)
