@@ -30,6 +30,10 @@ class Case:
     verdict: str = ""
     """Empty until it is judged, and where there was nothing to judge."""
 
+    def layout_in(self, directory: str) -> Layout:
+        """What files of a directory get: what its new ones do."""
+        return next((o.action.layout for o in self.defaults if o.action.directory == directory), self.layout)
+
     @property
     def pool(self) -> str:
         """Where the first bytes of its files go."""
@@ -48,7 +52,8 @@ def reopened(journal: Journal, since: float) -> Iterator[Case]:
         if layout is None:
             continue
         begun = min(entry.intended_at for entry in entries)
-        case = Case(finding, number, begun, max(entry.intended_at for entry in entries), layout)
+        case = Case(finding, number, begun, max(entry.intended_at for entry in entries), layout,
+                    tried=set(journal.tried(number)))
         case.defaults = [
             Outcome(Action(entry.kind, layout, entry.reason, finding.key, directory=entry.place), entry.outcome,
                     entry.detail, entry.id, entry.layout_before) for entry in entries]

@@ -22,9 +22,12 @@ from tierd.act.claim_folder import MountedFolder, holder, surely_gone
 from tierd.act.consent import Consent
 from tierd.act.gate import Gate
 from tierd.act.guard import SiteGuard
+from tierd.act.inbox import Inbox
 from tierd.act.journal import Journal
 from tierd.act.journal_lock import JournalLock
 from tierd.act.journal_reader import JournalReader
+from tierd.act.kept import Stamp
+from tierd.act.left_over import out_of_date
 from tierd.act.movers import engines
 from tierd.act.movers.abreast import Abreast
 from tierd.act.movers.outcome import Mover
@@ -102,10 +105,12 @@ class Service:
                               self._claim, clients, len(mdts), self._sources.enriched, own_nids, metadata_free)
         self._board = Board()
         self._drawn_at = 0.0
+        self._inbox = Inbox(Path(settings.act.journal),
+                            lambda: Stamp(filesystem.fsname, settings.act.dry_run, clock.now()))
+        self._closing.callback(self._inbox.close)
         reader = JournalReader(Path(settings.act.journal))
-        desk = Desk(self._daemon, gate, undo, self._journal, reader, settings, self._lock, self._board, filesystem,
-                    clock, self._sources.states)
-        self._desk = desk
+        self._desk = Desk(self._daemon, gate, undo, self._journal, reader, settings, self._lock, self._board,
+                          filesystem, clock, self._inbox, self._sources.states)
         self.web: WebServer | None = None
         try:
             self._listen(settings, undo, nudge)
@@ -114,6 +119,17 @@ class Service:
             raise
         for entry, outcome, detail in close_unfinished(self._journal, filesystem, clock.now()):
             say(f"found unfinished: {entry.kind} of {quoted(entry.place)}: {outcome}: {detail}")
+        self._reload_waiting()
+
+    def _reload_waiting(self) -> None:
+        """What waited when tierd ended waits again, or is told of."""
+        fs, now = self._filesystem, self._clock.now()
+        for order, why in self._inbox.reload(lambda stamp: out_of_date(stamp, fs.fsname, self._settings, now)):
+            self._say(f"not taken up after a restart: {order.what}: {why}")
+            self._gate.not_taken_up[why] += 1
+        if self._gate.waiting or len(self._inbox):
+            self._say(f"{self._gate.waiting} moves and {len(self._inbox)} orders have waited since before the start: "
+                      "each is looked at again before it goes on")
 
     def _listen(self, settings: Settings, undo: Undo, nudge: Callable[[], None]) -> None:
         """Open the control socket and the port. Raises OSError for one that is taken."""
@@ -182,7 +198,11 @@ class Service:
             self._clearing()
 
     def close(self) -> None:
-        """Stop answering and close the journal; what was under way stands in it."""
+        """Stop answering and close the journal; what was under way or waits stands in it."""
+        if self._gate.waiting or len(self._inbox):
+            lost = f", but {self._gate.not_kept} of them are lost" if self._gate.not_kept else ""
+            self._say(f"{self._gate.waiting} moves and {len(self._inbox)} orders wait; the journal keeps them for the "
+                      f"next start{lost}")
         self._closing.close()
 
 

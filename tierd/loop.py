@@ -9,7 +9,9 @@ from typing import Protocol
 
 from lustre.changelog import Record
 from lustre.filesystem import Filesystem
+from lustre.layout import Layout
 from tierd import narrate
+from tierd.act import left_over
 from tierd.act.claim import Hold, NoClaim
 from tierd.act.gate import Gate
 from tierd.act.journal import Journal
@@ -203,6 +205,7 @@ class Daemon:
                 if not self._faults.get("changelog") and not self._held and not self._gate.draining:
                     self._act(thought)
                 if not self._held:
+                    self._take_up()
                     self._move(move_until, asked_for_only=bool(self._faults.get("changelog")))
                 self._judge(now)
                 self._watch_room()
@@ -419,6 +422,25 @@ class Daemon:
             case.tried.update(a.path for a in moves)
             self._gate.submit(moves, case.number)
             self._tell_of(case.finding.key, [narrate.queued(moves)])
+
+    def _take_up(self) -> None:
+        """Moves that waited when tierd ended: looked at, and queued again or told why not."""
+        moves = self._gate.first_left_over(left_over.A_CYCLE)
+        if not moves:
+            return
+        looked = left_over.look(moves, self._filesystem, self._settings, self._layout_of, self._clock.now())
+        self._gate.take_up(looked.again, looked.left)
+        for number, sentences in looked.told.items():
+            self._say_all(sentences)
+            self._journal.tell(number, sentences, self._clock.now())
+        for action, _ in looked.again:
+            if action.finding in self._cases:
+                self._cases[action.finding].tried.add(action.path)
+
+    def _layout_of(self, key: tuple[str, str, str], directory: str) -> Layout | None:
+        """What files of a directory get in a case that is not judged yet."""
+        case = self._cases.get(key)
+        return None if case is None or case.judged else case.layout_in(directory)
 
     def _move(self, until: float, *, asked_for_only: bool) -> None:
         outcomes = self._gate.pump(until, asked_for_only=asked_for_only)

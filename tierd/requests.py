@@ -14,9 +14,10 @@ from typing import Any
 
 from lustre.filesystem import Filesystem
 from tierd.act.gate import Gate
+from tierd.act.inbox import Inbox
 from tierd.act.journal import Journal
 from tierd.act.journal_reader import JournalReader
-from tierd.act.orders import SUBMISSION, Inbox, Intent, Order, intent
+from tierd.act.orders import SUBMISSION, Intent, Order, intent
 from tierd.act.undo import Undo
 from tierd.cases import Case
 from tierd.clock import Clock
@@ -27,7 +28,7 @@ from tierd.desk.explain import entry_json, explained
 from tierd.loop import Daemon
 from tierd.replay import action_json, finding_json
 from tierd.sense.ages import SourceState
-from tierd.text import quoted
+from tierd.text import printable, quoted
 
 CHANGING = frozenset({"pause", "drain", "resume", "undo", "promote", "demote", "submit"})
 """Requests that change what tierd does, or the file system."""
@@ -43,7 +44,7 @@ class Desk:
     """Answers requests about a daemon, from any thread."""
 
     def __init__(self, daemon: Daemon, gate: Gate, undo: Undo, journal: Journal, reader: JournalReader,
-                 settings: Settings, lock: RLock, board: Board, filesystem: Filesystem, clock: Clock,
+                 settings: Settings, lock: RLock, board: Board, filesystem: Filesystem, clock: Clock, inbox: Inbox,
                  sources: Callable[[], Sequence[SourceState]] = tuple) -> None:
         self._sources = sources
         self._daemon = daemon
@@ -56,7 +57,7 @@ class Desk:
         self._board = board
         self._filesystem = filesystem
         self._clock = clock
-        self._inbox = Inbox()
+        self._inbox = inbox
         self._requests: dict[str, Callable[[Request], dict[str, Any]]] = {
             "status": self._status, "findings": lambda _: views.findings(board.view), "top": self._top,
             "advise": lambda _: views.findings(board.view, advice=True), "history": self._history,
@@ -84,9 +85,10 @@ class Desk:
         if self._gate.held or self._gate.draining:
             return
         handed_over: dict[tuple[str, str, str], Intent] = {}
-        for order, found in self._inbox.take(TAKEN_A_CYCLE):
+        waiting = self._inbox.take(TAKEN_A_CYCLE)
+        for order, found in waiting:
             try:
-                made = found or intent(order, self._filesystem, self._settings, self._clock.now)
+                made = found or self._made(order)
             except OSError as error:
                 made = Intent()
                 made.left_out[error.strerror or str(error)] += 1
@@ -97,6 +99,14 @@ class Desk:
         for (by, direction, reason), made in handed_over.items():
             because = f" ({quoted(reason)})" if reason else ""
             self._daemon.carry_out(SUBMISSION, by, f"{by} hands over files to {direction}{because}", made)
+        if waiting:
+            self._inbox.done()
+
+    def _made(self, order: Order) -> Intent:
+        """What an order comes to at present: one file, or a directory as far as there is time."""
+        now = self._clock.now
+        until = float("inf") if order.kind == SUBMISSION else now() + PATIENCE_SECONDS
+        return intent(order, self._filesystem, self._settings, now, until)
 
     @contextmanager
     def _between_cycles(self) -> Iterator[None]:
@@ -130,11 +140,11 @@ class Desk:
         }
 
     def _pause(self, request: Request) -> dict[str, Any]:
-        self._gate.pause(str(request.get("reason") or "") or f"by {request.get('by', 'tierctl')}")
+        self._gate.pause(printable(str(request.get("reason") or "")) or f"by {request.get('by', 'tierctl')}")
         return self._stance()
 
     def _drain(self, request: Request) -> dict[str, Any]:
-        self._gate.drain(str(request.get("reason") or "") or f"by {request.get('by', 'tierctl')}")
+        self._gate.drain(printable(str(request.get("reason") or "")) or f"by {request.get('by', 'tierctl')}")
         return self._stance()
 
     def _resume(self, _: Request) -> dict[str, Any]:
@@ -171,10 +181,11 @@ class Desk:
         return {"plans": plans, "status": self._status({})}
 
     def _order(self, request: Request) -> dict[str, Any]:
-        order = Order(str(request["request"]), self._from_root(str(request["path"])), str(request.get("by", "tierctl")),
+        path = self._from_root(str(request["path"]))
+        order = Order(str(request["request"]), path, str(request.get("by", "tierctl")),
                       most_files=max(1, int(request.get("most_files", 1000))),
-                      most_bytes=max(1, int(request.get("most_bytes", 1 << 40))))
-        made = intent(order, self._filesystem, self._settings, self._clock.now, self._clock.now() + PATIENCE_SECONDS)
+                      most_bytes=max(1, int(request.get("most_bytes", 1 << 40))), fid=self._filesystem.status(path).fid)
+        made = self._made(order)
         if made.actions and not request.get("preview"):
             self._inbox.put([(order, made)])
         return {
@@ -191,7 +202,7 @@ class Desk:
         paths = request.get("paths")
         if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
             raise ValueError("submit takes a list of paths")
-        by, reason = f"{request.get('by')} (submit)", str(request.get("reason") or "")
+        by, reason = f"{request.get('by')} (submit)", printable(str(request.get("reason") or ""))
         self._inbox.put([(Order(direction, self._from_root(path), by, SUBMISSION, reason, most_files=1), None)
                          for path in paths])
         return {"accepted": len(paths), "waiting_orders": len(self._inbox)}
@@ -202,6 +213,7 @@ class Desk:
         inner = path[len(mount):] if mount and (path + "/").startswith(mount + "/") else path
         if not inner.startswith("/") and inner:
             raise ValueError(f"{path!r}: give the whole path, below {mount} or from the root of the file system")
+        inner.encode("utf-8", "surrogateescape")  # half a character is no name: a ValueError
         if {".", ".."} & set(inner.split("/")) or "\0" in inner:
             raise ValueError(f"{path!r}: a path without . and .. in it")
         return "/" + "/".join(part for part in inner.split("/") if part)

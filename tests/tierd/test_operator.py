@@ -16,7 +16,10 @@ from simulator import faults
 from tests.tierd.test_service import Site, shown
 from tests.tierd.test_service import site as site  # noqa: PLC0414 -- the fixture
 from tierd import requests
-from tierd.act.orders import Inbox, Order
+from tierd.act.inbox import Inbox
+from tierd.act.journal import Journal
+from tierd.act.kept import Stamp
+from tierd.act.orders import Order
 from tierd.commands import asking, submit, waiting
 from tierd.commands.top import screen
 from tierd.control import Access, ControlError, ControlServer, Peer, ask
@@ -220,7 +223,8 @@ def test_what_needs_the_daemon_does_not_wait_for_ever(site: Site, monkeypatch: p
 
 
 def test_a_full_inbox_asks_to_come_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    inbox = Inbox(most=2)
+    Journal(tmp_path / "j").close()
+    inbox = Inbox(tmp_path / "j", lambda: Stamp("lustre", False, 1.0), most=2)
     inbox.put([(Order("promote", "/a", "x"), None)])
     with pytest.raises(ValueError, match="1 orders wait, of 2 at the most; try again later"):
         inbox.put([(Order("promote", "/a", "x"), None)] * 2)

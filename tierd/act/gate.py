@@ -7,7 +7,7 @@ the act is refused, not forced.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from lustre.fid import Fid
@@ -17,6 +17,8 @@ from tierd.act.breaker import Breaker
 from tierd.act.budget import Budget
 from tierd.act.guard import Guard, Unguarded
 from tierd.act.journal import Journal
+from tierd.act.kept import KeptMove, Stamp
+from tierd.act.left_over import LeftOver
 from tierd.act.movers.outcome import Mover, Result
 from tierd.act.movers.outcome import Outcome as Moved
 from tierd.act.standstill import Standstill
@@ -58,6 +60,9 @@ class Gate:
         self._standstill = standstill or Standstill()
         self._guard = guard or Unguarded()
         self._queue = Queue(filesystem, budget, self._guard)
+        self._left_over = LeftOver(journal.waiting.all())
+        self.not_taken_up: Counter[str] = Counter()
+        """Moves that waited before a restart and do not any more, by reason."""
         self.outcomes: Counter[tuple[str, str]] = Counter()
         """By kind of act and result."""
         self.last: dict[tuple[str, str], float] = {}
@@ -104,13 +109,23 @@ class Gate:
 
     @property
     def waiting(self) -> int:
-        """Moves in the queue."""
-        return len(self._queue)
+        """Moves in the queue, with those from before a restart."""
+        return len(self._queue) + len(self._left_over)
 
     @property
     def waiting_bytes(self) -> int:
         """Bytes of the files in the queue."""
-        return self._queue.size_bytes
+        return self._queue.size_bytes + self._left_over.size_bytes
+
+    @property
+    def left_over(self) -> int:
+        """Those from before a restart that were not looked at yet."""
+        return len(self._left_over)
+
+    @property
+    def not_kept(self) -> int:
+        """Moves that a restart would lose: there are more than the journal keeps."""
+        return max(0, self.waiting - len(self._journal.waiting))
 
     @property
     def budget_left(self) -> tuple[float, float]:
@@ -119,17 +134,34 @@ class Gate:
 
     def waiting_for(self, finding_key: tuple[str, str, str]) -> int:
         """Moves of one finding in the queue."""
-        return self._queue.of(finding_key)
+        return self._queue.of(finding_key) + self._left_over.of(finding_key)
 
     def submit(self, actions: Iterable[Action], finding: int) -> list[Outcome]:
         """Set default layouts now, queue the moves. Advice passes by: it is for people."""
-        outcomes = []
-        for action in actions:
-            if action.kind == "set-default-layout":
-                outcomes.append(self._set_default(action, finding))
-            elif action.kind == "migrate":
-                self._queue.add(action, finding)
+        every = tuple(actions)
+        outcomes = [self._set_default(action, finding) for action in every if action.kind == "set-default-layout"]
+        moves = [action for action in every if action.kind == "migrate" and self._queue.add(action, finding)]
+        if moves:
+            with self._journal.together():
+                self._keep(moves, finding)
         return outcomes
+
+    def _keep(self, moves: Sequence[Action], finding: int) -> None:
+        stamp = Stamp(self._filesystem.fsname, self._dry_run, self._clock.now())
+        self._journal.waiting.add(moves, finding, stamp)
+
+    def first_left_over(self, most: int) -> list[KeptMove]:
+        """Moves from before a restart, the oldest, for somebody to look at."""
+        return self._left_over.first(most)
+
+    def take_up(self, again: Sequence[tuple[Action, int]], left: Sequence[tuple[KeptMove, str]]) -> None:
+        """What was looked at waits for its turn again, or is forgotten. The journal keeps the first as it was."""
+        self._left_over.looked_at(len(again) + len(left))
+        for action, finding in again:
+            self._queue.add(action, finding)
+        with self._journal.together():
+            self._journal.waiting.remove(move.path for move, _ in left if not self._queue.has(move.path))
+        self.not_taken_up.update(why for _, why in left)
 
     def objection(self, directory: str) -> str:
         """Why a directory's owner wants it left alone, or ""."""
@@ -137,7 +169,8 @@ class Gate:
 
     def drop(self, finding_key: tuple[str, str, str]) -> int:
         """Forget the moves of one finding; how many there were."""
-        return self._queue.drop(finding_key)
+        self._journal.waiting.drop(finding_key)
+        return self._queue.drop(finding_key) + self._left_over.drop(finding_key)
 
     def pump(self, deadline: float, *, asked_for_only: bool = False) -> list[Outcome]:
         """Carry out waiting moves until the budget is spent, the queue empty, the time up or something holds them.
@@ -147,6 +180,9 @@ class Gate:
         outcomes: list[Outcome] = []
         while len(self._queue) and self._clock.now() < deadline and not self._halt():
             batch, gone = self._queue.next_batch(self._clock.now(), asked_for_only=asked_for_only)
+            if gone:
+                with self._journal.together():
+                    self._journal.waiting.remove(action.path for action in gone)
             outcomes += [self._counted(Outcome(action, "gone", "", 0)) for action in gone]
             if not batch:
                 break
@@ -175,8 +211,8 @@ class Gate:
             each, entry = entries.pop(moved.move.path)
             if moved.result is Result.DONE:
                 self.moved_bytes += each.action.size_bytes
-            if moved.reason == "halted":  # its turn comes again
-                self._queue.add(each.action, each.finding)
+            if moved.reason == "halted" and self._queue.add(each.action, each.finding):  # its turn comes again
+                self._keep([each.action], each.finding)
             if trouble := self._breaker.note(str(moved.result), each.action.path):
                 self.pause(self.paused or trouble, tripped=True)
             yield self._ended(each.action, _word(moved), moved.detail, entry, each.before, each.move.fid)
@@ -184,9 +220,10 @@ class Gate:
             yield self._ended(each.action, "failed", "the mover did not say how it went", entry, each.before)
 
     def _intend_all(self, batch: list[Waiting]) -> list[tuple[Waiting, int]]:
-        """Enter the intents of a batch, and their numbers."""
+        """Enter the intents of a batch, and their numbers: from now on each is an act, and no longer waits."""
         now = self._clock.now()
         with self._journal.together():
+            self._journal.waiting.remove(each.action.path for each in batch)
             return [(each, self._journal.intend(each.action, each.finding, each.before, now, self._dry_run,
                                                 each.move.fid)) for each in batch]
 

@@ -16,6 +16,8 @@ from typing import Any
 from lustre.fid import Fid
 from lustre.layout import Layout
 from lustre.layout_yaml import from_yaml, to_yaml
+from tierd.act import kept
+from tierd.act.kept import to_bytes, to_path
 from tierd.model import Action, Finding
 
 _SCHEMA = """
@@ -79,7 +81,9 @@ class Journal:
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=FULL")
-        self._db.executescript(_SCHEMA)
+        self._db.executescript(_SCHEMA + kept.SCHEMA)
+        self.waiting = kept.KeptMoves(self._db)
+        """Moves whose turn has not come."""
         if "fid" not in {row[1] for row in self._db.execute("PRAGMA table_info(actions)")}:
             self._db.execute("ALTER TABLE actions ADD COLUMN fid TEXT")
 
@@ -108,7 +112,7 @@ class Journal:
         cursor = self._db.execute(
             "INSERT INTO actions (finding, kind, place, layout_before, layout_after, size_bytes, reason, dry_run, "
             "intended_at, fid) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (finding, action.kind, _bytes(action.path or action.directory), _text(before), _text(action.layout),
+            (finding, action.kind, to_bytes(action.path or action.directory), _text(before), _text(action.layout),
              action.size_bytes, action.reason, dry_run, now, None if fid is None else str(fid)))
         assert cursor.lastrowid is not None
         return cursor.lastrowid
@@ -164,9 +168,14 @@ class Journal:
     def directories(self) -> frozenset[str]:
         """Directories whose default layout was set, or files of which were moved: where files on flash may lie."""
         rows = self._db.execute("SELECT DISTINCT kind, place FROM actions WHERE outcome = 'done'").fetchall()
-        places = [(kind, place.decode("utf-8", "surrogateescape")) for kind, place in rows]
+        places = [(kind, to_path(place)) for kind, place in rows]
         return frozenset(place if kind == "set-default-layout" else place.rpartition("/")[0] or "/"
                          for kind, place in places)
+
+    def tried(self, finding: int) -> frozenset[str]:
+        """Files a move was tried of because of a finding."""
+        rows = self._db.execute("SELECT place FROM actions WHERE finding = ? AND kind = 'migrate'", (finding,))
+        return frozenset(to_path(place) for (place,) in rows.fetchall())
 
     def judged(self, finding: int, kind: str, pool: str, size_bytes: int, verdict: str, won_back: float,
                now: float, usual: float = 0.0, contended: float = 0.0, after: float = 0.0) -> None:
@@ -188,7 +197,7 @@ class Journal:
         """When the default layout of a directory was last taken back; 0 when it never was."""
         (time,) = self._db.execute("SELECT ifnull(max(ended_at), 0) FROM actions WHERE place = ? "
                                    "AND outcome = 'undone' AND kind = 'set-default-layout'",
-                                   (_bytes(place),)).fetchone()
+                                   (to_bytes(place),)).fetchone()
         return float(time)
 
     def unjudged(self, since: float) -> Iterator[tuple[int, Finding, list[Entry]]]:
@@ -238,13 +247,9 @@ ENTRY_COLUMNS = ("id, kind, place, layout_before, layout_after, size_bytes, ifnu
 
 def entry_of(row: Sequence[Any]) -> Entry:
     """An act, from a row of these columns."""
-    return Entry(row[0], row[1], row[2].decode("utf-8", "surrogateescape"), _layout(row[3]), _layout(row[4]),
+    return Entry(row[0], row[1], to_path(row[2]), _layout(row[3]), _layout(row[4]),
                  row[5], row[6], row[7], row[8], row[9], bool(row[10]),
                  None if row[11] is None else Fid.parse(row[11]))
-
-
-def _bytes(path: str) -> bytes:
-    return path.encode("utf-8", "surrogateescape")  # names may hold any byte but NUL and the slash
 
 
 def _text(layout: Layout | None) -> str | None:

@@ -5,11 +5,11 @@ Taken in by any thread without waiting; made into actions here, by the layouts t
 
 from __future__ import annotations
 
-import threading
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from lustre.fid import Fid
 from lustre.filesystem import FileStatus, Filesystem
 from lustre.layout import Component, Layout
 from tierd.act.guard import REQUEST
@@ -23,7 +23,6 @@ from tierd.text import quoted
 
 SUBMISSION = "submission"
 """The kind of what a program hands over: modes hold for it, as for what tierd finds itself."""
-MOST_WAITING = 100_000
 _WIDEST = 4
 """Stripes of a file that goes to a pool as a whole, at the most."""
 
@@ -40,7 +39,8 @@ class Order:
     reason: str = ""
     most_files: int = 1000
     most_bytes: int = 1 << 40
-
+    fid: Fid | None = None
+    """What had that name when it was ordered; None where nobody looked."""
 
     @property
     def what(self) -> str:
@@ -66,34 +66,13 @@ class Intent:
         self.left_out += other.left_out
 
 
-class Inbox:
-    """Orders that wait for the next cycle. A full one refuses, so that whoever hands over tries again later."""
-
-    def __init__(self, most: int = MOST_WAITING) -> None:
-        self._most = most
-        self._lock = threading.Lock()
-        self._orders: deque[tuple[Order, Intent | None]] = deque()
-
-    def put(self, orders: list[tuple[Order, Intent | None]]) -> None:
-        """Take all of them in. Raises ValueError, having taken in none, where there is no room."""
-        with self._lock:
-            if len(self._orders) + len(orders) > self._most:
-                raise ValueError(f"{len(self._orders)} orders wait, of {self._most} at the most; try again later")
-            self._orders.extend(orders)
-
-    def take(self, most: int) -> list[tuple[Order, Intent | None]]:
-        """The oldest."""
-        with self._lock:
-            return [self._orders.popleft() for _ in range(min(most, len(self._orders)))]
-
-    def __len__(self) -> int:
-        return len(self._orders)
-
-
 def intent(order: Order, filesystem: Filesystem, settings: Settings, now: Callable[[], float],
            until: float = float("inf")) -> Intent:
     """What an order comes to. Raises OSError where its path cannot be looked at."""
     found = Intent()
+    if order.fid is not None and filesystem.status(order.path).fid != order.fid:
+        found.left_out["something else has this name now"] += 1
+        return found
     room = space.room(filesystem, ())
     left = dict(room.avail_bytes)
     size_bytes = 0

@@ -53,11 +53,17 @@ class Queue:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, action: Action, finding: int) -> None:
-        """Let it wait, unless a move of that path does already."""
-        if action.path not in self._paths:
-            self._waiting.append(Waiting(action, finding))
-            self._paths.add(action.path)
+    def add(self, action: Action, finding: int) -> bool:
+        """Let it wait, unless a move of that path does already: then False."""
+        if action.path in self._paths:
+            return False
+        self._waiting.append(Waiting(action, finding))
+        self._paths.add(action.path)
+        return True
+
+    def has(self, path: str) -> bool:
+        """Whether a move of that path waits."""
+        return path in self._paths
 
     @property
     def size_bytes(self) -> int:

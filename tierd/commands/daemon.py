@@ -89,7 +89,17 @@ def status(answer: Answer) -> list[str]:
     waits = (f"{answer['waiting_moves']} moves wait, {megabytes(answer['waiting_bytes'])}" if answer["waiting_moves"]
              else "no moves wait")
     orders = f"; {answer['waiting_orders']} orders wait for the next cycle" if answer["waiting_orders"] else ""
-    return [*lines, waits + orders]
+    return [*lines, waits + orders, *over_a_restart(answer)]
+
+
+def over_a_restart(answer: Answer) -> Iterator[str]:
+    """What a restart did, or would do, to what waits."""
+    if answer["left_over_moves"]:
+        yield f"  {answer['left_over_moves']} of them from before the start, still to be looked at again"
+    if answer["not_kept_moves"]:
+        yield f"  {answer['not_kept_moves']} of them more than the journal keeps: a restart would lose them"
+    for why, count in answer["not_taken_up"].items():
+        yield f"not taken up after the start: {count} that waited: {why}"
 
 
 def findings(answer: Answer) -> list[str]:

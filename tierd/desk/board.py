@@ -38,6 +38,12 @@ class View:
     outcomes: Mapping[tuple[str, str], int] = field(default_factory=dict)
     waiting: int = 0
     waiting_bytes: int = 0
+    left_over: int = 0
+    """Of those that wait, from before a restart and not looked at yet."""
+    not_kept: int = 0
+    """Of those that wait, more than the journal keeps: a restart would lose them."""
+    not_taken_up: Mapping[str, int] = field(default_factory=dict)
+    """What waited before a restart and does not any more, by reason."""
     moved_bytes: int = 0
     cycles: int = 0
     cycle_seconds: float = 0.0
@@ -60,5 +66,6 @@ class Board:
             {f.key: daemon.number(f) for f in daemon.findings},
             tuple(CaseView(c.number, c.finding.aggressor, c.finding.victim, c.finding.directories, c.begun_at, c.judged,
                            c.verdict) for c in daemon.cases),
-            daemon.faults, dict(gate.outcomes), gate.waiting, gate.waiting_bytes, gate.moved_bytes,
+            daemon.faults, dict(gate.outcomes), gate.waiting, gate.waiting_bytes, gate.left_over, gate.not_kept,
+            dict(gate.not_taken_up), gate.moved_bytes,
             tally.cycles, tally.cycle_seconds, tally.last_cycle_at)

@@ -23,6 +23,7 @@ def status(board: Board, gate: Gate, settings: Settings, orders: int, now: float
         "last_cycle": view.window.end if view.window else None, "windows": view.windows,
         "cycle_under_way_seconds": max(0.0, now - board.cycle_begun_at) if board.cycle_begun_at else 0.0,
         "waiting_moves": view.waiting, "waiting_bytes": view.waiting_bytes, "waiting_orders": orders,
+        "left_over_moves": view.left_over, "not_kept_moves": view.not_kept, "not_taken_up": dict(view.not_taken_up),
         "moved_bytes": view.moved_bytes,
         "outcomes": {" ".join(key): count for key, count in view.outcomes.items()},
         "cases": [{"finding": c.number, "aggressor": c.aggressor, "victim": c.victim, "since": c.begun_at,

@@ -1,0 +1,246 @@
+"""What waits when tierd ends or is killed: it goes on afterwards, after another look, or is told of."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from simulator import faults
+from simulator.cluster import Cluster
+from simulator.settings import recorded_test_bed
+from tests.tierd.simulated import NOISE, STREAM
+from tests.tierd.test_operator import HOSTILE
+from tests.tierd.test_service import Clearing, Site, shown
+from tests.tierd.test_service import site as site  # noqa: PLC0414 -- the fixture
+from tierd.act.inbox import Inbox
+from tierd.act.journal import Journal
+from tierd.act.kept import KeptMoves, Stamp
+from tierd.act.orders import Order
+from tierd.control import ask
+
+End = Callable[[Site], None]
+
+
+def restarted(site: Site) -> None:
+    site.service.close()
+    site.said.clear()
+    site.start()
+
+
+def killed(site: Site) -> None:
+    """The journal as it is on disk at this instant, and another process that finds it."""
+    folder = site.folder / "killed"
+    shutil.copytree(Path(site.settings.act.journal).parent, folder)
+    site.service.close()
+    site.said.clear()
+    site.settings = replace(site.settings, act=replace(site.settings.act, journal=str(folder / "journal.sqlite")))
+    site.start()
+
+
+def waiting(site: Site, capsys: pytest.CaptureFixture[str], *paths: str) -> None:
+    """Moves in the queue: the first cycle takes the order in, and moves nothing yet."""
+    for path in paths:
+        site.cluster.make_file(path, 700_000)
+    shown(capsys, "promote", "/proj/keep", site=site)
+    site.run(until=site.cluster.now + 5)
+    assert ask(site.socket, {"request": "status"})["waiting_moves"] == len(paths)
+
+
+def told_of(site: Site) -> str:
+    return "\n".join(site.said)
+
+
+def pool(site: Site, path: str) -> str:
+    layout = site.filesystem.layout(path)
+    return layout.components[0].pool if layout else ""
+
+
+@pytest.mark.parametrize("end", [restarted, killed])
+def test_moves_that_wait_go_on_after_a_restart(site: Site, capsys: pytest.CaptureFixture[str], end: End) -> None:
+    paths = ["/proj/keep/a", "/proj/keep/b", HOSTILE]
+    waiting(site, capsys, *paths)
+    end(site)
+    assert "3 moves and 0 orders have waited since before the start: each is looked at again" in told_of(site)
+    site.run(until=site.cluster.now + 5)
+    status = shown(capsys, "status", site=site)
+    assert "3 moves wait, 2.1 MB" in status
+    assert "3 of them from before the start, still to be looked at again" in status
+    site.run(until=site.cluster.now + 10)
+    assert "taken up again after a restart: 3 moves of F1" in told_of(site)
+    assert {pool(site, path) for path in paths} == {"flash"}
+    assert "taken up again after a restart" in shown(capsys, "explain", "F1", site=site)
+    restarted(site)
+    assert site.said == [f"listening on 127.0.0.1:{site.service.web.port}" if site.service.web else ""]
+
+
+@pytest.mark.parametrize("end", [restarted, killed])
+def test_orders_that_nobody_took_in_go_on_after_a_restart(site: Site, capsys: pytest.CaptureFixture[str],
+                                                          end: End) -> None:
+    shown(capsys, "pause", "look", site=site)
+    paths = ["/proj/keep/a", "/proj/old/b", HOSTILE]
+    for path in paths:
+        site.cluster.make_file(path, 1000)
+    shown(capsys, "promote", "/proj/keep", site=site)
+    shown(capsys, "submit", "--reason", "hot \udcff", "/proj/old/b", site=site)
+    end(site)
+    assert "0 moves and 2 orders have waited since before the start" in told_of(site)
+    site.run(until=site.cluster.now + 10)
+    assert "2 orders wait for the next cycle" in shown(capsys, "status", site=site)
+    shown(capsys, "resume", site=site)
+    site.run(until=site.cluster.now + 10)
+    assert {pool(site, path) for path in paths} == {"flash"}
+    assert r"(submit) asked for it: hot \udcff" in shown(capsys, "history", "--long", site=site)
+    restarted(site)
+    assert ask(site.socket, {"request": "status"})["waiting_orders"] == 0
+
+
+def other_file(site: Site) -> None:
+    site.cluster.namespace.remove(site.cluster.namespace.lookup("/proj/keep/a"), site.cluster.epoch)
+    site.cluster.make_file("/proj/keep/a", 1000)
+
+
+def no_file(site: Site) -> None:
+    site.cluster.namespace.remove(site.cluster.namespace.lookup("/proj/keep/a"), site.cluster.epoch)
+
+
+def full(site: Site) -> None:
+    for target in site.filesystem.pools()["flash"]:
+        faults.full(site.cluster, target, 5.0)
+
+
+def of_another_file_system(site: Site) -> None:
+    with closing(sqlite3.connect(site.settings.act.journal)) as db:
+        db.execute("UPDATE waiting_moves SET fs = 'other'")
+        db.commit()
+
+
+def dry(site: Site) -> None:
+    site.settings = replace(site.settings, act=replace(site.settings.act, dry_run=True))
+
+
+def other_pools(site: Site) -> None:
+    policy = replace(site.settings.small_files_to_flash, flash_pool="nvme")
+    site.settings = replace(site.settings, small_files_to_flash=policy)
+
+
+def late(site: Site) -> None:
+    faults.clock_jump(site.cluster, 8 * 86400.0)
+
+
+@pytest.mark.parametrize(("change", "why"), [
+    (other_file, "another file has this name now"), (no_file, "No such file or directory"),
+    (full, "pool 'flash' has no room for it above its reserve"),
+    (of_another_file_system, "it was meant for file system other"), (dry, "tierd is in a dry run now"),
+    (other_pools, "pool 'flash' is not the one of the configuration any more"), (late, "it is older than 7 days")])
+def test_what_is_not_as_it_was_is_told_and_left_alone(site: Site, capsys: pytest.CaptureFixture[str],
+                                                      change: Callable[[Site], None], why: str) -> None:
+    waiting(site, capsys, "/proj/keep/a")
+    site.service.close()
+    change(site)
+    site.start()
+    site.run(until=site.cluster.now + 20)
+    assert f"not taken up after a restart: 1 moves of F1: {why}" in told_of(site)
+    status = shown(capsys, "status", site=site)
+    assert f"not taken up after the start: 1 that waited: {why}" in status
+    assert "no moves wait" in status
+    assert shown(capsys, "history", site=site) == "nothing was done yet\n"
+    restarted(site)
+    assert ask(site.socket, {"request": "status"})["waiting_moves"] == 0
+
+
+def test_what_was_gone_through_in_a_dry_run_is_never_done_for_real(site: Site,
+                                                                   capsys: pytest.CaptureFixture[str]) -> None:
+    act = site.settings.act
+    site.settings = replace(site.settings, act=replace(act, dry_run=True))
+    restarted(site)
+    waiting(site, capsys, "/proj/keep/a")
+    shown(capsys, "submit", "/proj/keep/a", site=site)
+    site.settings = replace(site.settings, act=act)
+    restarted(site)
+    site.run(until=site.cluster.now + 20)
+    assert "not taken up after a restart: 1 moves of F1: it was meant for a dry run" in told_of(site)
+    assert "(submit) asked to promote /proj/keep/a: it was meant for a dry run" in told_of(site)
+    assert pool(site, "/proj/keep/a") != "flash"
+
+
+def test_an_order_is_for_what_had_the_name_then(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.cluster.make_file("/proj/keep/a", 1000)
+    shown(capsys, "promote", "/proj/keep/a", site=site)
+    site.service.close()
+    other_file(site)
+    site.start()
+    site.run(until=site.cluster.now + 20)
+    assert "left out: 1 (something else has this name now)" in told_of(site)
+    assert pool(site, "/proj/keep/a") != "flash"
+
+
+READ_AGAIN = replace(NOISE, rereads_per_second=8.0, files_per_second=10.0, keep=300)
+
+
+@pytest.fixture
+def reading(site: Site) -> Site:
+    """A noisy job that reads its files again, of which most wait when tierd ends."""
+    site.service.close()
+    site.cluster = Cluster(recorded_test_bed(), (STREAM, READ_AGAIN))
+    site.filesystem = Clearing(site.cluster)
+    site.filesystem.cleared = {}
+    site.settings = replace(site.settings, limits=replace(site.settings.limits, files_per_second=1.0))
+    site.start()
+    while not any("QUEUED" in sentence for sentence in site.said):
+        site.run(until=site.cluster.now + 5)
+        assert site.cluster.now < 100
+    return site
+
+
+def test_moves_of_a_case_go_on_with_it(reading: Site) -> None:
+    before = reading.service._gate.waiting
+    assert before > 20
+    restarted(reading)
+    assert reading.service._gate.waiting == before
+    reading.run(until=reading.cluster.now + 20)
+    assert "moves of F1" in told_of(reading)
+    moved = [e for e in reading.service._journal.entries("done") if e.kind == "migrate"]
+    assert len({e.place for e in moved}) == len(moved) > 5
+
+
+def test_moves_of_a_case_that_is_over_are_left_to_the_next_finding(reading: Site) -> None:
+    assert ask(reading.socket, {"request": "undo", "id": 1})["result"] == "undone"
+    restarted(reading)
+    reading.run(until=reading.cluster.now + 10)
+    assert "its case is over, or too old to be judged; what still holds is found again" in told_of(reading)
+    assert reading.service._gate.waiting == 0
+
+
+def test_moves_of_a_case_that_is_undone_are_dropped_from_the_journal_too(reading: Site) -> None:
+    (case,) = reading.service._daemon.cases
+    restarted(reading)
+    waited = reading.service._gate.waiting
+    assert reading.service._gate.drop(case.finding.key) == waited
+    restarted(reading)
+    assert reading.service._gate.waiting == 0
+
+
+def test_what_is_more_than_the_journal_keeps_is_told(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = KeptMoves(site.service._journal._db, most=2)
+    site.service._journal.waiting = kept
+    waiting(site, capsys, "/proj/keep/a", "/proj/keep/b", "/proj/keep/c")
+    assert "1 of them more than the journal keeps: a restart would lose them" in shown(capsys, "status", site=site)
+    restarted(site)
+    assert "2 moves and 0 orders have waited since before the start" in told_of(site)
+
+
+def test_a_journal_that_takes_nothing_asks_to_come_again(tmp_path: Path) -> None:
+    Journal(tmp_path / "j").close()
+    inbox = Inbox(tmp_path / "j", lambda: Stamp("lustre", False, 1.0))
+    with closing(sqlite3.connect(tmp_path / "j")) as db:
+        db.execute("DROP TABLE waiting_orders")
+    with pytest.raises(ValueError, match=r"the journal does not take it .*; try again later"):
+        inbox.put([(Order("promote", "/a", "x"), None)])
+    assert len(inbox) == 0
+    inbox.close()

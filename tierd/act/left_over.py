@@ -1,0 +1,149 @@
+"""Moves that waited when tierd ended. Each is looked at anew, a few in every cycle, before it waits for its turn again.
+
+Time has passed: the file may be another one, the settings too, the pool full, and a finding may be over. What
+somebody asked for by name is asked for again, as if it had been asked now; a move of tierd's own goes on only with its
+case, which is still to be judged. For other findings the next look decides, which sees them again if they still hold.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+from lustre.filesystem import Filesystem
+from lustre.layout import Layout
+from tierd.act import orders
+from tierd.act.guard import REQUEST
+from tierd.act.kept import KeptMove, Stamp
+from tierd.act.orders import SUBMISSION, Intent, Order
+from tierd.config import Settings
+from tierd.decide.small_files_to_flash import reserved
+from tierd.model import Action, Room
+from tierd.sense import space
+from tierd.text import quoted
+
+A_CYCLE = 500
+"""Looked at in one cycle: each is two requests to an MDT."""
+KEPT_SECONDS = 7 * 86400.0
+"""So long a wish stands while tierd does not run."""
+Key = tuple[str, str, str]
+LayoutOf = Callable[[Key, str], Layout | None]
+"""What files of a directory get in the case of a finding; None where there is none that is still to be judged."""
+
+
+class LeftOver:
+    """Those that were not looked at yet, oldest first."""
+
+    def __init__(self, moves: Iterable[KeptMove] = ()) -> None:
+        self._moves = deque(moves)
+
+    def __len__(self) -> int:
+        return len(self._moves)
+
+    @property
+    def size_bytes(self) -> int:
+        """Of their files."""
+        return sum(move.size_bytes for move in self._moves)
+
+    def of(self, key: Key) -> int:
+        """How many are of one finding."""
+        return sum(move.key == key for move in self._moves)
+
+    def drop(self, key: Key) -> int:
+        """Forget those of one finding; how many there were."""
+        kept = deque(move for move in self._moves if move.key != key)
+        dropped = len(self._moves) - len(kept)
+        self._moves = kept
+        return dropped
+
+    def first(self, most: int) -> list[KeptMove]:
+        """The oldest."""
+        return list(islice(self._moves, most))
+
+    def looked_at(self, count: int) -> None:
+        """So many of the oldest have been."""
+        for _ in range(count):
+            self._moves.popleft()
+
+
+@dataclass(slots=True)
+class Looked:
+    """What a look at them came to."""
+
+    again: list[tuple[Action, int]] = field(default_factory=list)
+    """To wait for their turn, with the numbers of their findings."""
+    left: list[tuple[KeptMove, str]] = field(default_factory=list)
+    """Not taken up, and why."""
+
+    @property
+    def told(self) -> dict[int, list[str]]:
+        """By the number of the finding, what is to be said."""
+        sentences: dict[int, list[str]] = {}
+        for number, count in Counter(number for _, number in self.again).items():
+            sentences.setdefault(number, []).append(f"taken up again after a restart: {count} moves of F{number}")
+        for (number, why), count in Counter((move.finding, why) for move, why in self.left).items():
+            sentences.setdefault(number, []).append(f"not taken up after a restart: {count} moves of F{number}: {why}")
+        return sentences
+
+
+def look(moves: Sequence[KeptMove], filesystem: Filesystem, settings: Settings, layout_of: LayoutOf,
+         now: float) -> Looked:
+    """Look at each. Raises OSError when there is no file system.
+
+    The queue looks again when the turn of a move comes: at its size, its owner's wish, the mode and the room there.
+    """
+    found = Looked()
+    room = space.room(filesystem, ())
+    left = dict(room.avail_bytes)
+    for move in moves:
+        action = _again(move, filesystem, settings, layout_of, now, room, left)
+        if isinstance(action, str):
+            found.left.append((move, action))
+        else:
+            found.again.append((action, move.finding))
+    return found
+
+
+def _again(move: KeptMove, filesystem: Filesystem, settings: Settings, layout_of: LayoutOf, now: float,
+           room: Room, left: dict[str, int]) -> Action | str:
+    """The move as it would be planned now, or why it is not."""
+    if why := out_of_date(move.stamp, filesystem.fsname, settings, now):
+        return why
+    by_name = move.key[0] in {REQUEST, SUBMISSION}
+    directory = move.path.rpartition("/")[0] or "/"
+    layout = layout_of(move.key, directory)
+    if not by_name and layout is None:
+        return "its case is over, or too old to be judged; what still holds is found again"
+    policy = settings.scope_of(move.path).small_files_to_flash
+    if move.pool not in ({policy.flash_pool, policy.hdd_pool} if by_name else {policy.flash_pool}):
+        return f"pool {move.pool!r} is not the one of the configuration any more"
+    if not room.pools.get(move.pool):
+        return f"pool {move.pool!r} does not exist or has no targets"
+    try:
+        status = filesystem.status(move.path)
+        if move.fid is None or status.fid != move.fid:
+            return "another file has this name now"
+        if layout is None:
+            direction = "promote" if move.pool == policy.flash_pool else "demote"
+            wish, found = Order(direction, move.path, move.key[1], move.key[0]), Intent()
+            why = orders.add(found, wish, move.path, status, filesystem.layout(move.path), room, left, settings)
+            return why or replace(found.actions[0], reason=move.reason, finding=move.key)
+    except OSError as error:
+        return error.strerror or str(error)
+    if left[move.pool] - status.size_bytes < reserved(room, policy):
+        return f"pool {move.pool!r} has no room for it above its reserve"
+    left[move.pool] -= status.size_bytes
+    return Action("migrate", layout, move.reason, move.key, directory, move.path, status.size_bytes, status.fid)
+
+
+def out_of_date(stamp: Stamp, fs: str, settings: Settings, now: float) -> str:
+    """Why what was wished for then is not wished for now, or ""."""
+    if stamp.fs != fs:
+        return f"it was meant for file system {quoted(stamp.fs)}"
+    if stamp.dry_run != settings.act.dry_run:
+        return "it was meant for a dry run" if stamp.dry_run else "tierd is in a dry run now"
+    if now - stamp.since > KEPT_SECONDS:
+        return f"it is older than {KEPT_SECONDS / 86400:.0f} days"
+    return ""
