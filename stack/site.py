@@ -17,8 +17,8 @@ from tierd import demo
 from tierd.act.port import PortMover
 from tierd.clock import SystemClock
 from tierd.config import Settings
-from tierd.daemon import Service
 from tierd.sense.live import scraping
+from tierd.service import Service
 
 
 class Clearing(SimulatedFilesystem):

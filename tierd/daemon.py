@@ -1,244 +1,24 @@
-"""``tierd --config FILE``: the daemon on a mounted file system. Wiring, signals, reload; the loop does the thinking."""
+"""``tierd --config FILE``: the daemon on a mounted file system. Signals and reload; the loop does the thinking."""
 
 from __future__ import annotations
 
 import logging
 import os
 import signal
-from collections.abc import Callable, Collection, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from threading import RLock
-from typing import Protocol
 
-from lustre import mounts
-from lustre.filesystem import Filesystem
-from lustre.llapi import Library
-from lustre.tree import Roots, Tree, parse_device
-from tierd.act.breaker import Breaker
-from tierd.act.budget import Budget
-from tierd.act.claim import Claim, Hold, NoClaim
-from tierd.act.claim_folder import MountedFolder, holder, surely_gone
-from tierd.act.consent import Consent
-from tierd.act.gate import Gate
-from tierd.act.guard import SiteGuard
-from tierd.act.inbox import Inbox
-from tierd.act.journal import Journal
-from tierd.act.journal_lock import JournalLock
-from tierd.act.journal_reader import JournalReader
-from tierd.act.kept import Stamp
-from tierd.act.left_over import out_of_date
-from tierd.act.movers import engines
-from tierd.act.movers.abreast import Abreast
-from tierd.act.movers.outcome import Mover
-from tierd.act.recovery import close_unfinished
-from tierd.act.standstill import Standstill
-from tierd.act.undo import Undo
-from tierd.clock import Clock, SystemClock
+from tierd.clock import SystemClock
 from tierd.config import ConfigurationError, Settings, load
-from tierd.control import ControlServer
-from tierd.desk import curves, sentence
-from tierd.desk.board import Board
 from tierd.inotify import Watcher
-from tierd.loop import Daemon
 from tierd.notify import Notifier
-from tierd.own import Beside, registry
 from tierd.pulse import Pulse
-from tierd.requests import CHANGING, Desk
-from tierd.sense import space
-from tierd.sense.clearing import Clearing
-from tierd.sense.client_round import ClientRound, of_exporter, of_tree
-from tierd.sense.clients import THIS_NODE
-from tierd.sense.facts import Clients
-from tierd.sense.follow import Follower
-from tierd.sense.http import Client
-from tierd.sense.metadata_room import share_free
-from tierd.sense.own_nids import own_nids
-from tierd.sense.readings import Reading
-from tierd.sense.sources import Sources, counters
-from tierd.text import printable, quoted
+from tierd.service import Service
+from tierd.this_node import on_this_node
 from tierd.watch_configuration import ConfigurationWatch
-from tierd.web import STALE_CYCLES, App, WebServer
 
 log = logging.getLogger("tierd")
-
-
-HUNG_AFTER_SECONDS = 300.0
-"""A cycle that lasts so much longer than one move may counts as hung."""
-
-
-class Service:
-    """The loop over one file system, its journal and its control socket, from start to stop."""
-
-    def __init__(self, settings: Settings, filesystem: ClearingFilesystem, mover: Mover,
-                 read: Callable[[], Reading], mdts: Sequence[str], clock: Clock, say: Callable[[str], None],
-                 nudge: Callable[[], None] = lambda: None, claim: Hold | None = None,
-                 clients: Clients | None = None, own_nids: Callable[[], Collection[str]] = tuple,
-                 metadata_free: Callable[[], float | None] = lambda: None) -> None:
-        self._settings = settings
-        self._clock = clock
-        self._filesystem = filesystem
-        spoken, say = say, lambda sentence: spoken(printable(sentence))  # job ids and names may hold anything
-        self._say = say
-        self._begun = clock.now()
-        self._lock = RLock()
-        Path(settings.act.journal).parent.mkdir(parents=True, exist_ok=True)
-        self._closing = ExitStack()
-        self._closing.callback(JournalLock(Path(settings.act.journal)).close)
-        self._journal = Journal(Path(settings.act.journal))
-        self._closing.callback(self._journal.close)
-        self._claim = claim or NoClaim()
-        guard = SiteGuard(settings, Consent(filesystem, clock), self._claim, clock)
-        standstill = Standstill(settings.act.pause_file, settings.act.windows)
-        gate = Gate(filesystem, mover, Budget(settings.limits, clock.now()), Breaker(settings.breaker), self._journal,
-                    clock, settings.act.dry_run, guard, standstill)
-        self._gate = gate
-        undo = Undo(filesystem, mover, self._journal, clock, lambda: standstill.by_file() or guard.hindrance())
-        self._sources = Sources(settings.sense, settings.filesystem.mount, read, filesystem, mdts,
-                                self._journal.positions(), clock, os.environ)
-        self._closing.callback(self._sources.close)
-        self._closing.callback(self._claim.release)
-        follower = self._sources.follower
-        self._clearing = (Clearing(filesystem.clear_changelog, settings.sense.readers, follower, clock, say)
-                          if isinstance(follower, Follower) and not settings.act.dry_run else None)
-        self._daemon = Daemon(self._sources.live, filesystem, gate, undo, self._journal, clock, settings, say,
-                              self._claim, clients, len(mdts), self._sources.enriched, own_nids, metadata_free)
-        self._board = Board()
-        self._drawn_at = 0.0
-        self._inbox = Inbox(Path(settings.act.journal),
-                            lambda: Stamp(filesystem.fsname, settings.act.dry_run, clock.now()))
-        self._closing.callback(self._inbox.close)
-        reader = JournalReader(Path(settings.act.journal))
-        self._desk = Desk(self._daemon, gate, undo, self._journal, reader, settings, self._lock, self._board,
-                          filesystem, clock, self._inbox, self._sources.states)
-        self.web: WebServer | None = None
-        try:
-            self._listen(settings, undo, nudge)
-        except BaseException:
-            self._closing.close()
-            raise
-        for entry, outcome, detail in close_unfinished(self._journal, filesystem, clock.now()):
-            say(f"found unfinished: {entry.kind} of {quoted(entry.place)}: {outcome}: {detail}")
-        self._reload_waiting()
-
-    def _reload_waiting(self) -> None:
-        """What waited when tierd ended waits again, or is told of."""
-        fs, now = self._filesystem, self._clock.now()
-        for order, why in self._inbox.reload(lambda stamp: out_of_date(stamp, fs.fsname, self._settings, now)):
-            self._say(f"not taken up after a restart: {order.what}: {why}")
-            self._gate.not_taken_up[why] += 1
-        if self._gate.waiting or len(self._inbox):
-            self._say(f"{self._gate.waiting} moves and {len(self._inbox)} orders have waited since before the start: "
-                      "each is looked at again before it goes on")
-
-    def _listen(self, settings: Settings, undo: Undo, nudge: Callable[[], None]) -> None:
-        """Open the control socket and the port. Raises OSError for one that is taken."""
-        control = ControlServer(settings.act.socket, self._desk, settings.control.access, CHANGING)
-        self._closing.callback(control.close)
-        if settings.web.enabled:
-            beside = Beside(self._filesystem.fsname, self._claim, self._journal.size_bytes,
-                            lambda: self._sources.follower.positions)
-            metrics = registry(self._daemon, self._gate, undo, settings, self._lock, self._sources.states, beside)
-            app = App(metrics, self._desk, self._alive, nudge)
-            try:
-                self.web = WebServer(settings.web.address, settings.web.port, app)
-            except OSError as error:
-                raise OSError(error.errno, f"{error.strerror}: choose another web.port, or web.address",
-                              f"{settings.web.address}:{settings.web.port}") from error
-            self._closing.callback(self.web.close)
-            self._say(f"listening on {settings.web.address}:{self.web.port}")
-
-    def cycle(self) -> str:
-        """One cycle; a sentence about the state for systemd."""
-        with self._lock:
-            self._board.cycle_begun_at = self._clock.now()
-            self._desk.take_in()
-            self._sources.look()
-            self._daemon.cycle(self._clock.now() + self._settings.sense.cycle_seconds / 2)
-            self._keep_positions()
-            self._gate.keep_state()
-            self._board.hang_out(self._daemon, self._gate)
-            self._draw()
-            self._board.cycle_begun_at = 0.0
-        return printable(sentence.cycle(self._board.view, self._gate))
-
-    def _draw(self) -> None:
-        """A point of each curve, once a minute; without the file system there is none."""
-        now = self._clock.now()
-        if now < self._drawn_at + curves.EVERY_SECONDS:
-            return
-        try:
-            self._journal.sample(curves.points(self._daemon, self._gate, space.room(self._filesystem, ())), now)
-        except OSError:
-            return
-        if int(now // 86400) != int(self._drawn_at // 86400):
-            self._journal.forget_samples(now - curves.KEPT_SECONDS)
-        self._drawn_at = now
-
-    def beat(self) -> bool:
-        """A sign of life of the claim; False when a cycle has taken longer than any may."""
-        self._claim.renew()
-        return not self._hung()
-
-    def _hung(self) -> bool:
-        begun = self._board.cycle_begun_at
-        return bool(begun) and self._clock.now() - begun > self._settings.movers.timeout_seconds + HUNG_AFTER_SECONDS
-
-    def _alive(self) -> bool:
-        """Whether cycles still come. One that moves a large file may take long."""
-        if self._board.cycle_begun_at:
-            return not self._hung()
-        last = self._daemon.tally.last_cycle_at or self._begun
-        return self._clock.now() - last < STALE_CYCLES * self._settings.sense.cycle_seconds + 30
-
-    def _keep_positions(self) -> None:
-        """Remember how far the changelogs were read, then let Lustre forget it, in this order."""
-        self._journal.keep_positions(self._sources.follower.positions)
-        if self._clearing is not None:
-            self._clearing()
-
-    def close(self) -> None:
-        """Stop answering and close the journal; what was under way or waits stands in it."""
-        if self._gate.waiting or len(self._inbox):
-            lost = f", but {self._gate.not_kept} of them are lost" if self._gate.not_kept else ""
-            self._say(f"{self._gate.waiting} moves and {len(self._inbox)} orders wait; the journal keeps them for the "
-                      f"next start{lost}")
-        self._closing.close()
-
-
-class ClearingFilesystem(Filesystem, Protocol):
-    """The port, with changelogs that can be cleared."""
-
-    def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
-        """Let Lustre forget what one registered reader has dealt with."""
-
-
-def on_this_node(settings: Settings, clock: SystemClock) -> Service:
-    """The service over the mounted file system of the settings. Raises OSError for what is not there."""
-    tree = Tree(Roots.of("/proc", "/sys"))
-    mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
-    filesystem = engines.mounted(mount, tree, settings.movers)
-    mover = engines.mover(mount, Library.load(settings.movers.library), tree, settings.movers)
-    if settings.movers.at_once > 1:
-        mover = Abreast(mover, filesystem.pools, settings.movers.at_once,
-                        settings.movers.per_target_at_once)
-    read = counters(settings.sense, mount.fsname, tree, clock, os.environ, log.info)
-    mdts = settings.sense.mdts or mdts_of(tree, mount.fsname)
-    folder = MountedFolder(Path(mount.path) / settings.claim.folder.strip("/"))
-    proc = Path("/proc")
-    claim = Claim(folder, holder(clock.now(), proc), clock.monotonic, settings.claim,
-                  lambda words: surely_gone(words, proc))
-    web = Client(settings.sense.exporter_access, settings.sense.timeout_seconds, os.environ)
-    clients = ClientRound({THIS_NODE: of_tree(tree), **{url: of_exporter(url, web) for url in settings.sense.clients}},
-                          clock, settings.sense.clients_at_once)
-    return Service(settings, filesystem, mover, read, mdts, clock, log.info, clock.nudge, claim, clients,
-                   lambda: own_nids(tree), lambda: share_free(tree, mount.fsname))
-
-
-def mdts_of(tree: Tree, fsname: str) -> tuple[str, ...]:
-    """MDTs this node knows: those its client is connected to, or those it serves."""
-    devices = [parse_device(name) for subsystem in ("mdc", "mdt") for name in tree.devices(subsystem)]
-    return tuple(sorted({d.target for d in devices if d.fsname == fsname and d.target.startswith("MDT")}))
 
 
 def call_oneself(name: str, comm: Path) -> None:
@@ -261,7 +41,7 @@ def serve(path: Path, settings: Settings) -> int:
     signal.signal(signal.SIGHUP, lambda *_: reload.append(True))
     notify = Notifier(os.environ)
     watch = ConfigurationWatch(path, lambda: Watcher(clock.now), log.warning)
-    service = on_this_node(settings, clock)
+    service = on_this_node(settings, clock, log.info)
     current = [service]
     pulse = Pulse(lambda: notify(WATCHDOG="1") if current[0].beat() else None, 5.0).start()
     log.info("watching %s in mode %s%s", settings.filesystem.mount, settings.act.mode,
@@ -272,7 +52,7 @@ def serve(path: Path, settings: Settings) -> int:
             if watch.changed() or reload:
                 reload.clear()
                 notify(RELOADING="1", MONOTONIC_USEC=str(int(clock.monotonic() * 1e6)))
-                settings, service = reloaded(path, settings, service, lambda s: on_this_node(s, clock))
+                settings, service = reloaded(path, settings, service, lambda s: on_this_node(s, clock, log.info))
                 current[0] = service
                 notify(READY="1")
             told = service.cycle()

@@ -28,8 +28,9 @@ from tierd.act.port import PortMover
 from tierd.config import Settings
 from tierd.control import ControlError, ControlServer, ask
 from tierd.ctl import main
-from tierd.daemon import Service, reloaded
+from tierd.daemon import reloaded
 from tierd.notify import Notifier
+from tierd.service import Service
 from tierd.simulation.world import VirtualClock, parameter_files
 
 

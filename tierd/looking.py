@@ -1,0 +1,88 @@
+"""What has gone on since the last look: counters, changelogs, and which of them cannot be seen or make no sense."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from lustre.changelog import Record
+from tierd.clock import Clock
+from tierd.model import Window
+from tierd.sense.ears import Ears
+from tierd.sense.readings import IMPLAUSIBLE, UNKNOWN_RECOVERY, Reading, window
+from tierd.tally import Tally
+from tierd.telling import Telling
+from tierd.text import quoted
+
+
+class Source(Protocol):
+    """Where readings come from."""
+
+    def reading(self) -> Reading:
+        """Counters now. Raises OSError when they cannot be had: then nothing is known and nothing is done."""
+
+    def records(self) -> Iterable[Record]:
+        """Changelog records since the last call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One look, of sources that answer."""
+
+    time: float
+    window: Window | None
+    """None where nothing was counted anew since the last look."""
+
+
+class Looking:
+    """Holds the last reading, which the next is compared with.
+
+    Of two readings the older is let go before anybody thinks: on a large file system each takes as much memory as all
+    of the history.
+    """
+
+    def __init__(self, source: Source, ears: Ears, telling: Telling, clock: Clock, tally: Tally) -> None:
+        self._source = source
+        self._ears = ears
+        self._telling = telling
+        self._clock = clock
+        self._tally = tally
+        self._last: Reading | None = None
+        self.blind = False
+        """Whether the last look saw nothing at all."""
+
+    def look(self, until: float) -> Seen | None:
+        """One look; None when there is nothing to compare with. ``until`` is for catching up with changelogs."""
+        try:
+            reading = self._source.reading()
+        except OSError as error:
+            self._last, self.blind = None, True  # what happens meanwhile will not be guessed
+            self._telling.fault("blind", f"blind: {error}; nothing is done until it can be seen again")
+            return None
+        self.blind = False
+        self._telling.fault("blind", "")
+        missed = self._ears.listen(self._counted(self._source.records()), until)
+        self._telling.fault("changelog", missed and f"{missed}; findings are told, nothing new is done about them")
+        unseen = sorted(t for t, condition in reading.conditions.items() if condition == UNKNOWN_RECOVERY)
+        self._telling.fault("recovery", f"{len(unseen)} targets ({', '.join(unseen[:3])}, …): whether they recover "
+                            "is not to be seen; nothing is found on them" if unseen else "")
+        last, self._last = self._last, reading
+        if last is None or reading.time < last.time:
+            return None
+        if reading.time == last.time:  # Prometheus has not scraped again: nothing new, but what waits goes on
+            return Seen(reading.time, None)
+        seen = window(last, reading)
+        lying = sorted(t for t, condition in seen.conditions.items() if condition == IMPLAUSIBLE)
+        self._telling.fault("counters", f"{len(lying)} targets ({', '.join(map(quoted, lying[:3]))}, …): their "
+                            "counters make no sense; nothing is found on them" if lying else "")
+        return Seen(reading.time, seen)
+
+    def _counted(self, records: Iterable[Record]) -> Iterator[Record]:
+        now = self._clock.now()
+        lag = 0.0
+        for record in records:
+            self._tally.records += 1
+            lag = max(lag, now - record.time)
+            yield record
+        self._tally.changelog_lag_seconds = lag

@@ -1,0 +1,103 @@
+"""From a finding to what should be done about it: where it comes from, what is left alone, and what is worth it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from lustre.filesystem import Filesystem
+from tierd.act.gate import Gate
+from tierd.act.journal import Journal
+from tierd.clock import Clock
+from tierd.config import Settings
+from tierd.decide import benefit
+from tierd.decide.small_files_to_flash import Plan
+from tierd.detect import attribution
+from tierd.engine import Engine
+from tierd.model import DirectoryActivity, Finding
+from tierd.policies import JUDGED
+from tierd.reasons import Reason, Refusal
+from tierd.sense import space
+from tierd.sense.changelogs import ActivityTable
+from tierd.text import quoted
+
+OTHER_MOVER_SECONDS = 300.0
+"""A directory whose files somebody else has moved is left alone for so long after."""
+Enrich = Callable[[list[DirectoryActivity], Filesystem], list[DirectoryActivity]]
+"""Adds to activities what other sources know of their directories and files."""
+
+
+def as_they_are(activities: list[DirectoryActivity], _: Filesystem) -> list[DirectoryActivity]:
+    """Where there are no other sources."""
+    return activities
+
+
+class Planning:
+    """Everything a plan is made of. Changes nothing."""
+
+    def __init__(self, engine: Engine, filesystem: Filesystem, gate: Gate, journal: Journal, table: ActivityTable,
+                 clock: Clock, settings: Settings, enriched: Enrich, metadata_free: Callable[[], float | None]) -> None:
+        self._engine = engine
+        self._filesystem = filesystem
+        self._gate = gate
+        self._journal = journal
+        self._table = table
+        self._clock = clock
+        self._settings = settings
+        self._enriched = enriched
+        self._metadata_free = metadata_free
+
+    def for_finding(self, finding: Finding) -> Plan:
+        """What is to be done about it now."""
+        return self._worth(finding, self.for_activities(finding, self.activities(finding)))
+
+    def activities(self, finding: Finding) -> list[DirectoryActivity]:
+        """Where its job was at work, with what is known of the files there."""
+        since = finding.time - self._settings.history_seconds
+        located = list(attribution.located(finding, self._table.of_job(finding.aggressor, since)))
+        return self._enriched(located, self._filesystem)
+
+    def for_activities(self, finding: Finding, activities: Sequence[DirectoryActivity]) -> Plan:
+        """What could be done in these directories, whether it is worth it or not."""
+        left_alone = {a.directory: why for a in activities if (why := self._left_alone(a.directory))}
+        rest = [a for a in activities if a.directory not in left_alone]
+        refusals = tuple(why.of(quoted(place)) for place, why in left_alone.items())
+        if left_alone and not rest:
+            return Plan((), refusals)
+        room = replace(space.room(self._filesystem, finding.directories), metadata_free=self._metadata_free())
+        plan = self._engine.plan(finding, space.measured(self._filesystem, rest), room)
+        return replace(plan, refusals=(*plan.refusals, *refusals))
+
+    def _left_alone(self, directory: str) -> Refusal | None:
+        """Why nothing is planned for a directory: its owner's wish, or somebody else who moves its files."""
+        if why := self._gate.objection(directory):
+            return Refusal(Reason.OPTED_OUT, why)
+        if mover := self._table.mover_in(directory, self._clock.now() - OTHER_MOVER_SECONDS):
+            return Refusal(Reason.OTHER_MOVER, f"{mover} moves its files; two never do, so it is left alone until that "
+                           f"has been over for {OTHER_MOVER_SECONDS / 60:.0f} minutes")
+        return None
+
+    def _worth(self, finding: Finding, plan: Plan) -> Plan:
+        """The plan without what is not worth it, by what such acts came to before, and without places that cool down.
+
+        Advice is for people, who weigh it themselves.
+        """
+        settings, now = self._settings, self._clock.now()
+        rest = settings.verify.cooldown_seconds
+        cooling = {place for place in {a.directory for a in plan.actions}
+                   if (undone := self._journal.undone_at(place)) and now < undone + rest}
+        refusals = [Refusal(Reason.COOLING_DOWN, f"its default layout was taken back; it is left alone for "
+                            f"{rest / 3600:g} h").of(quoted(place)) for place in sorted(cooling)]
+        actions = [a for a in plan.actions if a.directory not in cooling or a.kind == "advise"]
+        acts = [a for a in actions if a.kind != "advise"]
+        if acts and finding.kind in JUDGED:
+            first = acts[0].layout.components[0]
+            expected = benefit.effect(self._journal.won_back(finding.kind, first.pool, first.extent_end or 0),
+                                      settings.benefit)
+            if refused := benefit.refusal(finding, expected, settings.benefit):
+                refusals.append(refused)
+                actions = [a for a in actions if a.kind == "advise"]
+            elif refused := benefit.affordable(finding, expected, acts, settings.benefit):
+                refusals.append(refused)
+                actions = [a for a in actions if a.kind != "migrate"]
+        return replace(plan, actions=tuple(actions), refusals=(*plan.refusals, *refusals))
