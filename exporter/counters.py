@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
+from exporter import printing
 from exporter.families import Counter, escape, in_seconds
 from lustre.text.stats import Stats
 
@@ -51,8 +52,10 @@ class Plan:
 
     keys: tuple[Key, ...]
     """What the values are, family by family."""
+    places: tuple[int, ...]
+    """Where they are in the columns (samples, then sums)."""
     pick: Callable[[Sequence[bytes]], tuple[bytes, ...]]
-    """Takes the values out of the columns (samples, then sums)."""
+    """Takes them out of there."""
     parts: tuple[tuple[Counter, slice, bool], ...]
     """Family, which of the values are its, and whether they are microseconds."""
     unknown: int
@@ -73,6 +76,25 @@ class Plan:
             [
                 (family, template % (tuple(in_seconds(values[part])) if usec else values[part]))
                 for (family, part, usec), template in zip(self.parts, templates, strict=True)
+            ]
+        )
+
+
+    def printing_templates(self, labels: bytes) -> tuple[bytes, ...]:
+        """The same for values that are numbers."""
+        return tuple(
+            [
+                printing.packed(printing.of_samples(family, labels, [extra for _, extra in self.keys[part]]))
+                for family, part, _ in self.parts
+            ]
+        )
+
+    def printed(self, templates: tuple[bytes, ...], values: tuple[int, ...]) -> Chunks:
+        """Finished lines of numbers."""
+        return tuple(
+            [
+                (family, printing.fill(template, values[part]))
+                for (family, part, _), template in zip(self.parts, templates, strict=True)
             ]
         )
 
@@ -128,7 +150,7 @@ def _make(rule: Rule, shape: Shape) -> Plan:
         parts.append((family, slice(len(keys), len(keys) + len(outputs_of)), outputs_of[0][2]))
         keys += [(family, extra) for extra, _, _ in outputs_of]
         indices += [index for _, index, _ in outputs_of]
-    return Plan(tuple(keys), _picker(indices), tuple(parts), unknown)
+    return Plan(tuple(keys), tuple(indices), _picker(indices), tuple(parts), unknown)
 
 
 def _outputs(

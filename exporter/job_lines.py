@@ -1,21 +1,33 @@
 """Jobs of the usual form, quickly: a template for each set of counters instead of work for each counter.
 
 What is shown is what ``exporter.jobs`` shows of the same block; a test compares. Whatever is unusual is left to it.
+Where the package was built with a C compiler at hand, ``_job_lines.c`` does the same again in a quarter of the time
+(decision 12).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
 
 from exporter.counters import CLIPPED, operation
-from exporter.families import INFINITY, in_seconds
+from exporter.families import INFINITY, escape, in_seconds
 from exporter.jobs import IO_SIZE, OPERATIONS, READ_BYTES, SECONDS, WRITE_BYTES, Chunks, bounds_of
 from exporter.rpcs import READ, WRITE
 from exporter.totals import AnyKey
-from lustre.text.job_reader import Usual
+from lustre.text.job_reader import Usual, usual
 from lustre.text.job_stats import buckets
+
+compiled: Callable[[bytes, bytes, tuple[bytes, ...]], tuple[bytes, Chunks] | None] | None = None
+"""The id as a label's value, and lines; given a block, label text and names of families. None: it was not built."""
+try:
+    from exporter import _job_lines
+except ImportError:
+    pass
+else:
+    compiled = _job_lines.lines
 
 _LABELS = b"\0"
 """Stands in a template for fs, target and job."""
@@ -23,6 +35,7 @@ _BYTES = {b"read": (READ_BYTES, READ), b"write": (WRITE_BYTES, WRITE)}
 _BUCKET = re.compile(rb"\d{1,20}[KMGT]?")
 _AS_WORDS = bytes.maketrans(b":,", b"  ")
 MOST_FORMS = 4096
+_NAMES = tuple([family.name.encode() for family in (READ_BYTES, WRITE_BYTES, OPERATIONS, SECONDS, IO_SIZE)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +56,20 @@ class Renderer:
     def __init__(self) -> None:
         self._forms: dict[tuple[int, tuple[bytes, ...]], _Form | None] = {}
         self._sizes: dict[tuple[bytes, ...], bytes | None] = {}
+
+    def block(self, text: bytes, labels: bytes) -> tuple[bytes, Chunks] | None:
+        """The job's id as a label's value, and finished lines under these labels (fs and target) and the job's.
+
+        None when something about the job is unusual.
+        """
+        if compiled is not None and (found := compiled(text, labels, _NAMES)) is not None:
+            return found
+        job = usual(text)
+        if job is None:
+            return None
+        name = escape(job.job_id)
+        chunks = self.lines(job, b'%b,job="%b"' % (labels, name))
+        return None if chunks is None else (name, chunks)
 
     def lines(self, job: Usual, labels: bytes) -> Chunks | None:
         """Finished lines under these labels; None when something about the job is unusual after all."""

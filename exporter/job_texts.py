@@ -1,8 +1,8 @@
 """The jobs of one target from scrape to scrape, and which of them have another text than before.
 
-A job idle since the last scrape has the same text, byte for byte, and keeps its lines. That is told by a hash, since
+A job idle since the last scrape has the same text, byte for byte, and keeps its lines. That is told by a mark, since
 the texts themselves would be most of the exporter's memory; jobs that are idle side by side are told together. A job
-whose time of last activity moved has changed for certain: its hash is not even made, until it is idle.
+whose time of last activity moved has changed for certain: its mark is not even made, until it is idle.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from exporter.jobs import Chunks
 from lustre.text import job_stats
+from lustre.text.compiled import mark
 from lustre.text.job_stats import NEXT
 
 RUN = 8
@@ -26,12 +27,12 @@ class Job:
 
     __slots__ = ("active_at", "chunks", "first_line", "mark", "name", "skipped", "stale", "times")
 
-    def __init__(self, first_line: bytes, mark: int) -> None:
+    def __init__(self, first_line: bytes, marked: int) -> None:
         self.first_line = first_line
         self.times = b""
         """The second line, which says when it last did something."""
-        self.mark: int | None = mark
-        """Hash of the text; None when it changed at the last scrape, as it will at the next."""
+        self.mark: int | None = marked
+        """Of the text; None when it changed at the last scrape, as it will at the next."""
         self.active_at = job_stats.UNKNOWN
         self.name = b""
         self.chunks: Chunks = (b"", b"", b"", b"", b"")
@@ -48,7 +49,7 @@ class Run:
     def __init__(self, jobs: Sequence[Job], text: bytes) -> None:
         self.jobs = tuple(jobs)
         self.size = len(text)
-        self.mark = hash(text)
+        self.mark = mark(text, 0, len(text))
         self.names = tuple([job.name for job in jobs])
         columns = zip(*[job.chunks for job in jobs], strict=True)
         self.chunks = tuple([tuple(filter(None, column)) for column in columns])
@@ -134,13 +135,13 @@ class JobTexts:
             times = data[cut + 1 : find(b"\n", cut + 1, following) + 1]
             job = jobs.get(first_line)
             if job is None:
-                job = jobs[first_line] = Job(first_line, hash(data[begin:following]))
+                job = jobs[first_line] = Job(first_line, mark(data, begin, following))
             if job.times != times:
                 self._changed += 1
                 job.mark = None if job.times else job.mark
                 job.times, job.stale, job.active_at = times, True, _active_at(times)
-            elif (mark := hash(data[begin:following])) != job.mark:
-                job.mark, job.stale = mark, True
+            elif (now := mark(data, begin, following)) != job.mark:
+                job.mark, job.stale = now, True
             if job.stale and (job.active_at >= self._since or job.active_at == job_stats.UNKNOWN):
                 self._render(job, data[begin:following])
             held.add(job, begin, following)
@@ -191,7 +192,7 @@ class _Held:
 
 def _is_there(run: Run, data: bytes, begin: int, end: int) -> bool:
     following = begin + run.size
-    return (following == end or data.startswith(job_stats.KEY, following)) and hash(data[begin:following]) == run.mark
+    return (following == end or data.startswith(job_stats.KEY, following)) and mark(data, begin, following) == run.mark
 
 
 def _every(items: Iterable[Item]) -> Iterable[Job]:

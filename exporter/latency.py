@@ -44,7 +44,7 @@ class LatencyOut:
     def __init__(self, family: Histogram) -> None:
         self._family = family
 
-    def __call__(self, data: bytes) -> Contribution:
+    def __call__(self, data: bytes, _: Contribution | None = None) -> Contribution:
         """What one file adds to the sums."""
         latency = io_latency_stats.parse(data)
         rows = [

@@ -9,9 +9,11 @@ from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from exporter import job_lines
 from exporter.scrape import Scraper
 from exporter.web.reload import Web
 from lustre import __version__
+from lustre.text import compiled
 
 PREFIX = "lustre_exporter_"
 
@@ -97,10 +99,12 @@ class OwnWeb(Collector):
 
 def _info() -> Metric:
     info = GaugeMetricFamily(
-        PREFIX + "build_info", "1, labelled with the exporter's release and the Python it runs on.",
-        labels=("version", "python"),
-    )  # fmt: skip
-    info.add_metric((__version__, platform.python_version()), 1)
+        PREFIX + "build_info",
+        "1, labelled with the exporter's release, the Python it runs on, and whether its modules in C were built.",
+        labels=("version", "python", "compiled"),
+    )
+    both = compiled.AVAILABLE and job_lines.compiled is not None
+    info.add_metric((__version__, platform.python_version(), "yes" if both else "no"), 1)
     return info
 
 

@@ -10,10 +10,11 @@ from exporter.counters import Chunks, Plan
 from exporter.families import Gauge, Page
 from exporter.links import LinkFamilies
 from exporter.node import Node
-from exporter.rpcs import RpcRenderer
+from exporter.rpc_lines import RpcRenderer
 from exporter.sources import Render, Rendered, SampleLines, Source, StatsRenderer
 from exporter.totals import Contribution
 from lustre.text import import_
+from lustre.text.compiled import hash_of
 
 
 class ConnectionSources:
@@ -22,7 +23,7 @@ class ConnectionSources:
     def __init__(self, kind: str, families: ConnectionFamilies, *, without_stats: bool = False) -> None:
         self._families = families
         self._imports = import_.BriefReader()
-        imports = Source(kind, "import", self._import, import_.essence)
+        imports = Source(kind, "import", self._import, hash_of(import_.essence))
         stats = () if without_stats else (Source(kind, "stats", StatsRenderer(families.rule)),)
         self._sources = (*stats, imports)
 
@@ -113,5 +114,10 @@ class _Shown(NamedTuple):
 
 def _shown(before: _Shown | None, labels: bytes, contribution: Contribution, plan: Plan) -> _Shown:
     same = before is not None and before.plan is plan and before.labels == labels
-    templates = before.templates if before is not None and same else plan.templates(labels)
-    return _Shown(contribution, plan, labels, templates, plan.fill(templates, contribution.digits))
+    if contribution.form is None:
+        same = same and before is not None and before.of.form is None
+        templates = before.templates if before is not None and same else plan.templates(labels)
+        return _Shown(contribution, plan, labels, templates, plan.fill(templates, contribution.digits))
+    same = same and before is not None and before.of.form is not None
+    templates = before.templates if before is not None and same else plan.printing_templates(labels)
+    return _Shown(contribution, plan, labels, templates, plan.printed(templates, tuple(contribution.values)))

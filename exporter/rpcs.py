@@ -9,10 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from exporter.families import INFINITY, Family, Gauge, Histogram, cumulative
-from exporter.sources import Rendered, SampleLines
+from exporter.families import INFINITY, Family, Gauge, Histogram
 from lustre.text import histogram
-from lustre.text.rpc_reader import Reader
 from lustre.text.rpc_stats import LATENCY_UNIT_NSEC, RpcStats
 
 BucketKey = tuple[Histogram, bytes, float]
@@ -40,30 +38,42 @@ class RpcFamilies:
                  self.modify_in_flight, self.modify_at_send)  # fmt: skip
         return iter([family for family in every if family is not None])
 
+    def of_gauges(self) -> dict[str, tuple[Gauge, bytes]]:
+        """Family and further label text of what is the case now, by the field of ``RpcStats``."""
+        every = {
+            "read_in_flight": (self.in_flight, READ),
+            "write_in_flight": (self.in_flight, WRITE),
+            "dio_in_flight": (self.direct_in_flight, b""),
+            "pending_read_pages": (self.pending_pages, READ),
+            "pending_write_pages": (self.pending_pages, WRITE),
+            "modify_in_flight": (self.modify_in_flight, b""),
+        }
+        return {field: (family, extra) for field, (family, extra) in every.items() if family is not None}
+
+    def of_tables(self) -> dict[str, tuple[Histogram, float]]:
+        """Family and unit of each histogram, by the field of ``RpcStats``."""
+        every = {
+            "rpcs_in_flight": (self.at_send, 1.0),
+            "pages_per_rpc": (self.pages, 1.0),
+            "latency_usec": (self.latency, LATENCY_UNIT_SECONDS),
+            "modify_rpcs_in_flight": (self.modify_at_send, 1.0),
+        }
+        return {field: (family, unit) for field, (family, unit) in every.items() if family is not None}
+
     def gauges(self, rpcs: RpcStats) -> Iterator[tuple[Gauge, bytes, int]]:
         """Family, further label text and value of what is the case now."""
-        for family, extra, value in (
-            (self.in_flight, READ, rpcs.read_in_flight),
-            (self.in_flight, WRITE, rpcs.write_in_flight),
-            (self.direct_in_flight, b"", rpcs.dio_in_flight),
-            (self.pending_pages, READ, rpcs.pending_read_pages),
-            (self.pending_pages, WRITE, rpcs.pending_write_pages),
-            (self.modify_in_flight, b"", rpcs.modify_in_flight),
-        ):
-            if family is not None and value is not None:
+        for field, (family, extra) in self.of_gauges().items():
+            value = getattr(rpcs, field)
+            if value is not None:
                 yield family, extra, value
 
     def tables(self, rpcs: RpcStats) -> list[tuple[Histogram, tuple[float, ...], tuple[tuple[int, ...], ...]]]:
         """Family, bounds and counts (not cumulative) by direction (see ``directions``) of each histogram."""
+        found = [(family, getattr(rpcs, field), unit) for field, (family, unit) in self.of_tables().items()]
         return [
             (family, bounds_of(table, unit), table.columns)
-            for family, table, unit in (
-                (self.at_send, rpcs.rpcs_in_flight, 1.0),
-                (self.pages, rpcs.pages_per_rpc, 1.0),
-                (self.latency, rpcs.latency_usec, LATENCY_UNIT_SECONDS),
-                (self.modify_at_send, rpcs.modify_rpcs_in_flight, 1.0),
-            )
-            if family is not None and table is not None and table.uppers
+            for family, table, unit in found
+            if table is not None and table.uppers
         ]
 
 
@@ -83,47 +93,6 @@ def _bounds(uppers: tuple[int, ...], overflow: bool, unit: float) -> tuple[float
     if overflow:
         bounds[-1] = INFINITY
     return tuple(bounds)
-
-
-class RpcRenderer:
-    """Makes renderers for devices whose histograms are shown one by one."""
-
-    def __init__(self, families: RpcFamilies) -> None:
-        self._families = families
-        self._reader = Reader()
-
-    def __call__(self, labels: bytes) -> RpcsOfDevice:
-        """The renderer of the device with these labels."""
-        return RpcsOfDevice(self._families, self._reader, labels)
-
-
-class RpcsOfDevice:
-    """Renders one device's ``rpc_stats``; keeps a template per family until it gets another bucket."""
-
-    __slots__ = ("_families", "_gauges", "_labels", "_reader", "_templates")
-
-    def __init__(self, families: RpcFamilies, reader: Reader, labels: bytes) -> None:
-        self._families = families
-        self._reader = reader
-        self._labels = labels
-        self._gauges = SampleLines(labels)
-        self._templates: dict[Histogram, tuple[tuple[float, ...], int, bytes]] = {}
-
-    def __call__(self, data: bytes) -> Rendered:
-        """Finished lines of one reading."""
-        rpcs = self._reader.read(data)
-        chunks = list(self._gauges.lines(list(self._families.gauges(rpcs))))
-        for family, bounds, columns in self._families.tables(rpcs):
-            bounds = family.whole(bounds)  # noqa: PLW2901 - the table continued
-            known, width, template = self._templates.get(family, ((), 0, b""))
-            if (known is not bounds and known != bounds) or width != len(columns):
-                template = b"".join([
-                    family.buckets_template(self._labels + extra, bounds) for extra in directions(columns)
-                ])  # fmt: skip
-                self._templates[family] = bounds, len(columns), template
-            counted = [count for column in columns for count in cumulative(bounds, column)]
-            chunks.append((family, template % (*counted,)))
-        return Rendered(tuple(chunks), rpcs.skipped)
 
 
 class RpcKeys:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from exporter import printing
 from exporter.counters import Planner, Rule
 from exporter.families import Family, Page, seconds
+from exporter.forms import StatsForm, stats_forms
 from exporter.node import Node
 from lustre.text import stats
+from lustre.text.compiled import mark_below_times
+from lustre.text.outline import Forms
 
 Chunks = tuple[tuple[Family, bytes], ...]
 
@@ -32,7 +36,7 @@ class _Reading:
     labels: bytes
     render: Render
     mark: int | None = None
-    """Hash of the text without the times, which change at every reading; thousands of texts would be megabytes."""
+    """Of the text; thousands of texts would be megabytes."""
     rendered: Rendered = Rendered((), 0)
 
 
@@ -44,12 +48,13 @@ class Source:
         kind: str,
         name: str,
         renderer: Callable[[bytes], Render],
-        unchanging: Callable[[bytes], bytes] = stats.after_header,
+        mark: Callable[[bytes], int] = mark_below_times,
     ) -> None:
         self._kind = kind
         self._name = name
         self._renderer = renderer
-        self._unchanging = unchanging
+        self._mark = mark
+        """Of what does not change by itself."""
         self._readings: dict[str, _Reading] = {}
 
     def collect(self, node: Node, page: Page, devices: Iterable[tuple[str, bytes]]) -> None:
@@ -61,7 +66,7 @@ class Source:
             reading = self._readings.get(device)
             if reading is None or reading.labels != labels:
                 reading = _Reading(labels, self._renderer(labels))
-            mark = hash(self._unchanging(data))
+            mark = self._mark(data)
             if mark != reading.mark:
                 reading.rendered = reading.render(data)
                 reading.mark = mark
@@ -97,24 +102,33 @@ class StatsRenderer:
 
     def __init__(self, rule: Rule) -> None:
         self._planner = Planner(rule)
+        self._forms = stats_forms(self._planner)
 
     def __call__(self, labels: bytes) -> Render:
         """The renderer of the device with these labels."""
-        return _StatsOfDevice(self._planner, labels)
+        return _StatsOfDevice(self._planner, self._forms, labels)
 
 
 class _StatsOfDevice:
-    __slots__ = ("_labels", "_plan", "_planner", "_templates")
+    __slots__ = ("_form", "_forms", "_labels", "_plan", "_planner", "_templates")
 
-    def __init__(self, planner: Planner, labels: bytes) -> None:
+    def __init__(self, planner: Planner, forms: Forms[StatsForm], labels: bytes) -> None:
         self._planner = planner
+        self._forms = forms
         self._labels = labels
+        self._form: StatsForm | None = None
         self._plan: object = None
         self._templates: tuple[bytes, ...] = ()
 
     def __call__(self, data: bytes) -> Rendered:
+        found = self._forms.read(data, self._form) if printing.fits(self._labels) else None
+        if found is not None:
+            form, numbers, _ = found
+            if form is not self._form:
+                self._form, self._plan, self._templates = form, None, form.plan.printing_templates(self._labels)
+            return Rendered(form.plan.printed(self._templates, numbers), form.plan.unknown)
         parsed = stats.parse(data)
         plan, columns = self._planner.plan(parsed)
         if plan is not self._plan:
-            self._plan, self._templates = plan, plan.templates(self._labels)
+            self._form, self._plan, self._templates = None, plan, plan.templates(self._labels)
         return Rendered(plan.fill(self._templates, plan.pick(columns)), parsed.skipped + plan.unknown)

@@ -13,10 +13,12 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from exporter.connected import ConnectionFamilies, Sample
 from exporter.counters import Key, Plan, Planner, Rule
 from exporter.families import Family, Histogram, Page, label_text, seconds
+from exporter.forms import RpcForm, StatsForm, rpc_forms, stats_forms
 from exporter.ledger import Ledger
 from exporter.node import Node
 from exporter.rpcs import BucketKey, RpcFamilies, RpcKeys
 from lustre.text import import_, stats
+from lustre.text.compiled import mark_below_times
 from lustre.text.rpc_reader import Reader
 
 
@@ -62,8 +64,15 @@ class Contribution:
     """What is the case now."""
     skipped: int
     plan: Plan | None = None
+    """Of a ``stats`` file."""
     digits: Sequence[bytes] = ()
-    """Of a ``stats`` file that is shown by itself too: the values as they were printed."""
+    """Of one that is shown by itself too: the values as they were printed, if they were read so."""
+    form: StatsForm | RpcForm | None = None
+    """What the device's next text is most likely of."""
+
+
+ReadOut = Callable[[bytes, Contribution | None], Contribution]
+"""Reads a device's text; is also given what was read out of the one before."""
 
 
 class Summed(Generic[G]):
@@ -73,16 +82,17 @@ class Summed(Generic[G]):
         self,
         kind: str,
         name: str,
-        read_out: Callable[[bytes], Contribution],
-        unchanging: Callable[[bytes], bytes] = stats.after_header,
+        read_out: ReadOut,
+        mark: Callable[[bytes], int] = mark_below_times,
     ) -> None:
         self._kind = kind
         self._name = name
         self._read_out = read_out
-        self._unchanging = unchanging
+        self._mark = mark
+        """Of what does not change by itself."""
         self._ledger: Ledger[G, AnyKey] = Ledger()
         self._last: dict[str, tuple[int, Contribution]] = {}
-        """By device: the hash of what does not change by itself, and what was read out of it."""
+        """By device: the mark, and what was read out."""
         self._groups: Mapping[str, G] = {}
 
     def refresh(self, node: Node, groups: Mapping[str, G]) -> None:
@@ -91,12 +101,12 @@ class Summed(Generic[G]):
         self._groups = groups
         self._ledger.begin(groups)
         for device, data in node.read_each(self._kind, self._name, groups):
-            mark = hash(self._unchanging(data))
+            mark = self._mark(data)
             before = self._last.get(device)
             if before is not None and before[0] == mark:
                 contribution = before[1]
             else:
-                contribution = self._read_out(data)
+                contribution = self._read_out(data, None if before is None else before[1])
                 whole = not contribution.skipped
                 self._ledger.credit(device, contribution.start, contribution.keys, contribution.values, whole=whole)
             last[device] = mark, contribution
@@ -169,11 +179,17 @@ def put_gauges(page: Page, samples: Iterable[tuple[G, Iterable[Sample]]], combin
             page.add(family, family.line(labels + extra, seconds(digits) if family.unit == "seconds" else digits))
 
 
-def stats_out(rule: Rule, *, keep_digits: bool = False) -> Callable[[bytes], Contribution]:
+def stats_out(rule: Rule, *, keep_digits: bool = False) -> ReadOut:
     """Reads out ``stats`` files."""
     planner = Planner(rule)
+    forms = stats_forms(planner)
 
-    def read_out(data: bytes) -> Contribution:
+    def read_out(data: bytes, before: Contribution | None) -> Contribution:
+        like = before.form if before is not None and isinstance(before.form, StatsForm) else None
+        found = forms.read(data, like)
+        if found is not None:
+            form, numbers, start = found
+            return Contribution(start, form.plan.keys, numbers, (), form.plan.unknown, form.plan, (), form)
         parsed = stats.parse(data)
         plan, columns = planner.plan(parsed)
         digits = plan.pick(columns)
@@ -184,12 +200,18 @@ def stats_out(rule: Rule, *, keep_digits: bool = False) -> Callable[[bytes], Con
     return read_out
 
 
-def rpcs_out(families: RpcFamilies) -> Callable[[bytes], Contribution]:
+def rpcs_out(families: RpcFamilies) -> ReadOut:
     """Reads out ``rpc_stats`` files."""
     rows = RpcKeys(families)
+    forms = rpc_forms(families)
     reader = Reader()
 
-    def read_out(data: bytes) -> Contribution:
+    def read_out(data: bytes, before: Contribution | None) -> Contribution:
+        like = before.form if before is not None and isinstance(before.form, RpcForm) else None
+        found = forms.read(data, like)
+        if found is not None:
+            form, numbers, start = found
+            return Contribution(start, form.keys, form.counts(numbers), form.samples(numbers), 0, form=form)
         parsed = reader.read(data)
         keys, values = rows.flatten(parsed)
         return Contribution(parsed.start_time, keys, values, tuple(families.gauges(parsed)), parsed.skipped)
@@ -197,12 +219,12 @@ def rpcs_out(families: RpcFamilies) -> Callable[[bytes], Contribution]:
     return read_out
 
 
-def imports_out(families: ConnectionFamilies) -> Callable[[bytes], Contribution]:
+def imports_out(families: ConnectionFamilies) -> ReadOut:
     """Reads out ``import`` files."""
     imports = import_.BriefReader()
     keys_of: dict[tuple[AnyKey, ...], tuple[AnyKey, ...]] = {}
 
-    def read_out(data: bytes) -> Contribution:
+    def read_out(data: bytes, _: Contribution | None) -> Contribution:
         link = imports.read(data)
         counters = list(families.import_counters(link))
         keys: tuple[AnyKey, ...] = tuple([(family, extra) for family, extra, _ in counters])

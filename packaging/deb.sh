@@ -1,5 +1,5 @@
 #!/bin/sh
-# deb.sh FOLDER: a Debian package in FOLDER. Run from the top of the source; needs dpkg-deb, and pip's packages.
+# deb.sh FOLDER: a Debian package in FOLDER. Run from the top of the source; needs dpkg-deb, gcc, python3-dev, and pip's packages.
 set -eu
 folder=$1
 work=$(mktemp -d)

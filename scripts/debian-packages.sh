@@ -5,6 +5,10 @@ export DEBIAN_FRONTEND=noninteractive
 missing=
 command -v make >/dev/null 2>&1 || missing="$missing make"
 command -v git >/dev/null 2>&1 || missing="$missing git"
+# for the modules in C; the headers of a Python that does not come from Debian lie beside it
+command -v cc >/dev/null 2>&1 || missing="$missing gcc libc6-dev"
+headers=$("${PYTHON:-python3}" -c 'import sysconfig; print(sysconfig.get_paths()["include"])')
+[ -e "$headers/Python.h" ] || [ "${headers#/usr/include/}" = "$headers" ] || missing="$missing python3-dev"
 [ -z "$missing" ] && exit 0
 apt-get update -qq
 # shellcheck disable=SC2086 -- a list of words on purpose

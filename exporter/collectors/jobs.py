@@ -18,7 +18,6 @@ from exporter.jobs import FAMILIES, IDLE, JOBS, UNNAMED, Chunks, read_block, ren
 from exporter.node import Node
 from exporter.rest import OTHER, Rest
 from lustre.text import job_stats
-from lustre.text.job_reader import usual
 
 Read = Callable[[Callable[[bytes], None]], bool]
 """Reads the file through, and hands its pieces to what it is given; False when there is none."""
@@ -190,12 +189,9 @@ class TargetJobs:
 
     def _render(self, text: bytes, taken: Container[bytes] = ()) -> tuple[bytes, Chunks, int]:
         """The job's name and lines, and how many lines of its text were not understood."""
-        job = usual(text)
-        if job is not None:
-            name = unlike(job.job_id, taken)
-            chunks = self._shared.renderer.lines(job, b'%b,job="%b"' % (self._labels, name))
-            if chunks is not None:
-                return name, chunks, 0
+        found = self._shared.renderer.block(text, self._labels)
+        if found is not None and found[0] not in taken:
+            return *found, 0
         other = read_block(text)
         name = unlike(other.job_id, taken)
         return name, *render(other, b'%b,job="%b"' % (self._labels, name))

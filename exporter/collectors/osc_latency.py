@@ -14,6 +14,7 @@ from exporter.rpcs import LATENCY_UNIT_SECONDS
 from exporter.sources import Source
 from exporter.totals import Group, Summed
 from lustre.text import io_latency_stats
+from lustre.text.compiled import hash_of
 
 LATENCY = Histogram(
     "lustre_osc_io_latency_seconds",
@@ -33,7 +34,8 @@ def start(context: Context) -> Collect:
 
 def _summed() -> Collect:
     groups = Groups()
-    latency: Summed[Group] = Summed("osc", "io_latency_stats", LatencyOut(LATENCY), io_latency_stats.after_header)
+    unchanging = hash_of(io_latency_stats.after_header)
+    latency: Summed[Group] = Summed("osc", "io_latency_stats", LatencyOut(LATENCY), unchanging)
 
     def collect(node: Node, page: Page) -> None:
         latency.refresh(node, groups.of(node))
@@ -44,7 +46,7 @@ def _summed() -> Collect:
 
 def _per_target() -> Collect:
     labelled = Labelled()
-    source = Source("osc", "io_latency_stats", LatencyRenderer(LATENCY), io_latency_stats.after_header)
+    source = Source("osc", "io_latency_stats", LatencyRenderer(LATENCY), hash_of(io_latency_stats.after_header))
 
     def collect(node: Node, page: Page) -> None:
         source.collect(node, page, labelled.of(node).items())

@@ -10,6 +10,7 @@ from exporter.room import OSD_KINDS
 from exporter.rpcs import LATENCY_UNIT_SECONDS
 from exporter.sources import Source
 from lustre.text import io_latency_stats
+from lustre.text.compiled import hash_of
 
 LATENCY = Histogram(
     "lustre_osd_io_latency_seconds",
@@ -25,7 +26,7 @@ LATENCY = Histogram(
 def start(_: Context) -> Collect:
     """Begin with nothing read."""
     sources = [
-        (kind, Source(kind, "io_latency_stats", LatencyRenderer(LATENCY), io_latency_stats.after_header))
+        (kind, Source(kind, "io_latency_stats", LatencyRenderer(LATENCY), hash_of(io_latency_stats.after_header)))
         for kind in OSD_KINDS
     ]
 

@@ -8,6 +8,7 @@ from exporter.node import Node
 from exporter.rpcs import bounds_of
 from exporter.sources import Render, Rendered, Source
 from lustre.text import rename_stats
+from lustre.text.compiled import hash_of
 
 SIZES = Histogram(
     "lustre_mdt_rename_directory_size_bytes",
@@ -26,7 +27,7 @@ DIRECTORIES = {
 
 def start(_: Context) -> Collect:
     """Begin with nothing read."""
-    source = Source("mdt", "rename_stats", _renderer, rename_stats.after_header)
+    source = Source("mdt", "rename_stats", _renderer, hash_of(rename_stats.after_header))
 
     def collect(node: Node, page: Page) -> None:
         source.collect(node, page, node.labelled_targets("mdt"))

@@ -23,6 +23,10 @@ _HEADER = re.compile(
     rb"|snapshot_time" + _TIME + rb"([0-9.]{1,40}+)[^\n]*+\n"
     rb"|elapsed_time" + _TIME + rb"[^\n]*+\n))*"
 )
+TIME_OF_LINE = re.compile(
+    rb"^[ \t]*+(start_time|snapshot_time|elapsed_time)" + _TIME + rb"([0-9.]{1,40}+)", re.MULTILINE
+)
+"""The name and the time of each line."""
 _BLANK = re.compile(rb"^[ \t]*+\n", re.MULTILINE)
 
 

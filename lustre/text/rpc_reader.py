@@ -30,7 +30,7 @@ MOST_FORMS = 4096
 _FIELDS = [field.name for field in fields(RpcStats)]
 _NOT_OF_THE_FORM = b"0123456789 \t"
 _OFFSET = b"offset"
-_GAUGES = {
+GAUGES = {
     b"read RPCs in flight": "read_in_flight",
     b"write RPCs in flight": "write_in_flight",
     b"DIO RPCs in flight": "dio_in_flight",
@@ -39,7 +39,7 @@ _GAUGES = {
     b"pending write pages": "pending_write_pages",
 }
 
-_TABLES = {
+TABLES = {
     (b"pages per rpc", 2): "pages_per_rpc",
     (b"rpcs in flight", 2): "rpcs_in_flight",
     (rpc_stats.LATENCY, 2): "latency_usec",
@@ -139,7 +139,7 @@ def _form(data: bytes, parsed: RpcStats) -> _Form | None:
     tables: list[_Table] = []
     for place in places:
         if place.name != _OFFSET:
-            field = _FIELDS.index(_TABLES.get((place.name, place.width), "skipped"))
+            field = _FIELDS.index(TABLES.get((place.name, place.width), "skipped"))
             known = getattr(parsed, _FIELDS[field])
             if not isinstance(known, Histogram):
                 return None
@@ -149,7 +149,7 @@ def _form(data: bytes, parsed: RpcStats) -> _Form | None:
             empty = _columns(place, rows, place.rows)
             fixed += [word for rows_ in empty for word in range(rows_.start, rows_.stop, rows_.step)]
     pick: Callable[[Sequence[bytes]], tuple[bytes, ...]] = itemgetter(*fixed)
-    gauges = [(_FIELDS.index(_GAUGES[m[1]]), len(data[: m.start(2)].split())) for m in rpc_stats.GAUGE.finditer(data)]
+    gauges = [(_FIELDS.index(GAUGES[m[1]]), len(data[: m.start(2)].split())) for m in rpc_stats.GAUGE.finditer(data)]
     form = _Form(
         words=len(words),
         rows=tuple([(place, words[place]) for place in outlines]),

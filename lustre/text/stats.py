@@ -31,7 +31,7 @@ from dataclasses import dataclass
 
 from lustre.text import header
 
-_COUNTER = re.compile(
+COUNTER = re.compile(
     rb"^(\S++(?: (?!\d{1,20}+ samples)\S++)*) ++(\d{1,20}+) samples \[([^\]\s]*+)\]"
     rb"(?: (-?+\d{1,20}+) (-?+\d{1,20}+) (-?+\d{1,20}+)(?: -?+\d{1,20}+)?)?[ \t]*+\n",
     re.MULTILINE,
@@ -80,7 +80,7 @@ class Stats:
 def parse(data: bytes) -> Stats:
     """Read a whole ``stats`` file."""
     head = header.split(data)
-    rows = _COUNTER.findall(data, head.end)
+    rows = COUNTER.findall(data, head.end)
     skipped = header.skipped_lines(data, head.lines + len(rows))
     if not rows:
         return Stats(head.start_time, (), (), (), (), (), (), skipped)

@@ -80,7 +80,18 @@ FILES: dict[str, tuple[Parse, str]] = {
     "lnet routes": (lnet_routing.routes, ""),
     "lnet buffers": (lnet_routing.buffers, ""),
 }
-HELPERS = {"fields", "header", "histogram", "rpc_reader", "job_reader", "df"}
+HELPERS = {
+    "fields",
+    "header",
+    "histogram",
+    "rpc_reader",
+    "job_reader",
+    "df",
+    "compiled",
+    "outline",
+    "rpc_numbers",
+    "stats_numbers",
+}
 """Parts of the others; the two readers have tests of their own, and so has ``df`` below."""
 WRITTEN = {
     # mdt_hsm_agent_debugfs_show, the same from 2.12.0 to 2.17: no copytool was running on the recorded node

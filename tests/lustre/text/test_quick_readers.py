@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lustre.text import import_, job_stats, rpc_stats
@@ -17,15 +15,10 @@ from lustre.text.import_ import Brief, BriefReader, Import
 from lustre.text.job_reader import Usual, usual
 from lustre.text.job_stats import Job
 from lustre.text.rpc_reader import Reader
+from tests.spoilt import any_text, damage, renumbered, renumbering, spoilt, texts
 
 Unpack = Callable[[str], Path]
 TREES = [f"2.17.57/tree-{name}" for name in ("idle", "load-1", "load-2")]
-NUMBER = re.compile(rb"(?<![\w.])\d+(?![\w.:])")
-
-
-@lru_cache(maxsize=16)
-def texts(root: Path, name: str) -> list[bytes]:
-    return [path.read_bytes() for path in sorted(root.rglob(name)) if path.is_file() and path.stat().st_mode & 0o444]
 
 
 def brief(link: Import) -> Brief:
@@ -46,38 +39,6 @@ def test_recordings_of_rpcs_and_imports(capture: Unpack, tree: str) -> None:
             assert briefs.read(text) == brief(import_.parse(text))
     assert any(form is not None for form in reader._forms.values())
     assert len(briefs._skipped) > 0
-
-
-damage = st.tuples(
-    st.integers(0, 1 << 30),
-    st.one_of(
-        st.just(b""),
-        st.binary(max_size=3),
-        st.sampled_from([b"0", b"9", b" ", b"\n", b":", b"100", b"0 0 0 | 1 0 0\n"]),
-    ),
-    st.integers(0, 40),
-)
-renumbering = st.lists(st.sampled_from([b"0", b"1", b"7", b"100", b"12345678901234567890"]), min_size=1, max_size=40)
-
-
-def spoilt(text: bytes, where: int, what: bytes, length: int) -> bytes:
-    at = where % (len(text) + 1)
-    return text[:at] + what + text[at + length :]
-
-
-def renumbered(text: bytes, numbers: list[bytes], every: int) -> bytes:
-    """Some numbers replaced."""
-    count = -1
-
-    def other(match: re.Match[bytes]) -> bytes:
-        nonlocal count
-        count += 1
-        return numbers[count % len(numbers)] if count % every == 0 else match[0]
-
-    return NUMBER.sub(other, text)
-
-
-any_text = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @any_text

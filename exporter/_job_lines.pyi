@@ -1,0 +1,3 @@
+from exporter.jobs import Chunks
+
+def lines(block: bytes, labels: bytes, names: tuple[bytes, ...], /) -> tuple[bytes, Chunks] | None: ...

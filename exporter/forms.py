@@ -1,0 +1,111 @@
+"""Forms of ``stats`` and ``rpc_stats``: what the numbers of thousands of texts alike are, and how they are printed.
+
+Only where ``lustre/_texts.c`` was compiled; a text that is not of a usual form is read as it is everywhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from exporter import printing
+from exporter.counters import Plan, Planner
+from exporter.families import Family, Gauge, Histogram
+from exporter.rpcs import BucketKey, RpcFamilies, bounds_of, directions
+from lustre.text import rpc_numbers, rpc_stats, stats, stats_numbers
+from lustre.text.outline import Forms, Outline
+
+Chunks = tuple[tuple[Family, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StatsForm:
+    """Numbers in the order of a plan's keys."""
+
+    outline: Outline
+    timed: bool
+    plan: Plan
+
+
+def stats_forms(planner: Planner) -> Forms[StatsForm]:
+    """Forms of files whose counters the planner knows where to put."""
+
+    def make(data: bytes) -> StatsForm | None:
+        parsed = stats.parse(data)
+        plan, _ = planner.plan(parsed)
+        outline = None if parsed.skipped else stats_numbers.outline_of(data, plan.places)
+        return None if outline is None else StatsForm(outline, bool(parsed.start_time), plan)
+
+    return Forms(make)
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    family: Histogram
+    bounds: tuple[float, ...]
+    extras: tuple[bytes, ...]
+    numbers: slice
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RpcForm:
+    """Numbers of what is the case now, then counts of tables, column by column."""
+
+    outline: Outline
+    timed: bool
+    gauges: tuple[tuple[Gauge, bytes], ...]
+    tables: tuple[_Table, ...]
+    keys: tuple[BucketKey, ...]
+    """Of the tables."""
+
+    def samples(self, numbers: tuple[int, ...]) -> list[tuple[Gauge, bytes, int]]:
+        """What is the case now."""
+        return [(family, extra, number) for (family, extra), number in zip(self.gauges, numbers, strict=False)]
+
+    def counts(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
+        """Of the tables."""
+        return numbers[len(self.gauges) :]
+
+    def templates(self, labels: bytes) -> tuple[bytes, ...]:
+        """For ``printed``."""
+        gauges = [printing.of_samples(family, labels, [extra]) for family, extra in self.gauges]
+        tables = [printing.of_table(table.family, labels, table.extras, table.bounds) for table in self.tables]
+        return tuple(map(printing.packed, gauges + tables))
+
+    def printed(self, templates: tuple[bytes, ...], numbers: tuple[int, ...]) -> Chunks:
+        """Finished lines."""
+        return tuple(
+            [
+                (family, printing.fill(template, numbers[part]))
+                for (family, part), template in zip(self._parts(), templates, strict=True)
+            ]
+        )
+
+    def _parts(self) -> Iterator[tuple[Family, slice]]:
+        for place, (family, _) in enumerate(self.gauges):
+            yield family, slice(place, place + 1)
+        for table in self.tables:
+            yield table.family, table.numbers
+
+
+def rpc_forms(families: RpcFamilies) -> Forms[RpcForm]:
+    """Forms of files whose histograms belong to these families."""
+    of_gauges, of_tables = families.of_gauges(), families.of_tables()
+    wanted = frozenset({*of_gauges, *of_tables})
+
+    def make(data: bytes) -> RpcForm | None:
+        form = rpc_numbers.form_of(data, rpc_stats.parse(data), wanted)
+        if form is None:
+            return None
+        gauges = tuple([of_gauges[field] for field in form.gauges])
+        tables: list[_Table] = []
+        keys: list[BucketKey] = []
+        for field, table in form.tables:
+            family, unit = of_tables[field]
+            extras, bounds = directions(table.columns), bounds_of(table, unit)
+            begin = len(gauges) + len(keys)
+            keys += [(family, extra, upper) for extra in extras for upper in bounds]
+            tables.append(_Table(family, bounds, extras, slice(begin, len(gauges) + len(keys))))
+        return RpcForm(form.outline, form.timed, gauges, tuple(tables), tuple(keys))
+
+    return Forms(make)

@@ -1,0 +1,54 @@
+r"""What ``lustre/_texts.c`` does, where the package was built with a C compiler at hand (decision 12).
+
+>>> mark(b"one two", 4, 7) == mark(b"two", 0, 3)
+True
+>>> mark_below_times(b"snapshot_time   1.5\nx 1\n") == mark_below_times(b"x 1\n")
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lustre.text import header
+
+Mark = Callable[[bytes], int]
+
+
+def _mark(text: bytes, begin: int, end: int) -> int:
+    return hash(text[begin:end])
+
+
+def _mark_below_times(text: bytes) -> int:
+    return hash(header.after(text))
+
+
+def _numbers(_outline: bytes, _order: bytes, _text: bytes) -> tuple[int | bytes, ...] | None:
+    return None
+
+
+def _fill(_template: bytes, _values: tuple[int, ...]) -> bytes:
+    raise NotImplementedError("templates of this kind are for compiled installations")
+
+
+def hash_of(part: Callable[[bytes], bytes]) -> Mark:
+    """The mark of the part of a text that does not change by itself."""
+    return lambda text: hash(part(text))
+
+
+mark: Callable[[bytes, int, int], int] = _mark
+"""A number that tells this part of a text from others, in all likelihood; within one process."""
+mark_below_times: Mark = _mark_below_times
+"""The same of what follows the header, whose times change at every reading."""
+numbers: Callable[[bytes, bytes, bytes], tuple[int | bytes, ...] | None] = _numbers
+"""The numbers of a text of an outline (``lustre.text.outline``)."""
+fill: Callable[[bytes, tuple[int, ...]], bytes] = _fill
+"""Numbers printed into a template (``exporter.printing``)."""
+try:
+    from lustre import _texts
+except ImportError:
+    AVAILABLE = False
+else:
+    AVAILABLE = True
+    mark, mark_below_times = _texts.mark, _texts.mark_below_times
+    numbers, fill = _texts.numbers, _texts.fill
