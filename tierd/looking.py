@@ -15,6 +15,9 @@ from tierd.tally import Tally
 from tierd.telling import Telling
 from tierd.text import quoted
 
+LONG_CYCLES, LONG_SECONDS = 10.0, 60.0
+"""A window longer than both is no ordinary one."""
+
 
 class Source(Protocol):
     """Where readings come from."""
@@ -42,12 +45,14 @@ class Looking:
     of the history.
     """
 
-    def __init__(self, source: Source, ears: Ears, telling: Telling, clock: Clock, tally: Tally) -> None:
+    def __init__(self, source: Source, ears: Ears, telling: Telling, clock: Clock, tally: Tally,
+                 cycle_seconds: float) -> None:
         self._source = source
         self._ears = ears
         self._telling = telling
         self._clock = clock
         self._tally = tally
+        self._cycle_seconds = cycle_seconds
         self._last: Reading | None = None
         self.blind = False
         """Whether the last look saw nothing at all."""
@@ -68,7 +73,10 @@ class Looking:
         self._telling.fault("recovery", f"{len(unseen)} targets ({', '.join(unseen[:3])}, …): whether they recover "
                             "is not to be seen; nothing is found on them" if unseen else "")
         last, self._last = self._last, reading
-        if last is None or reading.time < last.time:
+        if last is None:
+            return None
+        self._tell_jump(reading.time - last.time)
+        if reading.time < last.time:
             return None
         if reading.time == last.time:  # Prometheus has not scraped again: nothing new, but what waits goes on
             return Seen(reading.time, None)
@@ -77,6 +85,17 @@ class Looking:
         self._telling.fault("counters", f"{len(lying)} targets ({', '.join(map(quoted, lying[:3]))}, …): their "
                             "counters make no sense; nothing is found on them" if lying else "")
         return Seen(reading.time, seen)
+
+    def _tell_jump(self, passed: float) -> None:
+        """Say it when time did not pass as it should: detectors then have nothing, or little, to compare with."""
+        if passed < -self._cycle_seconds:
+            what = f"the clock went back by {-passed:.0f} s"
+        elif passed > max(LONG_CYCLES * self._cycle_seconds, LONG_SECONDS):
+            what = f"{passed:.0f} s lie between two looks: a clock was set, or a cycle took long"
+        else:
+            return
+        self._telling.say(f"{what}. What streams usually get may have to be learnt anew: a neighbour that comes "
+                          "before that is found only after it has been away")
 
     def _counted(self, records: Iterable[Record]) -> Iterator[Record]:
         now = self._clock.now()

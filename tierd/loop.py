@@ -55,7 +55,8 @@ class Daemon:
                                         if case.finding.kind in JUDGED}
         self.tally = Tally()
         self._telling = Telling(say, journal, clock, settings, self.tally)
-        self._looking = Looking(source, Ears(self._table, filesystem, clock.now), self._telling, clock, self.tally)
+        self._looking = Looking(source, Ears(self._table, filesystem, clock.now), self._telling, clock, self.tally,
+                                settings.sense.cycle_seconds)
         self._planning = Planning(self._engine, filesystem, gate, journal, self._table, clock, settings, enriched,
                                   metadata_free)
         self._casework = Casework(self._cases, self._planning, gate, journal, self._telling, echo, filesystem, clock,

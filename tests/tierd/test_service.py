@@ -18,6 +18,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from lustre.layout import same_shape
+from simulator import faults
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from simulator.settings import recorded_test_bed
@@ -105,6 +106,17 @@ def test_an_administrator_sees_what_was_done_and_takes_it_back(site: Site, capsy
     present = site.filesystem.layout(NOISE.directory)
     assert present is not None
     assert same_shape(present, before)
+
+
+def test_status_says_how_much_is_known_yet(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.run(until=20)
+    learning = "learning what streams usually get, {} looks so far: a neighbour is found against 4 looks without it"
+    assert learning.format(3) in shown(capsys, "status", site=site)
+    site.run(until=50)
+    assert "learning" not in shown(capsys, "status", site=site)
+    faults.clock_jump(site.cluster, -7200.0)
+    site.run(until=65)
+    assert learning.format(1) in shown(capsys, "status", site=site)
 
 
 def test_a_pause_is_kept_until_resume(site: Site, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,23 @@ def test_clocks_that_are_set_make_no_noise(world: tuple[World, list[str]]) -> No
     assert not [words for words in said if words.startswith("FOUND")]
     at.run(150)
     assert all(entry.place.startswith("/proj/ingest") for entry in at.journal.entries())
+
+
+@pytest.mark.parametrize("seconds", [7200.0, -7200.0, -60.0])
+def test_after_a_clock_was_set_a_neighbour_is_found_once_streams_are_known(tmp_path: Path, seconds: float) -> None:
+    """Four windows of a stream alone are evidence; two, between the jump at 20 s and the noise at 30 s, are none."""
+    for begins, finds in ((30.0, False), (45.0, True)):
+        folder = tmp_path / str(begins)
+        folder.mkdir()
+        said: list[str] = []
+        jobs = (STREAM, replace(NOISE, start_seconds=begins))
+        at = wired(FluidCluster(recorded_test_bed(), jobs), Settings(), said.append, folder)
+        Timeline([Event(20, "clock_jump", {"seconds": seconds})]).apply(at.cluster)
+        at.run(begins + 150)
+        (told,) = [words for words in said if "may have to be learnt anew" in words]
+        assert told.startswith("7205 s lie between two looks" if seconds > 0 else "the clock went back by ")
+        assert any(words.startswith("FOUND") for words in said) == finds
+        at.journal.close()
 
 
 def test_a_user_who_moves_files_is_seen_in_the_changelog(world: tuple[World, list[str]]) -> None:

@@ -76,6 +76,9 @@ def status(answer: Answer) -> list[str]:
     under_way = f"; one has been under way for {ago(busy)}" if busy > 10 else ""
     age = f", {ago(answer['time'] - answer['last_cycle'])} ago" if answer["last_cycle"] else ""
     lines.append(f"last look {clock(answer['last_cycle'])}{age}{under_way}")
+    if answer["windows"] < 2 * answer["least_windows"]:
+        lines.append(f"learning what streams usually get, {answer['windows']} looks so far: a neighbour is found "
+                     f"against {answer['least_windows']} looks without it")
     lines += [f"finding: {sentence}" for sentence in answer["findings"]] or ["no findings"]
     if answer["advice"]:
         lines.append(f"advice: {answer['advice']} pieces; tierctl advise shows them")

@@ -21,6 +21,7 @@ def status(board: Board, gate: Gate, settings: Settings, orders: int, now: float
         "faults": dict(view.faults), "findings": [f.sentence for f in view.findings if not f.advice_only],
         "advice": sum(f.advice_only for f in view.findings),
         "last_cycle": view.window.end if view.window else None, "windows": view.windows,
+        "least_windows": settings.noisy_neighbour.least_windows,
         "cycle_under_way_seconds": max(0.0, now - board.cycle_begun_at) if board.cycle_begun_at else 0.0,
         "waiting_moves": view.waiting, "waiting_bytes": view.waiting_bytes, "waiting_orders": orders,
         "left_over_moves": view.left_over, "not_kept_moves": view.not_kept, "not_taken_up": dict(view.not_taken_up),
