@@ -3,11 +3,13 @@
  *
  *     mark(text, begin, end) -> int                     another for another text, in all likelihood
  *     mark_below_times(text) -> int                     the same without the header's lines, which change at every reading
+ *     following(text, keys) -> tuple                    the rest of the line after each of these keys, in this order
  *     numbers(outline, order, text) -> tuple | None     the numbers of a text of this outline; None if it is none
  *     fill(template, values) -> bytes                   values printed into a template
  *
  * Outlines and templates are texts in which one control character stands for each number. lustre.text.outline makes
  * outlines and says what the characters mean. */
+#define _GNU_SOURCE /* memmem */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
@@ -102,9 +104,42 @@ mark_below_times(PyObject *Py_UNUSED(module), PyObject *text)
     return PyLong_FromUnsignedLongLong(mark_of(at, end - at));
 }
 
+/* -- What follows keys that stand in this order, each up to the end of its line; empty where there is none. */
+
+static PyObject *
+following(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 2 || !PyBytes_Check(args[0]) || !PyTuple_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "following(text: bytes, keys: tuple[bytes, ...])");
+        return NULL;
+    }
+    const char *at = PyBytes_AS_STRING(args[0]), *end = at + PyBytes_GET_SIZE(args[0]);
+    PyObject *parts = PyTuple_New(PyTuple_GET_SIZE(args[1]));
+    for (Py_ssize_t i = 0; parts != NULL && i < PyTuple_GET_SIZE(args[1]); i++) {
+        PyObject *key = PyTuple_GET_ITEM(args[1], i);
+        const char *begin = NULL, *line_end = NULL;
+        if (!PyBytes_Check(key)) {
+            PyErr_SetString(PyExc_TypeError, "following: keys must be bytes");
+            Py_CLEAR(parts);
+            break;
+        }
+        if ((begin = memmem(at, end - at, PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))) != NULL) {
+            begin += PyBytes_GET_SIZE(key);
+            if ((line_end = memchr(begin, '\n', end - begin)) != NULL)
+                at = line_end; /* the next key may begin with this line's end */
+        }
+        PyObject *part = PyBytes_FromStringAndSize(line_end == NULL ? "" : begin, line_end == NULL ? 0 : line_end - begin);
+        if (part == NULL)
+            Py_CLEAR(parts);
+        else
+            PyTuple_SET_ITEM(parts, i, part);
+    }
+    return parts;
+}
+
 /* -- Taking numbers out. */
 
-enum { NUMBER = 1, WANTED, WANTED_TIME, TIME, FORGET, SEEN, COUNTED, SIGNED, ZERO = 11 };
+enum { NUMBER = 1, WANTED, WANTED_TIME, TIME, FORGET, SEEN, COUNTED, SIGNED, ZERO = 11, BLANKS = 14 };
 
 typedef struct {
     uint64_t value;
@@ -134,7 +169,7 @@ match(const char *outline, const char *outline_end, const char *at, const char *
     uint64_t value, seen = 0;
     for (; outline < outline_end; outline++) {
         int kind = (unsigned char)*outline;
-        if (kind > ZERO || kind == '\n' || kind == '\t' || kind == 0) {
+        if (kind > BLANKS || kind == 0 || kind == '\n' || kind == '\t' || (kind > ZERO && kind < BLANKS)) {
             if (at == end || *at++ != *outline)
                 return -1;
             continue;
@@ -148,8 +183,11 @@ match(const char *outline, const char *outline_end, const char *at, const char *
                 return -1;
             continue;
         }
-        while (at < end && (*at == ' ' || *at == '\t'))
-            at++;
+        if (kind == BLANKS) {
+            while (at < end && (*at == ' ' || *at == '\t'))
+                at++;
+            continue;
+        }
         if (kind == TIME || kind == WANTED_TIME) {
             const char *begin = at;
             while (at < end && ((*at >= '0' && *at <= '9') || *at == '.'))
@@ -313,6 +351,7 @@ fill(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 static PyMethodDef methods[] = {
     {"mark", (PyCFunction)(void (*)(void))mark, METH_FASTCALL, "A number that tells this part of a text from others."},
     {"mark_below_times", mark_below_times, METH_O, "The same of what follows the times of a header."},
+    {"following", (PyCFunction)(void (*)(void))following, METH_FASTCALL, "The rest of the line after each key."},
     {"numbers", (PyCFunction)(void (*)(void))numbers, METH_FASTCALL, "The numbers of a text of this outline, or None."},
     {"fill", (PyCFunction)(void (*)(void))fill, METH_FASTCALL, "The values printed into the template."},
     {NULL, NULL, 0, NULL},

@@ -23,6 +23,20 @@ def _mark_below_times(text: bytes) -> int:
     return hash(header.after(text))
 
 
+def _following(text: bytes, keys: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    parts: list[bytes] = []
+    find, at = text.find, 0
+    for key in keys:
+        begin = find(key, at)
+        end = find(b"\n", begin + len(key))
+        if begin < 0 or end < 0:
+            parts.append(b"")
+        else:
+            parts.append(text[begin + len(key) : end])
+            at = end
+    return tuple(parts)
+
+
 def _numbers(_outline: bytes, _order: bytes, _text: bytes) -> tuple[int | bytes, ...] | None:
     return None
 
@@ -40,6 +54,8 @@ mark: Callable[[bytes, int, int], int] = _mark
 """A number that tells this part of a text from others, in all likelihood; within one process."""
 mark_below_times: Mark = _mark_below_times
 """The same of what follows the header, whose times change at every reading."""
+following: Callable[[bytes, tuple[bytes, ...]], tuple[bytes, ...]] = _following
+"""The rest of the line after each of these keys, which stand in this order; empty where there is none."""
 numbers: Callable[[bytes, bytes, bytes], tuple[int | bytes, ...] | None] = _numbers
 """The numbers of a text of an outline (``lustre.text.outline``)."""
 fill: Callable[[bytes, tuple[int, ...]], bytes] = _fill
@@ -51,4 +67,4 @@ except ImportError:
 else:
     AVAILABLE = True
     mark, mark_below_times = _texts.mark, _texts.mark_below_times
-    numbers, fill = _texts.numbers, _texts.fill
+    following, numbers, fill = _texts.following, _texts.numbers, _texts.fill

@@ -44,7 +44,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lustre.text import fields, header
+from lustre.text import compiled, fields, header
 
 _LIST = re.compile(rb"\[([^\[\]]*+)\]")
 _NONE = b"<none>"
@@ -165,7 +165,7 @@ MOST_FORMS = 8192
 
 
 def _brief(data: bytes, skipped: int) -> Brief:
-    state, version, attempts, timeouts, wait = _parts(data)
+    state, version, attempts, timeouts, wait = compiled.following(data, _KEYS)
     wait = wait.removesuffix(b" usecs")
     return Brief(
         state or None,
@@ -193,23 +193,8 @@ def essence(data: bytes) -> bytes:
     ...         b"       idle: 9 sec\n    rpcs:\n       timeouts: 0\n       avg_waittime: 7 usecs\n")
     b'FULL\n2\n3\n0\n7 usecs'
     """
-    parts = _parts(data)
+    parts = compiled.following(data, _KEYS)
     return b"\n".join(parts) if all(parts) else data  # another form: take it for changed
-
-
-def _parts(data: bytes) -> list[bytes]:
-    """What follows each of the keys, which stand in this order; empty where there is none."""
-    parts: list[bytes] = []
-    find, at = data.find, 0
-    for key in _KEYS:
-        begin = find(key, at)
-        end = find(b"\n", begin + len(key))
-        if begin < 0 or end < 0:
-            parts.append(b"")
-        else:
-            parts.append(data[begin + len(key) : end])
-            at = end
-    return parts
 
 
 def _averages(data: bytes, direction: bytes) -> dict[bytes, bytes]:

@@ -1,13 +1,13 @@
 r"""Texts that are alike but for their numbers: the outline of one tells whether another is of its form, and reads it.
 
-A control character stands for each number and the blanks before it but one; all else must be the same to the letter. A
+A control character stands for each number, another for blanks that pad it; all else must be the same to the letter. A
 reader of any form can make outlines, by saying where the numbers are. They are used where ``lustre/_texts.c`` was
 compiled.
 
 >>> text = b"read   7 samples [usecs] 1 9 30\n"
 >>> outline = of(text, [(7, 8, WANTED), (25, 26, NUMBER), (27, 28, NUMBER), (29, 31, WANTED)], [1, 0])
 >>> outline.text
-b'read \x02 samples [usecs] \x01 \x01 \x02\n'
+b'read \x0e\x02 samples [usecs] \x01 \x01 \x02\n'
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ SEEN = b"\x06"
 
 MOST_FORMS = 4096
 _NOT_OF_THE_FORM = b"0123456789 \t"
-_OURS = re.compile(rb"[\x00-\x08\x0b]")
+_BLANKS = b"\x0e"
+"""However many more blanks: where there is more than one, it is padding."""
+_OURS = re.compile(rb"[\x00-\x08\x0b\x0e]")
 Place = tuple[int, int, bytes]
 """Begin, end, and what stands there instead."""
 
@@ -61,9 +63,12 @@ def of(text: bytes, places: Iterable[Place], order: Sequence[int]) -> Outline | 
     parts: list[bytes] = []
     at = 0
     for begin, end, kind in places:
-        bare = text[at:begin].rstrip(b" \t")
-        blank_end = begin if kind in {FORGET, SEEN} else min(begin, at + len(bare) + 1)
-        parts += [text[at:blank_end], kind]
+        between = text[at:begin]
+        bare = len(between.rstrip(b" \t"))
+        if len(between) - bare > 1 and kind not in {FORGET, SEEN}:
+            parts += [between[: bare + 1], _BLANKS, kind]
+        else:
+            parts += [between, kind]
         at = end
     return Outline(b"".join([*parts, text[at:]]), array("H", order).tobytes())
 

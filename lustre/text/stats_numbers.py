@@ -2,7 +2,7 @@ r"""``stats`` as bare numbers: the first text of a form says what they are (``lu
 
 >>> text = b"req_waittime     7 samples [usecs] 1 9 30 900\n"
 >>> outline_of(text, [1, 0]).text  # the sum, then the samples
-b'req_waittime \x02 samples [usecs] \x08 \x08 \x02 \x08\n'
+b'req_waittime \x0e\x02 samples [usecs] \x08 \x08 \x02 \x08\n'
 """
 
 from __future__ import annotations

@@ -193,6 +193,14 @@ def test_a_mark_below_times_does_not_see_the_times(capture) -> None:
     assert len({compiled.mark_below_times(text) for text in known}) == len({header.after(text) for text in known})
 
 
+keys = st.lists(st.sampled_from([b"\na: ", b"\nb: ", b"a", b"\n"]), max_size=4).map(tuple)
+
+
+@given(st.text(st.sampled_from("ab: \n"), max_size=60), keys)
+def test_what_follows_keys_is_found_alike(text, keys) -> None:
+    assert compiled.following(text.encode(), keys) == compiled._following(text.encode(), keys)
+
+
 def scraped(root: Path, *blocked: str) -> bytes:
     """What the exporter prints of a tree when these modules cannot be imported."""
     program = (
