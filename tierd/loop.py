@@ -146,7 +146,7 @@ class Daemon:
 
     def preview(self) -> list[tuple[Finding, Plan, Case | None]]:
         """What would be planned now for each finding, without doing it; and its case, where it was acted on before."""
-        return [(finding, self._planning.for_finding(finding), self._cases.get(finding.key))
+        return [(finding, self._planning.as_it_would_go(finding), self._cases.get(finding.key))
                 for finding in self._findings if not finding.advice_only]
 
     def number(self, finding: Finding) -> int:

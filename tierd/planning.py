@@ -19,10 +19,12 @@ from tierd.policies import JUDGED
 from tierd.reasons import Reason, Refusal
 from tierd.sense import space
 from tierd.sense.changelogs import ActivityTable
-from tierd.text import quoted
+from tierd.text import quoted, some
 
 OTHER_MOVER_SECONDS = 300.0
 """A directory whose files somebody else has moved is left alone for so long after."""
+MOST_ASKED = 1000
+"""Files whose owners' wishes are asked for a look at a plan; each is a few requests to an MDT."""
 Enrich = Callable[[list[DirectoryActivity], Filesystem], list[DirectoryActivity]]
 """Adds to activities what other sources know of their directories and files."""
 
@@ -50,6 +52,16 @@ class Planning:
     def for_finding(self, finding: Finding) -> Plan:
         """What is to be done about it now."""
         return self._worth(finding, self.for_activities(finding, self.activities(finding)))
+
+    def as_it_would_go(self, finding: Finding) -> Plan:
+        """The same for somebody who looks: without files whose owners want them left alone, who are asked now."""
+        plan = self.for_finding(finding)
+        moves = [action for action in plan.actions if action.kind == "migrate"][:MOST_ASKED]
+        whys = {action.path: why for action in moves if (why := self._gate.refusal(action))}
+        refusals = [Refusal(Reason.OPTED_OUT, why).of(some([path for path in whys if whys[path] == why]))
+                    for why in dict.fromkeys(whys.values())]
+        return replace(plan, actions=tuple(action for action in plan.actions if action.path not in whys),
+                       refusals=(*plan.refusals, *refusals))
 
     def activities(self, finding: Finding) -> list[DirectoryActivity]:
         """Where its job was at work, with what is known of the files there."""

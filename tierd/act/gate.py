@@ -167,6 +167,10 @@ class Gate:
         """Why a directory's owner wants it left alone, or ""."""
         return self._guard.objection(directory)
 
+    def refusal(self, action: Action) -> str:
+        """Why this would be left alone when its turn comes, as far as its owner and the mode there go; or ""."""
+        return self._guard.refusal(action)
+
     def drop(self, finding_key: tuple[str, str, str]) -> int:
         """Forget the moves of one finding; how many there were."""
         self._journal.waiting.drop(finding_key)

@@ -142,3 +142,22 @@ def test_paused_stays_paused_over_a_restart(tmp_path: Path) -> None:
     again.gate.resume()
     again.gate.keep_state()
     assert world(tmp_path, jobs=(STREAM,)).gate.paused == ""
+
+
+def test_a_plan_leaves_out_single_files_whose_owners_want_that(tmp_path: Path) -> None:
+    noise = replace(NOISE, rereads_per_second=8.0, files_per_second=10.0, keep=300)
+    at = world(tmp_path, jobs=(STREAM, noise))
+    at.gate.drain("looking first")
+    at.run(until=60)
+    ((_, plan, _),) = at.daemon.preview()
+    first, second, third, *_ = [action.path for action in plan.actions if action.kind == "migrate"]
+    at.filesystem.set_xattr(first, "lustre.pin", b"- pool: hdd\n")
+    at.filesystem.set_xattr(second, "user.tierd", b"off")
+    at.filesystem.set_xattr(third, "user.tierd", b"on")
+    ((_, plan, _),) = at.daemon.preview()
+    shown = {action.path for action in plan.actions}
+    assert third in shown
+    assert not {first, second} & shown
+    assert {str(refusal) for refusal in plan.refusals} >= {
+        f"{first}: it is pinned: - pool: hdd",
+        f"{second}: user.tierd is off at {second}: its owner wants it left alone"}
