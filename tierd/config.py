@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -20,7 +20,7 @@ from tierd.detect.builtin import BUILT_IN
 from tierd.detect.plugin import Configured
 from tierd.permission import Control
 from tierd.plugins import Detectors
-from tierd.scopes import Mode, Scope, deepest, each_path_once, inherited
+from tierd.scopes import Mode, Scope, deepest, each_path_once, inherited, original
 from tierd.sense import prometheus, robinhood
 from tierd.sense.http import Access
 from tierd.toml_files import TomlFile, where
@@ -178,16 +178,27 @@ def built(files: Sequence[TomlFile], detectors: Detectors) -> Settings:
     """Settings from files, the last word of which counts. Raises ConfigurationError."""
     values = toml_files.merged(files)
     found, mistakes = plugins.configured(values.pop("detect", {}), detectors)
-    problems = [(m.kind, m.location, m.message, m.value) for m in mistakes]
+    problems: list[Problem] = [(m.kind, m.location, m.message, m.value) for m in mistakes]
     settings = Settings()
     try:
         settings = TypeAdapter(Settings).validate_python(inherited(values))
     except ValidationError as error:
-        problems = [(e["type"], e["loc"], e["msg"], e.get("input")) for e in error.errors(include_url=False)] + problems
+        problems = [*once(error, values), *problems]
     if problems:
         raise ConfigurationError("\n".join(f"{where(files, problem[1])}: {complaint(*problem, detectors)}"
                                            for problem in problems))
     return replace(settings, detect=found)
+
+
+Problem = tuple[str, tuple[int | str, ...], str, Any]
+"""Its kind, where it is, what is wrong, and what stands there."""
+
+
+def once(error: ValidationError, values: Mapping[str, Any]) -> list[Problem]:
+    """Every mistake once: not again for each scope that has the setting from the rest of the file."""
+    found = [(e["type"], tuple(e["loc"]), e["msg"], e.get("input")) for e in error.errors(include_url=False)]
+    places = {location for _, location, _, _ in found}
+    return [each for each in found if (place := original(each[1], values)) == each[1] or place not in places]
 
 
 def complaint(kind: str, location: Sequence[int | str], message: str, value: Any, detectors: Detectors) -> str:

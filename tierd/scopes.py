@@ -5,7 +5,7 @@ The deepest scope that holds a path decides. What a scope does not say is as in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -89,6 +89,23 @@ def inherited(values: Mapping[str, Any]) -> Mapping[str, Any]:
     policy = "small_files_to_flash"
     general = {policy: values[policy]} if isinstance(values.get(policy), dict) else {}
     return {**values, "scopes": [laid_over({**mode, **general}, scope) for scope in found]}
+
+
+def original(location: Sequence[int | str], values: Mapping[str, Any]) -> tuple[int | str, ...]:
+    """Where a setting of a scope stands that the scope has from the rest of the file; else its own place.
+
+    >>> values = {"act": {"mode": "x"}, "scopes": [{"path": "/a"}, {"path": "/b", "mode": "y"}]}
+    >>> original(("scopes", 0, "mode"), values), original(("scopes", 1, "mode"), values)
+    (('act', 'mode'), ('scopes', 1, 'mode'))
+    """
+    if len(location) < 3 or location[0] != "scopes":
+        return tuple(location)
+    said: Any = values["scopes"][location[1]]
+    for part in location[2:]:
+        if not isinstance(said, dict) or part not in said:
+            return ("act", "mode") if location[2] == "mode" else tuple(location[2:])
+        said = said[part]
+    return tuple(location)
 
 
 def laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

@@ -139,3 +139,26 @@ expiry_seconds = 1
     assert "known here: burst_seconds, bytes_per_second, files_per_second, per_pool, per_target, pools" in lines[2]
     with pytest.raises(ConfigurationError, match="more than one are for /a"):
         parse(b"[[scopes]]\npath = '/a'\n[[scopes]]\npath = '/a/'\n", "t")
+
+
+def test_a_mistake_that_scopes_inherit_is_told_once_where_it_stands() -> None:
+    text = b"""
+[small_files_to_flash]
+reserve = 2
+[act]
+mode = "fast"
+[[scopes]]
+path = "/a"
+[[scopes]]
+path = "/b"
+mode = "slow"
+[[scopes]]
+[scopes.small_files_to_flash]
+reserve = 3
+"""
+    with pytest.raises(ConfigurationError) as caught:
+        parse(text, "t.toml")
+    told = [line.partition(" (it is")[0] for line in str(caught.value).splitlines()]
+    assert [line.split(": ")[:2] for line in told] == [
+        ["t.toml:5", "act.mode"], ["t.toml:10", "scopes.1.mode"], ["t.toml:11", "scopes.2.path"],
+        ["t.toml:13", "scopes.2.small_files_to_flash.reserve"], ["t.toml:3", "small_files_to_flash.reserve"]]
