@@ -60,6 +60,8 @@ class Casework:
         self._journal.located(number, finding)
         case = self._cases.get(finding.key) or Case(finding, number, now, now, actions[0].layout,
                                                     judged=finding.kind not in JUDGED)
+        if finding.kind not in JUDGED:
+            case.number = number  # it came back under another: what is done now is done for that
         self._cases[finding.key] = case
         self._submit(case, [a for a in actions if (a.path or a.directory) not in case.tried])
         # advice alone, or a dry run, leaves nothing to be judged
@@ -87,14 +89,14 @@ class Casework:
         defaults = [a for a in actions if a.kind == "set-default-layout"]
         case.tried.update(a.directory for a in defaults)
         for outcome in self._gate.submit(defaults, case.number):
-            self._telling.of(case.finding.key, narrate.default_layout(outcome))
+            self._telling.of_number(case.number, list(narrate.default_layout(outcome)))
             if outcome.result in {"done", "dry-run"}:
                 case.defaults.append(outcome)
         moves = [a for a in actions if a.kind == "migrate" and a.path not in case.tried]
         if moves:
             case.tried.update(a.path for a in moves)
             self._gate.submit(moves, case.number)
-            self._telling.of(case.finding.key, [narrate.queued(moves)])
+            self._telling.of_number(case.number, [narrate.queued(moves)])
 
     def carry_out(self, kind: str, by: str, what: str, found: Intent) -> None:
         """Put what somebody asked for into the queue. Doing it is for the gate."""

@@ -72,14 +72,14 @@ class Judging:
         self._journal.judged(case.number, case.finding.kind, case.pool, case.size_bytes, judgement.verdict,
                              judgement.won_back, self._clock.now(), judgement.usual, judgement.contended,
                              judgement.after)
-        self._telling.of(case.finding.key, [narrate.judged(case.finding, judgement)])
+        self._telling.of_number(case.number, [narrate.judged(case.finding, judgement)])
 
     def _undo(self, case: Case, reason: str) -> None:
         dropped = self._gate.drop(case.finding.key)
         for outcome in case.defaults:
             entry = self._journal.entry(outcome.entry)
             if entry is not None:
-                self._telling.of(case.finding.key, [narrate.undone(entry, *self._undo_act(entry, reason))])
+                self._telling.of_number(case.number, [narrate.undone(entry, *self._undo_act(entry, reason))])
         if dropped:
             self._telling.say(f"dropped {dropped} waiting moves: {reason}")
         case.defaults.clear()

@@ -73,7 +73,7 @@ class Telling:
             self._journal.tell(self._numbers[key], told, self._clock.now())
 
     def of_number(self, number: int, sentences: Sequence[str]) -> None:
-        """Say it, and keep it with a finding that may have no place in this run."""
+        """Say it, and keep it with the finding a case, or an order, has in the journal."""
         self.all(sentences)
         self._journal.tell(number, sentences, self._clock.now())
 

@@ -23,7 +23,8 @@ from tierd.model import Action, Finding
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS findings (
     id INTEGER PRIMARY KEY, time REAL NOT NULL, kind TEXT NOT NULL, aggressor TEXT NOT NULL, victim TEXT NOT NULL,
-    sentence TEXT NOT NULL, evidence TEXT NOT NULL, targets TEXT NOT NULL, directories TEXT NOT NULL);
+    sentence TEXT NOT NULL, evidence TEXT NOT NULL, targets TEXT NOT NULL, directories TEXT NOT NULL,
+    subject TEXT NOT NULL DEFAULT '');
 CREATE TABLE IF NOT EXISTS actions (
     id INTEGER PRIMARY KEY, finding INTEGER REFERENCES findings(id), kind TEXT NOT NULL, place BLOB NOT NULL,
     layout_before TEXT, layout_after TEXT, size_bytes INTEGER NOT NULL, reason TEXT NOT NULL, dry_run INTEGER NOT NULL,
@@ -86,6 +87,8 @@ class Journal:
         """Moves whose turn has not come."""
         if "fid" not in {row[1] for row in self._db.execute("PRAGMA table_info(actions)")}:
             self._db.execute("ALTER TABLE actions ADD COLUMN fid TEXT")
+        if "subject" not in {row[1] for row in self._db.execute("PRAGMA table_info(findings)")}:
+            self._db.execute("ALTER TABLE findings ADD COLUMN subject TEXT NOT NULL DEFAULT ''")
 
     def close(self) -> None:
         """Write what is in the log into the file."""
@@ -94,10 +97,11 @@ class Journal:
     def found(self, finding: Finding) -> int:
         """Enter a finding; its number is what actions refer to."""
         cursor = self._db.execute(
-            "INSERT INTO findings (time, kind, aggressor, victim, sentence, evidence, targets, directories) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO findings (time, kind, aggressor, victim, sentence, evidence, targets, directories, subject) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (finding.time, finding.kind, finding.aggressor, finding.victim, finding.sentence,
-             json.dumps(dict(finding.evidence)), json.dumps(finding.targets), json.dumps(finding.directories)))
+             json.dumps(dict(finding.evidence)), json.dumps(finding.targets), json.dumps(finding.directories),
+             finding.subject))
         assert cursor.lastrowid is not None
         return cursor.lastrowid
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tierd.act.journal import ENTRY_COLUMNS, Entry, entry_of
 
-_FINDING = "id, time, kind, aggressor, victim, sentence, evidence, targets, directories"
+_FINDING = "id, time, kind, aggressor, victim, sentence, evidence, targets, directories, subject"
 
 
 class JournalReader:
@@ -47,6 +47,15 @@ class JournalReader:
         """One finding."""
         rows = self._all(f"SELECT {_FINDING} FROM findings WHERE id = ?", number)  # noqa: S608
         return _finding(rows[0]) if rows else None
+
+    def same_as(self, finding: int, last: int = 20) -> list[dict[str, Any]]:
+        """The same trouble at other times, oldest first: number, time, and how many acts were done for it."""
+        rows = self._all(
+            "SELECT other.id, other.time, (SELECT count(*) FROM actions WHERE finding = other.id) FROM findings other, "
+            "findings this WHERE this.id = ? AND other.id != this.id AND (other.kind, other.aggressor, other.victim, "
+            "other.subject) = (this.kind, this.aggressor, this.victim, this.subject) ORDER BY other.id DESC LIMIT ?",
+            finding, last)
+        return [{"id": number, "time": time, "acts": acts} for number, time, acts in reversed(rows)]
 
     def findings_between(self, since: float, until: float) -> list[dict[str, Any]]:
         """The findings of a period."""

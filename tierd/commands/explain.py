@@ -45,8 +45,21 @@ def shown(answer: Answer) -> list[str]:
     if answer["told"]:
         lines += ["", "What was thought and done:"]
         lines += [f"  {clock(told['time'])[11:19]}  {told['sentence']}" for told in answer["told"]]
-    lines += ["", *acts(answer), *verdict(answer)]
+    lines += ["", *acts(answer), *verdict(answer), *at_other_times(answer)]
     return [*lines, *[line for piece in answer["advice"] for line in advised(piece)]]
+
+
+def at_other_times(answer: Answer) -> list[str]:
+    """The numbers under which the same trouble stands, each of which can be asked for."""
+    def named(others: list[Answer]) -> str:
+        acts = {other["id"]: f", {other['acts']} acts" if other["acts"] else "" for other in others}
+        return ", ".join(f"F{other['id']} ({clock(other['time'])}{acts[other['id']]})" for other in others)
+
+    number = answer["finding"]["id"]
+    before = [other for other in answer["same"] if other["id"] < number]
+    after = [other for other in answer["same"] if other["id"] > number]
+    return ([f"Found before as {named(before)}."] if before else []) + (
+        [f"Found again as {named(after)}."] if after else [])
 
 
 def acts(answer: Answer) -> list[str]:

@@ -28,7 +28,7 @@ def explained(name: str, journal: JournalReader, view: View) -> dict[str, Any]:
         "outcomes": dict(Counter(f"{e.kind} {e.outcome or 'under way'}" for e in acts)),
         "bytes_moved": sum(e.size_bytes for e in acts if (e.kind, e.outcome) == ("migrate", "done")),
         "told": [{"time": time, "sentence": sentence} for time, sentence in journal.told(number)],
-        "judgements": journal.judgements(finding=number),
+        "judgements": journal.judgements(finding=number), "same": journal.same_as(number),
     }
 
 

@@ -1,0 +1,93 @@
+"""The same trouble, over and back again: each time has a number of its own, and what is done goes with that."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from tests.tierd.simulated import COVERING, NOISE, world
+from tests.tierd.test_service import Site, shown
+from tests.tierd.test_service import site as site  # noqa: PLC0414 -- the fixture
+from tierd.act.journal import Journal
+from tierd.casework import Casework
+from tierd.config import Settings
+from tierd.decide.small_files_to_flash import Plan
+from tierd.model import Action, DirectoryActivity, Finding
+from tierd.planning import Planning
+from tierd.sense.echo import Echo
+from tierd.simulation.world import VirtualClock
+from tierd.tally import Tally
+from tierd.telling import Telling
+
+
+def test_each_time_can_be_asked_for(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    shown(capsys, "pause", "only looking", site=site)
+    site.run(until=55)
+    site.cluster.stop(NOISE.job_id)
+    site.run(until=90)
+    site.cluster.add(replace(NOISE, start_seconds=site.cluster.now))
+    site.run(until=130)
+    assert shown(capsys, "findings", site=site).startswith("F2  noisy-neighbour")
+    first, second = (shown(capsys, "explain", name, site=site) for name in ("F1", "F2"))
+    assert "it no longer holds" in first
+    assert "Found again as F2 (20" in first
+    assert "it holds now" in second
+    assert "Found before as F1 (20" in second
+    assert "Found again" not in second
+
+
+FOUND = Finding("hot-small-files", 100.0, "py.3", "", (), "it reads again and again", {}, ("/sw",), subject="/sw")
+
+
+class Canned:
+    """Plans what it is told to."""
+
+    def __init__(self) -> None:
+        self.actions: tuple[Action, ...] = ()
+
+    def for_finding(self, _: Finding) -> Plan:
+        return Plan(self.actions, ())
+
+    def activities(self, _: Finding) -> Sequence[DirectoryActivity]:
+        return ()
+
+
+def test_what_is_done_goes_with_the_finding_that_holds(tmp_path: Path) -> None:
+    at = world(tmp_path, jobs=())
+    at.cluster.make_directory("/sw")
+    file = at.cluster.make_file("/sw/lib", 1000)
+    settings = replace(Settings(), act=replace(Settings().act, on=("hot-small-files",)))
+    clock, planning = VirtualClock(at.cluster), Canned()
+    telling = Telling(at.said.append, at.journal, clock, settings, Tally())
+    casework = Casework({}, cast(Planning, planning), at.gate, at.journal, telling, Echo((), tuple, clock.now),
+                        at.filesystem, clock, settings)
+    telling.begun(FOUND)
+    planning.actions = (Action("set-default-layout", COVERING, "because", FOUND.key, "/sw"),)
+    casework.act([FOUND])
+    telling.ended(FOUND, acted_on=True)
+    again = replace(FOUND, time=500.0)
+    telling.begun(again)
+    planning.actions = (Action("migrate", COVERING, "because", FOUND.key, "/sw", "/sw/lib", 1000, file.fid),)
+    casework.act([again])
+    assert [move.finding for move in at.journal.waiting.all()] == [2]
+    with closing(sqlite3.connect(tmp_path / "journal.sqlite")) as db:
+        told = db.execute("SELECT finding, sentence FROM told").fetchall()
+    assert {number for number, sentence in told if sentence.startswith("SET")} == {1}
+    assert {number for number, sentence in told if sentence.startswith("QUEUED")} == {2}
+
+
+def test_a_journal_of_before_learns_what_findings_are_about(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    Journal(path).close()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("ALTER TABLE findings DROP COLUMN subject")
+        db.commit()
+    journal = Journal(path)
+    assert journal.found(FOUND) == 1
+    journal.close()
