@@ -39,6 +39,8 @@ SEEN = b"\x06"
 """Stands for nothing: it is another form if all numbers taken out or counted since were zero."""
 
 MOST_FORMS = 4096
+LONGEST = 1 << 15
+"""Bytes beyond which a text has no outline: none of the kernel's is half as long."""
 _NOT_OF_THE_FORM = b"0123456789 \t"
 _BLANKS = b"\x0e"
 """However many more blanks: where there is more than one, it is padding."""
@@ -57,8 +59,8 @@ class Outline:
 
 
 def of(text: bytes, places: Iterable[Place], order: Sequence[int]) -> Outline | None:
-    """The outline of this text, the places in their order; None when it holds such control characters itself."""
-    if _OURS.search(text):
+    """The outline of this text, the places in their order; None when it is huge, or holds control characters itself."""
+    if len(text) > LONGEST or _OURS.search(text):
         return None
     parts: list[bytes] = []
     at = 0

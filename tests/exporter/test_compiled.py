@@ -18,7 +18,7 @@ from exporter.jobs import FAMILIES, read_block, render
 from exporter.osc import OSC
 from exporter.rpcs import RpcKeys
 from lustre.text import compiled, header, job_stats, rpc_stats, stats
-from lustre.text.outline import Forms
+from lustre.text.outline import LONGEST, Forms
 from tests.exporter.test_job_lines import block, counters
 from tests.spoilt import any_text, damage, renumbered, renumbering, spoilt, texts
 
@@ -191,6 +191,16 @@ def test_a_mark_below_times_does_not_see_the_times(capture) -> None:
         assert compiled.mark_below_times(text) == compiled.mark_below_times(b" snapshot_time: 9.5 secs\n" + text)
         assert compiled.mark_below_times(text) != compiled.mark_below_times(text + b"0")
     assert len({compiled.mark_below_times(text) for text in known}) == len({header.after(text) for text in known})
+
+
+@pytest.mark.parametrize("name", ["n" * 20000, "n" * 70000, "a" * 31])
+def test_texts_beyond_all_measure_are_read_as_ever(name) -> None:
+    planner = Planner(OSC.rule)
+    forms = stats_forms(planner)
+    for rows in (1, 3, 30000):
+        text = b"".join([b"%b%d  1 samples [usecs] 1 2 %d\n" % (name.encode(), row, row) for row in range(rows)][:3000])
+        form = stats_agree(forms, planner, text)
+        assert (form is None) == (len(text) > LONGEST)
 
 
 keys = st.lists(st.sampled_from([b"\na: ", b"\nb: ", b"a", b"\n"]), max_size=4).map(tuple)
