@@ -333,7 +333,7 @@ render(Text *text, Word node, const Word *families, Out *outs, Word *id)
         if (found.samples.size == 1 && found.samples.at[0] == '0')
             continue;
         int reads = is(found.name, "read_bytes"), writes = is(found.name, "write_bytes");
-        if (found.is_bytes != (reads || writes) || (found.is_bytes && (named || seen[writes]++)))
+        if (found.is_bytes != (reads || writes) || (found.is_bytes && seen[writes]++))
             return 0;
         if (found.is_bytes) {
             Out *out = &outs[reads ? READS : WRITES];
