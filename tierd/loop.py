@@ -43,7 +43,7 @@ class Daemon:
         self._settings = settings
         self._claim = claim or NoClaim()
         self._engine = Engine(settings)
-        echo = Echo(settings.own_jobs, own_nids, clock.now)
+        echo = Echo(settings.own_jobs, own_nids, clock.now, journal.moved)
         self._table = ActivityTable(filesystem.path_of, is_echo=echo)
         flash_pool = settings.small_files_to_flash.flash_pool
         inventory = Inventory(filesystem, flash_pool,

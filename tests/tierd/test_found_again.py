@@ -65,8 +65,9 @@ def test_what_is_done_goes_with_the_finding_that_holds(tmp_path: Path) -> None:
     settings = replace(Settings(), act=replace(Settings().act, on=("hot-small-files",)))
     clock, planning = VirtualClock(at.cluster), Canned()
     telling = Telling(at.said.append, at.journal, clock, settings, Tally())
-    casework = Casework({}, cast(Planning, planning), at.gate, at.journal, telling, Echo((), tuple, clock.now),
-                        at.filesystem, clock, settings)
+    echo = Echo((), tuple, clock.now, at.journal.moved)
+    casework = Casework({}, cast(Planning, planning), at.gate, at.journal, telling, echo, at.filesystem, clock,
+                        settings)
     telling.begun(FOUND)
     planning.actions = (Action("set-default-layout", COVERING, "because", FOUND.key, "/sw"),)
     casework.act([FOUND])

@@ -87,6 +87,7 @@ class Journal:
         """Moves whose turn has not come."""
         if "fid" not in {row[1] for row in self._db.execute("PRAGMA table_info(actions)")}:
             self._db.execute("ALTER TABLE actions ADD COLUMN fid TEXT")
+        self._db.execute("CREATE INDEX IF NOT EXISTS actions_of_file ON actions(fid)")
         if "subject" not in {row[1] for row in self._db.execute("PRAGMA table_info(findings)")}:
             self._db.execute("ALTER TABLE findings ADD COLUMN subject TEXT NOT NULL DEFAULT ''")
 
@@ -180,6 +181,11 @@ class Journal:
         """Files a move was tried of because of a finding."""
         rows = self._db.execute("SELECT place FROM actions WHERE finding = ? AND kind = 'migrate'", (finding,))
         return frozenset(to_path(place) for (place,) in rows.fetchall())
+
+    def moved(self, fid: Fid, since: float) -> bool:
+        """Whether a file was being moved, or moved back, at some time since then, by us."""
+        return self._db.execute("SELECT 1 FROM actions WHERE fid = ? AND NOT dry_run AND kind = 'migrate' AND "
+                                "ifnull(ended_at, 1e18) >= ? LIMIT 1", (str(fid), since)).fetchone() is not None
 
     def judged(self, finding: int, kind: str, pool: str, size_bytes: int, verdict: str, won_back: float,
                now: float, usual: float = 0.0, contended: float = 0.0, after: float = 0.0) -> None:

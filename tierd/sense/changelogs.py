@@ -208,7 +208,10 @@ class ActivityTable:
     def _layout(self, record: Record, job: str) -> None:
         file = self._files.get(record.target)
         if job:  # a migration or a setstripe, not a file that grew
-            directory = file.directory if file is not None else directory_of(self._path(record.target))
+            path = file.path if file is not None else self._path(record.target)
+            if not path:
+                return  # nobody can say where it is: a file without a name, that a mover copies into
+            directory = directory_of(path)
             if len(self._movers) > self._max_tallies:
                 self._movers.clear()
             self._movers.setdefault(directory, deque(maxlen=_MOVES_OF_A_MOVER)).append((record.time, job))

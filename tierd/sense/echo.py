@@ -1,7 +1,8 @@
 """Our own moves echo in the changelog: they must not count as somebody's activity.
 
 The job tag tells most of them. Where jobs are named by the node, or by an environment variable, it does not; then it is
-the file that was just moved, on this node, by root.
+the file that was just moved, on this node, by root. A new layout is ours only where we moved that file, whatever the
+tag: ``lfs.0`` is anybody's ``lfs migrate`` who is root, and a second mover must not pass for us.
 """
 
 from __future__ import annotations
@@ -19,11 +20,17 @@ _ECHOES = {RecordType.OPEN, RecordType.CLOSE, RecordType.LAYOUT, RecordType.SETA
 """What a move leaves behind on the file. Creating, renaming and removing files is never ours."""
 
 
+Ours = Callable[[Fid, float], bool]
+"""Whether we have begun to move a file, or to take that back, since a time; the journal knows, over a restart too."""
+
+
 class Echo:
     """Recognises records of our own moves."""
 
-    def __init__(self, jobs: Collection[str], nids: Callable[[], Collection[str]], now: Callable[[], float]) -> None:
+    def __init__(self, jobs: Collection[str], nids: Callable[[], Collection[str]], now: Callable[[], float],
+                 ours: Ours) -> None:
         """``nids`` are this node's addresses; where they are not to be seen, file and user have to do."""
+        self._ours = ours
         self._jobs = frozenset(jobs)
         self._nids = nids
         self._now = now
@@ -40,11 +47,16 @@ class Echo:
     def __call__(self, record: Record, job: str) -> bool:
         """Whether a record is an echo."""
         if job in self._jobs:
-            return True
+            return record.type is not RecordType.LAYOUT or self._is_our_move(record)
         at = self._moved.get(record.target) if self._moved else None
         if at is None or record.type not in _ECHOES or record.uid not in {0, None}:
             return False
-        if self._now() - at > REMEMBER_SECONDS:
-            return False
+        return self._now() - at <= REMEMBER_SECONDS and self._from_here(record)
+
+    def _is_our_move(self, record: Record) -> bool:
+        known = record.target in self._moved or self._ours(record.target, self._now() - REMEMBER_SECONDS)
+        return known and self._from_here(record)
+
+    def _from_here(self, record: Record) -> bool:
         nids = self._nids()
         return not record.nid or not nids or record.nid in nids

@@ -22,10 +22,12 @@ MOVED, OTHER = Fid(2, 1), Fid(2, 2)
 class World:
     nids: frozenset[str] = frozenset({"10.0.0.5@tcp"})
     time: float = 1000.0
+    begun: frozenset[Fid] = frozenset()
     echo: Echo = field(init=False)
 
     def __post_init__(self) -> None:
-        self.echo = Echo(("lfs.0",), lambda: self.nids, lambda: self.time)
+        self.echo = Echo(("lfs.0",), lambda: self.nids, lambda: self.time,
+                         lambda fid, since: fid in self.begun and since == self.time - REMEMBER_SECONDS)
         self.echo.moved(MOVED)
 
     def heard(self, target: Fid = MOVED, job: str = "node17", uid: int | None = 0, nid: str = "10.0.0.5@tcp",
@@ -40,6 +42,15 @@ def world() -> World:
 
 def test_by_the_job_tag(world: World) -> None:
     assert world.heard(OTHER, job="lfs.0", uid=7, nid="other@tcp")
+
+
+def test_a_layout_is_ours_only_where_we_moved_the_file(world: World) -> None:
+    layout = RecordType.LAYOUT
+    assert world.heard(job="lfs.0", kind=layout)
+    assert not world.heard(OTHER, job="lfs.0", kind=layout)
+    assert not world.heard(job="lfs.0", kind=layout, nid="10.0.0.6@tcp")
+    world.begun = frozenset({OTHER})
+    assert world.heard(OTHER, job="lfs.0", kind=layout)
 
 
 def test_by_file_user_and_node_where_the_tag_says_nothing(world: World) -> None:

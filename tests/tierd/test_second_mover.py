@@ -1,0 +1,49 @@
+"""Somebody else who moves files is seen, root with ``lfs migrate`` too; what we moved before a restart is ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tierd.simulated import COVERING, HDD, NOISE, STREAM, world
+from tests.tierd.test_service import Site, shown
+from tests.tierd.test_service import site as site  # noqa: PLC0414 -- the fixture
+
+MOVES = "moves its files; two never do"
+
+
+def test_root_who_moves_files_is_a_second_mover(tmp_path: Path) -> None:
+    """The job id of its ``lfs migrate`` is ``lfs.0``, as ours may be."""
+    at = world(tmp_path, jobs=(STREAM, NOISE))
+    at.run(until=45)
+    for number in range(3):
+        at.filesystem.migrate(at.cluster.make_file(f"{NOISE.directory}/old{number}", 1000).path, COVERING)
+    at.run(until=100)
+    assert any(f"not done: {NOISE.directory}: lfs.0 {MOVES}" in sentence for sentence in at.said)
+    assert list(at.journal.entries()) == []
+
+
+def test_what_tierd_moved_before_a_restart_or_took_back_is_its_own(site: Site,
+                                                                   capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [f"/proj/keep/{number}" for number in range(4)]
+    for path in paths:
+        site.cluster.make_file(path, 1000)
+    shown(capsys, "promote", "/proj/keep", site=site)
+    site.run(until=10)
+    assert [entry.outcome for entry in site.service._journal.entries()] == ["done"] * 4
+    site.service.close()  # the records of these moves were not read yet
+    site.start()
+    table = site.service._daemon._table
+    site.run(until=site.cluster.now + 5)
+    assert table.mover_in("/proj/keep", 0.0) == ""
+    for number in range(1, 5):
+        assert "undone" in shown(capsys, "undo", str(number), site=site)
+    site.run(until=site.cluster.now + 10)
+    assert table.mover_in("/proj/keep", 0.0) == ""
+    for path in paths:
+        site.filesystem.migrate(path, HDD)
+        site.filesystem.migrate(path, COVERING)
+    site.service._journal._db.execute("DELETE FROM actions")
+    site.run(until=site.cluster.now + 5)
+    assert table.mover_in("/proj/keep", 0.0) == "lfs.0"
