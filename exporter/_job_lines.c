@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define MOST_DIGITS 20  /* of a 64-bit number, as in the Python readers */
+#define LONGEST_BLOCK (1 << 15) /* a job of every counter takes a tenth of that; buffers stay as small as they have to be */
 #define MOST_NAMES 64   /* counters of one job; Lustre has some twenty */
 #define LAST_BUCKET (1ull << 31) /* counts everything larger too, and is left to the readers in Python */
 
@@ -401,7 +402,7 @@ lines(PyObject *Py_UNUSED(module), PyObject *args)
     for (int i = 0; i < BUFFERS; i++)
         outs[i].used = 0;
     Text text = {block.buf, (const char *)block.buf + block.len};
-    done = render(&text, (Word){node.buf, node.len}, families, outs, &id);
+    done = block.len > LONGEST_BLOCK ? 0 : render(&text, (Word){node.buf, node.len}, families, outs, &id);
     if (done < 0)
         PyErr_NoMemory();
     else if (done == 0)
