@@ -130,11 +130,12 @@ def _implied(job: Job, name: bytes) -> bool:
 
 
 def read_block(block: bytes) -> Job:
-    """The job of a block; a counter printed twice counts once, since a series must not come twice."""
+    """The job of a block; a counter printed twice counts once, the first that is not zero: no series may come twice."""
     job = job_stats.parse_block(block)
     if len(set(job.names)) == len(job.names):
         return job
-    first = sorted({name: i for i, name in reversed([*enumerate(job.names)])}.values())
+    zero_last = sorted(range(len(job.names)), key=lambda i: job.samples[i] == b"0")
+    first = sorted({job.names[i]: i for i in reversed(zero_last)}.values())
     columns = (job.names, job.samples, job.units, job.sums, job.maxima)
     names, samples, units, sums, maxima = (tuple([column[i] for i in first]) for column in columns)
     histograms = tuple({name: (name, buckets) for name, buckets in reversed(job.histograms)}.values())
