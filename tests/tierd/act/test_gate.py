@@ -263,6 +263,7 @@ def test_a_journal_of_an_earlier_release_is_taken_over(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.submit(*world.files(1))
     world.pump()
+    world.journal._db.execute("DROP INDEX actions_of_file")
     world.journal._db.execute("ALTER TABLE actions DROP COLUMN fid")
     world.journal.close()
     (entry,) = Journal(tmp_path / "journal.sqlite").entries()
