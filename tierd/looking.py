@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Protocol
 
 from lustre.changelog import Record
@@ -13,10 +14,14 @@ from tierd.sense.ears import Ears
 from tierd.sense.readings import IMPLAUSIBLE, UNKNOWN_RECOVERY, Reading, window
 from tierd.tally import Tally
 from tierd.telling import Telling
-from tierd.text import quoted
+from tierd.text import quoted, some
 
 LONG_CYCLES, LONG_SECONDS = 10.0, 60.0
 """A window longer than both is no ordinary one."""
+
+
+FEW, SAMPLE = 4, 100
+"""Counters of jobs: of no more than the first, all may end at once; so many are looked at."""
 
 
 class Source(Protocol):
@@ -69,9 +74,14 @@ class Looking:
         self._telling.fault("blind", "")
         missed = self._ears.listen(self._counted(self._source.records()), until)
         self._telling.fault("changelog", missed and f"{missed}; findings are told, nothing new is done about them")
+        if self._ears.caught_up:
+            self._telling.say(self._ears.caught_up)
         unseen = sorted(t for t, condition in reading.conditions.items() if condition == UNKNOWN_RECOVERY)
         self._telling.fault("recovery", f"{len(unseen)} targets ({', '.join(unseen[:3])}, …): whether they recover "
                             "is not to be seen; nothing is found on them" if unseen else "")
+        ill = {t: why for t, why in reading.conditions.items() if why != UNKNOWN_RECOVERY}
+        self._telling.fault("targets", f"{some(sorted(ill))}: {', '.join(sorted(set(ill.values())))}; nothing is found "
+                            "there" if ill else "")
         last, self._last = self._last, reading
         if last is None:
             return None
@@ -80,6 +90,8 @@ class Looking:
             return None
         if reading.time == last.time:  # Prometheus has not scraped again: nothing new, but what waits goes on
             return Seen(reading.time, None)
+        self._telling.fault("jobs", "hardly any job of the last look is left, by its name: what comes and goes is "
+                            "compared with nothing" if few_left(last, reading) else "")
         seen = window(last, reading)
         lying = sorted(t for t, condition in seen.conditions.items() if condition == IMPLAUSIBLE)
         self._telling.fault("counters", f"{len(lying)} targets ({', '.join(map(quoted, lying[:3]))}, …): their "
@@ -105,3 +117,9 @@ class Looking:
             lag = max(lag, now - record.time)
             yield record
         self._tally.changelog_lag_seconds = lag
+
+
+def few_left(before: Reading, now: Reading) -> bool:
+    """Whether less than a quarter of the counters there were are there now: an exporter that loses or renames them."""
+    sample = list(islice(before.jobs, 0, None, max(1, len(before.jobs) // SAMPLE)))
+    return len(sample) > FEW and sum(key in now.jobs for key in sample) < len(sample) / 4

@@ -97,7 +97,7 @@ def judged(finding: Finding, judgement: Judgement) -> str:
     if judgement.verdict == "helped":
         return f"KEPT: it helped. {numbers} ({judgement.won_back:.0%} of the loss won back)"
     if judgement.verdict == "cannot-tell":
-        return f"KEPT: it cannot be judged, one of the two jobs has gone. {numbers}"
+        return f"KEPT: it cannot be judged, since a job has gone, or what was measured cannot be believed. {numbers}"
     if judgement.verdict == "harmed-others":
         who = ", ".join(f"{quoted(job)} lost {part:.0%}" for job, part in sorted(judgement.harmed.items()))
         return f"UNDOING: others paid for it: {who}. {numbers}"

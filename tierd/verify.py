@@ -17,6 +17,9 @@ from annotated_types import Ge, Gt, Lt
 
 from tierd.model import Finding, Window
 
+MOST_GAIN = 3.0
+"""A victim that gets so many times what it got before its neighbour came does not owe that to the act."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -81,12 +84,14 @@ class Act:
 def judge(act: Act, windows: Sequence[Window], now: float, settings: Settings) -> Judgement:
     """Judge one act by the windows before and since.
 
-    ``cannot-tell`` when the victim or the aggressor has gone: then nothing was proven, and nothing disproven.
+    ``cannot-tell`` when the victim or the aggressor has gone, when their targets were not well or told nonsense, or
+    when the victim gets more than can be the doing of the act: then nothing was proven, and nothing disproven.
     """
     finding = act.finding
     usual, contended = (finding.evidence[f"victim_{name}bytes_per_second"] for name in ("usual_", ""))
     since = act.acted_at + settings.settle_seconds
-    later = [w for w in windows if w.start >= since]
+    every = [w for w in windows if w.start >= since]
+    later = [w for w in every if w.conditions.keys().isdisjoint(finding.targets)]
     before = [w for w in windows if act.begun_at - settings.judge_seconds <= w.start and w.end <= act.begun_at
               and finding.aggressor in w.jobs]
     elsewhere = control(before, later, finding, settings)
@@ -97,7 +102,7 @@ def judge(act: Act, windows: Sequence[Window], now: float, settings: Settings) -
         return Judgement("harmed-others", usual, contended, after, elsewhere, harmed)
     if now < since + settings.judge_seconds:
         return Judgement("too-early", usual, contended, after, elsewhere)
-    if len(rates) < max(2, len(later) // 2):
+    if len(rates) < max(2, len(every) // 2) or after > MOST_GAIN * usual:
         return Judgement("cannot-tell", usual, contended, after, elsewhere)
     gained = after - contended >= settings.least_gain * (usual - contended)
     return Judgement("helped" if gained else "did-not-help", usual, contended, after, elsewhere)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -76,6 +77,24 @@ LIES: dict[str, Lie] = {
     "names that attack": lambda r, n: replace(r, jobs={(t, j + HOSTILE): c for (t, j), c in r.jobs.items()}),
     "all targets ill": lambda r, n: replace(r, conditions=dict.fromkeys(r.targets, "in recovery")),
 }
+LIES |= {
+    "no numbers": lambda r, n: changed(r, times(math.nan)),
+    "one target tells no numbers": lambda r, n: changed(r, times(math.nan), "OST0003"),
+    "infinite": lambda r, n: changed(r, times(math.inf)),
+    "less than nothing": lambda r, n: changed(r, times(-1.0)),
+    "one target a million times as busy": lambda r, n: changed(r, times(1e6), "OST0003"),
+    "huge names": lambda r, n: replace(r, jobs={(t, j + "x" * 100_000): c for (t, j), c in r.jobs.items()}),
+}
+NONSENSE = "their counters make no sense"
+EXPLAINED = {
+    "all targets ill": "in recovery; nothing is found there",
+    "jobs come and go": "hardly any job of the last look is left",
+    "no numbers": NONSENSE, "infinite": NONSENSE, "less than nothing": NONSENSE, "resets every time": NONSENSE,
+    "one target resets": NONSENSE, "one target tells no numbers": NONSENSE, "jumps to huge numbers": NONSENSE,
+    "one target a million times as busy": NONSENSE, "one target is a thousand times as busy": "FOUND imbalance",
+    "huge names": "by its name: what comes and goes", "names that attack": "by its name: what comes and goes",
+}
+"""What is said of lies that do not make tierd blind as a whole."""
 TOLD = {"half of the targets": "not to be seen", "no targets": "no target is seen", "yesterday": "stale",
         "the same moment for ever": "older than those before|stale", "tomorrow": "ahead of our clock",
         "time to and fro": "older than those before"}
@@ -115,3 +134,39 @@ def test_a_default_layout_is_taken_back_before_flash_is_full_though_nothing_can_
     source.lie = LIES["no targets"]
     at.run(until=240)
     assert any("UNDONE default layout of /proj/ingest: pool 'flash' is down to its reserve" in s for s in at.said)
+
+
+def test_every_lie_is_either_told_as_blind_or_by_what_it_does() -> None:
+    assert EXPLAINED.keys() | TOLD.keys() == LIES.keys()
+
+
+@pytest.mark.parametrize("since", [28, 47, 52])
+@pytest.mark.parametrize("name", sorted(LIES))
+def test_a_lie_while_there_is_a_neighbour_makes_no_unsafe_act_and_is_explained(tmp_path: Path, name: str,
+                                                                               since: int) -> None:
+    """It begins before the noise (30 s), just before what is done about it (50 s), and just after."""
+    at, source = lied_to(tmp_path, STREAM, NOISE)
+    at.run(until=since)
+    source.lie = LIES[name]
+    at.run(until=130)
+    told = " ".join(at.said)
+    for entry in at.journal.entries():
+        assert (entry.kind, entry.place) == ("set-default-layout", NOISE.directory)
+        assert entry.layout_after is not None
+        assert entry.layout_after.components[0].pool == "flash"
+        assert (entry.layout_after.components[0].extent_end or 0) >= 1 << 20, "the whole small file"
+        assert "FOUND noisy-neighbour" in told
+        assert "because new files of mdt_small.1001 then leave the disks" in told
+        assert entry.outcome == "done", "no lie takes back what helps"
+    assert any(words in told for words in (EXPLAINED.get(name) or TOLD[name]).split("|"))
+    assert all(part <= 8.0 for part in at.journal.won_back("noisy-neighbour", "flash", 1 << 20)), "nothing absurd"
+    assert len(told) < 100_000
+
+
+def test_a_name_no_kernel_gives_is_nobodys(tmp_path: Path) -> None:
+    at, source = lied_to(tmp_path, STREAM, NOISE)
+    source.lie = LIES["huge names"]
+    at.run(until=90)
+    assert list(at.journal.entries()) == []
+    assert NONSENSE in " ".join(at.said)
+    assert max(map(len, at.said)) < 1000

@@ -20,13 +20,15 @@ class Ears:
         self._now = now
         self._missed = ""
         self._catch_up: CatchUp | None = None
+        self.caught_up = ""
+        """What was missed and is made up for since the last look, in words."""
 
     def listen(self, records: Iterable[Record], until: float) -> str:
         """Take records in, and catch up until that time where some were missed.
 
         "" when everything is known; else what is not, and then nothing new should be done.
         """
-        trouble = ""
+        trouble = self.caught_up = ""
         try:
             self._table.add(records)
         except MissingRecordsError as error:
@@ -36,6 +38,7 @@ class Ears:
             trouble = str(error)
         if self._catch_up is not None and not trouble:
             if self._catch_up.go_on(until):
+                self.caught_up = f"{self._missed}; {self._catch_up}: what is known holds again"
                 self._catch_up = None
             else:
                 trouble = f"{self._missed}; catching up: {self._catch_up}"

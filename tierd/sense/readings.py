@@ -22,6 +22,9 @@ IMPLAUSIBLE = "counters that make no sense"
 MOST_BYTES, MOST_OPERATIONS = 1e13, 1e8
 """What one job could do on one target in a second, and more."""
 
+MOST_NAME = 256
+"""Characters of a job id, of which a kernel gives 64 bytes at the most."""
+
 _CLOCK_SLACK_SECONDS = 5.0
 """A server's clock and ours may differ by this much without a new entry being taken for an old one."""
 
@@ -101,9 +104,12 @@ def window(before: Reading, after: Reading) -> Window:
         if earlier is not None and earlier.samples == counters.samples:
             continue  # most jobs on most targets are idle: that is seen quickly
         done = difference(earlier, counters)
+        if done is counters and earlier is not None and earlier.start and earlier.start == counters.start:
+            conditions[target] = IMPLAUSIBLE  # an entry that did not begin anew, and counts less than before
+            continue
         if not any(done.samples.values()):
             continue
-        if not plausible(done, after.time - before.time):
+        if len(job) > MOST_NAME or not plausible(done, after.time - before.time):
             conditions[target] = IMPLAUSIBLE
         elif is_ost(target):
             loads[target, job] = job_load(target, job, done)
