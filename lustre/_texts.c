@@ -309,10 +309,13 @@ print(const char *template, const char *end, PyObject *values, char *out)
         out += length;
         template += length;
         if (kind == INTEGER || kind == SECONDS || kind == ADDED) {
-            value = used < size ? PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(values, used)) : (uint64_t)-1;
-            if (value == (uint64_t)-1 && (used == size || PyErr_Occurred()))
-                break;
-            used++;
+            if (used == size) {
+                PyErr_SetString(PyExc_ValueError, "fill: fewer values than places");
+                return NULL;
+            }
+            value = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(values, used++));
+            if (value == (uint64_t)-1 && PyErr_Occurred())
+                return NULL;
         }
         if (kind == INTEGER)
             out = printed(out, value);
@@ -323,9 +326,11 @@ print(const char *template, const char *end, PyObject *values, char *out)
         else if (kind == ANEW)
             total = 0;
     }
-    if (!PyErr_Occurred() && (used != size || template != end))
-        PyErr_SetString(PyExc_ValueError, "fill: as many values as places, in a packed template");
-    return PyErr_Occurred() ? NULL : out;
+    if (used != size || template != end) {
+        PyErr_SetString(PyExc_ValueError, "fill: more values than places, or no packed template");
+        return NULL;
+    }
+    return out;
 }
 
 static PyObject *

@@ -167,6 +167,8 @@ def test_what_does_not_fit_a_template_is_an_error_and_no_line() -> None:
     for values in ((), (1,), (1, 2, 3), (1, -2), (1, 1 << 64), (1, "2")):
         with pytest.raises((ValueError, OverflowError, TypeError)):
             printing.fill(template, values)
+    with pytest.raises(ValueError, match="fewer"):
+        printing.fill(b"\0\0\1", ())
     with pytest.raises(ValueError, match="packed"):
         printing.fill(b"\xff\xff\x01a", (1,))
 
