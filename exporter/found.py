@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from exporter.node import Node, Places, Survey, Tally
+from exporter.node import Node, Survey
+from exporter.places import Places
+from exporter.tally import Tally
 from lustre.read import read_whole
 
 SERVERS = {"obdfilter": "object server", "mdt": "metadata server"}

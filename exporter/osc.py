@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from exporter.families import label_text
 from exporter.links import link_families
-from exporter.node import Client, Node, Survey
+from exporter.node import Node, Survey
+from exporter.places import Client
 from exporter.pools import Membership
 from exporter.totals import Group, Summed, stats_out
 

@@ -17,8 +17,10 @@ from exporter.collector import Collect, Collector, Context
 from exporter.config import Settings
 from exporter.families import Family, Page
 from exporter.lane import BusyError, Lane, LateError
-from exporter.node import Node, Places, Survey, Tally
+from exporter.node import Node, Survey
 from exporter.osc import OscTotals
+from exporter.places import Places
+from exporter.tally import Tally
 from lustre.tree import Tree
 
 log = logging.getLogger("lustre-exporter")

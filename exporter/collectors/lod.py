@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
 from exporter.families import Gauge, Page, label_text
-from exporter.node import Node, integer
+from exporter.node import Node
+from exporter.reader import integer
 from lustre.text import df
 
 LABELS = ("fs", "target")

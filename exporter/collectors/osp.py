@@ -12,9 +12,11 @@ from typing import NamedTuple
 from exporter.collector import Collect, Collector, Context
 from exporter.connected import Sample, connection_families
 from exporter.families import Family, Gauge, Page, label_text
-from exporter.node import Node, Target, integer
+from exporter.node import Node
 from exporter.peers import PeerSums
 from exporter.per_target import ConnectionSources
+from exporter.places import Target
+from exporter.reader import integer
 from exporter.totals import Combine, put_gauges
 
 LABELS = ("fs", "mdt", "pool")
