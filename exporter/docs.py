@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from exporter import clock
+from exporter import clock, unread
 from exporter.collector import Collector
 from exporter.collectors import COLLECTORS
 from exporter.config import Settings
@@ -45,6 +45,9 @@ MULTIPLIERS = {
     "net": "networks",
     "pages": "3 sizes",
     "parameter": "parameters that reach the limit",
+    "flag": "flags set",
+    "phase": "2 phases",
+    "problem": "problems found",
 }
 """What each label multiplies the series of a family by."""
 
@@ -85,8 +88,9 @@ What to expect:
 | client, 400 OSTs in 4 pools, 8 MDTs | about 1,300 |
 | the same with `--collector.osc.per-target` | 104 to 156 a target, the more with latencies (2.17): 41,600 to 62,400 |
 | object server, 16 OSTs, 1,000 jobs each | about 184,000 |
-| the same with `--jobs.limit=50` | about 16,100, of them 5,900 of disks |
+| the same with `--jobs.limit=50` | about 16,400, of them 5,900 of disks |
 | the same with `--collector.exports`, 64 clients | 12,300 more |
+| `scrub`, `lfsck`, each object target, each metadata target | 15 and 24; up to 30 and 60 once something was wrong |
 | metadata target (`osp`), each pool | about 27, whatever the number of object targets |
 | the same with `--collector.osp.per-target` | about 29 for each target: 58,000 for each metadata target of 2,000 |
 | a server (`lwp`), each metadata target asked | about 25 |
@@ -98,10 +102,11 @@ What to expect:
 
 ## What is not read
 
-Parameters whose reading asks a server (`ping`), and lists that may be long: HSM actions, the clients of a
-nodemap. What ZFS itself counts (its cache, its pools) is not Lustre's; node_exporter shows it. Quotas, clients
-(`exports`), peers and latencies by size are read when asked for. Whatever wrapped, ran into the end of the
-kernel's numbers or cannot be below zero and is, is left out and counted.
+Of what a recorded node of Lustre 2.17 shows, this is left. What ZFS itself counts (its cache, its pools) is not
+Lustre's; node_exporter shows it. Quotas, clients (`exports`), peers and latencies by size are read when asked for.
+Whatever wrapped, ran into the end of the kernel's numbers or cannot be below zero and is, is left out and counted.
+
+UNREAD
 
 ## Recovery
 
@@ -127,7 +132,8 @@ part of the sum. Job ids that are not UTF-8 show U+FFFD, or their bytes in hexad
 
 def reference() -> str:
     """The whole document."""
-    return "\n".join([HEAD, *(section for collector in COLLECTORS for section in _of(collector)), *_own(), ""])
+    head = HEAD.replace("UNREAD", unread.table())
+    return "\n".join([head, *(section for collector in COLLECTORS for section in _of(collector)), *_own(), ""])
 
 
 def _of(collector: Collector) -> Iterator[str]:

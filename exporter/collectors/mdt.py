@@ -56,6 +56,8 @@ STATE = {
          "2.12+"),
         ("tot_granted", "granted_bytes", "Room promised to clients for data on MDT.", "bytes", "2.12+"),
         ("tot_pending", "pending_bytes", "Room promised for writes that are being carried out.", "bytes", "2.12+"),
+        ("no_create", "no_create", "Whether an administrator has forbidden new files on the target.", "", "2.16+"),
+        ("readonly", "readonly", "Whether an administrator has forbidden all changes.", "", "2.13+"),
     )
 }  # fmt: skip
 

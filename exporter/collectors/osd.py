@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
 from exporter.counters import Rule
-from exporter.families import Counter, Family, Histogram, Page, counting, doubling
+from exporter.families import Counter, Family, Gauge, Histogram, Page, counting, doubling
 from exporter.node import Node
 from exporter.room import OSD_KINDS
 from exporter.rpcs import READ, WRITE, bounds_of
@@ -102,6 +102,13 @@ RULE = Rule(
         )
     },
 )
+NONROTATIONAL = Gauge(
+    "lustre_osd_nonrotational",
+    "Whether the target's device is flash (1) or turns (0), as far as the kernel knows.",
+    LABELS,
+    "osd-*.*.nonrotational",
+    versions="2.12+",
+)
 
 
 def start(_: Context) -> Collect:
@@ -114,6 +121,8 @@ def start(_: Context) -> Collect:
             targets = node.labelled_targets(kind)
             of_tables.collect(node, page, targets)
             of_stats.collect(node, page, targets)
+            for device, labels in targets:
+                page.sample(NONROTATIONAL, labels, node.number(kind, device, "nonrotational"))
 
     return collect
 
@@ -155,5 +164,5 @@ def empty(table: histogram.Histogram) -> list[int]:
     return [1 << power for power in range(12 if table.name == b"disk I/O size" else 0, first.bit_length() - 1)]
 
 
-FAMILIES = (*[family for family, _ in TABLES.values()], *RULE.families())
+FAMILIES = (*[family for family, _ in TABLES.values()], *RULE.families(), NONROTATIONAL)
 COLLECTOR = Collector("osd", "disk I/O and cache of this node's targets", FAMILIES, start)

@@ -55,6 +55,20 @@ STATE = {
         "obdfilter.*.tot_pending",
         "bytes",
     ),
+    "no_create": Gauge(
+        "lustre_ost_no_create",
+        "Whether an administrator has forbidden new objects on the target.",
+        LABELS,
+        "obdfilter.*.no_create",
+        versions="2.16+",
+    ),
+    "readonly": Gauge(
+        "lustre_ost_readonly",
+        "Whether an administrator has forbidden all changes.",
+        LABELS,
+        "obdfilter.*.readonly",
+        versions="2.17+",
+    ),
 }
 
 

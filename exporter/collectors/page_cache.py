@@ -1,4 +1,4 @@
-"""File data a client holds in memory: ``llite.*.max_cached_mb``."""
+"""File data a client holds in memory: ``llite.*.max_cached_mb``, and ``unstable_stats`` of what it still must."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from exporter.collector import Collect, Collector, Context
 from exporter.families import Counter, Gauge, Page
 from exporter.node import Node
 from exporter.sources import Render, Rendered, Source
-from lustre.text import max_cached_mb
+from lustre.text import max_cached_mb, unstable_stats
 
 LABELS = ("fs", "mount")
 CACHE = "llite.*.max_cached_mb"
+UNSTABLE = "llite.*.unstable_stats"
 
 MAX = Gauge("lustre_llite_page_cache_max_bytes", "File data the mount may hold in memory.", LABELS, CACHE, "bytes")
 USED = Gauge(
@@ -37,14 +38,23 @@ AHEAD = Gauge(
     "bytes",
     "2.15+",
 )
+UNSTABLE_PAGES = Gauge(
+    "lustre_llite_unstable_pages",
+    "Pages sent to object servers that these do not have on disk yet, so that the client keeps them.",
+    LABELS,
+    UNSTABLE,
+)
+UNSTABLE_BYTES = Gauge("lustre_llite_unstable_bytes", "The same in bytes, to the MiB.", LABELS, UNSTABLE, "bytes")
 
 
 def start(_: Context) -> Collect:
     """Begin with nothing read."""
-    source = Source("llite", "max_cached_mb", _renderer)
+    sources = Source("llite", "max_cached_mb", _renderer), Source("llite", "unstable_stats", _unstable)
 
     def collect(node: Node, page: Page) -> None:
-        source.collect(node, page, node.mounts())
+        mounts = node.mounts()
+        for source in sources:
+            source.collect(node, page, mounts)
 
     return collect
 
@@ -63,6 +73,16 @@ def _renderer(labels: bytes) -> Render:
     return render
 
 
-COLLECTOR = Collector(
-    "page_cache", "file data clients hold in memory", (MAX, USED, UNEVICTABLE, RECLAIMS, AHEAD), start
-)
+def _unstable(labels: bytes) -> Render:
+    def render(data: bytes) -> Rendered:
+        parsed = unstable_stats.parse(data)
+        page = Page()
+        page.sample(UNSTABLE_PAGES, labels, parsed.pages)
+        page.sample(UNSTABLE_BYTES, labels, parsed.size_bytes)
+        return Rendered(page.lines(), parsed.skipped)
+
+    return render
+
+
+FAMILIES = (MAX, USED, UNEVICTABLE, RECLAIMS, AHEAD, UNSTABLE_PAGES, UNSTABLE_BYTES)
+COLLECTOR = Collector("page_cache", "file data clients hold in memory", FAMILIES, start)

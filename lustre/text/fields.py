@@ -15,6 +15,7 @@ from typing import NamedTuple
 _FIELD = re.compile(
     rb'^[ \t]*+(?:- )?((?:"[^"\n]*+"|[^\s:"]++)(?: [^\s:]++)*)[ \t]*+:(?:[ \t]++([^\n]*+)|())\n', re.MULTILINE
 )
+_WORDS = re.compile(rb"[a-z_-]{1,40}+(?:,[a-z_-]{1,40}+)*")
 _NUMBER = re.compile(rb"\s*+(-?+\d{1,20}+)(?![\w.])")
 
 
@@ -35,3 +36,51 @@ def number(value: bytes | None) -> int | None:
     """The whole number a value begins with, whatever its unit; None when there is none."""
     match = _NUMBER.match(value) if value is not None else None
     return None if match is None else int(match[1])
+
+
+WRAPPED = 1 << 63
+"""From here on a number of the kernel is one below zero that it printed as if it could not be."""
+
+
+class Naturals:
+    """The values that are numbers of things: they cannot be below zero, unless they wrapped.
+
+    >>> numbers = Naturals({b"good": b"7", b"none": b"N/A", b"bad": b"-1", b"more": b"2 seconds"})
+    >>> numbers.get(b"good"), numbers.get(b"none"), numbers.get(b"bad"), numbers.refused
+    (7, None, None, 1)
+    >>> numbers.sum(b"good", b"more"), numbers.sum(b"good", b"absent"), numbers.sum()
+    (9, None, None)
+    """
+
+    __slots__ = ("_refused", "_values")
+
+    def __init__(self, values: dict[bytes, bytes]) -> None:
+        self._values = values
+        self._refused: set[bytes] = set()
+
+    @property
+    def refused(self) -> int:
+        """How many of those asked for had wrapped."""
+        return len(self._refused)
+
+    def get(self, name: bytes) -> int | None:
+        """The number of that name; None when there is none, or none that can be."""
+        value = number(self._values.get(name))
+        if value is None or 0 <= value < WRAPPED:
+            return value
+        self._refused.add(name)
+        return None
+
+    def sum(self, *names: bytes) -> int | None:
+        """The numbers of all these names together; None when one is not there."""
+        known = [value for value in map(self.get, names) if value is not None]
+        return sum(known) if known and len(known) == len(names) else None
+
+
+def words(value: bytes | None) -> tuple[bytes, ...]:
+    """Words between commas; of anything else, none.
+
+    >>> words(b"inconsistent,auto"), words(b""), words(None), words(b"a b")
+    ((b'inconsistent', b'auto'), (), (), ())
+    """
+    return tuple(value.split(b",")) if value is not None and _WORDS.fullmatch(value) else ()

@@ -68,6 +68,14 @@ class Reader:
             found = dict(re.findall(r"(\S.*?): +(\d+)", text.replace("objects", "pages")))
             for key, name in PAGE_POOLS.items() if found["cache access"] != "0" else ():
                 yield f"lustre_sptlrpc_{name}", {}, Decimal(found[key])
+        if (text := self.one("sptlrpc/page_pools")) is not None:
+            for block in text.split("  pool_")[1:]:
+                first, *lines = block.splitlines()
+                found = dict(line.strip().split(": ") for line in lines)
+                for key, name in PAGE_POOLS.items():
+                    shown = name.removeprefix("pool_").replace("pages", "objects")
+                    value = Decimal(found[key.replace("pages", "objects").replace(" ", "_")])
+                    yield f"lustre_page_pool_{shown}", {"size": str(int(first[:-2]) * 1024)}, value
 
     def locks(self) -> Iterator[Sample]:
         sums: dict[tuple[str, str, str, str], int] = defaultdict(int)
@@ -194,6 +202,59 @@ class Reader:
             labels = self.naive.server(path.split("/")[1])
             for section in file.read_text().split("\n\n")[1:] if labels else ():
                 yield from self.brw(labels, section)
+        for path, file in self.naive.places("osd-*/*/nonrotational").items():
+            if labels := self.naive.server(path.split("/")[1]):
+                yield "lustre_osd_nonrotational", labels, Decimal(file.read_text())
+        yield from self.scrubs()
+        for kind, parameter in (("mdd", "namespace"), ("mdd", "layout"), ("obdfilter", "layout")):
+            for device, text in self.naive.files(kind, f"lfsck_{parameter}"):
+                yield from self.check({**self.naive.server(device), "kind": parameter}, text)
+
+    def scrubs(self) -> Iterator[Sample]:
+        for path, file in self.naive.places("osd-*/*/oi_scrub").items():
+            labels = self.naive.server(path.split("/")[1])
+            found = dict(line.split(":", 1) for line in file.read_text().splitlines())
+            if not labels:
+                continue
+            yield "lustre_osd_scrub_state", {**labels, "state": found["status"].strip()}, Decimal(1)
+            for flag in found["flags"].strip().split(",") if found["flags"] else ():
+                yield "lustre_osd_scrub_flag", {**labels, "flag": flag}, Decimal(1)
+            for key, name in SCRUB.items():
+                if (value := found.get(key, "N/A").split()[0]) != "N/A":
+                    yield f"lustre_osd_scrub_{name}", labels, Decimal(value)
+            for key, name in (("updated", "repaired"), ("inconsistent", "inconsistent")):
+                if key in found:
+                    value = int(found[key]) + int(found[f"prior_{key}"])
+                    yield f"lustre_osd_scrub_{name}_objects", labels, Decimal(value)
+
+    @staticmethod
+    def check(labels: Labels, text: str) -> Iterator[Sample]:
+        found = dict(line.split(":", 1) for line in text.splitlines())
+        yield "lustre_lfsck_state", {**labels, "state": found["status"].strip()}, Decimal(1)
+        for flag in found["flags"].strip().split(",") if found["flags"] else ():
+            yield "lustre_lfsck_flag", {**labels, "flag": flag}, Decimal(1)
+        for key, name in LFSCK.items():
+            if (value := found.get(key, "N/A").split()[0]) != "N/A":
+                yield f"lustre_lfsck_{name}", labels, Decimal(value)
+        for key, name in (("checked", "checked_items"), ("failed", "failed_items"), ("run_time", "run_seconds")):
+            for phase in "12":
+                value = found[f"{key}_phase{phase}"].split()[0]
+                yield f"lustre_lfsck_{name}", {**labels, "phase": phase}, Decimal(value)
+        dry = "dryrun" in found["param"]
+        problems = {}
+        for key, value in found.items():
+            if key.startswith("repaired_") or (key.startswith("inconsistent_") and "phase" not in key):
+                problems[key.split("_", 1)[1]] = int(value)
+            if key.endswith(("_repaired", "_cleared", "_inconsistent", "_inconsistency")):
+                problems[key.rsplit("_", 1)[0]] = int(value)
+        for problem, number in problems.items():
+            if number:
+                yield "lustre_lfsck_problems", {**labels, "problem": problem}, Decimal(number)
+        total = sum(problems.values())
+        if labels["kind"] == "namespace":
+            word = "inconsistent" if dry else "updated"
+            total = int(found[f"{word}_phase1"]) + int(found[f"{word}_phase2"])
+        yield f"lustre_lfsck_{'inconsistent' if dry else 'repaired'}_items", labels, Decimal(total)
 
     def brw(self, labels: Labels, section: str) -> Iterator[Sample]:
         _, heading, *lines = section.strip("\n").splitlines()
@@ -477,6 +538,19 @@ PAGE_POOLS = {
     "cache access": "pool_accesses_total",
     "cache missing": "pool_misses_total",
     "out of mem": "pool_out_of_memory_total",
+}
+SCRUB = {
+    "time_since_last_completed": "since_completed_seconds",
+    "time_since_latest_start": "since_start_seconds",
+    "checked": "checked_objects",
+    "failed": "failed_objects",
+    "success_count": "completed_total",
+    "run_time": "run_seconds",
+}
+LFSCK = {
+    "last_completed_time": "completed_timestamp_seconds",
+    "latest_start_time": "start_timestamp_seconds",
+    "success_count": "completed_total",
 }
 OF_CLIENT = {"lock_count": "locks", "lock_unused_count": "unused_locks"}
 OF_SERVER = {

@@ -14,7 +14,8 @@ FAMILIES = [pytest.param(family, id=family.name) for collector in COLLECTORS for
 KNOWN = {
     "fs", "mount", "target", "pool", "operation", "direction", "event", "pattern", "job", "state", "version",
     "nid", "service", "priority", "namespace", "nodemap", "mdt", "user", "id", "type", "size", "directory", "result",
-    "resource", "kind", "parameter", "net", "pages",
+    "resource", "kind", "parameter", "net", "pages", "flag", "phase",
+    "problem",
 }  # fmt: skip
 
 PARAMETER = r"[a-z_]+(-\*)?(\.([A-Za-z_]+(-[a-z]+)?|\*))*"

@@ -194,6 +194,11 @@ class Naive:
                 if key in CACHE:
                     name, factor = CACHE[key]
                     yield name, labels, Decimal(int(value) * factor)
+        for device, text in self.files("llite", "unstable_stats"):
+            labels = self.client(device)
+            assert labels is not None
+            yield "lustre_llite_unstable_pages", labels, Decimal(text.split()[3])
+            yield "lustre_llite_unstable_bytes", labels, Decimal(int(text.split()[5]) * 1024 * 1024)
 
     def extents(self) -> Iterator[Sample]:
         for device, text in self.files("llite", "extents_stats"):
@@ -287,11 +292,12 @@ class Naive:
             labels = self.client(device)
             assert labels is not None
             yield from self.link("mdc", device, labels)
-        for device, text in self.files("mdc", "md_stats"):
-            labels = self.client(device)
-            assert labels is not None
-            for name, count, _, _ in self.counters(text):
-                yield "lustre_mdc_metadata_operations_total", {**labels, "operation": name}, Decimal(count)
+        for kind in ("mdc", "lmv"):
+            for device, text in self.files(kind, "md_stats"):
+                labels = self.client(device)
+                assert labels is not None
+                for name, count, _, _ in self.counters(text):
+                    yield f"lustre_{kind}_metadata_operations_total", {**labels, "operation": name}, Decimal(count)
         for device, text in self.files("mdc", "batch_stats"):
             labels = self.client(device)
             assert labels is not None
@@ -392,6 +398,8 @@ class Naive:
                 if (labels := self.server(device)) is not None:
                     yield from self.operations(prefix, labels, text)
             yield from self.numbers(kind, "num_exports", f"{prefix}_exports", self.server)
+            yield from self.numbers(kind, "no_create", f"{prefix}_no_create", self.server)
+            yield from self.numbers(kind, "readonly", f"{prefix}_readonly", self.server)
         yield from self.room("lustre_ost", "obdfilter", self.server)
         for parameter, name in (("degraded", "degraded"), ("tot_dirty", "dirty_bytes"),
                                 ("tot_granted", "granted_bytes"), ("tot_pending", "pending_bytes")):  # fmt: skip

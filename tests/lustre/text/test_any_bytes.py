@@ -23,6 +23,7 @@ from lustre.text import (
     import_,
     io_latency_stats,
     job_stats,
+    lfsck,
     lnet_nis,
     lnet_peers,
     lnet_routing,
@@ -30,6 +31,7 @@ from lustre.text import (
     max_cached_mb,
     mgs_live,
     nrs_policies,
+    oi_scrub,
     page_pools,
     pools,
     quota,
@@ -39,6 +41,7 @@ from lustre.text import (
     rpc_stats,
     statahead_stats,
     stats,
+    unstable_stats,
     version,
 )
 from lustre.text.histogram import Histogram
@@ -77,6 +80,13 @@ FILES: dict[str, tuple[Parse, str]] = {
     "hsm agents": (hsm_agents.parse, ""),
     "batch_stats": (batch_stats.parse, f"{DEBUG}/mdc/lustre-MDT0000-mdc-{MOUNT}/batch_stats"),
     "encrypt_page_pools": (page_pools.parse, f"{DEBUG}/sptlrpc/encrypt_page_pools"),
+    "page_pools": (page_pools.parse_by_size, ""),
+    "oi_scrub": (oi_scrub.parse, f"{DEBUG}/osd-ldiskfs/lustre-OST0002/oi_scrub"),
+    "oi_scrub at work": (oi_scrub.parse, ""),
+    "lfsck_namespace": (lfsck.parse, f"{DEBUG}/mdd/lustre-MDT0000/lfsck_namespace"),
+    "lfsck_layout": (lfsck.parse, f"{DEBUG}/obdfilter/lustre-OST0002/lfsck_layout"),
+    "lfsck dry run": (lfsck.parse, ""),
+    "unstable_stats": (unstable_stats.parse, f"{DEBUG}/llite/lustre-{MOUNT}/unstable_stats"),
     "lnet routes": (lnet_routing.routes, ""),
     "lnet buffers": (lnet_routing.buffers, ""),
 }
@@ -100,6 +110,20 @@ WRITTEN = {
     # proc_lnet_routes and __proc_lnet_buffers: the recorded node was no router and had none
     "lnet routes": b"Routing disabled\nnet      hops priority   state router\n"
     b"o2ib1      -1        0      up 10.0.0.253@tcp\no2ib1       1        3    down 10.0.0.254@tcp\n",
+    # page_pools_seq_show: the recorded node never used any
+    "page_pools": b"physical_pages: 1516315\npools:\n  pool_4k:\n    max_objects: 108308\n    total_objects: 512\n"
+    b"    total_free: 500\n    grows: 1\n    cache_access: 88\n    cache_missing: 1\n"
+    b"  pool_64k:\n    max_objects: 6769\n    total_objects: 24\n    total_free: 7\n    out_of_mem: 0\n",
+    # scrub_dump and lfsck_layout_dump: nothing was ever wrong with the recorded node
+    "oi_scrub at work": b"name: OI_scrub\nmagic: 0x4c5fe253\noi_files: 64\nstatus: scanning\nflags: inconsistent,auto\n"
+    b"param:\ntime_since_last_completed: 86405 seconds\ntime_since_latest_start: 62 seconds\nchecked: 1204413\n"
+    b"updated: 17\nfailed: 3\nprior_updated: 2\nsuccess_count: 3\nrun_time: 57 seconds\nreal_time_speed: N/A\n",
+    "lfsck dry run": b"name: lfsck_layout\nmagic: 0xb1732fed\nversion: 2\nstatus: scanning-phase2\n"
+    b"flags: scanned-once,inconsistent\nparam: dryrun,all_targets\nlast_completed_time: N/A\n"
+    b"latest_start_time: 1795210200\ntime_since_latest_start: 8276 seconds\nsuccess_count: 2\n"
+    b"inconsistent_dangling: 5\ninconsistent_orphan: 7\nskipped: 0\nfailed_phase1: 4\nfailed_phase2: 1\n"
+    b"checked_phase1: 48210\nchecked_phase2: 7\nrun_time_phase1: 580 seconds\nrun_time_phase2: 20 seconds\n"
+    b"current_position: [0x200000402:0x1:0x0]\n",
     "lnet buffers": b"pages count credits     min\n    0   512     512     510\n  256   256      -2      -9\n",
 }
 """What no recording has: written from Lustre's source."""
@@ -124,6 +148,9 @@ WORDS = (
     b"subreqs per batch   batches   %% cum %%\n", b"1:\t\t  5  50 100\n", b"max objects:   108308\n", b"grows:   1\n",
     b"Routing enabled\n", b"net      hops priority   state router\n", b"o2ib1  1  0  up 10.0.0.1@tcp\n",
     b"pages count credits     min\n", b"  256   256      -2      -9\n",
+    b"status: scanning-phase1\n", b"flags: inconsistent,auto\n", b"dangling_repaired: 3\n", b"repaired_orphan: -3\n",
+    b"inconsistent_orphan: 4\n", b"skipped: 0\n", b"updated_phase1: 3\n", b"checked: 18446744073709551609\n",
+    b"  pool_64k:\n", b"    total_objects: 5\n", b"unstable_mb:  3\n",
 )  # fmt: skip
 LETTERS = st.binary(max_size=400) | st.lists(st.sampled_from(WORDS), max_size=60).map(b"".join)
 each = pytest.mark.parametrize("name", FILES)

@@ -1,0 +1,92 @@
+"""Checks of names and layouts across the targets of a file system: ``mdd.*.lfsck_*``, ``obdfilter.*.lfsck_layout``.
+
+The numbers are those of the run under way or the last one and start anew with the next, so they are gauges; how many
+runs came to their end is kept on disk and only grows.
+"""
+
+from __future__ import annotations
+
+from exporter.collector import Collect, Collector, Context
+from exporter.families import Counter, Gauge, Page
+from exporter.node import Node
+from exporter.sources import Render, Rendered, Source
+from lustre.text import lfsck
+
+LABELS = ("fs", "target", "kind")
+CHECKS = "mdd.*.lfsck_namespace, mdd.*.lfsck_layout, obdfilter.*.lfsck_layout"
+PARAMETERS = (("mdd", "namespace"), ("mdd", "layout"), ("obdfilter", "layout"))
+
+
+def _gauge(name: str, text: str, unit: str = "", *labels: str) -> Gauge:
+    return Gauge(f"lustre_lfsck_{name}", text, (*LABELS, *labels), CHECKS, unit)
+
+
+STATE = _gauge(
+    "state",
+    "Always 1, labelled with the state of the check of kind namespace or layout: init (there was none yet),"
+    " scanning-phase1, scanning-phase2, completed, partial (some target did not take part), failed, stopped (by hand),"
+    " paused (goes on at the next mount), crashed (goes on after recovery); co-... because the target in charge did.",
+    "",
+    "state",
+)
+FLAG = _gauge(
+    "flag",
+    "Always 1, for each flag that is set: inconsistent (something is wrong and not mended yet), scanned-once, upgrade,"
+    " incomplete, crashed_lastid.",
+    "",
+    "flag",
+)
+PHASES = {
+    "checked": _gauge("checked_items", "What the run has looked at.", "", "phase"),
+    "failed": _gauge("failed_items", "What it could not check or mend.", "", "phase"),
+    "run_seconds": _gauge("run_seconds", "How long it has been at work.", "seconds", "phase"),
+}
+PROBLEM = _gauge(
+    "problems",
+    "What the run found wrong, by problem, mended or (dry run) not; a problem it did not find has no series.",
+    "",
+    "problem",
+)
+NUMBERS = {
+    "repaired": _gauge("repaired_items", "What the run has mended."),
+    "inconsistent": _gauge("inconsistent_items", "What a dry run found wrong."),
+    "started": _gauge("start_timestamp_seconds", "When the run began or was taken up again.", "seconds"),
+    "ended": _gauge("completed_timestamp_seconds", "When a run last came to its end.", "seconds"),
+    "completed": Counter("lustre_lfsck_completed_total", "Runs that came to their end.", LABELS, CHECKS),
+}
+
+
+def start(_: Context) -> Collect:
+    """Begin with nothing read."""
+    sources = [(kind, of, Source(kind, f"lfsck_{of}", _renderer)) for kind, of in PARAMETERS]
+
+    def collect(node: Node, page: Page) -> None:
+        for kind, of, source in sources:
+            extra = b',kind="%b"' % of.encode()
+            source.collect(node, page, [(name, labels + extra) for name, labels in node.labelled_targets(kind)])
+
+    return collect
+
+
+def _renderer(labels: bytes) -> Render:
+    def render(data: bytes) -> Rendered:
+        check = lfsck.parse(data)
+        page = Page()
+        if check.status:
+            page.sample(STATE, labels + b',state="%b"' % check.status, 1)
+        for flag in dict.fromkeys(check.flags):
+            page.sample(FLAG, labels + b',flag="%b"' % flag, 1)
+        for name, family in PHASES.items():
+            for phase, number in getattr(check, name):
+                page.sample(family, labels + b',phase="%b"' % phase, number)
+        for problem, number in check.problems:
+            page.sample(PROBLEM, labels + b',problem="%b"' % problem, number)
+        for name, of_run in NUMBERS.items():
+            page.sample(of_run, labels, getattr(check, name))
+        return Rendered(page.lines(), check.skipped)
+
+    return render
+
+
+FAMILIES = (STATE, FLAG, *PHASES.values(), PROBLEM, *NUMBERS.values())
+COLLECTOR = Collector("lfsck", "checks of names and layouts across targets", FAMILIES, start)

@@ -1,0 +1,33 @@
+"""Metadata operations of a mount before they go to one metadata target or several: ``lmv.*.md_stats``.
+
+The sum of ``mdc.*.md_stats`` can be larger, where one operation takes several targets, or smaller, where none is asked.
+"""
+
+from __future__ import annotations
+
+from exporter.collector import Collect, Collector, Context
+from exporter.counters import Rule
+from exporter.families import Counter, Page, label_text
+from exporter.node import Node
+from exporter.sources import Source, StatsRenderer
+
+METADATA = Counter(
+    "lustre_lmv_metadata_operations_total",
+    "Metadata operations the mount carried out, by operation, whichever targets they went to.",
+    ("fs", "mount", "operation"),
+    "lmv.*.md_stats",
+)
+
+
+def start(_: Context) -> Collect:
+    """Begin with nothing read."""
+    metadata = Source("lmv", "md_stats", StatsRenderer(Rule(METADATA)))
+
+    def collect(node: Node, page: Page) -> None:
+        mounts = [(name, label_text(fs=device.fsname, mount=mount)) for name, device, mount in node.clients("lmv")]
+        metadata.collect(node, page, mounts)
+
+    return collect
+
+
+COLLECTOR = Collector("lmv", "metadata operations of a mount as a whole", (METADATA,), start)

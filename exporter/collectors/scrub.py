@@ -1,0 +1,78 @@
+"""Scans of the object index of this node's targets, which mend what is wrong in it: ``osd-*.*.oi_scrub``.
+
+The numbers are those of the run under way or the last one and start anew with the next, so they are gauges; how many
+runs came to their end is kept on disk and only grows.
+"""
+
+from __future__ import annotations
+
+from exporter.collector import Collect, Collector, Context
+from exporter.families import Counter, Gauge, Page
+from exporter.node import Node
+from exporter.room import OSD_KINDS
+from exporter.sources import Render, Rendered, Source
+from lustre.text import oi_scrub
+
+LABELS = ("fs", "target")
+SCRUB = "osd-*.*.oi_scrub"
+
+
+def _gauge(name: str, text: str, unit: str = "") -> Gauge:
+    return Gauge(f"lustre_osd_scrub_{name}", text, LABELS, SCRUB, unit)
+
+
+STATE = Gauge(
+    "lustre_osd_scrub_state",
+    "Always 1, labelled with the state of the scan of the object index: init (there was none yet), scanning, completed,"
+    " failed, stopped (by hand), paused (goes on at the next mount), crashed (goes on after recovery).",
+    (*LABELS, "state"),
+    SCRUB,
+)
+FLAG = Gauge(
+    "lustre_osd_scrub_flag",
+    "Always 1, for each flag that is set: inconsistent (something is wrong and not mended yet), recreated, auto,"
+    " upgrade.",
+    (*LABELS, "flag"),
+    SCRUB,
+)
+NUMBERS = {
+    "checked": _gauge("checked_objects", "Objects the run has looked at."),
+    "repaired": _gauge("repaired_objects", "Objects whose entry was mended."),
+    "inconsistent": _gauge("inconsistent_objects", "Objects whose entry a dry run found wrong."),
+    "failed": _gauge("failed_objects", "Objects whose entry could not be mended."),
+    "run_seconds": _gauge("run_seconds", "How long the run has been at work.", "seconds"),
+    "since_started_seconds": _gauge("since_start_seconds", "Time since it began or was taken up again.", "seconds"),
+    "since_completed_seconds": _gauge("since_completed_seconds", "Time since a run came to its end.", "seconds"),
+    "completed": Counter("lustre_osd_scrub_completed_total", "Runs that came to their end.", LABELS, SCRUB),
+}
+
+
+def start(_: Context) -> Collect:
+    """Begin with nothing read."""
+    sources = [(kind, Source(kind, "oi_scrub", _renderer)) for kind in OSD_KINDS]
+
+    def collect(node: Node, page: Page) -> None:
+        for kind, source in sources:
+            source.collect(node, page, node.labelled_targets(kind))
+
+    return collect
+
+
+def _renderer(labels: bytes) -> Render:
+    def render(data: bytes) -> Rendered:
+        scrub = oi_scrub.parse(data)
+        page = Page()
+        if scrub.status:
+            page.sample(STATE, labels + b',state="%b"' % scrub.status, 1)
+        for flag in dict.fromkeys(scrub.flags):
+            page.sample(FLAG, labels + b',flag="%b"' % flag, 1)
+        for name, family in NUMBERS.items():
+            page.sample(family, labels, getattr(scrub, name))
+        return Rendered(page.lines(), scrub.skipped)
+
+    return render
+
+
+COLLECTOR = Collector(
+    "scrub", "scans of the object index of this node's targets", (STATE, FLAG, *NUMBERS.values()), start
+)
