@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 WRITTEN = Path(__file__).parent.parent / "captures" / "written-from-source"
-RELEASES = ["2.12", "2.15", "2.16"]
+RELEASES = ["2.12", "2.13", "2.14", "2.15", "2.16"]
 ROLES = ["client", "oss", "oss-zfs", "mds", "router"]
 NODES = [*((release, role) for release in RELEASES for role in ROLES), ("2.17", "seldom")]
 """The last has what the recorded node never showed: a recovery, nodemaps in use, the persistent client cache."""
