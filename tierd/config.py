@@ -144,6 +144,12 @@ class Settings:
         return deepest(self.scopes, path, whole)
 
     @property
+    def flash_pools(self) -> frozenset[str]:
+        """All pools that are flash somewhere."""
+        return frozenset({self.small_files_to_flash.flash_pool,
+                          *(scope.small_files_to_flash.flash_pool for scope in self.scopes)})
+
+    @property
     def modes(self) -> frozenset[str]:
         """All modes that hold somewhere."""
         return frozenset({self.act.mode, *(scope.mode for scope in self.scopes)})

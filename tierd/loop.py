@@ -25,7 +25,7 @@ from tierd.sense.changelogs import ActivityTable
 from tierd.sense.ears import Ears
 from tierd.sense.echo import Echo
 from tierd.sense.facts import Clients, Gatherer
-from tierd.sense.inventory import Inventory
+from tierd.sense.inventory import ColdestFirst, Inventory, nobody_knows
 from tierd.tally import Tally
 from tierd.telling import Key, Say, Telling
 
@@ -37,7 +37,8 @@ class Daemon:
                  clock: Clock, settings: Settings, say: Say, claim: Hold | None = None,
                  clients: Clients | None = None, metadata_targets: int = 0, enriched: Enrich = as_they_are,
                  own_nids: Callable[[], Collection[str]] = tuple,
-                 metadata_free: Callable[[], float | None] = lambda: None) -> None:
+                 metadata_free: Callable[[], float | None] = lambda: None,
+                 coldest_first: ColdestFirst = nobody_knows) -> None:
         self._gate = gate
         self._clock = clock
         self._settings = settings
@@ -47,7 +48,7 @@ class Daemon:
         self._table = ActivityTable(filesystem.path_of, is_echo=echo)
         flash_pool = settings.small_files_to_flash.flash_pool
         inventory = Inventory(filesystem, flash_pool,
-                              lambda: journal.directories() | set(settings.cold_to_disk.directories))
+                              lambda: journal.directories() | set(settings.cold_to_disk.directories), coldest_first)
         self._gatherer = Gatherer(filesystem, self._table, inventory, flash_pool, metadata_targets, clients)
         self._detectors = tuple(configured.detector.name for configured in settings.detect)
         since = clock.now() - settings.verify.moving_seconds - settings.history_seconds

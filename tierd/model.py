@@ -111,6 +111,8 @@ class Candidate:
     """None where only a changelog has spoken of it."""
     opens: int = 0
     """How often it was opened again after it was made, since anybody listened: how much it is read."""
+    reads: float = 0.0
+    """Read requests of late, where an access log tells: a hint of what to move first."""
 
 
 @dataclass(frozen=True, slots=True)

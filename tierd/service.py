@@ -76,14 +76,15 @@ class Service:
         self._gate = gate
         undo = Undo(filesystem, mover, self._journal, clock, lambda: standstill.by_file() or guard.hindrance())
         self._sources = Sources(settings.sense, settings.filesystem.mount, read, filesystem, mdts,
-                                self._journal.positions(), clock, os.environ)
+                                self._journal.positions(), clock, os.environ, settings.flash_pools)
         self._closing.callback(self._sources.close)
         self._closing.callback(self._claim.release)
         follower = self._sources.follower
         self._clearing = (Clearing(filesystem.clear_changelog, settings.sense.readers, follower, clock, say)
                           if isinstance(follower, Follower) and not settings.act.dry_run else None)
         self._daemon = Daemon(self._sources.live, filesystem, gate, undo, self._journal, clock, settings, say,
-                              self._claim, clients, len(mdts), self._sources.enriched, own_nids, metadata_free)
+                              self._claim, clients, len(mdts), self._sources.enriched, own_nids, metadata_free,
+                              lambda directory: self._sources.coldest_first(directory, filesystem))
         self._board = Board()
         self._curves = Curves(self._journal, lambda: space.room(filesystem, ()))
         self._inbox = Inbox(Path(settings.act.journal),

@@ -146,14 +146,14 @@ def covers(present: Layout | None, component_bytes: int, flash_pool: str) -> boo
 
 def existing_files(finding: Finding, activity: DirectoryActivity, layout: Layout, room: Room,
                    settings: Settings) -> Iterator[Action]:
-    """Moves of closed files, the youngest first (they are read soonest), while the pool has room."""
+    """Moves of closed files while the pool has room: those known to be read most, then the youngest (read soonest)."""
     if finding.evidence["aggressor_read_share"] < settings.read_share:
         return
     left = room.avail_bytes[settings.flash_pool] - reserved(room, settings)
     limit = layout.components[0].extent_end or 0
     settled = [c for c in activity.candidates if c.closed_at <= finding.time - settings.settle_seconds]
     count = 0
-    for candidate in sorted(settled, key=lambda c: (-c.closed_at, c.path)):
+    for candidate in sorted(settled, key=lambda c: (-c.reads, -c.closed_at, c.path)):
         size = candidate.size_bytes if candidate.size_bytes is not None else limit
         if size > min(left, limit) or count >= settings.most_moves:
             continue

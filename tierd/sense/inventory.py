@@ -1,27 +1,40 @@
 """Which files lie on flash, and since when nobody used them: a slow walk of the directories that were sent there.
 
 Only walked while flash is short of room, a few hundred files each time. Nothing else knows: changelogs do not record
-reads, and a scan of the whole file system is robinhood's work.
+reads, and a scan of the whole file system is robinhood's work. Where its database is at hand, what it holds for the
+coldest in a directory is looked at first: times and layouts are always those of the file itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from lustre.layout import pools_within
 from tierd.facts import StoredFile
+from tierd.sense.paths import join
 
 MOST_FILES = 50_000
 """Kept in memory; the coldest matter, so those used last fall out."""
 
 
+ColdestFirst = Callable[[str], Sequence[str]]
+"""Names in a directory that are worth a look first; a hint, which may be old and may name what is not there."""
+
+
+def nobody_knows(_: str) -> Sequence[str]:
+    """Where there is no robinhood."""
+    return ()
+
+
 class Inventory:
     """What the walk has seen, and where it is."""
 
-    def __init__(self, filesystem: Filesystem, pool: str, directories: Callable[[], Collection[str]]) -> None:
+    def __init__(self, filesystem: Filesystem, pool: str, directories: Callable[[], Collection[str]],
+                 coldest_first: ColdestFirst = nobody_knows) -> None:
+        self._coldest_first = coldest_first
         self._filesystem = filesystem
         self._pool = pool
         self._directories = directories
@@ -53,8 +66,10 @@ class Inventory:
     def _paths(self) -> Iterator[str]:
         for directory in sorted(self._directories()):
             try:
-                for name in self._filesystem.entries(directory):
-                    yield f"{directory.rstrip('/')}/{name}"
+                hinted = self._coldest_first(directory)
+                yield from (join(directory, name) for name in hinted)
+                known = frozenset(hinted)
+                yield from (join(directory, name) for name in self._filesystem.entries(directory) if name not in known)
             except OSError:
                 continue  # gone, or not to be read: its files are not known, and stay where they are
 

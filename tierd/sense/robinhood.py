@@ -29,14 +29,15 @@ PAGE_ROWS = 500
 LOOK_SECONDS = 60.0
 """Between two looks at how old the database is."""
 FILES = (
-    "SELECT n.pkn, n.name, n.id, e.size, e.last_mod, e.last_mdchange, e.creation_time"
+    "SELECT n.pkn, n.name, n.id, e.size, e.last_mod, e.last_mdchange, e.creation_time, e.last_access"
     " FROM NAMES n FORCE INDEX (parent_id_index) JOIN ENTRIES e ON e.id = n.id"
     " WHERE n.parent_id = %s AND n.pkn > %s AND e.type = 'file' AND COALESCE(e.invalid, 0) = 0 ORDER BY n.pkn LIMIT %s"
 )
 """One page of the files of a directory."""
 AGES = "SELECT varname, value FROM VARS WHERE varname LIKE 'LastScan%' OR varname LIKE 'CL\\_LastCommit%'"
 COLUMNS = "SHOW COLUMNS FROM ENTRIES"
-NEEDED = frozenset({"id", "size", "last_mod", "last_mdchange", "creation_time", "type", "invalid"})
+NEEDED = frozenset({"id", "size", "last_mod", "last_mdchange", "creation_time", "last_access", "type",
+                    "invalid"})
 _COMMIT = re.compile(r"\d+:(\d+)\.\d+:")
 
 
@@ -118,8 +119,17 @@ class Robinhood:
         """The activity with the files the database knows in its directory. Raises OSError."""
         known = {candidate.fid for candidate in activity.candidates}
         known.update(file.fid for file in activity.existing_files)
-        found = self._asking(lambda connection: self._files(connection, directory, activity.directory))
+        found = candidates(self._asking(lambda connection: self._rows(connection, directory)), activity.directory)
         return replace(activity, candidates=(*activity.candidates, *(c for c in found if c.fid not in known)))
+
+    def coldest_first(self, directory: Fid) -> list[str]:
+        """Names of the files the database knows in a directory, those first that were not used for longest.
+
+        A hint of where to look: whoever acts reads the times anew. Raises OSError.
+        """
+        rows = self._asking(lambda connection: self._rows(connection, directory))
+        used = [(max(row[7] or 0, row[4] or 0), label) for row in rows if (label := name_of(row[1]))]
+        return [label for _, label in sorted(used)]
 
     def close(self) -> None:
         """Hang up."""
@@ -154,13 +164,13 @@ class Robinhood:
             raise SourceError(f"its database {old}; nothing of it is used")
         self._checked = True
 
-    def _files(self, connection: Connection, directory: Fid, path: str) -> list[Candidate]:
+    def _rows(self, connection: Connection, directory: Fid) -> list[Sequence[Any]]:
         parent = str(directory).strip("[]").encode()
-        found: list[Candidate] = []
+        found: list[Sequence[Any]] = []
         last: object = b""
         while len(found) < self.settings.most_files:
             rows = connection.query(FILES, (parent, last, min(PAGE_ROWS, self.settings.most_files - len(found))))
-            found += candidates(rows, path)
+            found += rows
             if len(rows) < PAGE_ROWS:
                 break
             last = rows[-1][0]
@@ -169,14 +179,19 @@ class Robinhood:
 
 def candidates(rows: Sequence[Sequence[Any]], directory: str) -> Iterator[Candidate]:
     """Files of one page. A row whose id is no FID (a database of another file system) is skipped."""
-    for _, name, identity, _, modified, changed, created in rows:
+    for _, name, identity, _, modified, changed, created, _ in rows:
         try:
             fid = Fid.parse(text(identity))
         except ValueError:
             continue
-        label = name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else str(name)
-        if label and "/" not in label:
+        if label := name_of(name):
             yield Candidate(fid, join(directory, label), float(max(modified or 0, changed or 0)), float(created or 0))
+
+
+def name_of(name: object) -> str:
+    """A file's name, of whatever bytes; "" for what cannot be one."""
+    label = name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else str(name)
+    return "" if "/" in label or label in {".", ".."} else label
 
 
 def told_at(variables: Mapping[str, str]) -> float | None:

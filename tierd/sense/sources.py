@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from lustre.access_log_device import AccessLogDevice
 from lustre.filesystem import Filesystem
@@ -19,6 +18,7 @@ from tierd.sense.dns_sd import DnsTargets, Resolve, resolver
 from tierd.sense.file_sd import FileTargets
 from tierd.sense.follow import Follower
 from tierd.sense.guard import Guard
+from tierd.sense.hot_files import HotFiles
 from tierd.sense.http import Client
 from tierd.sense.live import AgedRecords, LiveSource, local_files
 from tierd.sense.prometheus import PrometheusCounters
@@ -66,7 +66,8 @@ class Sources:
     """What is listened to at present."""
 
     def __init__(self, sense: Sense, mount: str, read: Read, filesystem: Filesystem, mdts: Sequence[str],
-                 positions: Mapping[str, int], clock: Clock, environment: Mapping[str, str]) -> None:
+                 positions: Mapping[str, int], clock: Clock, environment: Mapping[str, str],
+                 flash_pools: Collection[str] = ()) -> None:
         self._clock = clock
         self.counters = Guard(name_of(sense), read, clock, sense.stale_seconds, sense.skew_seconds)
         self._watcher: Watcher | None = None
@@ -84,6 +85,7 @@ class Sources:
                           if sense.robinhood.database else None)
         self.access_logs = (AccessLogs(sense.access_logs, AccessLogDevice, clock, sense.stale_seconds)
                             if sense.access_logs else None)
+        self._hot_files = HotFiles(self.access_logs, flash_pools, clock) if self.access_logs is not None else None
 
     def look(self) -> None:
         """Take in what has come from sources on which nothing rests alone."""
@@ -106,11 +108,16 @@ class Sources:
         done = list(activities)
         if self.robinhood is not None:
             done = [self._with_known_files(activity, filesystem) for activity in done]
-        if self.access_logs is not None:
-            heat = self.access_logs.by_file()
-            done = [replace(a, candidates=tuple(replace(c, opens=max(c.opens, int(heat.get(c.fid, 0))))
-                                                for c in a.candidates)) for a in done]
-        return done
+        return done if self._hot_files is None else self._hot_files.with_heat(done, filesystem)
+
+    def coldest_first(self, directory: str, filesystem: Filesystem) -> Sequence[str]:
+        """Names of a directory worth a look first when it is about coldness; none where robinhood does not tell."""
+        if self.robinhood is None:
+            return ()
+        try:
+            return self.robinhood.coldest_first(filesystem.status(directory).fid)
+        except OSError:
+            return ()
 
     def _with_known_files(self, activity: DirectoryActivity, filesystem: Filesystem) -> DirectoryActivity:
         assert self.robinhood is not None

@@ -33,14 +33,17 @@ def room(filesystem: Filesystem, directories: Iterable[str]) -> Room:
 
 def measured(filesystem: Filesystem, activities: Sequence[DirectoryActivity], limit: int = 1000,
              ) -> list[DirectoryActivity]:
-    """The activities with sizes: of the youngest files, at most ``limit`` a directory; those that are gone fall out."""
+    """The activities with sizes, of at most ``limit`` files a directory; those that are gone fall out.
+
+    The files known to be read come first, then the youngest.
+    """
     return [_measured(filesystem, activity, limit) for activity in activities]
 
 
 def _measured(filesystem: Filesystem, activity: DirectoryActivity, limit: int) -> DirectoryActivity:
-    youngest = sorted(activity.candidates, key=lambda c: -c.closed_at)[:limit]
+    first = sorted(activity.candidates, key=lambda c: (-c.reads, -c.closed_at))[:limit]
     known: list[Candidate] = []
-    for candidate in youngest:
+    for candidate in first:
         try:
             status = filesystem.status(candidate.path)
         except OSError:

@@ -118,3 +118,12 @@ def test_without_changelogs_nothing_is_planned_and_that_is_said() -> None:
 
 def test_advice_is_never_acted_on() -> None:
     assert decide(replace(FINDING, advice_only=True), [ACTIVITY], ROOM, Settings()).actions == ()
+
+
+def test_files_known_to_be_read_go_first_then_the_youngest() -> None:
+    files = [Candidate(Fid(2, n), f"/proj/in/{n}", float(n), size_bytes=1000, reads=reads)
+             for n, reads in ((1, 0.0), (2, 0.0), (3, 5.0), (4, 50.0))]
+    reading = replace(FINDING, time=1e6, evidence={**FINDING.evidence, "aggressor_read_share": 0.5})
+    moves = [a for a in decide(reading, [replace(ACTIVITY, candidates=tuple(files))], ROOM, Settings()).actions
+             if a.kind == "migrate"]
+    assert [move.path.rpartition("/")[2] for move in moves] == ["4", "3", "2", "1"]

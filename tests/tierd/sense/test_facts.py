@@ -55,6 +55,8 @@ class Files:
 
     def status(self, path: str) -> FileStatus:
         self.asked += 1
+        if path not in self.files:
+            raise FileNotFoundError(path)
         return self.files[path][0]
 
     def layout(self, path: str) -> Layout | None:
@@ -148,6 +150,17 @@ def test_the_walk_goes_on_and_begins_again() -> None:
     for _ in range(3):
         walk.step(2)
     assert {f.path for f in walk.files} == {f"/d/f{n}" for n in range(1, 5)}
+
+
+def test_what_robinhood_holds_for_cold_is_looked_at_first_and_read_anew() -> None:
+    files = Files(files={f"/d/f{n}": (status(n, atime=100.0 + n), ON_FLASH) for n in range(6)})
+    files.files["/d/f4"] = status(4, atime=900.0), ON_FLASH
+    walk = Inventory(files, "flash", lambda: frozenset({"/d"}), lambda directory: ["f5", "f4", "gone"])
+    walk.step(3)
+    assert [(f.path, f.read_at) for f in walk.files] == [("/d/f5", 105.0), ("/d/f4", 900.0)]
+    walk.step(10)
+    assert len(walk.files) == 6
+    assert files.asked == 7, "each once, and what is gone"
 
 
 def test_what_has_several_names_or_no_bytes_is_left_alone() -> None:
