@@ -64,8 +64,9 @@ never the hexadecimal instance that Lustre puts into device names, which is new 
 Units are base units: bytes and seconds. Counters end in `_total` and only grow. Lustre's tables of requests
 come as histograms; they have buckets only, except where Lustre also tells the sum. Every series of a histogram has
 the buckets that are usual, so that sums by `le` over targets and clients are right; those of jobs show only
-buckets that hold something. A label's value that is not in the kernel's file has no series: Lustre prints a counter
-from its first use on.
+buckets that hold something (see there). Numbers of requests at once go up to 30; what is more counts as `+Inf`, as
+in the kernel. A label's value that is not in the kernel's file has no series: Lustre prints a counter from its first
+use on.
 
 ## Sums over targets
 
@@ -85,8 +86,8 @@ What to expect:
 
 | node | series |
 |---|---|
-| client, 400 OSTs in 4 pools, 8 MDTs | about 1,300 |
-| the same with `--collector.osc.per-target` | 104 to 156 a target, the more with latencies (2.17): 41,600 to 62,400 |
+| client, 400 OSTs in 4 pools, 8 MDTs | about 2,700: 200 a metadata target, 190 a pool and 40 more for its room |
+| the same with `--collector.osc.per-target` | 140 to 190 a target, the more with latencies (2.17): 56,000 to 76,000 |
 | object server, 16 OSTs, 1,000 jobs each | about 184,000 |
 | the same with `--jobs.limit=50` | about 16,400, of them 5,900 of disks |
 | the same with `--collector.exports`, 64 clients | 12,300 more |
@@ -127,6 +128,18 @@ With `--jobs.limit=N` the N busiest jobs of each target have series of their own
 for each target. The others are summed under `job="other"`, a sum that only grows, whoever of them ends, expires,
 or is shown by itself for a while; they are counted in `lustre_jobs_beyond_limit`. A job of that very name is
 part of the sum. Job ids that are not UTF-8 show U+FFFD, or their bytes in hexadecimal where two would look alike.
+
+Of `lustre_job_io_size_bytes` only buckets that hold something are shown: 2 to 6 series for each direction of a job
+where all would be 21. Between jobs they differ, so `sum by (le)` over jobs, and a quantile of that, would be wrong.
+Right over any jobs are the mean (`_sum` by `_count`), and how many reads and writes were no larger than some size: of
+each job the largest bucket up to there counts, for 64 KiB
+
+    sum by (fs, target) (max by (fs, target, job, direction)
+      (rate(lustre_job_io_size_bytes_bucket{le=~"(4096|8192|16384|32768|65536)[.]0"}[5m])))
+
+with `exported_job` where Prometheus renames the label. A quantile of one job lies between half the bound of its
+bucket and the bound; `histogram_quantile` may draw it below that. Sizes of all jobs together, as disks saw them, are
+in `lustre_osd_io_size_bytes`, which adds up.
 """
 
 

@@ -125,6 +125,10 @@ def counting(last: int) -> tuple[float, ...]:
     return tuple(map(float, range(1, last + 1)))
 
 
+SINGLE = counting(30)
+"""Bounds of a table of single values. The kernel's next bucket, 31, is its last: it counts all that is larger too."""
+
+
 def cumulative(bounds: Sequence[float], counts: Iterable[int]) -> tuple[int, ...]:
     """Counts as a bucket template takes them. Where there are fewer than bounds, the rest are empty.
 

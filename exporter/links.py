@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from exporter.connected import ConnectionFamilies, Maker, connection_families
-from exporter.families import Counter, Family, Gauge, counting, doubling
+from exporter.families import SINGLE, Counter, Family, Gauge, doubling
 from exporter.rpcs import LATENCY_UNIT_SECONDS, RpcFamilies
 
 
@@ -58,7 +58,7 @@ def _rpcs(make: Maker, server: str) -> RpcFamilies:
         at_send=make.histogram(
             "rpcs_in_flight_at_send",
             "Bulk requests by how many were under way when they were sent.",
-            counting(16),
+            SINGLE,
             "direction",
         ),
         pages=make.histogram("pages_per_rpc", "Bulk requests by their pages.", doubling(1, 4096), "direction"),
@@ -91,7 +91,7 @@ def _metadata_rpcs(make: Maker, common: RpcFamilies) -> RpcFamilies:
         modify_at_send=make.histogram(
             "modify_rpcs_in_flight_at_send",
             "Modifying requests by how many were under way when they were sent.",
-            counting(8),
+            SINGLE,
         ),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
 from exporter.counters import Rule
-from exporter.families import Counter, Family, Gauge, Histogram, Page, counting, doubling
+from exporter.families import SINGLE, Counter, Family, Gauge, Histogram, Page, doubling
 from exporter.node import Node
 from exporter.room import OSD_KINDS
 from exporter.rpcs import READ, WRITE, bounds_of
@@ -13,10 +13,6 @@ from lustre.text import brw_stats, histogram
 
 LABELS = ("fs", "target")
 STATS = "osd-*.*.stats"
-
-
-SINGLE = counting(30)
-"""The kernel's next bucket, 31, is its last, and counts all that is larger too."""
 
 
 def _table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -88,6 +89,38 @@ def test_an_empty_node_is_a_whole_exposition(grow, exporter) -> None:
     assert running.scrape(openmetrics=True) == b"# EOF\n"
     assert running.reasons() == {}
     assert b"".join(exposition.text(running.scraper.run(), CollectorRegistry(), openmetrics=False)) == b""
+
+
+SIZES = {"a": {4096: 60, 1 << 20: 120}, "b": {16384: 30}, "c": {65536: 7, 1 << 17: 9}}
+"""Of three jobs: reads up to that size each minute."""
+
+
+def test_the_documented_sum_over_jobs_is_right(tmp_path) -> None:
+    """As long as it is documented; the plain sum by ``le`` of the same series is not."""
+    words = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
+    query = words[words.index("    sum by (fs, target) (max by") :].split("\n\n")[0]
+    bucket = 'lustre_job_io_size_bytes_bucket{{fs="l",target="OST0000",job="{}",direction="read",le="{}"}}'
+    series = {
+        bucket.format(job, le): number
+        for job, numbers in SIZES.items()
+        for le, number in [*((f"{size}.0", n) for size, n in numbers.items()), ("+Inf", max(numbers.values()))]
+    }
+    small = sum(max([number for size, number in numbers.items() if size <= 65536]) for numbers in SIZES.values())
+    test = {
+        "promql_expr_test": [
+            {
+                "expr": " ".join(query.split()),
+                "eval_time": "10m",
+                "exp_samples": [{"labels": '{fs="l",target="OST0000"}', "value": small / 60}],
+            }
+        ],
+        "input_series": [{"series": of, "values": f"0+{number}x10"} for of, number in series.items()],
+        "interval": "1m",
+    }
+    file = tmp_path / "test.yml"
+    file.write_text(json.dumps({"rule_files": [], "evaluation_interval": "1m", "tests": [test]}))
+    done = subprocess.run([str(PROMTOOL), "test", "rules", str(file)], capture_output=True, text=True, check=False)
+    assert "SUCCESS" in done.stdout, done.stdout + done.stderr
 
 
 SPARSE = {"lustre_job_io_size_bytes"}

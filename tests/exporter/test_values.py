@@ -465,8 +465,10 @@ TRAFFIC = {"read_bytes_total", "write_bytes_total", "operations_total", "operati
 
 USEC = Decimal("0.000001024")
 USUAL: dict[str, Sequence[float]] = {
-    **dict.fromkeys(("osc_rpcs_in_flight_at_send", "mdc_rpcs_in_flight_at_send"), tuple(map(float, range(1, 17)))),
-    "mdc_modify_rpcs_in_flight_at_send": [*map(float, range(1, 9))],
+    **dict.fromkeys(
+        ("osc_rpcs_in_flight_at_send", "mdc_rpcs_in_flight_at_send", "mdc_modify_rpcs_in_flight_at_send"),
+        tuple(map(float, range(1, 31))),
+    ),
     **dict.fromkeys(
         ("osc_pages_per_rpc", "mdc_pages_per_rpc", "osd_pages_per_bulk"), tuple(float(2**power) for power in range(13))
     ),
