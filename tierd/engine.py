@@ -39,6 +39,8 @@ class Engine:
         self._settings = settings
         self._history = History(settings.history_seconds)
         self._active: dict[tuple[str, str, str], Finding] = {}
+        self._learnt_of: frozenset[str] = frozenset()
+        """Jobs somebody else has told of; that others were there before our start is not known."""
         self._watch = Watch(settings.detect)
         self._facts = Facts()
 
@@ -52,6 +54,11 @@ class Engine:
         """The history, oldest first."""
         return self._history.windows
 
+    def learn(self, windows: Sequence[Window], jobs: Collection[str]) -> None:
+        """Take what somebody else saw of these jobs before our start; our own history takes its place with time."""
+        self._history.learnt = tuple(without(window, self._settings.own_jobs) for window in windows)
+        self._learnt_of = frozenset(jobs)
+
     def think(self, window: Window, activities: Activities, facts: Callable[[], Facts] = Facts) -> Thought:
         """Take a window in and say what is seen. ``facts`` is asked each half minute, by the further detectors."""
         window = without(window, self._settings.own_jobs)
@@ -61,6 +68,8 @@ class Engine:
         found: dict[tuple[str, str, str], Finding] = {}
         for detector in (noisy_neighbour, shared_bandwidth):
             for finding in detector.detect(windows, self._settings.noisy_neighbour, self._active, at):
+                if "learnt_windows" in finding.evidence and not {finding.aggressor, finding.victim} <= self._learnt_of:
+                    continue
                 since = window.end - self._settings.history_seconds
                 found[finding.key] = attribution.attribute(finding, activities(finding.aggressor, since))
         found.update((finding.key, finding) for finding in self._further(complete, activities, facts))

@@ -26,6 +26,8 @@ def described(name: str, value: float) -> str:
     >>> described("slowdown", 1.5), described("quiet_windows", 12), described("aggressor_bytes_per_file", 1 << 20)
     ('slowdown: 1.50 times', 'quiet windows: 12', 'aggressor, per file: 1.00 MiB')
     """
+    if name == "learnt_windows":
+        return f"of the quiet windows, learnt from Prometheus' history: {value:g}"
     shown = next((form(value) for ending, form in _ENDINGS if name.endswith(ending)), f"{value:g}")
     if name.endswith("_bytes_per_file"):
         return f"{name.removesuffix('_bytes_per_file').replace('_', ' ')}, per file: {shown}"

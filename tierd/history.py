@@ -39,17 +39,23 @@ class History:
         self._whole: deque[Window] = deque()
         self._loads = 0
         self._keys: dict[tuple[str, str], tuple[str, str]] = {}
+        self._begun: float | None = None
+        self.learnt: tuple[Window, ...] = ()
+        """What somebody else has seen before our start, until our own history is long enough."""
 
     @property
     def windows(self) -> Sequence[Window]:
         """All of it."""
         begun = self._whole[0].start if self._whole else float("inf")
-        return (*(w for w in self.coarse.windows if w.end <= begun), *self._whole)
+        return (*self.learnt, *(w for w in self.coarse.windows if w.end <= begun), *self._whole)
 
     def add(self, window: Window) -> bool:
         """Take one in; whether a coarse window is complete now."""
         if self._whole and window.end <= self._whole[-1].end:
             self._begin()  # the clock went back: what was before is not before any more
+        self._begun = window.start if self._begun is None else self._begun
+        if window.end - self._begun > self._history_seconds:
+            self.learnt = ()
         window = self._with_known_keys(thinned(window))
         self._whole.append(window)
         self._loads += len(window.loads)

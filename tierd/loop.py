@@ -17,6 +17,7 @@ from tierd.config import Settings
 from tierd.decide.small_files_to_flash import Plan
 from tierd.engine import Engine, Thought
 from tierd.judging import Judging
+from tierd.learning import AskHistory, Learning
 from tierd.looking import Looking, Source
 from tierd.model import Finding, Window
 from tierd.planning import Enrich, Planning, as_they_are
@@ -38,7 +39,7 @@ class Daemon:
                  clients: Clients | None = None, metadata_targets: int = 0, enriched: Enrich = as_they_are,
                  own_nids: Callable[[], Collection[str]] = tuple,
                  metadata_free: Callable[[], float | None] = lambda: None,
-                 coldest_first: ColdestFirst = nobody_knows) -> None:
+                 coldest_first: ColdestFirst = nobody_knows, history: AskHistory | None = None) -> None:
         self._gate = gate
         self._clock = clock
         self._settings = settings
@@ -58,6 +59,7 @@ class Daemon:
         self._telling = Telling(say, journal, clock, settings, self.tally)
         self._looking = Looking(source, Ears(self._table, filesystem, clock.now), self._telling, clock, self.tally,
                                 settings.sense.cycle_seconds)
+        self._learn = Learning(history, self._engine, self._telling, clock)
         self._planning = Planning(self._engine, filesystem, gate, journal, self._table, clock, settings, enriched,
                                   metadata_free)
         self._casework = Casework(self._cases, self._planning, gate, journal, self._telling, echo, filesystem, clock,
@@ -88,6 +90,7 @@ class Daemon:
 
     def _think(self, seen: Window, now: float) -> None:
         """What holds, told where it is new."""
+        self._learn(seen)
         thought = self._engine.think(seen, self._table.of_job, lambda: self._gatherer.facts(now))
         for what in ("room", "clients"):
             self._telling.fault(what, self._gatherer.faults.get(what, ""))

@@ -76,6 +76,8 @@ class Window:
     """By job."""
     conditions: Mapping[str, str] = field(default_factory=dict)
     """Target to why its speed says nothing now: ``degraded``, ``in recovery``, ``full``. Healthy targets are absent."""
+    learnt: bool = False
+    """Whether somebody else saw it, before our start."""
 
     @property
     def seconds(self) -> float:

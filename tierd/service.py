@@ -84,7 +84,8 @@ class Service:
                           if isinstance(follower, Follower) and not settings.act.dry_run else None)
         self._daemon = Daemon(self._sources.live, filesystem, gate, undo, self._journal, clock, settings, say,
                               self._claim, clients, len(mdts), self._sources.enriched, own_nids, metadata_free,
-                              lambda directory: self._sources.coldest_first(directory, filesystem))
+                              lambda directory: self._sources.coldest_first(directory, filesystem),
+                              self._sources.history)
         self._board = Board()
         self._curves = Curves(self._journal, lambda: space.room(filesystem, ()))
         self._inbox = Inbox(Path(settings.act.journal),

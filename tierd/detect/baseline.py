@@ -18,6 +18,27 @@ class Series:
     ends: tuple[float, ...]
     suspect: tuple[float, ...]
     """The suspect's operations per second."""
+    learnt: int = 0
+    """How many of the windows, the oldest, somebody else saw before our start."""
+    begun: float = 0.0
+    """When the first of our own windows begins."""
+
+    @property
+    def own(self) -> Series:
+        """The same, without what somebody else saw."""
+        first = self.learnt
+        return Series(self.rates[first:], self.disturbed[first:], self.ends[first:], self.suspect[first:],
+                      begun=self.begun)
+
+    @property
+    def contended_seconds(self) -> float:
+        """How long we have seen the present stay ourselves."""
+        return self.ends[-1] - max(self.begun, self.ends[self.onset - 1] if self.onset else self.begun)
+
+    @property
+    def learnt_quiet(self) -> int:
+        """Windows without the suspect that somebody else saw."""
+        return sum(not disturbed for disturbed in self.disturbed[:self.learnt])
 
     @property
     def quiet(self) -> list[float]:
@@ -105,13 +126,20 @@ class Tracks:
         """Bytes per second of one job on several targets together, in the windows it was active in."""
         return [moved / w.seconds for moved, w in zip(self.on(targets, job)[0], self.windows, strict=True) if moved]
 
+    def learnt_rates(self, targets: Collection[str], job: str) -> list[float]:
+        """The same, in the windows somebody else saw before our start."""
+        if not (self.windows and self.windows[0].learnt):
+            return []
+        return [moved / w.seconds for moved, w in zip(self.on(targets, job)[0], self.windows, strict=True)
+                if moved and w.learnt]
+
 
 def series(tracks: Tracks, victim: str, suspect: str, targets: Collection[str], presence: float) -> Series:
     """Rates of the victim on these targets in the windows it was active in.
 
     A window is disturbed when the suspect did at least ``presence`` of the operations of the two.
     """
-    rates, disturbed, ends, operations = [], [], [], []
+    rates, disturbed, ends, operations, learnt = [], [], [], [], 0
     mine, theirs = tracks.on(targets, victim), tracks.on(targets, suspect)
     for window, moved, own, other in zip(tracks.windows, *mine, theirs[1], strict=True):
         if moved:
@@ -119,7 +147,9 @@ def series(tracks: Tracks, victim: str, suspect: str, targets: Collection[str], 
             disturbed.append(other > 0 and other >= presence * (own + other))
             ends.append(window.end)
             operations.append(other / window.seconds)
-    return Series(tuple(rates), tuple(disturbed), tuple(ends), tuple(operations))
+            learnt += window.learnt
+    begun = next((window.start for window in tracks.windows if not window.learnt), 0.0)
+    return Series(tuple(rates), tuple(disturbed), tuple(ends), tuple(operations), learnt, begun)
 
 
 def spread(rates: Sequence[float]) -> float:

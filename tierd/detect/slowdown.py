@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import median
+from statistics import fmean, median
 from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Gt, Lt
@@ -20,6 +20,9 @@ TELLING = 8
 """Undisturbed windows that tell how steady a stream is by itself; fewer may look steady by chance."""
 FEW, HEAVY_SHARE = 4, 0.05
 """On a target with more such jobs than that, those that do less than this share of what they all do slow nobody."""
+
+LIKE_SECONDS = 120.0
+"""What others saw before our start are means over so long: as long a stay is compared with them, and no shorter one."""
 
 DOUBT = 0.03
 """Fraction of its throughput by which a stream must be slower than its own variation explains."""
@@ -76,6 +79,7 @@ class Slowdown:
             "slowdown": self.usual / self.now if self.now else float("inf"),
             "quiet_windows": float(len(self.course.quiet)),
             "contended_windows": float(len(self.course.contended)),
+            **({"learnt_windows": float(self.course.learnt_quiet)} if self.course.learnt else {}),
         }
 
 
@@ -110,6 +114,8 @@ def slowdowns(at: Scene, victims: Iterable[Profile], others: Iterable[Profile], 
             if not targets:
                 continue
             course = series(at.tracks, victim.job, other.job, targets, settings.presence)
+            if course.learnt and len(course.own.quiet) >= settings.least_windows:
+                course = course.own
             if slowed(course, (kind, other.job, victim.job) in active, settings):
                 yield Slowdown(victim, other, targets, course, course.usual(settings.before_windows),
                                course.now(settings.least_windows))
@@ -139,13 +145,23 @@ def may_be_slow(victim: Profile, tracks: Tracks, settings: Settings) -> bool:
     """
     def fraction(targets: Collection[str]) -> float:
         rates = tracks.rates(targets, victim.job)
-        ordered = sorted(rates)
-        usual = max(median(ordered), 0.97 * ordered[3 * len(ordered) // 4]) if ordered else 0.0
+        learnt = tracks.learnt_rates(targets, victim.job)
+        usual = max(mostly(rates), mostly(learnt)) if learnt else mostly(rates)
         return median(rates[-settings.least_windows:]) / usual if usual else 1.0
 
     if fraction(victim.by_target) <= settings.enter_steady + 0.01:
         return True
     return len(victim.by_target) > 1 and any(fraction([target]) < settings.enter for target in victim.by_target)
+
+
+def mostly(rates: Sequence[float]) -> float:
+    """What a stream gets when it is well: its median, or nearly its third quartile; 0 where nothing is known.
+
+    >>> mostly([]), mostly([10.0, 10.0, 100.0, 100.0])
+    (0.0, 97.0)
+    """
+    ordered = sorted(rates)
+    return max(median(ordered), 0.97 * ordered[3 * len(ordered) // 4]) if ordered else 0.0
 
 
 def shared_targets(victim: Profile, other: Profile, now: Window, share: float) -> tuple[str, ...]:
@@ -172,7 +188,11 @@ def slowed(course: Series, held: bool, settings: Settings) -> bool:
     quiet, contended = course.quiet, course.contended
     if len(quiet) < settings.least_windows or len(contended) < settings.least_windows:
         return False
-    usual, edge = course.usual(settings.before_windows), threshold(quiet, held, settings)
+    if course.learnt and course.contended_seconds < LIKE_SECONDS:
+        return False
+    usual, edge = course.usual(settings.before_windows), threshold(quiet[course.learnt_quiet:], held, settings)
+    if course.learnt and fmean(course.own.contended) > edge * usual:
+        return False  # single windows may be slow by chance: what they are compared with are means
     if course.now(settings.least_windows) > edge * usual:
         return False
     limit = min(edge * usual, lower_edge(quiet, edge))

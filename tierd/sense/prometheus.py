@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 from urllib.parse import urlencode
@@ -44,6 +44,11 @@ class Settings:
     batch_targets: Annotated[int, Gt(0)] = 16
     """Targets in one query. Fewer make smaller answers and more of them."""
     access: Access = field(default_factory=lambda: Access(most_bytes=32 << 20))
+    learn_seconds: Annotated[float, Ge(0)] = 86400.0
+    """How far back it is asked, once after a start, what jobs usually get: through the recording rules of
+    ``alerts/rules/interference.yml``. 0: not at all."""
+    learn_timeout_seconds: Annotated[float, Gt(0)] = 20.0
+    """So long that may take in all; what is not whole by then is not used."""
 
 
 class PrometheusCounters:
@@ -94,17 +99,21 @@ class PrometheusCounters:
             yield series_of(series)
 
     def _asked(self, query: str, now: float) -> list[Any]:
-        """The result of an instant query. Raises SourceError for anything but a whole answer."""
         url = self._settings.url.rstrip("/") + "/api/v1/query"
-        form = urlencode({"query": query, "time": f"{now:.3f}", "timeout": f"{self._timeout_seconds:g}s"}).encode()
-        answer = self._client.post(url, form, JSON, JSON[0])
-        if answer.date is not None and abs(answer.date - now) > self._skew_seconds:
-            raise SourceError(f"{shown(url)}: its clock and ours are {answer.date - now:+.0f} s apart: mend the time "
-                              "service")
-        try:
-            return result_of(json.loads(answer.body))
-        except (ValueError, RecursionError) as error:
-            raise SourceError(f"{shown(url)}: {error}") from error
+        form = {"query": query, "time": f"{now:.3f}", "timeout": f"{self._timeout_seconds:g}s"}
+        return asked(self._client, url, form, now, self._skew_seconds)
+
+
+def asked(client: Client, url: str, form: Mapping[str, str], now: float, skew_seconds: float) -> list[Any]:
+    """The series a query comes to. Raises SourceError for anything but a whole answer by a clock that is near ours."""
+    answer = client.post(url, urlencode(form).encode(), JSON, JSON[0])
+    if answer.date is not None and abs(answer.date - now) > skew_seconds:
+        raise SourceError(f"{shown(url)}: its clock and ours are {answer.date - now:+.0f} s apart: mend the time "
+                          "service")
+    try:
+        return result_of(json.loads(answer.body))
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"{shown(url)}: {error}") from error
 
 
 def result_of(document: Any) -> list[Any]:

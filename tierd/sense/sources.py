@@ -22,6 +22,7 @@ from tierd.sense.hot_files import HotFiles
 from tierd.sense.http import Client
 from tierd.sense.live import AgedRecords, LiveSource, local_files
 from tierd.sense.prometheus import PrometheusCounters
+from tierd.sense.prometheus_history import PrometheusHistory
 from tierd.sense.readings import Reading
 from tierd.sense.robinhood import Robinhood
 from tierd.sense.robinhood_connection import MySqlConnection
@@ -43,6 +44,15 @@ def counters(sense: Sense, fsname: str, tree: Tree, clock: Clock, environment: M
         return Exporters(discovered(sense, clock, resolver if sense.exporter_dns else None, say), client, clock,
                          sense.timeout_seconds, sense.skew_seconds, say)
     return local_files(tree, clock)
+
+
+def history(sense: Sense, fsname: str, clock: Clock, environment: Mapping[str, str]) -> PrometheusHistory | None:
+    """Who remembers what was before a start; None where nobody does."""
+    settings = sense.prometheus
+    if not settings.url or not settings.learn_seconds:
+        return None
+    client = Client(settings.access, settings.learn_timeout_seconds, environment)
+    return PrometheusHistory(settings, fsname, clock, client, settings.learn_timeout_seconds, sense.skew_seconds)
 
 
 def name_of(sense: Sense) -> str:
@@ -70,6 +80,7 @@ class Sources:
                  flash_pools: Collection[str] = ()) -> None:
         self._clock = clock
         self.counters = Guard(name_of(sense), read, clock, sense.stale_seconds, sense.skew_seconds)
+        self.history = history(sense, filesystem.fsname, clock, environment)
         self._watcher: Watcher | None = None
         self.follower: Follower | WatchedDirectories
         if sense.watch:

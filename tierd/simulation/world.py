@@ -23,6 +23,7 @@ from tierd.act.journal import Journal
 from tierd.act.port import PortMover
 from tierd.act.undo import Undo
 from tierd.config import Settings
+from tierd.learning import AskHistory
 from tierd.looking import Source
 from tierd.loop import Daemon
 from tierd.sense import local
@@ -93,7 +94,7 @@ Hook = Callable[[LiveSource, VirtualClock], Source]
 
 
 def wired(cluster: Cluster, settings: Settings, say: Say, folder: Path, dry_run: bool = False,
-          hook: Hook | None = None, claim: Hold | None = None) -> World:
+          hook: Hook | None = None, claim: Hold | None = None, history: AskHistory | None = None) -> World:
     """Wire tierd to a cluster; parameter files and journal lie in ``folder``."""
     filesystem = SimulatedFilesystem(cluster)
     clock = VirtualClock(cluster)
@@ -106,7 +107,7 @@ def wired(cluster: Cluster, settings: Settings, say: Say, folder: Path, dry_run:
     follower = Follower(filesystem.changelog, [mdt.short_name for mdt in cluster.mdts])
     near = LiveSource(parameter_files(cluster, folder / "node"), follower)
     source = hook(near, clock) if hook else near
-    daemon = Daemon(source, filesystem, gate, undo, journal, clock, settings, say, claim)
+    daemon = Daemon(source, filesystem, gate, undo, journal, clock, settings, say, claim, history=history)
     return World(cluster, filesystem, source, gate, undo, journal, daemon)
 
 

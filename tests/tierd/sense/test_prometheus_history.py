@@ -1,0 +1,137 @@
+"""What jobs got before the start: from answers good and bad, then from a real Prometheus with a day in it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.servers import free_port, program, running
+from tests.tierd.sense.liars import Behave, liar, says_json
+from tests.tierd.sense.test_prometheus import NOW, StoppedClock
+from tierd.clock import Clock, SystemClock
+from tierd.model import JobLoad, Window
+from tierd.sense.http import Access, Client, SourceError
+from tierd.sense.prometheus import Settings
+from tierd.sense.prometheus_history import BYTES, MOST_JOBS, OPERATIONS, PrometheusHistory, busiest
+
+HOSTILE = 'evil.*|"}\n'
+
+
+def seen(*jobs: str) -> Window:
+    return Window(NOW, NOW + 5, {("l-OST0000", job): JobLoad("l-OST0000", job, write_bytes=1e6, writes=10.0)
+                                 for job in jobs}, {})
+
+
+def rate(name: str, job: str, *points: tuple[float, float], fs: str = "l", target: str = "OST0000") -> dict[str, Any]:
+    return {"metric": {"__name__": name, "fs": fs, "target": target, "exported_job": job},
+            "values": [[at, str(value)] for at, value in points]}
+
+
+def answer(*series: dict[str, Any], **more: Any) -> Behave:
+    return says_json(json.dumps({"status": "success", "data": {"resultType": "matrix", "result": series}, **more}))
+
+
+def remembering(url: str, clock: Clock | None = None, seconds: float = 5.0, fs: str = "l",
+                **more: Any) -> PrometheusHistory:
+    settings = Settings(url, access=Access(most_bytes=8 << 20), **more)
+    return PrometheusHistory(settings, fs, clock or StoppedClock(), Client(settings.access, seconds, {}), seconds, 30.0)
+
+
+def test_rates_become_windows_of_before() -> None:
+    series = [rate(BYTES, "a", (NOW - 900, 1e6), (NOW - 600, 2e6)), rate(OPERATIONS, "a", (NOW - 600, 3.0)),
+              rate(BYTES, HOSTILE, (NOW - 600, 5.0)), rate(BYTES, "not asked for", (NOW - 600, 5.0)),
+              rate(BYTES, "a", (NOW - 600, 7.0), fs="other")]
+    with liar([answer(*series), answer()]) as server:
+        learnt = remembering(server.url, matchers='cluster="x"')(seen("a", HOSTILE), NOW)
+        recently, before = server.requests
+    early, late = learnt.windows
+    assert len(server.requests) == 2
+    assert learnt.jobs == {"a", HOSTILE}
+    assert (early.start, early.end, early.learnt) == (NOW - 1020, NOW - 900, True)
+    assert early.loads == {("l-OST0000", "a"): JobLoad("l-OST0000", "a", write_bytes=120e6)}
+    assert late.loads["l-OST0000", "a"] == JobLoad("l-OST0000", "a", write_bytes=240e6, writes=360.0)
+    assert late.loads.keys() == {("l-OST0000", "a"), ("l-OST0000", HOSTILE)}
+    for asked in (recently, before):
+        assert "/api/v1/query_range" in asked
+        assert "cluster%3D%22x%22" in asked
+    assert "start=1794992799.000&end=1794999999.000&step=300" in recently
+    assert "start=1794913599.000&end=1794990999.000&step=1800" in before
+
+
+@pytest.mark.parametrize(("behave", "words"), [
+    (answer(), r"are the rules of alerts/rules/interference\.yml loaded\?"),
+    (answer(rate(BYTES, "a", (NOW - 600, 1.0)), warnings=["store b is down"]), "a partial answer"),
+    (says_json('{"status":"error","errorType":"timeout","error":"query timed out"}'), "query timed out"),
+    (answer(rate(BYTES, "a", (NOW - 600, float("nan")))), "a value that cannot be"),
+    (answer(rate(BYTES, "a", (NOW - 600, -1.0))), "a value that cannot be"),
+    (answer(rate(BYTES, "a", (NOW - 600, 1.0), (NOW - 700, 1.0))), "out of order"),
+    (says_json("x" * (9 << 20)), "http://127"),
+])
+def test_a_bad_answer_teaches_nothing(behave: Behave, words: str) -> None:
+    with liar(behave) as server, pytest.raises(SourceError, match=words):
+        remembering(server.url)(seen("a"), NOW)
+
+
+class Hurrying(StoppedClock):
+    """Each look at it takes a while."""
+
+    def __init__(self) -> None:
+        self.at = NOW
+
+    def now(self) -> float:
+        self.at += 3
+        return self.at
+
+
+def test_it_is_all_of_it_in_time_or_nothing() -> None:
+    jobs = [f"j{n}" for n in range(150)]
+    with liar(answer(rate(BYTES, "j1", (NOW - 600, 1.0)))) as server:
+        with pytest.raises(SourceError, match="its history takes longer than 20 s"):
+            remembering(server.url, Hurrying())(seen(*jobs), NOW)
+        assert 1 < len(server.requests) < 6
+
+
+def test_the_busiest_are_asked_for() -> None:
+    loads = {("l-OST0000", f"j{n}"): JobLoad("l-OST0000", f"j{n}", write_bytes=float(n), writes=float(5000 - n))
+             for n in range(5000)}
+    jobs = busiest(Window(0, 5, loads, {}))
+    assert len(jobs) == 2 * MOST_JOBS
+    assert {"j4999", "j0"} <= jobs
+
+
+def test_with_many_pairs_the_points_are_further_apart() -> None:
+    loads = {(f"l-OST{n:04x}", "a"): JobLoad(f"l-OST{n:04x}", "a", write_bytes=1.0) for n in range(2000)}
+    with liar(answer(rate(BYTES, "a", (NOW - 600, 1.0)))) as server:
+        remembering(server.url)(Window(NOW, NOW + 5, loads, {}), NOW)
+        assert ["step=408" in server.requests[0], "step=2448" in server.requests[1]] == [True, True]
+
+
+def test_a_real_prometheus_with_a_day_in_it(tmp_path: Path) -> None:
+    clock = SystemClock()
+    now = int(clock.now())
+    lines = []
+    for name, value in ((BYTES, 50e6), (OPERATIONS, 48.0)):
+        lines.append(f"# TYPE {name} gauge")
+        for job in ("ior.1", HOSTILE):
+            label = job.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+            lines += [f'{name}{{fs="lustre",target="OST0002",exported_job="{label}"}} {value} {at}'
+                      for at in range(now - 90_000, now - 60, 60)]
+    (tmp_path / "day.txt").write_text("\n".join([*lines, "# EOF", ""]))
+    made = subprocess.run([program("promtool"), "tsdb", "create-blocks-from", "openmetrics", str(tmp_path / "day.txt"),
+                           str(tmp_path / "data")], capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    (tmp_path / "prometheus.yml").write_text("")
+    port = free_port()
+    with running([program("prometheus"), f"--config.file={tmp_path}/prometheus.yml",
+                  f"--storage.tsdb.path={tmp_path}/data", f"--web.listen-address=127.0.0.1:{port}",
+                  "--log.level=warn"], f"http://127.0.0.1:{port}/-/ready", tmp_path / "log"):
+        ask = remembering(f"http://127.0.0.1:{port}", clock, 20.0, "lustre")
+        learnt = ask(Window(now, now + 5, seen("ior.1", HOSTILE).loads, {}), now)
+    assert 66 <= len(learnt.windows) <= 69
+    assert [w.end for w in learnt.windows] == sorted(w.end for w in learnt.windows)
+    assert all(w.loads.keys() == {("lustre-OST0002", "ior.1"), ("lustre-OST0002", HOSTILE)} for w in learnt.windows)
+    assert {w.loads["lustre-OST0002", "ior.1"].moved_bytes / w.seconds for w in learnt.windows} == {50e6}

@@ -1,0 +1,132 @@
+"""What jobs usually get, from Prometheus' memory: read once after a start, so that tierd need not learn it by waiting.
+
+Asked are the recording rules of ``alerts/rules/interference.yml``, for the jobs that are at work now: bytes and bulk
+operations of each job on each target, in windows of two minutes. All of it or nothing is used: a job that is missing
+would look as if it had not been there. What is bounded: jobs, points in time, the size of an answer, and the time.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from tierd.clock import Clock
+from tierd.model import JobLoad, Window
+from tierd.sense.http import Client, SourceError, shown
+from tierd.sense.prometheus import Settings, asked, escaped, quoted, series_of
+from tierd.sense.scraped import Series
+
+BYTES, OPERATIONS = "fs_target_job:lustre_job_bytes:rate2m", "fs_target_job:lustre_job_bulk_operations:rate2m"
+RATE_SECONDS = 120.0
+"""The rules' own windows."""
+RECENT_SECONDS = 7200.0
+RECENT_STEP_SECONDS, STEP_SECONDS = 300.0, 1800.0
+"""Between two windows in the last two hours, and before: every window is gone over in each cycle."""
+MOST_JOBS = 200
+"""The busiest by bytes, and as many by operations."""
+BATCH_JOBS = 25
+"""In one query."""
+MOST_LOADS = 100_000
+"""Of jobs on targets, in all windows together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """Windows of before the start, oldest first, and whom they tell of."""
+
+    windows: tuple[Window, ...]
+    jobs: frozenset[str]
+    """Of others they say nothing: neither that they were there nor that they were not."""
+
+
+class PrometheusHistory:
+    """Asks one query API for a range of time."""
+
+    def __init__(self, settings: Settings, fsname: str, clock: Clock, client: Client, timeout_seconds: float,
+                 skew_seconds: float) -> None:
+        self._settings = settings
+        self._fsname = fsname
+        self._clock = clock
+        self._client = client
+        self._timeout_seconds = timeout_seconds
+        self._skew_seconds = skew_seconds
+
+    def __call__(self, seen: Window, before: float) -> Learnt:
+        """What was before a time, of the jobs of a window. Raises SourceError."""
+        begun = self._clock.now()
+        jobs = busiest(seen)
+        pairs = sum(job in jobs for _, job in seen.loads)
+        spans = list(ranges(before - 1, self._settings.learn_seconds, pairs))
+        found: dict[tuple[float, str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
+        names = sorted(jobs)
+        for begin in range(0, len(names), BATCH_JOBS):
+            if self._clock.now() - begun > self._settings.learn_timeout_seconds:
+                raise SourceError(f"{shown(self._settings.url)}: its history takes longer than "
+                                  f"{self._settings.learn_timeout_seconds:g} s")
+            for span in spans:
+                for series in self._asked(names[begin:begin + BATCH_JOBS], *span):
+                    self._take(series, jobs, found)
+        if names and not found:
+            raise SourceError(f"{shown(self._settings.url)}: it has no {BYTES} of these jobs: are the rules of "
+                              "alerts/rules/interference.yml loaded?")
+        return Learnt(tuple(windows(found)), jobs)
+
+    def _asked(self, jobs: Sequence[str], begin: float, end: float, step: float) -> Sequence[Series]:
+        matchers = [f'__name__=~"{BYTES}|{OPERATIONS}"', f"fs={quoted(self._fsname)}",
+                    f"exported_job=~{quoted('|'.join(map(escaped, jobs)))}"]
+        if self._settings.matchers:
+            matchers.append(self._settings.matchers)
+        form = {"query": "{" + ",".join(matchers) + "}", "start": f"{begin:.3f}", "end": f"{end:.3f}",
+                "step": f"{step:.0f}", "timeout": f"{self._timeout_seconds:g}s"}
+        url = self._settings.url.rstrip("/") + "/api/v1/query_range"
+        try:
+            return [series_of(each) for each in asked(self._client, url, form, self._clock.now(), self._skew_seconds)]
+        except ValueError as error:
+            raise SourceError(f"{shown(url)}: not to be believed: {error}") from error
+
+    def _take(self, series: Series, jobs: Collection[str], found: dict[tuple[float, str, str], list[float]]) -> None:
+        target, job = series.labels.get("target", ""), series.labels.get("exported_job", "")
+        if job not in jobs or not target or series.labels.get("fs") != self._fsname:
+            return
+        for at, value in series.points:
+            found[at, f"{self._fsname}-{target}", job][series.name == OPERATIONS] += value
+            if len(found) > 2 * MOST_LOADS:
+                raise SourceError(f"{shown(self._settings.url)}: its history of these jobs is larger than expected")
+
+
+def ranges(end: float, seconds: float, pairs: int) -> Iterator[tuple[float, float, float]]:
+    """What is asked for: begin, end and step; with many pairs of job and target, fewer points.
+
+    >>> list(ranges(100_000.0, 86_400.0, 10))
+    [(92800.0, 100000.0, 300.0), (13600.0, 91000.0, 1800.0)]
+    >>> list(ranges(100_000.0, 3600.0, 100_000))
+    [(96400.0, 100000.0, 3600.0)]
+    """
+    recent = min(seconds, RECENT_SECONDS)
+    points = recent / RECENT_STEP_SECONDS + (seconds - recent) / STEP_SECONDS
+    coarser = max(1.0, points * pairs / MOST_LOADS)
+    yield end - recent, end, RECENT_STEP_SECONDS * coarser
+    if seconds > recent + STEP_SECONDS:
+        yield end - seconds, end - recent - STEP_SECONDS, STEP_SECONDS * coarser
+
+
+def busiest(seen: Window) -> frozenset[str]:
+    """The jobs that matter: those with the most bytes, and those with the most operations."""
+    moved: defaultdict[str, float] = defaultdict(float)
+    operations: defaultdict[str, float] = defaultdict(float)
+    for (_, job), load in seen.loads.items():
+        moved[job] += load.moved_bytes
+        operations[job] += load.operations
+    return frozenset(job for of in (moved, operations)
+                     for job in sorted(of, key=lambda job: (-of[job], job))[:MOST_JOBS])
+
+
+def windows(found: dict[tuple[float, str, str], list[float]]) -> list[Window]:
+    """Rates at moments as windows that end there. Which way bytes went the rules do not tell: they count as written."""
+    at: defaultdict[float, dict[tuple[str, str], JobLoad]] = defaultdict(dict)
+    for (time, target, job), (moved, operations) in found.items():
+        if moved or operations:
+            at[time][target, job] = JobLoad(target, job, write_bytes=moved * RATE_SECONDS,
+                                            writes=operations * RATE_SECONDS)
+    return [Window(time - RATE_SECONDS, time, at[time], {}, learnt=True) for time in sorted(at)]
