@@ -14,8 +14,9 @@ what each target last showed and credits only growth:
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from operator import add, sub
 from typing import Generic, TypeVar
+
+from lustre.text.compiled import grow
 
 G = TypeVar("G", bound=Hashable)
 K = TypeVar("K", bound=Hashable)
@@ -83,11 +84,19 @@ class Ledger(Generic[G, K]):
             if member is None:
                 self._members[name] = _Member(group, self._pass)
             elif member.group != group:
-                member.group = group
-                member.parked |= zip(member.keys, member.values, strict=True)
-                member.keys, member.values = (), ()
+                self.move(name, group)
         if len(self._members) > 2 * len(members) + SPARE:
             self._forget(members)
+
+    def move(self, name: str, group: G | None) -> None:
+        """A member that is there belongs to another group from this pass on, in which its past does not count.
+
+        For few of many members; ``groups`` does not learn of it.
+        """
+        member = self._members[name]
+        member.group = group
+        member.parked |= zip(member.keys, member.values, strict=True)
+        member.keys, member.values = (), ()
 
     def credit(self, name: str, start: bytes, keys: Sequence[K], values: Sequence[int], *, whole: bool = True) -> None:
         """What a member shows in this pass. ``keys`` should be the same object as long as they are the same keys.
@@ -96,13 +105,11 @@ class Ledger(Generic[G, K]):
         """
         member = self._members[name]
         start = start or member.start  # a file cut short in its header says nothing of when it began
-        if keys is member.keys and start == member.start:
-            deltas = list(map(sub, values, member.values))
-            if min(deltas, default=0) >= 0:
-                if member.group is not None:
-                    self._grow(member.group, keys, deltas)
-                member.values, member.seen_at, member.whole = values, self._pass, whole
-                return
+        if member.listed_at == self._pass and member.seen_at == 0:  # new, so all it counts is growth
+            member.start, member.keys, member.values = start, keys, (0,) * len(keys)
+        if keys is member.keys and start == member.start and self._grow(member, keys, values):
+            member.values, member.seen_at, member.whole = values, self._pass, whole
+            return
         self._credit_with_care(member, start, keys, values)
         member.start, member.keys, member.values = start, keys, values
         member.seen_at, member.whole = self._pass, whole
@@ -123,10 +130,15 @@ class Ledger(Generic[G, K]):
         present = set(keys)
         member.parked = {key: value for key, value in known.items() if key not in present}
 
-    def _grow(self, group: G, keys: Sequence[K], deltas: list[int]) -> None:
-        where = group, id(keys)
-        before = self._growth.get(where)
-        self._growth[where] = keys, deltas if before is None else list(map(add, before[1], deltas))
+    def _grow(self, member: _Member[G, K], keys: Sequence[K], values: Sequence[int]) -> bool:
+        """Credit growth quickly; False, and nothing is credited, when a counter went back."""
+        if member.group is None:
+            return True
+        where = member.group, id(keys)
+        growth = self._growth.get(where)
+        if growth is None:
+            growth = self._growth[where] = keys, [0] * len(keys)
+        return grow(growth[1], member.values, values)
 
     def _settle(self) -> None:
         for (group, _), (keys, deltas) in self._growth.items():

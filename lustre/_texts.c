@@ -6,12 +6,14 @@
  *     following(text, keys) -> tuple                    the rest of the line after each of these keys, in this order
  *     numbers(outline, order, text) -> tuple | None     the numbers of a text of this outline; None if it is none
  *     fill(template, values) -> bytes                   values printed into a template
+ *     grow(sums, before, now) -> bool                   what grew, added up in place; False, and nothing is, if anything fell
  *
  * Outlines and templates are texts in which one control character stands for each number. lustre.text.outline makes
  * outlines and says what the characters mean. */
 #define _GNU_SOURCE /* memmem */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <limits.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -353,12 +355,73 @@ fill(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
     return filled;
 }
 
+/* -- Adding up. */
+
+/* Numbers of any size, but of 63 bits nearly always; -1 with an exception set. */
+static int
+fell(PyObject *before, PyObject *now)
+{
+    int wide_before, wide_now;
+    long long old = PyLong_AsLongLongAndOverflow(before, &wide_before);
+    long long new = PyLong_AsLongLongAndOverflow(now, &wide_now);
+    if ((old == -1 || new == -1) && PyErr_Occurred())
+        return -1;
+    return wide_before || wide_now ? PyObject_RichCompareBool(now, before, Py_LT) : new < old;
+}
+
+static PyObject *
+grown(PyObject *sum, PyObject *before, PyObject *now)
+{
+    int wide_before, wide_now, wide_sum;
+    long long old = PyLong_AsLongLongAndOverflow(before, &wide_before);
+    long long new = PyLong_AsLongLongAndOverflow(now, &wide_now);
+    long long all = PyLong_AsLongLongAndOverflow(sum, &wide_sum);
+    if (all == -1 && PyErr_Occurred())
+        return NULL;
+    if (!wide_before && !wide_now && !wide_sum && old >= 0 && all >= 0 && new - old <= LLONG_MAX - all)
+        return new == old ? Py_NewRef(sum) : PyLong_FromLongLong(all + (new - old));
+    PyObject *growth = PyNumber_Subtract(now, before), *both = growth == NULL ? NULL : PyNumber_Add(sum, growth);
+    Py_XDECREF(growth);
+    return both;
+}
+
+static int
+is_sequence(PyObject *numbers, Py_ssize_t size)
+{
+    return (PyTuple_Check(numbers) || PyList_Check(numbers)) && PySequence_Fast_GET_SIZE(numbers) == size;
+}
+
+static PyObject *
+grow(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    Py_ssize_t size = count == 3 && PyList_Check(args[0]) ? PyList_GET_SIZE(args[0]) : -1;
+    if (size < 0 || !is_sequence(args[1], size) || !is_sequence(args[2], size)) {
+        PyErr_SetString(PyExc_TypeError, "grow(sums: list, before: list or tuple, now: the same), all of one length");
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < size; i++) {
+        int back = fell(PySequence_Fast_GET_ITEM(args[1], i), PySequence_Fast_GET_ITEM(args[2], i));
+        if (back < 0)
+            return NULL;
+        if (back)
+            Py_RETURN_FALSE;
+    }
+    for (Py_ssize_t i = 0; i < size; i++) {
+        PyObject *sum = grown(
+            PyList_GET_ITEM(args[0], i), PySequence_Fast_GET_ITEM(args[1], i), PySequence_Fast_GET_ITEM(args[2], i));
+        if (sum == NULL || PyList_SetItem(args[0], i, sum) < 0)
+            return NULL;
+    }
+    Py_RETURN_TRUE;
+}
+
 static PyMethodDef methods[] = {
     {"mark", (PyCFunction)(void (*)(void))mark, METH_FASTCALL, "A number that tells this part of a text from others."},
     {"mark_below_times", mark_below_times, METH_O, "The same of what follows the times of a header."},
     {"following", (PyCFunction)(void (*)(void))following, METH_FASTCALL, "The rest of the line after each key."},
     {"numbers", (PyCFunction)(void (*)(void))numbers, METH_FASTCALL, "The numbers of a text of this outline, or None."},
     {"fill", (PyCFunction)(void (*)(void))fill, METH_FASTCALL, "The values printed into the template."},
+    {"grow", (PyCFunction)(void (*)(void))grow, METH_FASTCALL, "What grew, added up in place; False if anything fell."},
     {NULL, NULL, 0, NULL},
 };
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "lustre._texts", NULL, 0, methods, NULL, NULL, NULL, NULL};

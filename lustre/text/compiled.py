@@ -4,11 +4,15 @@ r"""What ``lustre/_texts.c`` does, where the package was built with a C compiler
 True
 >>> mark_below_times(b"snapshot_time   1.5\nx 1\n") == mark_below_times(b"x 1\n")
 True
+>>> sums = [10, 20]
+>>> grow(sums, (1, 1), (4, 1)), grow(sums, (4, 1), (9, 0)), sums
+(True, False, [13, 20])
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from operator import add, sub
 
 from lustre.text import header
 
@@ -45,6 +49,15 @@ def _fill(_template: bytes, _values: tuple[int, ...]) -> bytes:
     raise NotImplementedError("templates of this kind are for compiled installations")
 
 
+def plain_grow(sums: list[int], before: Sequence[int], now: Sequence[int]) -> bool:
+    """``grow`` without a compiler."""
+    growth = list(map(sub, now, before))
+    if min(growth, default=0) < 0:
+        return False
+    sums[:] = map(add, sums, growth)
+    return True
+
+
 def hash_of(part: Callable[[bytes], bytes]) -> Mark:
     """The mark of the part of a text that does not change by itself."""
     return lambda text: hash(part(text))
@@ -60,6 +73,8 @@ numbers: Callable[[bytes, bytes, bytes], tuple[int | bytes, ...] | None] = _numb
 """The numbers of a text of an outline (``lustre.text.outline``)."""
 fill: Callable[[bytes, tuple[int, ...]], bytes] = _fill
 """Numbers printed into a template (``exporter.printing``)."""
+grow: Callable[[list[int], Sequence[int], Sequence[int]], bool] = plain_grow
+"""Adds to sums by how much numbers have grown; False, and nothing is added, when one of them fell."""
 try:
     from lustre import _texts
 except ImportError:
@@ -67,4 +82,4 @@ except ImportError:
 else:
     AVAILABLE = True
     mark, mark_below_times = _texts.mark, _texts.mark_below_times
-    following, numbers, fill = _texts.following, _texts.numbers, _texts.fill
+    following, numbers, fill, grow = _texts.following, _texts.numbers, _texts.fill, _texts.grow
