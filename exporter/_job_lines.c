@@ -1,10 +1,14 @@
-/* A job's block of job_stats to finished lines, in one pass: what exporter.job_lines does with regular expressions and
- * templates, for the form nearly all blocks have. Whatever differs from that form gives None and is left to it; nothing
- * is guessed here. A test compares both over blocks of every kind, whole, cut and mangled.
+/* A job's block of job_stats to finished lines, or to numbers, in one pass: what exporter.job_lines does with regular
+ * expressions and templates, for the form nearly all blocks have. Whatever differs from that form gives None and is left
+ * to it; nothing is guessed here. A test compares both over blocks of every kind, whole, cut and mangled.
  *
  *     lines(block, labels, names) -> (name, (reads, writes, operations, seconds, sizes)) | None
+ *     numbers(block) -> (start_time, shape, operations, values) | None
  *
- * labels is the text of fs and target, names are the five families in the order of the chunks. */
+ * labels is the text of fs and target, names are the five families in the order of the chunks. shape says what the values
+ * are: a line for each counter of bytes, its name and the bounds of its sizes, and a last line of the operations' names;
+ * the values are sums of bytes, samples of the operations (operations is the sum of these), their microseconds, and the
+ * sizes counted. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
@@ -13,6 +17,8 @@
 #define MOST_DIGITS 20  /* of a 64-bit number, as in the Python readers */
 #define LONGEST_BLOCK (1 << 15) /* a job of every counter takes a tenth of that; buffers stay as small as they have to be */
 #define MOST_NAMES 64   /* counters of one job; Lustre has some twenty */
+#define MOST_SIZES 32   /* of a table, with room to spare: they double, and end below LAST_BUCKET */
+#define MOST_OF_TIME 40 /* characters */
 #define LAST_BUCKET (1ull << 31) /* counts everything larger too, and is left to the readers in Python */
 
 /* -- Reading: each moves on over what it names and says whether it was there. */
@@ -102,7 +108,7 @@ is(Word found, const char *expected)
 
 /* A line like "  snapshot_time:   1795218489.325362688 secs.nsecs"; 2.15 does not indent it. */
 static int
-time_line(Text *text, const char *key)
+time_line(Text *text, const char *key, Word *found)
 {
     const char *begin;
     Word ignored;
@@ -117,8 +123,21 @@ time_line(Text *text, const char *key)
         while (text->at < text->end && (*text->at == ' ' || *text->at == '\t'))
             text->at++;
     }
-    return text->at > begin && text->at < text->end && (Py_ISDIGIT(*text->at) || *text->at == '.') &&
-           rest_of_line(text, &ignored);
+    if (text->at == begin)
+        return 0;
+    found->at = text->at;
+    while (text->at < text->end && (Py_ISDIGIT(*text->at) || *text->at == '.'))
+        text->at++;
+    found->size = text->at - found->at;
+    return found->size >= 1 && found->size <= MOST_OF_TIME && rest_of_line(text, &ignored);
+}
+
+static int
+times(Text *text, Word *start)
+{
+    Word ignored;
+    return time_line(text, "snapshot_time", &ignored) && time_line(text, "start_time", start) &&
+           time_line(text, "elapsed_time", &ignored);
 }
 
 /* The id as a label's value: without the quotes of newer releases; none if it would have to be escaped. */
@@ -144,8 +163,13 @@ job_id(Text *text, Word *found)
 
 typedef struct {
     Word name, samples, sum, sizes;
-    int is_bytes;
+    int is_bytes, reads;
 } Operation;
+
+/* What a counter at zero looks like, to the blank; two thirds of most blocks. */
+#define ZEROS ", min:        0, max:        0, sum:                0, sumsq:                  0"
+#define UNUSED "{ samples:           0, unit: usecs" ZEROS " }\n"
+#define UNUSED_BYTES "{ samples:           0, unit: bytes" ZEROS ", hist: {  } }\n"
 
 /* "  read:  { samples: 3, unit: usecs, min: 1, max: 9, sum: 12, sumsq: 90 }", of bytes also with ", hist: { 4K: 3 }". */
 static int
@@ -155,6 +179,10 @@ operation(Text *text, Operation *found)
     if (!blanks(text) || !word(text, &found->name) || !LITERAL(text, ":"))
         return 0;
     blanks(text);
+    if ((found->is_bytes = LITERAL(text, UNUSED_BYTES)) || LITERAL(text, UNUSED)) {
+        found->samples = (Word){"0", 1};
+        return 1;
+    }
     if (!LITERAL(text, "{ samples:") || !number(text, &found->samples) || !LITERAL(text, ", unit:") || !blanks(text))
         return 0;
     found->is_bytes = LITERAL(text, "bytes");
@@ -186,6 +214,78 @@ operation(Text *text, Operation *found)
             return 0;
     }
     return LITERAL(text, " }\n");
+}
+
+typedef struct {
+    Word names[MOST_NAMES];
+    size_t named;
+    int sums[2];
+} Seen;
+
+/* The next counter that is not at zero: none twice. 1 found, 0 no more, -1 another form. */
+static int
+next_used(Text *text, Seen *seen, Operation *found)
+{
+    while (text->at < text->end) {
+        if (!operation(text, found))
+            return -1;
+        if (found->samples.size == 1 && found->samples.at[0] == '0')
+            continue;
+        found->reads = is(found->name, "read_bytes");
+        int writes = is(found->name, "write_bytes");
+        if (found->is_bytes != (found->reads || writes))
+            return -1;
+        if (found->is_bytes)
+            return seen->sums[writes]++ ? -1 : 1;
+        for (size_t i = 0; i < seen->named; i++)
+            if (seen->names[i].size == found->name.size &&
+                memcmp(seen->names[i].at, found->name.at, found->name.size) == 0)
+                return -1;
+        if (seen->named == MOST_NAMES)
+            return -1;
+        seen->names[seen->named++] = found->name;
+        return 1;
+    }
+    return 0;
+}
+
+static int
+value_of(Word digits, uint64_t *value)
+{
+    if (digits.size == MOST_DIGITS) /* near the end of 64 bits: not here */
+        return 0;
+    *value = 0;
+    for (size_t i = 0; i < digits.size; i++)
+        *value = 10 * *value + (digits.at[i] - '0');
+    return 1;
+}
+
+typedef struct {
+    uint64_t upper, count;
+} Size;
+
+/* The next of " 4K: 19, 1M: 64 ", which must rise. 1 found, 0 no more, -1 another form. */
+static int
+next_size(Text *text, int first, Size *size)
+{
+    Text after = *text;
+    Word found;
+    uint64_t upper;
+    blanks(&after);
+    if (after.at == after.end)
+        return 0;
+    if (first)
+        *text = after;
+    else if (!LITERAL(text, ", "))
+        return -1;
+    if (!digits(text, &found) || !value_of(found, &upper) || text->at == text->end)
+        return -1;
+    int shift = *text->at == 'K' ? 10 : *text->at == 'M' ? 20 : *text->at == 'G' ? 30 : *text->at == 'T' ? 40 : 0;
+    text->at += shift != 0;
+    if (upper >= LAST_BUCKET >> shift || (!first && upper << shift <= size->upper))
+        return -1;
+    size->upper = upper << shift;
+    return LITERAL(text, ": ") && digits(text, &found) && value_of(found, &size->count) ? 1 : -1;
 }
 
 /* -- Writing. */
@@ -263,45 +363,24 @@ begin_size(Out *out, Word family, const char *suffix, Word labels, const char *d
            PUT(out, ",direction=\"") && put(out, direction, strlen(direction)) && PUT(out, "\"");
 }
 
-static int
-value_of(Word digits, uint64_t *value)
-{
-    if (digits.size == MOST_DIGITS) /* near the end of 64 bits: not here */
-        return 0;
-    *value = 0;
-    for (size_t i = 0; i < digits.size; i++)
-        *value = 10 * *value + (digits.at[i] - '0');
-    return 1;
-}
-
 /* " 4K: 19, 1M: 64 " as cumulative buckets with sum and count. 1 done, 0 another form, -1 no memory. */
 static int
 put_sizes(Out *out, Word family, Word labels, const char *direction, Word sizes, Word sum)
 {
     Text text = {sizes.at, sizes.at + sizes.size};
-    uint64_t upper, last = 0, count, total = 0;
-    Word size;
-    blanks(&text);
-    if (sizes.size == 0 || text.at == text.end)
-        return 1;
-    for (int first = 1; text.at < text.end; first = 0) {
-        if ((!first && !LITERAL(&text, ", ")) || !digits(&text, &size) || !value_of(size, &upper) || text.at == text.end)
+    Size size = {0, 0};
+    uint64_t total = 0;
+    int first = 1, more;
+    for (; (more = next_size(&text, first, &size)) == 1; first = 0) {
+        if (total + size.count < total)
             return 0;
-        int shift = *text.at == 'K' ? 10 : *text.at == 'M' ? 20 : *text.at == 'G' ? 30 : *text.at == 'T' ? 40 : 0;
-        text.at += shift != 0;
-        if (upper >= LAST_BUCKET >> shift || (!first && upper << shift <= last))
-            return 0;
-        last = upper << shift;
-        if (!LITERAL(&text, ": ") || !digits(&text, &size) || !value_of(size, &count) || total + count < total)
-            return 0;
-        total += count;
-        if (!begin_size(out, family, "_bucket", labels, direction) || !PUT(out, ",le=\"") || !put_count(out, last) ||
+        total += size.count;
+        if (!begin_size(out, family, "_bucket", labels, direction) || !PUT(out, ",le=\"") || !put_count(out, size.upper) ||
             !PUT(out, ".0\"} ") || !put_count(out, total) || !PUT(out, "\n"))
             return -1;
-        Text after = text;
-        if (blanks(&after) && after.at == after.end)
-            break;
     }
+    if (more < 0 || first)
+        return more == 0;
     return begin_size(out, family, "_bucket", labels, direction) && PUT(out, ",le=\"+Inf\"} ") && put_count(out, total) &&
            PUT(out, "\n") && begin_size(out, family, "_sum", labels, direction) && PUT(out, "} ") && put_word(out, sum) &&
            PUT(out, "\n") && begin_size(out, family, "_count", labels, direction) && PUT(out, "} ") &&
@@ -315,51 +394,37 @@ enum { READS, WRITES, OPERATIONS, SECONDS, SIZES, CHUNKS, LABELS = CHUNKS, BUFFE
 static int
 render(Text *text, Word node, const Word *families, Out *outs, Word *id)
 {
-    Word names[MOST_NAMES], labels;
-    size_t named = 0;
-    int seen[2] = {0, 0};
+    Seen seen = {.named = 0, .sums = {0, 0}};
+    Word labels, start;
     Operation found;
+    int more;
 
-    if (!job_id(text, id) || !time_line(text, "snapshot_time") || !time_line(text, "start_time") ||
-        !time_line(text, "elapsed_time"))
+    if (!job_id(text, id) || !times(text, &start))
         return 0;
     if (!put_word(&outs[LABELS], node) || !PUT(&outs[LABELS], ",job=\"") || !put_word(&outs[LABELS], *id) ||
         !PUT(&outs[LABELS], "\""))
         return -1;
     labels.at = outs[LABELS].data;
     labels.size = outs[LABELS].used;
-    while (text->at < text->end) {
-        if (!operation(text, &found))
-            return 0;
-        if (found.samples.size == 1 && found.samples.at[0] == '0')
-            continue;
-        int reads = is(found.name, "read_bytes"), writes = is(found.name, "write_bytes");
-        if (found.is_bytes != (reads || writes) || (found.is_bytes && seen[writes]++))
-            return 0;
+    while ((more = next_used(text, &seen, &found)) == 1) {
         if (found.is_bytes) {
-            Out *out = &outs[reads ? READS : WRITES];
+            Out *out = &outs[found.reads ? READS : WRITES];
             int done = put_sizes(
-                &outs[SIZES], families[SIZES], labels, reads ? "read" : "write", found.sizes, found.sum);
+                &outs[SIZES], families[SIZES], labels, found.reads ? "read" : "write", found.sizes, found.sum);
             if (done < 1)
                 return done;
-            if (!put_word(out, families[reads ? READS : WRITES]) || !PUT(out, "{") || !put_word(out, labels) ||
+            if (!put_word(out, families[found.reads ? READS : WRITES]) || !PUT(out, "{") || !put_word(out, labels) ||
                 !PUT(out, "} ") || !put_word(out, found.sum) || !PUT(out, "\n"))
                 return -1;
             continue;
         }
-        for (size_t i = 0; i < named; i++)
-            if (names[i].size == found.name.size && memcmp(names[i].at, found.name.at, found.name.size) == 0)
-                return 0;
-        if (named == MOST_NAMES)
-            return 0;
-        names[named++] = found.name;
         if (!put_operation(&outs[OPERATIONS], families[OPERATIONS], labels, found.name) ||
             !put_word(&outs[OPERATIONS], found.samples) || !PUT(&outs[OPERATIONS], "\n") ||
             !put_operation(&outs[SECONDS], families[SECONDS], labels, found.name) ||
             !put_seconds(&outs[SECONDS], found.sum) || !PUT(&outs[SECONDS], "\n"))
             return -1;
     }
-    return 1;
+    return more == 0;
 }
 
 static PyObject *
@@ -415,8 +480,117 @@ end:
     return result;
 }
 
+/* -- A block in numbers. */
+
+typedef struct {
+    uint64_t operations, sums[2], samples[MOST_NAMES], usecs[MOST_NAMES], sizes[2 * MOST_SIZES];
+    size_t summed, counted, sized;
+} Numbers;
+
+/* Bounds into the shape, counts into the numbers. 1 done, 0 another form, -1 no memory. */
+static int
+count_sizes(Word sizes, Numbers *numbers, Out *shape)
+{
+    Text text = {sizes.at, sizes.at + sizes.size};
+    Size size = {0, 0};
+    int more;
+    for (size_t i = 0; (more = next_size(&text, i == 0, &size)) == 1; i++) {
+        if (i == MOST_SIZES)
+            return 0;
+        numbers->sizes[numbers->sized++] = size.count;
+        if (!PUT(shape, " ") || !put_count(shape, size.upper))
+            return -1;
+    }
+    return more == 0;
+}
+
+static int
+count(Text *text, Word *start, Numbers *numbers, Out *shape)
+{
+    Seen seen = {.named = 0, .sums = {0, 0}};
+    Operation found;
+    Word ignored;
+    int more, done;
+
+    if (!rest_of_line(text, &ignored) || !times(text, start))
+        return 0;
+    while ((more = next_used(text, &seen, &found)) == 1) {
+        if (found.is_bytes) {
+            if (!value_of(found.sum, &numbers->sums[numbers->summed++]))
+                return 0;
+            if (!put_word(shape, found.name))
+                return -1;
+            if ((done = count_sizes(found.sizes, numbers, shape)) < 1)
+                return done;
+            if (!PUT(shape, "\n"))
+                return -1;
+            continue;
+        }
+        if (!value_of(found.samples, &numbers->samples[numbers->counted]) ||
+            !value_of(found.sum, &numbers->usecs[numbers->counted]) ||
+            numbers->operations > UINT64_MAX - numbers->samples[numbers->counted])
+            return 0;
+        numbers->operations += numbers->samples[numbers->counted++];
+    }
+    for (size_t i = 0; more == 0 && i < seen.named; i++)
+        if ((i && !PUT(shape, " ")) || !put_word(shape, seen.names[i]))
+            return -1;
+    return more == 0;
+}
+
+static int
+add(PyObject *values, Py_ssize_t *at, const uint64_t *numbers, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        PyObject *value = PyLong_FromUnsignedLongLong(numbers[i]);
+        if (value == NULL)
+            return 0;
+        PyTuple_SET_ITEM(values, (*at)++, value);
+    }
+    return 1;
+}
+
+static PyObject *
+counted(Word start, const Numbers *numbers, const Out *shape)
+{
+    Py_ssize_t at = 0;
+    PyObject *values = PyTuple_New(numbers->summed + 2 * numbers->counted + numbers->sized);
+    if (values == NULL)
+        return NULL;
+    if (!add(values, &at, numbers->sums, numbers->summed) || !add(values, &at, numbers->samples, numbers->counted) ||
+        !add(values, &at, numbers->usecs, numbers->counted) || !add(values, &at, numbers->sizes, numbers->sized)) {
+        Py_DECREF(values);
+        return NULL;
+    }
+    return Py_BuildValue(
+        "y#y#KN", start.at, (Py_ssize_t)start.size, shape->used ? shape->data : "", (Py_ssize_t)shape->used,
+        (unsigned long long)numbers->operations, values);
+}
+
+static PyObject *
+numbers(PyObject *Py_UNUSED(module), PyObject *block)
+{
+    static Out shape; /* the interpreter's lock is held throughout */
+    Numbers numbers;
+    Word start;
+
+    if (!PyBytes_Check(block)) {
+        PyErr_SetString(PyExc_TypeError, "numbers(block: bytes)");
+        return NULL;
+    }
+    Text text = {PyBytes_AS_STRING(block), PyBytes_AS_STRING(block) + PyBytes_GET_SIZE(block)};
+    shape.used = numbers.operations = numbers.summed = numbers.counted = numbers.sized = 0;
+    int done = PyBytes_GET_SIZE(block) > LONGEST_BLOCK ? 0 : count(&text, &start, &numbers, &shape);
+    if (done < 0)
+        return PyErr_NoMemory();
+    if (done == 0)
+        Py_RETURN_NONE;
+    return counted(start, &numbers, &shape);
+}
+
 static PyMethodDef methods[] = {
     {"lines", lines, METH_VARARGS, "The id as a label's value and finished lines of a job; None for an unusual block."},
+    {"numbers", numbers, METH_O, "Since when it counts, what, and how much; None for an unusual block."},
     {NULL, NULL, 0, NULL},
 };
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "exporter._job_lines", NULL, 0, methods, NULL, NULL, NULL, NULL};

@@ -5,7 +5,7 @@ Counters at zero, which is most of them, are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from exporter.counters import CLIPPED, operation
@@ -51,11 +51,14 @@ FAMILIES = (READ_BYTES, WRITE_BYTES, OPERATIONS, SECONDS, IO_SIZE, JOBS, IDLE, U
 SUMS = {(IO_SIZE, READ): (READ_BYTES, b""), (IO_SIZE, WRITE): (WRITE_BYTES, b"")}
 """What the sum of a size histogram is."""
 
-_BYTES = {b"read_bytes": (READ_BYTES, b"read", READ), b"write_bytes": (WRITE_BYTES, b"write", WRITE)}
+BYTES = {b"read_bytes": (READ_BYTES, b"read", READ), b"write_bytes": (WRITE_BYTES, b"write", WRITE)}
+"""Counters of bytes: the family of their sum, the operation they imply, what tells their sizes apart."""
 _LAST_BUCKET = 1 << 31
 """The kernel's last one counts everything larger too."""
 
 
+Read = Callable[[Callable[[bytes], None]], bool]
+"""Reads the file through, and hands its pieces to what it is given; False when there is none."""
 Chunks = tuple[bytes, bytes, bytes, bytes, bytes]
 """A job's finished lines, in the order of ``FAMILIES``."""
 
@@ -77,9 +80,9 @@ def render(job: Job, labels: bytes) -> Lines:
     for name, samples, unit, total in zip(job.names, job.samples, job.units, job.sums, strict=True):
         if samples == b"0":
             continue
-        bad = total[:1] == b"-" or total == CLIPPED
+        bad = _is_no_sum(total)
         skipped += bad
-        if name in _BYTES:
+        if name in BYTES:
             if bad or not total:
                 continue
             totals[name] = total
@@ -87,7 +90,7 @@ def render(job: Job, labels: bytes) -> Lines:
                 reads = READ_BYTES.line(labels, total)
             else:
                 writes = WRITE_BYTES.line(labels, total)
-            implied = _BYTES[name][1]
+            implied = BYTES[name][1]
             if _implied(job, implied):
                 operations.append(b'lustre_job_operations_total{%b,operation="%b"} %b\n' % (labels, implied, samples))
             continue
@@ -95,22 +98,24 @@ def render(job: Job, labels: bytes) -> Lines:
         if unit == b"usecs" and total and not bad:
             times.append(b'lustre_job_operation_seconds_total{%b,operation="%b"} %b\n' % (labels, name, seconds(total)))
     sizes = [
-        IO_SIZE.buckets(labels + _BYTES[name][2], *bounds_of(buckets), totals[name])
+        IO_SIZE.buckets(labels + BYTES[name][2], *bounds_of(buckets), totals[name])
         for name, buckets in job.histograms
-        if name in totals
+        if name in totals and buckets
     ]
     return Lines((reads, writes, b"".join(operations), b"".join(times), b"".join(sizes)), skipped)
 
 
 def numbers(job: Job) -> Iterator[tuple[AnyKey, int]]:
     """The same in numbers, for sums over jobs."""
+    summed: set[bytes] = set()
     for name, samples, unit, total in zip(job.names, job.samples, job.units, job.sums, strict=True):
         if samples == b"0":
             continue
         usable = total.isdigit() and total != CLIPPED
-        if name in _BYTES:
-            family, implied, _ = _BYTES[name]
+        if name in BYTES:
+            family, implied, _ = BYTES[name]
             if usable:
+                summed.add(name)
                 yield (family, b""), int(total)
                 if _implied(job, implied):
                     yield (OPERATIONS, operation(implied)), int(samples)
@@ -119,9 +124,18 @@ def numbers(job: Job) -> Iterator[tuple[AnyKey, int]]:
         if unit == b"usecs" and usable:
             yield (SECONDS, operation(name)), int(total)
     for name, buckets in job.histograms:
-        if name in _BYTES:
+        if name in summed:
             for upper, count in zip(*bounds_of(buckets), strict=True):
-                yield (IO_SIZE, _BYTES[name][2], upper), count
+                yield (IO_SIZE, BYTES[name][2], upper), count
+
+
+def sums_left_out(job: Job) -> int:
+    """How many of its counters have a sum that wrapped or ran into the end."""
+    return sum([samples != b"0" and _is_no_sum(total) for samples, total in zip(job.samples, job.sums, strict=True)])
+
+
+def _is_no_sum(total: bytes) -> bool:
+    return total[:1] == b"-" or total == CLIPPED
 
 
 def _implied(job: Job, name: bytes) -> bool:
