@@ -125,9 +125,10 @@ something there. The time is taken from the job active last, so that a target no
 are. Lustre itself forgets a job that is idle for `job_cleanup_interval`, ten minutes by default.
 
 With `--jobs.limit=N` the N busiest jobs of each target have series of their own: no more than about 20 × (N + 1)
-for each target. The others are summed under `job="other"`, a sum that only grows, whoever of them ends, expires,
-or is shown by itself for a while; they are counted in `lustre_jobs_beyond_limit`. A job of that very name is
-part of the sum. Job ids that are not UTF-8 show U+FFFD, or their bytes in hexadecimal where two would look alike.
+for each target. The others, idle ones too, are summed under `job="other"`, a sum that only grows, whoever of them
+ends, expires, or is shown by itself for a while; those of them that are not idle are counted in
+`lustre_jobs_beyond_limit`. A job of that very name is part of the sum. Job ids that are not UTF-8 show U+FFFD, or
+their bytes in hexadecimal where two would look alike.
 
 Of `lustre_job_io_size_bytes` only buckets that hold something are shown: 2 to 6 series for each direction of a job
 where all would be 21. Between jobs they differ, so `sum by (le)` over jobs, and a quantile of that, would be wrong.

@@ -7,8 +7,9 @@ whose time of last activity moved has changed for certain: its mark is not even 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from exporter.counted import Counted
 from exporter.jobs import Chunks
 from lustre.text import job_stats
 from lustre.text.compiled import mark
@@ -25,7 +26,7 @@ _TIME_BEGIN, _TIME_END = len(_TIME), len(_TIME) + 10
 class Job:
     """A job as it was last seen."""
 
-    __slots__ = ("active_at", "chunks", "first_line", "mark", "name", "skipped", "stale", "times")
+    __slots__ = ("active_at", "chunks", "counted", "first_line", "mark", "name", "skipped", "stale", "times")
 
     def __init__(self, first_line: bytes, marked: int) -> None:
         self.first_line = first_line
@@ -36,9 +37,11 @@ class Job:
         self.active_at = job_stats.UNKNOWN
         self.name = b""
         self.chunks: Chunks = (b"", b"", b"", b"", b"")
+        self.counted: Counted | None = None
+        """The job in numbers, when a limit is set; it has no lines then."""
         self.skipped = 0
         self.stale = True
-        """The lines must be made anew from the text."""
+        """The lines, or numbers, must be made anew from the text."""
 
 
 class Run:
@@ -108,7 +111,7 @@ class JobTexts:
         self._runs = made if len(made) * RUN < 4 * count else {}
         self._quiet = self._changed * FEW < count
         if count != len(self._jobs):
-            self._jobs = {job.first_line: job for job in _every(items)}
+            self._jobs = {job.first_line: job for job in every(items)}
         return items, self._odd + (end != len(data))
 
     def _read(self, data: bytes, begin: int, end: int, *, last: bool) -> int:
@@ -195,7 +198,8 @@ def _is_there(run: Run, data: bytes, begin: int, end: int) -> bool:
     return (following == end or data.startswith(job_stats.KEY, following)) and mark(data, begin, following) == run.mark
 
 
-def _every(items: Iterable[Item]) -> Iterable[Job]:
+def every(items: Iterable[Item]) -> Iterator[Job]:
+    """One by one, those of runs too."""
     for item in items:
         if isinstance(item, Run):
             yield from item.jobs

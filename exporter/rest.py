@@ -1,99 +1,113 @@
 """The busiest jobs of a target keep series of their own, the others are summed: ``--jobs.limit``.
 
-Busy is what a job does now: every scrape halves what earlier ones counted for it. The sum of the others only grows:
-what a job did while it was shown by itself never enters it, and what it did before stays in.
+The sum of the others only grows: what a job did while it was shown by itself never enters it, and what it did before
+stays in. Idle jobs are part of it too, so that they do not count anew when they work again. Nothing is done for a job
+whose text is what it was.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
+from exporter.busiest import Busiest
+from exporter.counted import OTHER, Counted
 from exporter.families import Page
-from exporter.job_lines import Renderer
-from exporter.jobs import OPERATIONS, SUMS, numbers, read_block
-from exporter.ledger import Ledger
+from exporter.job_numbers import NumbersReader
+from exporter.job_texts import Job
+from exporter.jobs import SUMS
+from exporter.ledger import SPARE, Ledger
+from exporter.shown_jobs import ShownJobs
 from exporter.totals import AnyKey, put_totals
-from lustre.text.job_reader import usual
 
-OTHER = b"other"
-_GROUP = "other"
-"""Also the job of that name: its series is taken."""
-MOST_SHAPES = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """A job's block, in numbers."""
-
-    member: str
-    start: bytes
-    keys: tuple[AnyKey, ...]
-    values: tuple[int, ...]
-    operations: int
-    skipped: int
+_REST: Final = "rest"
 
 
 class Rest:
     """Divides a target's jobs into those shown and the rest."""
 
-    def __init__(self, limit: int, labels: bytes, renderer: Renderer) -> None:
-        self._renderer = renderer
-        self._limit = limit
-        self._labels = b'%b,job="%b"' % (labels, OTHER)
+    def __init__(self, limit: int, labels: bytes, reader: NumbersReader) -> None:
+        self._reader = reader
+        self._busiest: Busiest[Counted] = Busiest(limit)
         self._ledger: Ledger[str, AnyKey] = Ledger()
-        self._seen: dict[int, _Seen] = {}
-        """By the hash of the block; the text itself would be most of the exporter's memory."""
-        self._keys: dict[tuple[AnyKey, ...], tuple[AnyKey, ...]] = {}
-        self._busy: dict[str, tuple[float, int]] = {}
-        """How busy a job is, and its operations at the last scrape."""
+        self._labels = b'%b,job="%b"' % (labels, OTHER)
+        self._lines = ShownJobs(labels)
+        self._pass = 0
+        self._changed: list[Counted] = []
+        """Read, but not in the sum yet: their file may have gone away before its end."""
+        self._jobs: list[Job] = []
+        self._awake: list[Job] = []
+        self._members: dict[str, str | None] = {}
+        self._eligible: dict[Counted, None] = {}
+        self._shown: set[Counted] = set()
+        self._gone: dict[bytes, Counted] = {}
+        """Jobs that are no longer listed. One may be left out of a single reading, and is no new one after that."""
 
-    def divide(self, blocks: list[bytes], page: Page) -> tuple[list[int], int]:
-        """Which of the blocks to show, in order, and lines not understood in the rest, which is put on the page."""
-        seen: dict[int, _Seen] = {}
-        text: dict[str, int] = {}
-        for number, block in enumerate(blocks):
-            mark = hash(block)
-            job = self._seen.get(mark) or self._read(block)
-            if job.member not in text:  # a job listed twice would look like one that starts anew all the time
-                seen[mark], text[job.member] = job, number
-        self._rank(list(seen.values()))
-        busiest = sorted(text.keys() - {_GROUP}, key=lambda member: (*self._busy[member], member))
-        shown = set(busiest[-self._limit :])
-        self._ledger.begin({member: None if member in shown else _GROUP for member in text})
-        for key, job in seen.items():
-            if key not in self._seen:
-                self._ledger.credit(job.member, job.start, job.keys, job.values, whole=not job.skipped)
-        self._seen = seen
-        put_totals(page, self._labels, self._ledger.totals(_GROUP), SUMS)
-        skipped = sum([job.skipped for job in seen.values() if job.member not in shown])
-        return [number for member, number in text.items() if member in shown], skipped + len(blocks) - len(text)
+    def begin(self) -> None:
+        """A new reading of the file."""
+        self._pass += 1
+        self._busiest.begin(self._every)
 
-    def _read(self, block: bytes) -> _Seen:
-        job = usual(block)
-        quick = None if job is None else self._renderer.numbers(job)
-        if job is not None and quick is not None:
-            return self._of(job.job_id, job.start_time, *quick, 0)
-        return self._read_long(block)
+    def read(self, job: Job, text: bytes) -> None:
+        """The job has another text than at the last reading."""
+        one = job.counted
+        if one is None:
+            one = job.counted = self._gone.pop(job.first_line, None) or Counted(job.first_line)
+        if one.read_at == self._pass:
+            return  # listed twice: the first counts, and since the job stays stale, at the next reading too
+        one.read_at = self._pass
+        numbers, job.skipped = self._reader.read(text)
+        job.stale = False
+        self._busiest.credit(one, one.take(numbers))
+        self._changed.append(one)
 
-    def _read_long(self, block: bytes) -> _Seen:
-        job = read_block(block)
-        counted = list(numbers(job))
-        keys = tuple([key for key, _ in counted])
-        return self._of(job.job_id, job.start_time, keys, tuple([value for _, value in counted]), job.skipped)
+    def divide(self, jobs: list[Job], awake: list[Job], page: Page) -> int:
+        """Put the lines of the busiest that are awake, and the sum of all others; how many are shown."""
+        changed, self._changed = self._changed, []
+        shown = self._choose(changed, awake)
+        self._regroup(jobs, set(shown))
+        for one in changed:
+            if one.name in self._members:
+                self._ledger.credit(one.name, one.start, one.keys, one.values, whole=one.whole)
+        put_totals(page, self._labels, self._ledger.totals(_REST), SUMS)
+        self._lines.put(page, shown)
+        return len(shown)
 
-    def _of(
-        self, job_id: bytes, start: bytes, keys: tuple[AnyKey, ...], values: tuple[int, ...], skipped: int
-    ) -> _Seen:
-        if len(self._keys) > MOST_SHAPES:
-            self._keys.clear()
-        operations = sum([value for key, value in zip(keys, values, strict=True) if key[0] is OPERATIONS])
-        member = job_id.decode("utf-8", "surrogateescape")
-        return _Seen(member, start, self._keys.setdefault(keys, keys), values, operations, skipped)
+    def _choose(self, changed: list[Counted], awake: list[Job]) -> Sequence[Counted]:
+        if awake == self._awake:
+            return self._busiest.choose([one for one in changed if one in self._eligible], self._eligible)
+        before, self._awake = self._eligible, awake
+        self._eligible = dict.fromkeys([one for one in _counted(awake) if not one.unnamed])
+        risen = [one for one in (*changed, *self._eligible.keys() - before.keys()) if one in self._eligible]
+        return self._busiest.choose(risen, self._eligible, anew=not self._eligible.keys() >= self._shown)
 
-    def _rank(self, jobs: list[_Seen]) -> None:
-        busy: dict[str, tuple[float, int]] = {}
-        for job in jobs:
-            score, before = self._busy.get(job.member, (0.0, 0))
-            growth = job.operations - before if job.operations >= before else job.operations
-            busy[job.member] = (score / 2 + growth, job.operations)
-        self._busy = busy
+    def _regroup(self, jobs: list[Job], shown: set[Counted]) -> None:
+        """Tell the ledger who is there, and who is shown by itself from now on."""
+        moved = shown ^ self._shown
+        self._shown = shown
+        if jobs != self._jobs:
+            self._remember(jobs)
+            self._members = {one.name: None if one in shown else _REST for one in _counted(jobs)}
+            self._ledger.begin(self._members)
+            return
+        self._ledger.begin(self._members)
+        for one in moved:
+            self._members[one.name] = group = None if one in shown else _REST
+            self._ledger.move(one.name, group)
+
+    def _remember(self, jobs: list[Job]) -> None:
+        """Keep what was counted of some of the jobs that are there no more."""
+        present = set(jobs)
+        for job in self._jobs:
+            if job not in present and job.counted is not None:
+                self._gone[job.first_line] = job.counted
+        for first_line in [*self._gone][: -SPARE or None]:
+            del self._gone[first_line]
+        self._jobs = jobs
+
+    def _every(self) -> Iterable[Counted]:
+        return {*_counted(self._jobs), *self._gone.values(), *self._changed}
+
+
+def _counted(jobs: Iterable[Job]) -> Iterator[Counted]:
+    return (job.counted for job in jobs if job.counted is not None)

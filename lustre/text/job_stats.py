@@ -96,7 +96,7 @@ def parse_block(block: bytes) -> Job:
     skipped = header.skipped_lines(body, head.lines + len(rows) + body.count(_HEADING))
     names, samples, units, maxima, sums, histograms = zip(*rows, strict=True) if rows else ((), (), (), (), (), ())
     return Job(
-        _job_id(first),
+        job_id(first),
         head.start_time,
         head.snapshot_time,
         names,
@@ -145,7 +145,8 @@ def odd_lines(preamble: bytes) -> int:
     return header.skipped_lines(preamble, preamble.count(_HEADING))
 
 
-def _job_id(line: bytes) -> bytes:
+def job_id(line: bytes) -> bytes:
+    """The id on the first line of a block, quotes and escapes undone."""
     return unquoted(line[_ID_COLUMN:] if line[len(KEY) : _ID_COLUMN].isspace() else line[len(KEY) :].strip())
 
 
