@@ -89,9 +89,10 @@ What to expect:
 | client, 400 OSTs in 4 pools, 8 MDTs | about 2,700: 200 a metadata target, 190 a pool and 40 more for its room |
 | the same with `--collector.osc.per-target` | 140 to 190 a target, the more with latencies (2.17): 56,000 to 76,000 |
 | object server, 16 OSTs, 1,000 jobs each | about 184,000 |
-| the same with `--jobs.limit=50` | about 16,400, of them 5,900 of disks |
+| the same with `--jobs.limit=50` | about 16,500, of them 5,900 of disks |
 | the same with `--collector.exports`, 64 clients | 12,300 more |
 | `scrub`, `lfsck`, each object target, each metadata target | 15 and 24; up to 30 and 60 once something was wrong |
+| `quota_slave`, each object target, each metadata target | 7 and 14 |
 | metadata target (`osp`), each pool | about 27, whatever the number of object targets |
 | the same with `--collector.osp.per-target` | about 29 for each target: 58,000 for each metadata target of 2,000 |
 | a server (`lwp`), each metadata target asked | about 25 |

@@ -41,7 +41,7 @@ UNREAD: tuple[Unread, ...] = (
     Unread(
         "`import` tells the same; estimates of time by service are left.",
         ("*.state", "*.timeouts", "*.*_conn_uuid", "*.conn_uuid", "*.*_server_uuid", "*.connect_flags",
-         "osc.*.active", "mdc.*.active", "*.srpc_*", "*.gss.*"),
+         "osc.*.active", "mdc.*.active"),
     ),
     Unread(
         "By target what `llite` tells for the mount, or among what `stats` counts.",
@@ -83,11 +83,12 @@ UNREAD: tuple[Unread, ...] = (
         "Counters that may be written to, or are of use to developers only.",
         ("mdt.*.sync_count", "mdt.*.async_commit_count", "osp.*.error_list", "osp.*.sync_in_flight",
          "osp.*.sync_current_llog", "osp.*.old_sync_processed", "osp.*.rpc_stats", "llite.*.dump_page_cache",
-         "*.qos_ost_weights", "*.qos_mdt_weights", "*.qos_rr_index", "llite.*.sbi_flags"),
+         "*.qos_ost_weights", "*.qos_mdt_weights", "*.qos_rr_index", "llite.*.sbi_flags", "*.srpc_info",
+         "*.srpc_contexts", "*.gss.*"),
     ),
     Unread(
         "Of quotas: what the quota master tells of all targets, or settings.",
-        ("*.quota_slave*.info", "*.quota_slave*.enabled", "*.quota_slave*.limit_*", "*.quota_slave*.timeout",
+        ("*.quota_slave*.enabled", "*.quota_slave*.limit_*", "*.quota_slave*.timeout",
          "*.quota_slave*.*_timeout", "*.quota_slave*.root_prj_enable", "qmt.*.info", "qmt.*.soft_least_qunit"),
     ),
     Unread(

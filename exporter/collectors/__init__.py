@@ -33,6 +33,7 @@ from exporter.collectors import (
     page_cache,
     pools,
     quota,
+    quota_slave,
     read_ahead,
     recovery,
     renames,
@@ -79,6 +80,7 @@ COLLECTORS: tuple[Collector, ...] = (
     lod.COLLECTOR,
     nodemap.COLLECTOR,
     quota.COLLECTOR,
+    quota_slave.COLLECTOR,
     mgc.COLLECTOR,
     mgs.COLLECTOR,
 )

@@ -34,7 +34,7 @@ def everything(naive: Any, *, per_target: bool = False) -> Iterator[Sample]:
     reader = Reader(naive, per_target)
     for part in (
         reader.node, reader.locks, reader.network, reader.services, reader.disks, reader.latencies, reader.recovery,
-        reader.metadata, reader.clients, reader.quotas, reader.nodemaps, reader.management,
+        reader.metadata, reader.clients, reader.quotas, reader.slaves, reader.nodemaps, reader.management,
     ):  # fmt: skip
         yield from part()
 
@@ -468,6 +468,23 @@ class Reader:
                 more = {**labels, "type": name.removeprefix("acct_"), "id": id_}
                 yield "lustre_quota_used_files", more, Decimal(inodes)
                 yield "lustre_quota_used_bytes", more, Decimal(int(kilobytes) * 1024)
+
+    def slaves(self) -> Iterator[Sample]:
+        for path, file in self.naive.places("osd-*/*/quota_slave*/info").items():
+            labels = self.naive.server(path.split("/")[1])
+            if not labels or self.linked(path):
+                continue
+            lines = [line.split(":", 1) for line in file.read_text().splitlines()]
+            found = {key: value.strip() for key, value in lines}
+            labels["resource"] = {"dt": "bytes", "md": "files"}[found["type"]]
+            yield "lustre_quota_slave_connected", labels, Decimal(found["conn to master"] == "setup")
+            for type_ in ("user", "group", "project"):
+                more = {**labels, "type": type_}
+                enforced = type_[0] in found["quota enabled"]
+                yield "lustre_quota_slave_enforced", more, Decimal(enforced)
+                if enforced and f"{type_} uptodate" in found:
+                    copies = found[f"{type_} uptodate"]
+                    yield "lustre_quota_slave_up_to_date", more, Decimal("glb[1],slv[1]" in copies)
 
     def linked(self, path: str) -> bool:
         """The folder is a link to another that is there too."""

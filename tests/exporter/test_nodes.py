@@ -371,6 +371,25 @@ def test_pages_that_wrapped_are_no_pages(grow, exporter) -> None:
     assert running.skipped() == {"llite.*.unstable_stats": 1}
 
 
+
+# whether quotas are enforced
+
+
+def test_a_target_that_lost_the_quota_master_says_so(grow, exporter, samples) -> None:
+    folder = "proc/fs/lustre/osd-ldiskfs/lustre-OST0000/quota_slave_dt"
+    text = "type: dt\nquota enabled: u\nconn to master: {}\nuser uptodate: glb[1],slv[{}],reint[0]\n"
+    running = exporter(grow({f"{folder}/info": text.format("setup", 1)}))
+    copies, connection = "lustre_quota_slave_up_to_date", "lustre_quota_slave_connected"
+    first = running.scrape("quota_slave")
+    grow({f"{folder}/info": text.format("not setup yet", 0)})
+    then = running.scrape("quota_slave")
+    assert [shown(samples, text, copies, "type") for text in (first, then)] == [{"user": "1"}, {"user": "0"}]
+    assert [shown(samples, text, connection, "resource") for text in (first, then)] == [{"bytes": "1"}, {"bytes": "0"}]
+    grow({f"{folder}/info": "quota enabled: ?\nconn to master: ?\nuser uptodate: ?\n"})
+    assert running.scrape("quota_slave") == b""
+    assert running.skipped() == {"osd-ldiskfs.*.quota_slave_dt.info": 3}
+
+
 # many at once
 
 

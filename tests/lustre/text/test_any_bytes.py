@@ -35,6 +35,7 @@ from lustre.text import (
     page_pools,
     pools,
     quota,
+    quota_slave,
     read_ahead_stats,
     recovery_status,
     rename_stats,
@@ -75,6 +76,7 @@ FILES: dict[str, tuple[Parse, str]] = {
     "lnet peers": (lnet_peers.parse, "sys/kernel/debug/lnet/peers"),
     "quota limits": (quota.parse_limits, "proc/fs/lustre/qmt/lustre-QMT0000/dt-0x0/glb-usr"),
     "quota accounts": (quota.parse_accounts, "proc/fs/lustre/osd-ldiskfs/lustre-OST0002/quota_slave_dt/acct_user"),
+    "quota slave": (quota_slave.parse, "proc/fs/lustre/osd-ldiskfs/lustre-MDT0000/quota_slave_md/info"),
     "health_check": (health_check.parse, "sys/fs/lustre/health_check"),
     "version": (version.parse, "sys/fs/lustre/version"),
     "hsm agents": (hsm_agents.parse, ""),
@@ -150,6 +152,7 @@ WORDS = (
     b"pages count credits     min\n", b"  256   256      -2      -9\n",
     b"status: scanning-phase1\n", b"flags: inconsistent,auto\n", b"dangling_repaired: 3\n", b"repaired_orphan: -3\n",
     b"inconsistent_orphan: 4\n", b"skipped: 0\n", b"updated_phase1: 3\n", b"checked: 18446744073709551609\n",
+    b"user uptodate:  glb[1],slv[0],reint[1]\n", b"quota enabled:  gp\n", b"conn to master: setup\n",
     b"  pool_64k:\n", b"    total_objects: 5\n", b"unstable_mb:  3\n",
 )  # fmt: skip
 LETTERS = st.binary(max_size=400) | st.lists(st.sampled_from(WORDS), max_size=60).map(b"".join)

@@ -1,0 +1,75 @@
+"""Whether this node's targets enforce quotas, and by what the quota master says: ``osd-*.*.quota_slave_*.info``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from exporter.collector import Collect, Collector, Context
+from exporter.families import Gauge, Page
+from exporter.node import Node
+from exporter.room import OSD_KINDS
+from lustre.text import quota_slave
+from lustre.text.quota_slave import QuotaSlave
+
+LABELS = ("fs", "target", "resource")
+INFO = "osd-*.*.quota_slave_dt.info, osd-*.*.quota_slave_md.info"
+CONNECTED = Gauge(
+    "lustre_quota_slave_connected",
+    "Whether the target is connected to the quota master (1) or not (0), by resource: bytes or files.",
+    LABELS,
+    INFO,
+)
+ENFORCED = Gauge(
+    "lustre_quota_slave_enforced", "Whether the target enforces quotas, by their type.", (*LABELS, "type"), INFO
+)
+UP_TO_DATE = Gauge(
+    "lustre_quota_slave_up_to_date",
+    "Whether limits and grants the target goes by are those of the quota master (1) or older (0), by type of quota;"
+    " of types it enforces.",
+    (*LABELS, "type"),
+    INFO,
+)
+RESOURCES = {b"dt": b',resource="bytes"', b"md": b',resource="files"'}
+
+
+def start(_: Context) -> Collect:
+    """Nothing to keep."""
+
+    def collect(node: Node, page: Page) -> None:
+        for kind in OSD_KINDS:
+            for target, labels in node.labelled_targets(kind):
+                for resource, slave in _slaves(node, kind, target):
+                    _put(page, labels + RESOURCES[resource], slave)
+
+    return collect
+
+
+def _slaves(node: Node, kind: str, target: str) -> Iterator[tuple[bytes, QuotaSlave]]:
+    """By resource; ``quota_slave`` is a link to one of the others, or (2.11 and older) all there is."""
+    found = {resource: _read(node, kind, target, f"quota_slave_{resource.decode()}") for resource in RESOURCES}
+    if not any(found.values()) and (slave := _read(node, kind, target, "quota_slave")) is not None:
+        found[slave.resource] = slave
+    yield from ((resource, slave) for resource, slave in found.items() if slave is not None and resource)
+
+
+def _read(node: Node, kind: str, target: str, folder: str) -> QuotaSlave | None:
+    data = node.read(kind, target, f"{folder}/info")
+    if data is None:
+        return None
+    slave = quota_slave.parse(data)
+    node.skipped(kind, f"{folder}/info", slave.skipped)
+    return slave
+
+
+def _put(page: Page, labels: bytes, slave: QuotaSlave) -> None:
+    page.sample(CONNECTED, labels, None if slave.connected is None else int(slave.connected))
+    if slave.enforced is None:
+        return
+    for type_ in quota_slave.TYPES.values():
+        page.sample(ENFORCED, labels + b',type="%b"' % type_, int(type_ in slave.enforced))
+    for type_, is_so in slave.up_to_date:
+        if type_ in slave.enforced:  # of others it has no copies
+            page.sample(UP_TO_DATE, labels + b',type="%b"' % type_, int(is_so))
+
+
+COLLECTOR = Collector("quota_slave", "whether targets enforce quotas", (CONNECTED, ENFORCED, UP_TO_DATE), start)
