@@ -20,7 +20,7 @@ class Counted(Scored):
 
     def __init__(self, first_line: bytes) -> None:
         super().__init__(first_line.decode("latin-1"))
-        self.unnamed = self.job_id() == OTHER
+        self.unnamed = (OTHER in first_line or b"\\" in first_line) and self.job_id() == OTHER
         """Never shown by itself."""
         self.read_at = 0
         """The pass in which its text was another than before."""

@@ -150,6 +150,11 @@ class Ledger(Generic[G, K]):
         for key, delta in zip(keys, deltas, strict=True):
             totals[key] = totals.get(key, 0) + delta
 
+    def forget(self, name: str) -> None:
+        """One that is not there: should it come back, it is new."""
+        if self._present is None or name not in self._present:
+            self._members.pop(name, None)
+
     def _forget(self, members: Mapping[str, G | None]) -> None:
         gone = sorted((m.seen_at, name) for name, m in self._members.items() if name not in members)
         for _, name in gone[: len(self._members) - len(members) - SPARE]:

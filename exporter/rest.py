@@ -21,6 +21,8 @@ from exporter.shown_jobs import ShownJobs
 from exporter.totals import AnyKey, put_totals
 
 _REST: Final = "rest"
+REMEMBERED_PASSES = 20
+"""A job that is not listed for longer has ended. Should one of that name come back, its counts begin anew."""
 
 
 class Rest:
@@ -40,8 +42,8 @@ class Rest:
         self._members: dict[str, str | None] = {}
         self._eligible: dict[Counted, None] = {}
         self._shown: set[Counted] = set()
-        self._gone: dict[bytes, Counted] = {}
-        """Jobs that are no longer listed. One may be left out of a single reading, and is no new one after that."""
+        self._gone: dict[bytes, tuple[Counted, int]] = {}
+        """Jobs that are not listed any more, since which pass."""
 
     def begin(self) -> None:
         """A new reading of the file."""
@@ -52,7 +54,8 @@ class Rest:
         """The job has another text than at the last reading."""
         one = job.counted
         if one is None:
-            one = job.counted = self._gone.pop(job.first_line, None) or Counted(job.first_line)
+            before, _ = self._gone.pop(job.first_line, (None, 0))
+            one = job.counted = before or Counted(job.first_line)
         if one.read_at == self._pass:
             return  # listed twice: the first counts, and since the job stays stale, at the next reading too
         one.read_at = self._pass
@@ -86,9 +89,9 @@ class Rest:
         moved = shown ^ self._shown
         self._shown = shown
         if jobs != self._jobs:
-            self._remember(jobs)
             self._members = {one.name: None if one in shown else _REST for one in _counted(jobs)}
             self._ledger.begin(self._members)
+            self._remember(jobs)
             return
         self._ledger.begin(self._members)
         for one in moved:
@@ -96,17 +99,22 @@ class Rest:
             self._ledger.move(one.name, group)
 
     def _remember(self, jobs: list[Job]) -> None:
-        """Keep what was counted of some of the jobs that are there no more."""
+        """Keep those that are not listed any more for a while: one that a reading left out is no new one after that."""
+        before, self._jobs = self._jobs, jobs
         present = set(jobs)
-        for job in self._jobs:
+        for job in before:
             if job not in present and job.counted is not None:
-                self._gone[job.first_line] = job.counted
-        for first_line in [*self._gone][: -SPARE or None]:
+                self._gone.pop(job.first_line, None)
+                self._gone[job.first_line] = job.counted, self._pass
+        most = len(jobs) + SPARE
+        for first_line, (one, since) in [*self._gone.items()]:
+            if len(self._gone) <= most and since > self._pass - REMEMBERED_PASSES:
+                break
             del self._gone[first_line]
-        self._jobs = jobs
+            self._ledger.forget(one.name)
 
     def _every(self) -> Iterable[Counted]:
-        return {*_counted(self._jobs), *self._gone.values(), *self._changed}
+        return {*_counted(self._jobs), *[one for one, _ in self._gone.values()], *self._changed}
 
 
 def _counted(jobs: Iterable[Job]) -> Iterator[Counted]:

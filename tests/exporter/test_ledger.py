@@ -108,6 +108,28 @@ def test_memory_of_the_vanished_is_bounded() -> None:
     assert len(ledger._members) <= SPARE + 3
 
 
+def test_who_is_forgotten_is_new_and_who_is_there_is_not_forgotten() -> None:
+    ledger: Ledger[str, str] = Ledger()
+    for members in ({"x": 100, "y": 1}, {"y": 2}, {"x": 103, "y": 2}):
+        ledger.begin(dict.fromkeys(members, "g"))
+        for name in "xy":
+            ledger.forget(name)
+        for name, value in members.items():
+            ledger.credit(name, b"1", ("a",), [value])
+    assert sums(ledger) == {"g/a": 100 + 2 + 103}
+
+
+def test_a_member_moved_by_itself_leaves_its_past_behind() -> None:
+    ledger: Ledger[str, str] = Ledger()
+    members = dict.fromkeys("xy", "g")
+    for group, value in (("g", 10), ("h", 13), ("h", 14), (None, 50), ("g", 53)):
+        ledger.begin(members)
+        ledger.move("x", group)
+        for name in members:
+            ledger.credit(name, b"1", ("a",), [value])
+    assert sums(ledger) == {"g/a": 10 + 3 + 53, "h/a": 4}
+
+
 events = st.lists(
     st.lists(
         st.tuples(

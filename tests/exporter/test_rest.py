@@ -16,6 +16,7 @@ from exporter.job_numbers import NumbersReader
 from exporter.jobs import OPERATIONS
 from exporter.ledger import SPARE
 from exporter.limited_jobs import LimitedJobs
+from exporter.rest import REMEMBERED_PASSES
 from tests.exporter.test_job_lines import OST, block, busy, counters, line, stats
 
 any_tree = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -228,3 +229,13 @@ def test_a_busier_job_that_is_awake_again_only_because_the_latest_one_left_is_sh
     left = job("less", 5, 1950), job("more", 70, 1870)
     assert target.collect(stats(job("other", 1, 2000), *left)) == {"less": 5, "other": 71}
     assert target.collect(stats(*left)) == {"more": 70, "other": 71}
+
+
+def test_jobs_that_come_and_go_are_forgotten() -> None:
+    target = Target(1)
+    for number in range(300):
+        target.collect(stats(job("busy", 10 * number + 10, 1000 + number), job(f"job{number}", 7)))
+    assert target.collect(stats(job("busy", 3010, 1300))) == {"busy": 3010, "other": 300 * 7}
+    rest = target.jobs._rest
+    assert len(rest._gone) == len(rest._ledger._members) - 1 == REMEMBERED_PASSES
+    assert target.collect(stats(job("busy", 3010, 1300), job("job299", 8))) == {"busy": 3010, "other": 300 * 7 + 1}
