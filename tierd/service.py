@@ -62,6 +62,7 @@ class Service:
         spoken, say = say, lambda sentence: spoken(printable(sentence))  # job ids and names may hold anything
         self._say = say
         self._begun = clock.now()
+        self._open = True
         self._lock = RLock()
         Path(settings.act.journal).parent.mkdir(parents=True, exist_ok=True)
         self._closing = ExitStack()
@@ -169,10 +170,11 @@ class Service:
 
     def close(self) -> None:
         """Stop answering and close the journal; what was under way or waits stands in it."""
-        if self._gate.waiting or len(self._inbox):
+        if self._open and (self._gate.waiting or len(self._inbox)):
             lost = f", but {self._gate.not_kept} of them are lost" if self._gate.not_kept else ""
             self._say(f"{self._gate.waiting} moves and {len(self._inbox)} orders wait; the journal keeps them for the "
                       f"next start{lost}")
+        self._open = False
         self._closing.close()
 
 

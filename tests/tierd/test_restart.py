@@ -235,6 +235,13 @@ def test_what_is_more_than_the_journal_keeps_is_told(site: Site, capsys: pytest.
     assert "2 moves and 0 orders have waited since before the start" in told_of(site)
 
 
+def test_what_waits_is_told_at_the_end_and_once(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    waiting(site, capsys, "/proj/keep/a")
+    site.service.close()
+    site.service.close()  # as when a reload has failed, and the old configuration too
+    assert told_of(site).count("1 moves and 0 orders wait; the journal keeps them for the next start") == 1
+
+
 def test_a_journal_that_takes_nothing_asks_to_come_again(tmp_path: Path) -> None:
     Journal(tmp_path / "j").close()
     inbox = Inbox(tmp_path / "j", lambda: Stamp("lustre", False, 1.0))
