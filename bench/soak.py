@@ -73,7 +73,8 @@ def soak(root: Path, scrapes: int, targets: int, jobs: int, flags: list[str]) ->
     port = free_port()
     command = [sys.executable, "-m", "exporter", f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys",
                f"--web.listen-address=127.0.0.1:{port}", *flags]  # fmt: skip
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as exporter:
+    as_the_unit = os.environ | {"MALLOC_ARENA_MAX": "1"}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=as_the_unit) as exporter:
         assert exporter.stderr is not None
         try:
             next(line for line in exporter.stderr if "listening on" in line)
