@@ -14,7 +14,7 @@ from lustre.errors import typed
 READ_BYTES = 1 << 20
 
 
-def read(device: str, after_index: int, limit_bytes: int = 16 << 20) -> bytes:
+def read(device: str, after_index: int, limit_bytes: int = 4 << 20) -> bytes:
     """Records with a higher index, oldest first, about so many bytes at most; b"" when there are none.
 
     The device is opened anew each time: it cannot be moved backwards, and once at the end it stays there.

@@ -11,6 +11,7 @@ import re
 import sys
 from pathlib import Path
 
+from lustre.fid import Fid
 from lustre.layout import Layout, explain, setstripe_arguments
 from lustre.layout_xattr import from_xattr
 from lustre.layout_yaml import to_yaml
@@ -44,7 +45,7 @@ def run(chosen: argparse.Namespace) -> int:
         print(printable(f"{source}: not a layout: {error}"), file=sys.stderr)
         return 1
     if chosen.json:
-        print(json.dumps(dataclasses.asdict(layout), default=str, indent=1))
+        print(json.dumps(dataclasses.asdict(layout), default=plain, indent=1))
     elif chosen.yaml:
         text = to_yaml(layout)
         if not text.replace("\n", "").isprintable():
@@ -54,6 +55,12 @@ def run(chosen: argparse.Namespace) -> int:
     else:
         print(shown(layout))
     return 0
+
+
+def plain(value: object) -> object:
+    """A value that JSON has no form for."""
+    return {name: getattr(value, name) for name in ("sequence", "object_id", "version")} if isinstance(
+        value, Fid) else str(value)
 
 
 def unhexed(data: bytes) -> bytes:

@@ -11,6 +11,7 @@ import pytest
 
 from lustre.calls import FileFlags, Hsm, HsmFlags, Quota
 from lustre.errors import of_errno
+from lustre.fid import Fid
 from lustre.filesystem import Space
 from lustre.layout import Component, Foreign, Layout
 from tests.tierd.act.movers.minicalls import MiniCalls
@@ -87,7 +88,7 @@ def test_a_file_that_is_not_what_was_chosen() -> None:
     facts = look(MiniCalls(lustre), "/a")
     chosen = Move("/a", FLASH, node.fid, 4, node.mtime_ns / 1e9, 7)
     assert checks.of_file(chosen, facts) is None
-    for other in (replace(chosen, fid=replace(node.fid, object_id=1)), replace(chosen, size_bytes=5),
+    for other in (replace(chosen, fid=Fid(node.fid.sequence, 1)), replace(chosen, size_bytes=5),
                   replace(chosen, mtime_seconds=1.0)):
         refusal = checks.of_file(other, facts)
         assert refusal is not None
