@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
@@ -72,7 +72,10 @@ class Looking:
             return None
         self.blind = False
         self._telling.fault("blind", "")
-        missed = self._ears.listen(self._counted(self._source.records()), until)
+        now = self._clock.now()
+        missed = self._ears.listen(self._source.records(), until)
+        self._tally.records += self._ears.heard
+        self._tally.changelog_lag_seconds = max(0.0, now - self._ears.oldest)
         self._telling.fault("changelog", missed and f"{missed}; findings are told, nothing new is done about them")
         if self._ears.caught_up:
             self._telling.say(self._ears.caught_up)
@@ -108,15 +111,6 @@ class Looking:
             return
         self._telling.say(f"{what}. What streams usually get may have to be learnt anew: a neighbour that comes "
                           "before that is found only after it has been away")
-
-    def _counted(self, records: Iterable[Record]) -> Iterator[Record]:
-        now = self._clock.now()
-        lag = 0.0
-        for record in records:
-            self._tally.records += 1
-            lag = max(lag, now - record.time)
-            yield record
-        self._tally.changelog_lag_seconds = lag
 
 
 def few_left(before: Reading, now: Reading) -> bool:

@@ -23,6 +23,16 @@ class Ears:
         self.caught_up = ""
         """What was missed and is made up for since the last look, in words."""
 
+    @property
+    def heard(self) -> int:
+        """Records of the last call."""
+        return self._table.heard
+
+    @property
+    def oldest(self) -> float:
+        """Time of the oldest of them; infinite where there were none."""
+        return self._table.oldest
+
     def listen(self, records: Iterable[Record], until: float) -> str:
         """Take records in, and catch up until that time where some were missed.
 

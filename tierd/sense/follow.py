@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from lustre import changelog
 from lustre.changelog import Record
@@ -19,8 +20,8 @@ class MissingRecordsError(ChangelogError):
     """Records are missing for good: what is known of directories may no longer be so."""
 
 
-MOST_READS = 4
-"""Reads of one MDT (some 16 MiB each) in one call: where records come faster than they are dealt with, others and the
+MOST_READS = 16
+"""Reads of one MDT (some 4 MiB each) in one call: where records come faster than they are dealt with, others and the
 cycle have their turn all the same."""
 
 
@@ -58,7 +59,11 @@ class Follower:
         self._missed[mdt] = "it was begun anew"
 
     def records(self) -> Iterator[Record]:
-        """Records since the last call, one MDT after the other.
+        """Records since the last call, one by one; raises as ``batches`` does."""
+        return chain.from_iterable(self.batches())
+
+    def batches(self) -> Iterator[Sequence[Record]]:
+        """Records since the last call, one MDT after the other, so many at a time.
 
         Once all that could be read was given out, raises MissingRecordsError where records are missing (Lustre forgot
         them, as it does when a reader was deregistered), or ChangelogError: naming an MDT whose device cannot be read,
@@ -74,7 +79,7 @@ class Follower:
         if problems:
             raise ChangelogError("; ".join(problems))
 
-    def _of(self, mdt: str, problems: list[str], gaps: list[str]) -> Iterator[Record]:
+    def _of(self, mdt: str, problems: list[str], gaps: list[str]) -> Iterator[Sequence[Record]]:
         for _ in range(self._most_reads):
             last = self._positions[mdt]
             try:
@@ -90,4 +95,4 @@ class Follower:
             if last and records[0].index > last + 1:
                 gaps.append(f"changelog of {mdt}: records {last + 1} to {records[0].index - 1} are missing")
             self._positions[mdt] = records[-1].index
-            yield from records
+            yield records

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from operator import attrgetter
 from typing import Protocol
 
 from lustre.changelog import Record
@@ -15,12 +17,14 @@ from tierd.sense.http import Access, Client
 from tierd.sense.readings import Reading
 from tierd.sense.scrape import Exporters
 
+_time = attrgetter("time")
+
 
 class Records(Protocol):
     """A follower of changelogs, or what stands in for one."""
 
-    def records(self) -> Iterable[Record]:
-        """Records since the last call. Raises OSError at the end when some could not be had."""
+    def batches(self) -> Iterable[Sequence[Record]]:
+        """Records since the last call, so many at a time. Raises OSError at the end when some could not be had."""
 
 
 class LiveSource:
@@ -36,7 +40,7 @@ class LiveSource:
 
     def records(self) -> Iterator[Record]:
         """Records since the last call. Raises OSError at the end when some could not be had."""
-        yield from self.follower.records()
+        return chain.from_iterable(self.follower.batches())
 
 
 class AgedRecords:
@@ -51,13 +55,13 @@ class AgedRecords:
         self._read_at: float | None = None
         self._trouble = ""
 
-    def records(self) -> Iterator[Record]:
+    def batches(self) -> Iterator[Sequence[Record]]:
         """Records since the last call. Raises OSError at the end when some could not be had or cannot be."""
         ahead = 0.0
         try:
-            for record in self._follower.records():
-                ahead = max(ahead, record.time - self._clock.now())
-                yield record
+            for batch in self._follower.batches():
+                ahead = max(ahead, max(map(_time, batch), default=0.0) - self._clock.now())
+                yield batch
             if ahead > self._skew_seconds:
                 raise ChangelogError(f"{self._name}: records from {ahead:.0f} s ahead of our clock: mend the time "
                                      "service; how long files have been closed cannot be told")

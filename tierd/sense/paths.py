@@ -20,6 +20,8 @@ class PathCache:
         self._paths: OrderedDict[Fid, str] = OrderedDict()
         self._nameless: dict[Fid, str] = {}
         """Their FIDs in brackets: one string for all the files of a directory."""
+        self.changes = 0
+        """How often it happened that what was said of a FID may no longer be so."""
 
     def __call__(self, fid: Fid) -> str:
         """Path of a FID, or "" where it has none any more."""
@@ -50,6 +52,8 @@ class PathCache:
 
     def learn(self, fid: Fid, path: str) -> None:
         """Take a path from a record that names it: one question less."""
+        if fid in self._paths:
+            self.changes += 1
         self._paths[fid] = path
         if len(self._paths) > self._size:
             self._paths.popitem(last=False)
@@ -57,11 +61,12 @@ class PathCache:
     def clear(self) -> None:
         """Forget them all."""
         self._paths.clear()
+        self.changes += 1
 
     def renamed(self, fid: Fid) -> None:
         """Forget what a rename made untrue: if a directory moved, any path below it."""
         if fid in self._paths:
-            self._paths.clear()
+            self.clear()
 
 
 def directory_of(path: str) -> str:

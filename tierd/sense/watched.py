@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from lustre.changelog import Record, RecordType
@@ -78,6 +78,11 @@ class WatchedDirectories:
                     *(f"{directory!r} is no longer watched: it was removed, or unmounted" for directory in gone)]
         if troubles:
             raise ChangelogError(f"watched directories: {'; '.join(troubles)}")
+
+    def batches(self) -> Iterator[Sequence[Record]]:
+        """The same, one at a time: there are few."""
+        for record in self.records():
+            yield (record,)
 
     def _watch(self, directory: str, pattern: str) -> bool:
         if len(self._pattern_of) >= MOST_DIRECTORIES:

@@ -137,3 +137,29 @@ def test_somebody_who_gives_several_files_another_layout_is_a_mover() -> None:
     assert table.mover_in("/proj/in", 0) == "lfs.1500"
     assert table.mover_in("/proj/in", 21) == ""
     assert table.mover_in("/proj/flow", 0) == ""
+
+
+def test_what_fell_out_of_the_table_is_kept_by_no_directory_either() -> None:
+    """A job that makes files for months and removes none: what is known of it must not grow."""
+    table = ActivityTable(resolve, max_files=50)
+    table.add(r for n in range(5000) for r in lived(n))
+    (seen,) = table.of_job("m.2", 0)
+    assert (seen.creates, len(seen.candidates)) == (5000, 50)
+    assert seen.candidates[-1].path == "/proj/in/f4999"
+    assert sum(len(tally.files) for tally in table._tallies.values()) < 200
+
+
+def test_the_tallies_nobody_heard_of_for_longest_fall_out_first() -> None:
+    table = ActivityTable(resolve, max_tallies=2)
+    for number, (job, time) in enumerate([(b"a.1", 10.0), (b"b.1", 11.0), (b"a.1", 12.0), (b"c.1", 13.0)]):
+        table.add([record(RecordType.CREATE, number, time, job, name=b"x")])
+    assert [len(table.of_job(job, 0)) for job in ("a.1", "b.1", "c.1")] == [1, 0, 1]
+
+
+def test_a_directory_that_is_renamed_is_known_by_its_new_path() -> None:
+    paths = dict(PATHS)
+    table = ActivityTable(lambda fid: paths[fid] if fid in paths else resolve(fid))
+    table.add(lived(1))
+    paths[DIRECTORY] = "/proj/elsewhere"
+    table.add([record(RecordType.RENAME, 0, 20, name=b"elsewhere", source=DIRECTORY), *lived(2, 21.0)])
+    assert {seen.directory for seen in table.of_job("m.2", 0)} == {"/proj/in", "/proj/elsewhere"}

@@ -43,3 +43,12 @@ def test_nothing_is_counted_twice(steps: list[int]) -> None:
         total += step
         found, _ = recent.since_then([made(total)], float(number))
         assert sum(f.creates for f in found) == total
+
+
+def test_tallies_that_come_and_go_take_no_place_for_good() -> None:
+    recent = RecentDirectories(span_seconds=600, step_seconds=60)
+    for minute in range(100):
+        crowd = [made(minute + 1, f"j.{number}") for number in range(100 * minute, 100 * minute + 100)]
+        found, _ = recent.since_then([made(10 * minute, "stays.1"), *crowd], 60.0 * minute)
+    assert (found[0], len(found)) == (made(100, "stays.1"), 101)
+    assert len(recent._places) < 1500

@@ -165,23 +165,23 @@ class Records:
     found: tuple[Record, ...] = ()
     fault: str = ""
 
-    def records(self) -> tuple[Record, ...]:
+    def batches(self) -> tuple[tuple[Record, ...], ...]:
         if self.fault:
             raise ChangelogError(self.fault)
-        return self.found
+        return (self.found,)
 
 
 def test_records_state_their_age_and_may_not_come_from_the_future() -> None:
     source, clock = Records(), SettableClock()
     aged = AgedRecords("changelog", source, clock, 90.0, 30.0)  # type: ignore[arg-type] # time is all that is looked at
     assert aged.age.state(clock.at) == "nothing yet"
-    assert list(aged.records()) == []
+    assert list(aged.batches()) == [()]
     clock.at += 100
     assert aged.age.state(clock.at) == "100 s old, and must be no older than 90 s"
     source.fault = "records 3 to 9 are missing"
     with pytest.raises(ChangelogError):
-        list(aged.records())
+        list(aged.batches())
     assert "records 3 to 9 are missing" in aged.age.state(clock.at)
     source.fault, source.found = "", (Record(clock.at + 3600),)
     with pytest.raises(ChangelogError, match="3600 s ahead of our clock"):
-        list(aged.records())
+        list(aged.batches())
