@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from sys import intern
 from typing import TypeVar
 
 from tierd.sense.exposition import labels_of, samples
@@ -154,7 +155,7 @@ class Collected:
         if found is None:
             if len(self.entries) >= MOST_ENTRIES:
                 raise ValueError(f"more than {MOST_ENTRIES} pairs of job and target")
-            found = self.entries[target, job] = Entry()
+            found = self.entries[intern(target), intern(job)] = Entry()  # one string for all readings
             self.targets.add(target)
         return found
 

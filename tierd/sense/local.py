@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from sys import intern
 
 from lustre.text import df, job_stats, pools, recovery_status
 from lustre.tree import Tree
@@ -28,14 +29,14 @@ def reading(tree: Tree, time: float) -> Reading:
 
 
 def counters_of(data: bytes) -> Iterator[tuple[str, JobCounters]]:
-    """Job id and counters of every entry of a ``job_stats`` file."""
+    """Job id and counters of every entry of a ``job_stats`` file. Readings share one string for each job."""
     for job in job_stats.parse(data).jobs:
         names = [name.decode("ascii", "replace") for name in job.names]
         sizes: dict[int, float] = {}
         for _, buckets in job.histograms:
             for upper_bytes, count in buckets:
                 sizes[upper_bytes] = sizes.get(upper_bytes, 0.0) + count
-        yield job.job_id.decode("utf-8", "replace"), JobCounters(
+        yield intern(job.job_id.decode("utf-8", "replace")), JobCounters(
             dict(zip(names, map(float, job.samples), strict=True)),
             {name: float(total) for name, total in zip(names, job.sums, strict=True) if total},
             sizes,

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tierd.model import JobLoad, NamespaceLoad, Window
+from tierd.sense.counters import JobCounters
+from tierd.sense.ost_load import DATA, FREE, quick
 
-_DATA = frozenset({"read", "write", "read_bytes", "write_bytes"})
-_FREE = frozenset({"statfs", "get_info", "set_info", "quotactl", "prealloc", "getattr"})
-"""OST operations that are answered from memory: they make no disk seek and are no load."""
+__all__ = ("JobCounters", "Reading", "window")
 
 UNKNOWN_RECOVERY = "recovery not to be seen"
 """The condition of a target of which nobody says that it is not in recovery: debugfs is closed to whoever looks."""
@@ -27,20 +27,6 @@ MOST_NAME = 256
 
 _CLOCK_SLACK_SECONDS = 5.0
 """A server's clock and ours may differ by this much without a new entry being taken for an old one."""
-
-
-@dataclass(frozen=True, slots=True)
-class JobCounters:
-    """The counters of one job on one target, as they stood."""
-
-    samples: Mapping[str, float]
-    """By operation, ``read_bytes`` and ``write_bytes`` among them (their samples are bulk RPCs)."""
-    sums: Mapping[str, float]
-    """Bytes for ``…_bytes``, microseconds for the others."""
-    sizes: Mapping[int, float] = field(default_factory=dict)
-    """Bulk RPCs by upper bound of their size in bytes."""
-    start: str = ""
-    """When the entry began, as the kernel printed it; empty where it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +48,7 @@ def restarted(before: JobCounters, after: JobCounters) -> bool:
     if before.start and after.start and before.start != after.start:
         return True
     now = after.samples
-    for name, count in before.samples.items():  # noqa: SIM110 -- for every pair in every cycle: a generator doubles it
-        if now.get(name, 0.0) < count:
-            return True
-    return False
+    return any(now.get(name, 0.0) < count for name, count in before.samples.items())
 
 
 def difference(before: JobCounters | None, after: JobCounters) -> JobCounters:
@@ -90,33 +73,54 @@ def window(before: Reading, after: Reading) -> Window:
     """The loads between two readings. Raises ValueError when time did not pass."""
     if after.time <= before.time:
         raise ValueError(f"readings out of order: {before.time} then {after.time}")
+    seconds = after.time - before.time
     loads: dict[tuple[str, str], JobLoad] = {}
     metadata: defaultdict[str, list[JobCounters]] = defaultdict(list)
     conditions = dict(after.conditions)
-    for (target, job), counters in after.jobs.items():
+    for key, counters in after.jobs.items():
+        target, job = key
         if target not in before.targets:
             continue  # not read last time: what looks new may be hours old
-        earlier = before.jobs.get((target, job))
-        if earlier is None and began_before(counters.start, before.time - _CLOCK_SLACK_SECONDS):
-            continue  # overlooked last time, so its age says nothing about this window
-        if earlier is None and after.hides_idle and not counters.start:
-            continue  # new, or back after hours with the counts of a whole life: the next window will tell
-        if earlier is not None and earlier.samples == counters.samples:
+        earlier = before.jobs.get(key)
+        if earlier is None:
+            if says_nothing(counters, before, after):
+                continue
+        elif counters.stood_still(earlier):
             continue  # most jobs on most targets are idle: that is seen quickly
-        done = difference(earlier, counters)
-        if done is counters and earlier is not None and earlier.start and earlier.start == counters.start:
-            conditions[target] = IMPLAUSIBLE  # an entry that did not begin anew, and counts less than before
+        elif is_ost(target) and len(job) <= MOST_NAME and (load := quick(
+                target, job, earlier, counters, MOST_OPERATIONS * seconds, MOST_BYTES * seconds)):
+            loads[key] = load
             continue
-        if not any(done.samples.values()):
+        done = between(earlier, counters, job, seconds)
+        if done is None:
             continue
-        if len(job) > MOST_NAME or not plausible(done, after.time - before.time):
-            conditions[target] = IMPLAUSIBLE
+        if isinstance(done, str):
+            conditions[target] = done
         elif is_ost(target):
-            loads[target, job] = job_load(target, job, done)
+            loads[key] = job_load(target, job, done)
         else:
             metadata[job].append(done)
     namespace = {job: namespace_load(job, parts) for job, parts in metadata.items()}
     return Window(before.time, after.time, loads, namespace, conditions)
+
+
+def says_nothing(new: JobCounters, before: Reading, after: Reading) -> bool:
+    """Whether an entry that was not there in the reading before tells nothing about the time since."""
+    # overlooked last time, so its age says nothing about this window
+    return began_before(new.start, before.time - _CLOCK_SLACK_SECONDS) or (
+        after.hides_idle and not new.start)  # new, or back after hours with the counts of a life: the next will tell
+
+
+def between(before: JobCounters | None, after: JobCounters, job: str, seconds: float) -> JobCounters | str | None:
+    """What a job did; None for nothing, or the condition of the target where its counters make no sense."""
+    if before is not None and before.samples == after.samples:
+        return None
+    done = difference(before, after)
+    if done is after and before is not None and before.start and before.start == after.start:
+        return IMPLAUSIBLE  # an entry that did not begin anew, and counts less than before
+    if not any(done.samples.values()):
+        return None
+    return done if len(job) <= MOST_NAME and plausible(done, seconds) else IMPLAUSIBLE
 
 
 def plausible(done: JobCounters, seconds: float) -> bool:
@@ -148,7 +152,7 @@ def job_load(target: str, job: str, done: JobCounters) -> JobLoad:
         read_bytes=done.sums.get("read_bytes", 0.0), write_bytes=done.sums.get("write_bytes", 0.0),
         reads=samples.get("read_bytes") or samples.get("read", 0.0),
         writes=samples.get("write_bytes") or samples.get("write", 0.0),
-        other_operations=sum(n for name, n in samples.items() if name not in _DATA and name not in _FREE),
+        other_operations=sum(n for name, n in samples.items() if name not in DATA and name not in FREE),
         busy_usec=done.sums.get("read", 0.0) + done.sums.get("write", 0.0),
         sizes={upper: count for upper, count in done.sizes.items() if count},
     )
@@ -161,5 +165,5 @@ def namespace_load(job: str, parts: Iterable[JobCounters]) -> NamespaceLoad:
         for name, count in done.samples.items():
             total[name] += count
     known = ("open", "close", "mknod", "unlink")
-    other = sum(count for name, count in total.items() if name not in (*known, *_DATA))
+    other = sum(count for name, count in total.items() if name not in (*known, *DATA))
     return NamespaceLoad(job, total["open"], total["close"], total["mknod"], total["unlink"], other)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,7 +37,7 @@ def test_a_small_part_of_a_busy_target_is_not_told() -> None:
 
 
 def test_a_finding_is_held_where_it_would_not_begin() -> None:
-    large = [replace(load, sizes={4096: load.writes * 0.55, MIB: load.writes * 0.45}) for load in
+    large = [load._replace(sizes={4096: load.writes * 0.55, MIB: load.writes * 0.45}) for load in
              small_io("fio.7", 48, seconds=30.0)]
     assert look(DETECTOR, halves(large)) == []
     assert look(DETECTOR, halves(large), active={("small-random-io", "fio.7", "")})
