@@ -9,6 +9,7 @@ from tierd import scoped
 from tierd.config import Settings
 from tierd.decide import small_files_to_flash
 from tierd.detect import attribution, noisy_neighbour, shared_bandwidth
+from tierd.detect.baseline import Tracks
 from tierd.detect.plugin import View
 from tierd.detect.slowdown import scene
 from tierd.detect.watch import Watch
@@ -43,6 +44,8 @@ class Engine:
         """Jobs somebody else has told of; that others were there before our start is not known."""
         self._watch = Watch(settings.detect)
         self._facts = Facts()
+        self._tracks: Tracks | None = None
+        """Of the cycle before: most of it holds in the next."""
 
     @property
     def blind(self) -> Mapping[str, str]:
@@ -64,7 +67,8 @@ class Engine:
         window = without(window, self._settings.own_jobs)
         complete = self._history.add(window)
         windows = self._history.windows
-        at = scene(windows, self._settings.noisy_neighbour)
+        at = scene(windows, self._settings.noisy_neighbour, self._tracks)
+        self._tracks = at.tracks
         found: dict[tuple[str, str, str], Finding] = {}
         for detector in (noisy_neighbour, shared_bandwidth):
             for finding in detector.detect(windows, self._settings.noisy_neighbour, self._active, at):
@@ -72,6 +76,7 @@ class Engine:
                     continue
                 since = window.end - self._settings.history_seconds
                 found[finding.key] = attribution.attribute(finding, activities(finding.aggressor, since))
+        at.tracks.settle()
         found.update((finding.key, finding) for finding in self._further(complete, activities, facts))
         begun = tuple(f for key, f in found.items() if key not in self._active)
         ended = tuple(f for key, f in self._active.items() if key not in found)

@@ -81,12 +81,7 @@ class History:
     def _with_known_keys(self, window: Window) -> Window:
         """The same with one object for each pair of target and job, whichever window it stands in: it saves memory."""
         known = self._keys
-        loads = {}
-        for key, load in window.loads.items():
-            key = known.setdefault(key, key)  # noqa: PLW2901 -- the same pair, as another object
-            loads[key] = JobLoad(*key, load.read_bytes or 0.0, load.write_bytes or 0.0, load.reads or 0.0,
-                                 load.writes or 0.0, load.other_operations or 0.0, load.busy_usec or 0.0, load.sizes)
-        return replace(window, loads=loads)
+        return replace(window, loads={known.setdefault(key, key): load for key, load in window.loads.items()})
 
 
 def thinned(window: Window) -> Window:

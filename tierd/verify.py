@@ -110,7 +110,7 @@ def judge(act: Act, windows: Sequence[Window], now: float, settings: Settings) -
 
 def throughput(window: Window, job: str) -> float:
     """Bytes per second of a job in a window, on all targets."""
-    return sum(load.moved_bytes for (_, name), load in window.loads.items() if name == job) / window.seconds
+    return sum(window.loads[key].moved_bytes for key in window.loads if key[1] == job) / window.seconds
 
 
 Rates = Mapping[str, Sequence[float]]

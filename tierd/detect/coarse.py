@@ -7,38 +7,15 @@ targets a window may hold 50,000 loads.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tierd.model import JobLoad, NamespaceLoad, Window
+from tierd.detect.packed import packed_loads, packed_namespace
+from tierd.detect.sums import Sum
+from tierd.model import NamespaceLoad, Window
 
 SIZED = 4
 """Newest windows that keep the sizes of RPCs: what a job is like is told from these, and sizes take the most memory."""
-
-
-class _Sum:
-    """Growing sums of one job on one target."""
-
-    __slots__ = ("numbers", "sizes")
-
-    def __init__(self) -> None:
-        self.numbers = [0.0] * 6
-        self.sizes: dict[int, float] = {}
-
-    def add(self, load: JobLoad) -> None:
-        numbers = self.numbers
-        numbers[0] += load.read_bytes
-        numbers[1] += load.write_bytes
-        numbers[2] += load.reads
-        numbers[3] += load.writes
-        numbers[4] += load.other_operations
-        numbers[5] += load.busy_usec
-        for upper, count in load.sizes.items():
-            self.sizes[upper] = self.sizes.get(upper, 0.0) + count
-
-    def load(self, target: str, job: str) -> JobLoad:
-        read_bytes, write_bytes, reads, writes, others, busy_usec = self.numbers
-        return JobLoad(target, job, read_bytes, write_bytes, reads, writes, others, busy_usec, self.sizes)
 
 
 class CoarseWindows:
@@ -55,7 +32,7 @@ class CoarseWindows:
 
     def _begin(self, start: float) -> None:
         self._start = self._end = start
-        self._loads: defaultdict[tuple[str, str], _Sum] = defaultdict(_Sum)
+        self._loads: defaultdict[tuple[str, str], Sum] = defaultdict(Sum)
         self._names: defaultdict[str, list[NamespaceLoad]] = defaultdict(list)
 
     @property
@@ -78,7 +55,7 @@ class CoarseWindows:
         namespace = {job: together(parts) for job, parts in self._names.items()}
         self._done.append(self._thin(Window(self._start, self._end, loads, namespace, window.conditions)))
         if len(self._done) > SIZED:
-            self._done[-SIZED - 1] = without_sizes(self._done[-SIZED - 1])
+            self._done[-SIZED - 1] = packed(self._done[-SIZED - 1])
         while len(self._done) > 1 and (self._done[0].end < self._end - self._history_seconds
                                        or sum(len(w.loads) for w in self._done) > self._most_loads):
             self._done.popleft()
@@ -86,12 +63,9 @@ class CoarseWindows:
         return True
 
 
-def without_sizes(window: Window) -> Window:
-    """The window without the sizes of RPCs."""
-    return replace(window, loads={key: replace(load, sizes=NO_SIZES) for key, load in window.loads.items()})
-
-
-NO_SIZES: Mapping[int, float] = {}
+def packed(window: Window) -> Window:
+    """The same in little room, without the sizes of RPCs."""
+    return replace(window, loads=packed_loads(window.loads), namespace=packed_namespace(window.namespace))
 
 
 def together(parts: Sequence[NamespaceLoad]) -> NamespaceLoad:

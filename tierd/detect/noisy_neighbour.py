@@ -66,10 +66,11 @@ def rates(windows: Sequence[Window], targets: Collection[str]) -> Rates:
     """What each job asked of the targets."""
     totals: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
     for window in windows:
-        for (target, job), load in window.loads.items():
-            if target in targets:
-                totals[job][0] += load.operations
-                totals[job][1] += load.moved_bytes
+        for key in window.loads:  # of old windows, which are packed, few loads are asked for
+            if key[0] in targets:
+                load = window.loads[key]
+                totals[key[1]][0] += load.operations
+                totals[key[1]][1] += load.moved_bytes
     seconds = sum(window.seconds for window in windows) or 1.0
     return {job: (operations / seconds, moved / seconds) for job, (operations, moved) in totals.items()}
 

@@ -7,12 +7,13 @@ RPCs. So files closed per second and bytes per file count as much as bytes per R
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from annotated_types import Gt
 
+from tierd.detect.sums import Sum
 from tierd.model import JobLoad, Window
 
 SMALL_SHARE = 0.5
@@ -114,38 +115,24 @@ def is_stream(profile: Profile, classes: Classes) -> bool:
 
 def profiles(windows: Sequence[Window]) -> dict[str, Profile]:
     """Profiles of all jobs that did something in these windows."""
-    loads: defaultdict[str, defaultdict[str, list[JobLoad]]] = defaultdict(lambda: defaultdict(list))
+    sums: defaultdict[tuple[str, str], Sum] = defaultdict(Sum)
     active: defaultdict[str, list[Window]] = defaultdict(list)
     for window in windows:
-        for (target, job), load in window.loads.items():
-            loads[job][target].append(load)
+        for key, load in window.loads.items():
+            sums[key].add(load)
         for job in window.jobs:
             active[job].append(window)
+    loads: defaultdict[str, dict[str, JobLoad]] = defaultdict(dict)
+    for (target, job), total in sums.items():
+        loads[job][target] = total.load(target, job)
     return {job: profile(job, active[job], targets) for job, targets in loads.items()}
 
 
-def profile(job: str, active: Sequence[Window], loads: Mapping[str, Sequence[JobLoad]]) -> Profile:
+def profile(job: str, active: Sequence[Window], loads: dict[str, JobLoad]) -> Profile:
     """One job, from the windows it was active in and its loads by target."""
     namespace = [w.namespace[job] for w in active if job in w.namespace]
     return Profile(
-        job, sum(w.seconds for w in active), {target: total(parts) for target, parts in loads.items()},
-        sum(n.closes for n in namespace), sum(n.creates for n in namespace),
-        sum(n.closes > 0 for n in namespace) / len(active),
-    )
-
-
-def total(parts: Iterable[JobLoad]) -> JobLoad:
-    """Sum of one job's loads on one target."""
-    parts = list(parts)
-    if len(parts) == 1:
-        return parts[0]
-    sizes: defaultdict[int, float] = defaultdict(float)
-    for part in parts:
-        for upper, count in part.sizes.items():
-            sizes[upper] += count
-    return JobLoad(
-        parts[0].target, parts[0].job,
-        sum(p.read_bytes for p in parts), sum(p.write_bytes for p in parts),
-        sum(p.reads for p in parts), sum(p.writes for p in parts),
-        sum(p.other_operations for p in parts), sum(p.busy_usec for p in parts), dict(sizes),
+        job, sum([w.end - w.start for w in active]), loads,
+        sum([n.closes for n in namespace]), sum([n.creates for n in namespace]),
+        sum([n.closes > 0 for n in namespace]) / len(active),
     )

@@ -10,9 +10,9 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Gt, Lt
 
-from tierd.detect.baseline import Series, Tracks, lower_edge, series, spread
+from tierd.detect.baseline import Course, Series, Tracks, lower_edge, may_be_told_apart, series, spread
 from tierd.detect.profile import Classes, Profile, profiles
-from tierd.model import JobLoad, Window
+from tierd.model import Window
 
 Key = tuple[str, str, str]
 
@@ -92,12 +92,14 @@ class Scene:
     jobs: Mapping[str, Profile]
     """What each job is like of late."""
     tracks: Tracks
+    slow: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
+    """What ``may_be_slow`` has said: several detectors ask for the same."""
 
 
-def scene(windows: Sequence[Window], settings: Settings) -> Scene:
-    """The scene of the newest window, of which there must be one."""
+def scene(windows: Sequence[Window], settings: Settings, before: Tracks | None = None) -> Scene:
+    """The scene of the newest window, of which there must be one. ``before`` are the tracks of the cycle before."""
     recent = [w for w in windows if w.end > windows[-1].end - settings.recent_seconds]
-    return Scene(windows, recent, profiles(recent), Tracks(windows))
+    return Scene(windows, recent, profiles(recent), Tracks(windows, before))
 
 
 def slowdowns(at: Scene, victims: Iterable[Profile], others: Iterable[Profile], kind: str,
@@ -106,12 +108,21 @@ def slowdowns(at: Scene, victims: Iterable[Profile], others: Iterable[Profile], 
     on = heavy(others)
     known = {job for of, _, job in active if of == kind}
     for victim in victims:
-        if victim.job not in known and not may_be_slow(victim, at.tracks, settings):
-            continue
+        if victim.job not in known:
+            if victim.job not in at.slow:
+                at.slow[victim.job] = may_be_slow(victim, at.tracks, settings)
+            if not at.slow[victim.job]:
+                continue
         near = {other.job: other for target in victim.by_target for other in on[target] if other.job != victim.job}
+        mine: dict[tuple[str, ...], Course] = {}
         for other in near.values():
             targets = shared_targets(victim, other, at.windows[-1], settings.target_share)
             if not targets:
+                continue
+            if targets not in mine:
+                mine[targets] = at.tracks.on(targets, victim.job)
+            if not may_be_told_apart(mine[targets], at.tracks.operations(targets, other.job), settings.presence,
+                                     settings.least_windows):
                 continue
             course = series(at.tracks, victim.job, other.job, targets, settings.presence)
             if course.learnt and len(course.own.quiet) >= settings.least_windows:
@@ -169,15 +180,17 @@ def shared_targets(victim: Profile, other: Profile, now: Window, share: float) -
 
     Either is enough: 4 KiB writes are many operations and hardly any bytes, 4 MiB files the other way round.
     """
-    def fair(target: str, load: JobLoad) -> bool:
-        mine = victim.by_target[target]
-        return (load.operations >= share * (load.operations + mine.operations)
-                or load.moved_bytes >= share * (load.moved_bytes + mine.moved_bytes))
-
-    return tuple(sorted(
-        target for target, load in other.by_target.items()
-        if target in victim.by_target and target not in now.conditions and fair(target, load)
-    ))
+    found = []
+    mine, theirs = victim.by_target, other.by_target
+    for target in mine if len(mine) < len(theirs) else theirs:
+        if target not in mine or target not in theirs or target in now.conditions:
+            continue
+        own, load = mine[target], theirs[target]
+        operations, moved = load.reads + load.writes + load.other_operations, load.read_bytes + load.write_bytes
+        if (operations >= share * (operations + own.reads + own.writes + own.other_operations)
+                or moved >= share * (moved + own.read_bytes + own.write_bytes)):
+            found.append(target)
+    return tuple(sorted(found))
 
 
 def slowed(course: Series, held: bool, settings: Settings) -> bool:
