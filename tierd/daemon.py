@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tierd.clock import SystemClock
 from tierd.config import ConfigurationError, Settings, load
+from tierd.garbage import look_rarely
 from tierd.inotify import Watcher
 from tierd.notify import Notifier
 from tierd.pulse import Pulse
@@ -42,6 +43,7 @@ def serve(path: Path, settings: Settings) -> int:
     notify = Notifier(os.environ)
     watch = ConfigurationWatch(path, lambda: Watcher(clock.now), log.warning)
     service = on_this_node(settings, clock, log.info)
+    look_rarely()
     current = [service]
     pulse = Pulse(lambda: notify(WATCHDOG="1") if current[0].beat() else None, 5.0).start()
     log.info("watching %s in mode %s%s", settings.filesystem.mount, settings.act.mode,
