@@ -7,12 +7,14 @@ told from the newest windows.
 >>> old = packed_loads({("l-OST0001", "j.1"): load})
 >>> old["l-OST0001", "j.1"] == load._replace(sizes={}), len(old), old.get(("l-OST0001", "j.2"))
 (True, 1, None)
+>>> list(old.items()) == [(("l-OST0001", "j.1"), load._replace(sizes={}))], list(packed_loads({}).items())
+(True, [])
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, ItemsView, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from tierd.model import NO_SIZES, JobLoad, NamespaceLoad
@@ -46,6 +48,16 @@ class Packed(Mapping[Key, Value], Generic[Key, Value]):
         """The value, or the default."""
         return self[key] if key in self._rows else default
 
+    def items(self) -> ItemsView[Key, Value]:
+        """All of them, made one after the other."""
+        return _Items(self)
+
+    def each(self) -> Iterator[tuple[Key, Value]]:
+        """The same; not looked up one by one."""
+        make, numbers, width = self._make, self._numbers, self._width
+        for key, at in zip(self._rows, range(0, len(numbers), width or 1), strict=False):
+            yield key, make(key, numbers[at:at + width])
+
     def __iter__(self) -> Iterator[Key]:
         return iter(self._rows)
 
@@ -54,6 +66,16 @@ class Packed(Mapping[Key, Value], Generic[Key, Value]):
 
     def __contains__(self, key: object) -> bool:
         return key in self._rows
+
+
+class _Items(ItemsView[Key, Value]):
+    """Of a packed mapping."""
+
+    __slots__ = ()
+    _mapping: Packed[Key, Value]
+
+    def __iter__(self) -> Iterator[tuple[Key, Value]]:
+        return self._mapping.each()
 
 
 def packed_loads(loads: Mapping[tuple[str, str], JobLoad]) -> Packed[tuple[str, str], JobLoad]:
