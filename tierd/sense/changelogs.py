@@ -80,7 +80,7 @@ class ActivityTable:
     a time, as many as there are.
     """
 
-    def __init__(self, resolve: Resolve, own_jobs: Iterable[str] = (), max_files: int = 200_000,
+    def __init__(self, resolve: Resolve, own_jobs: Iterable[str] = (), max_files: int = 150_000,
                  max_tallies: int = 10_000, max_files_per_tally: int = 20_000,
                  is_echo: Callable[[Record, str], bool] = lambda record, job: False) -> None:
         self._path = PathCache(resolve)
