@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from exporter import printing
 from exporter.connected import ConnectionFamilies, Sample
 from exporter.counters import Chunks, Plan
 from exporter.families import Gauge, Page
@@ -108,16 +109,21 @@ class _Shown(NamedTuple):
     of: Contribution
     plan: Plan
     labels: bytes
+    printed: bool
+    """Templates are those numbers are printed into."""
     templates: tuple[bytes, ...]
     chunks: Chunks
 
 
 def _shown(before: _Shown | None, labels: bytes, contribution: Contribution, plan: Plan) -> _Shown:
-    same = before is not None and before.plan is plan and before.labels == labels
-    if contribution.form is None:
-        same = same and before is not None and before.of.form is None
-        templates = before.templates if before is not None and same else plan.templates(labels)
-        return _Shown(contribution, plan, labels, templates, plan.fill(templates, contribution.digits))
-    same = same and before is not None and before.of.form is not None
-    templates = before.templates if before is not None and same else plan.printing_templates(labels)
-    return _Shown(contribution, plan, labels, templates, plan.printed(templates, tuple(contribution.values)))
+    printed = contribution.form is not None and printing.fits(labels)
+    same = before is not None and (before.plan, before.labels, before.printed) == (plan, labels, printed)
+    if before is not None and same:
+        templates = before.templates
+    else:
+        templates = plan.printing_templates(labels) if printed else plan.templates(labels)
+    if printed:
+        chunks = plan.printed(templates, tuple(contribution.values))
+    else:
+        chunks = plan.fill(templates, contribution.digits or tuple([b"%d" % value for value in contribution.values]))
+    return _Shown(contribution, plan, labels, printed, templates, chunks)

@@ -90,5 +90,3 @@ def parse(data: bytes) -> Stats:
     units = tuple([_UNITS.get(unit, unit) for unit in units])
     return Stats(head.start_time, names, samples, units, minima, maxima, sums, skipped)
 
-
-after_header = header.after

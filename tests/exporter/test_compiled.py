@@ -12,14 +12,16 @@ from hypothesis import strategies as st
 
 from exporter import printing
 from exporter.counters import Planner, Rule
-from exporter.families import Counter, Histogram, counting, escape
+from exporter.families import Counter, Histogram, Page, counting, escape
 from exporter.forms import RpcForm, StatsForm, rpc_forms, stats_forms
 from exporter.job_lines import Renderer
 from exporter.job_numbers import NumbersReader
 from exporter.jobs import FAMILIES, OPERATIONS, read_block, render, sums_left_out
 from exporter.jobs import numbers as numbers_of
 from exporter.osc import OSC
+from exporter.per_target import StatsLines
 from exporter.rpcs import RpcKeys
+from exporter.totals import stats_out
 from lustre.text import compiled, header, job_stats, rpc_stats, stats
 from lustre.text.outline import LONGEST, Forms
 from tests.exporter.test_job_lines import block, counters
@@ -161,6 +163,17 @@ def test_recorded_stats_have_a_form(capture) -> None:
     known = [text for text in texts(capture(TREE), "stats") if stats.parse(text).names]
     found = [stats_agree(forms, planner, text) for text in known]
     assert sum(form is not None for form in found) > 0.9 * len(found) > 20
+
+
+@pytest.mark.parametrize("mount", [b"/mnt/lustre", b"/mnt/\x01", b"/" + b"x" * 20000])
+def test_requests_of_a_target_whose_labels_fit_no_template_are_shown_all_the_same(capture, mount) -> None:
+    text = next(text for text in texts(capture(TREE), "stats") if b"req_waittime" in text)
+    contribution = stats_out(OSC.rule)(text, None)
+    assert contribution.form is not None
+    page, labels = Page(), b'mount="%b"' % mount
+    StatsLines().put(page, {"a": labels}, {"a": contribution})
+    plan, columns = Planner(OSC.rule).plan(stats.parse(text))
+    assert dict(page.lines()) == dict(plan.fill(plan.templates(labels), plan.pick(columns)))
 
 
 counts = st.lists(st.integers(0, 1 << 50), min_size=1, max_size=20)

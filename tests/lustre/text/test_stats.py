@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from lustre.text import read_ahead_stats, statahead_stats, stats
+from lustre.text import header, read_ahead_stats, statahead_stats, stats
 
 Unpack = Callable[[str], Path]
 MOUNT = "sys/kernel/debug/lustre/llite/lustre-ff1100011d6c9800"
@@ -75,9 +75,9 @@ def test_a_line_without_its_end_does_not_count() -> None:
 
 def test_times_do_not_count_as_change() -> None:
     later = STATS_2_10.replace(b"1500000000.000000001", b"1500000009.5")
-    assert stats.after_header(later) == stats.after_header(STATS_2_10) != STATS_2_10
-    header = b"snapshot_time:   9.5 secs.nsecs\nstart_time:   2.0 secs.nsecs\nelapsed_time:   7.5 secs.nsecs\n"
-    assert stats.after_header(header + b"rest\n") == b"rest\n"
+    assert header.after(later) == header.after(STATS_2_10) != STATS_2_10
+    times = b"snapshot_time:   9.5 secs.nsecs\nstart_time:   2.0 secs.nsecs\nelapsed_time:   7.5 secs.nsecs\n"
+    assert header.after(times + b"rest\n") == b"rest\n"
 
 
 def test_read_ahead_names_of_2_12_are_those_of_2_17() -> None:
