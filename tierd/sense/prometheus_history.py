@@ -68,8 +68,9 @@ class PrometheusHistory:
                 for series in self._asked(names[begin:begin + BATCH_JOBS], *span):
                     self._take(series, jobs, found)
         if names and not found:
+            with_those = f", and do their series have {self._settings.matchers}" if self._settings.matchers else ""
             raise SourceError(f"{shown(self._settings.url)}: it has no {BYTES} of these jobs: are the rules of "
-                              "alerts/rules/interference.yml loaded?")
+                              f"alerts/rules/interference.yml loaded{with_those}?")
         return Learnt(tuple(windows(found)), jobs)
 
     def _asked(self, jobs: Sequence[str], begin: float, end: float, step: float) -> Sequence[Series]:

@@ -76,6 +76,11 @@ def test_a_bad_answer_teaches_nothing(behave: Behave, words: str) -> None:
         remembering(server.url)(seen("a"), NOW)
 
 
+def test_matchers_that_rules_may_not_have_are_named() -> None:
+    with liar(answer()) as server, pytest.raises(SourceError, match=r'loaded, and do their series have cluster="x"\?'):
+        remembering(server.url, matchers='cluster="x"')(seen("a"), NOW)
+
+
 class Hurrying(StoppedClock):
     """Each look at it takes a while."""
 
