@@ -33,12 +33,12 @@ from tierd.act.journal import Journal
 from tierd.act.port import PortMover
 from tierd.act.undo import Undo
 from tierd.config import Settings
-from tierd.garbage import look_rarely
-from tierd.loop import Daemon
+from tierd.cycle.loop import Daemon
 from tierd.sense.follow import Follower
 from tierd.sense.guard import Guard
 from tierd.sense.live import AgedRecords, LiveSource
 from tierd.sense.readings import JobCounters, Reading
+from tierd.service.garbage import look_rarely
 
 SECONDS = 5.0
 MOST_CYCLE_SECONDS, MOST_MIB = 1.0, 250.0

@@ -18,7 +18,7 @@ from tierd.act.port import PortMover
 from tierd.clock import SystemClock
 from tierd.config import Settings
 from tierd.sense.live import scraping
-from tierd.service import Service
+from tierd.service.service import Service
 
 
 class Clearing(SimulatedFilesystem):

@@ -16,12 +16,18 @@ PURE = ("os", "io", "time", "subprocess", "logging", "socket", "threading", "pat
 
 WORLD = ("lustre.read", "lustre.tree", "lustre.filesystem", "tierd.sense", "tierd.act")
 
+FRONT = ("tierd.cycle", "tierd.service", "tierd.desk", "tierd.metrics", "tierd.commands", "tierd.simulation")
+"""What is put together of the other rooms: the cycle, and what stands around it."""
+
 FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("lustre", ("exporter", "tierd", "simulator", "prometheus_client")),
     ("lustre.text", ("os", "io", "time", "subprocess", "logging", "socket", "pathlib", "lustre.read", "lustre.tree")),
     ("exporter", ("tierd", "simulator", "subprocess", "ctypes")),
     ("tierd", ("exporter",)),
     ("simulator", ("exporter", "tierd")),
+    ("tierd.sense", FRONT),
+    ("tierd.act", FRONT),
+    ("tierd.cycle", FRONT[1:]),
     ("tierd.detect", (*PURE, *WORLD, "tierd.decide")),
     ("tierd.decide", (*PURE, *WORLD, "tierd.detect")),
 )
@@ -41,7 +47,7 @@ ONLY: dict[str, tuple[str, ...]] = {
     "time": ("tierd.clock", "exporter.clock", "simulator.clock"),
     "prometheus_client": (
         "exporter.app", "exporter.exposition", "exporter.own", "exporter.server",
-        "tierd.own", "tierd.web",
+        "tierd.metrics", "tierd.service.web",
     ),
 }
 """Module, and the packages that alone may import it."""

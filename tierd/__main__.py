@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lustre import __version__
-from tierd import daemon, replay
+from tierd import replay
 from tierd.config import ConfigurationError, Settings, load
 from tierd.sense import tape
+from tierd.service import daemon
 
 EXAMPLES = """\
 examples:

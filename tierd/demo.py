@@ -31,7 +31,7 @@ from tierd.act.port import PortMover
 from tierd.act.undo import Undo
 from tierd.clock import SystemClock
 from tierd.config import Settings
-from tierd.loop import Daemon
+from tierd.cycle.loop import Daemon
 from tierd.sense import exporters
 from tierd.sense.follow import Follower
 from tierd.sense.live import LiveSource, scraping

@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from tierd.config import Settings
+from tierd.config.scopes import Scope, may
 from tierd.decide.small_files_to_flash import Plan
 from tierd.facts import StoredFile
 from tierd.model import DirectoryActivity, Finding, Room
 from tierd.policies import plan
-from tierd.scopes import Scope, may
 
 
 def decide(finding: Finding, activities: Sequence[DirectoryActivity], room: Room, settings: Settings,

@@ -22,7 +22,7 @@ from exporter.scrape import Scraper
 from lustre.tree import Tree
 from simulator.scenario import parse
 from tierd.config import Settings
-from tierd.own import registry as tierd_registry
+from tierd.metrics.collector import registry as tierd_registry
 from tierd.simulation.world import wired
 
 STEP_SECONDS = 15

@@ -12,7 +12,7 @@ from simulator.cluster import Cluster
 from simulator.jobs import Job, SmallFileWriter, StreamingWriter
 from simulator.settings import recorded_test_bed
 from tierd.config import Settings
-from tierd.looking import Source
+from tierd.cycle.looking import Source
 from tierd.sense.readings import Reading
 from tierd.simulation import world as simulation
 

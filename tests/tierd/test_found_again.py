@@ -15,15 +15,15 @@ from tests.tierd.simulated import COVERING, NOISE, world
 from tests.tierd.test_service import Site, shown
 from tests.tierd.test_service import site as site  # noqa: PLC0414 -- the fixture
 from tierd.act.journal import Journal
-from tierd.casework import Casework
 from tierd.config import Settings
+from tierd.cycle.casework import Casework
+from tierd.cycle.planning import Planning
+from tierd.cycle.tally import Tally
+from tierd.cycle.telling import Telling
 from tierd.decide.small_files_to_flash import Plan
 from tierd.model import Action, DirectoryActivity, Finding
-from tierd.planning import Planning
 from tierd.sense.echo import Echo
 from tierd.simulation.world import VirtualClock
-from tierd.tally import Tally
-from tierd.telling import Telling
 
 
 def test_each_time_can_be_asked_for(site: Site, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from simulator.timeline import Event, Timeline
 from tests.tierd.simulated import NOISE, STREAM, world
 from tests.tierd.test_service import Clearing, Site, shown
 from tests.tierd.test_service import site as site  # noqa: PLC0414 -- the fixture
-from tierd.control import ask
+from tierd.service.ask import ask
 
 EVIL = [("evil\x1b[2J\"};$(id).7", "/proj/in\x1b[31m'\n$(id)"), ("a b:c,{d}\n.7", "/proj/\udcff\udcfe"),
         ("-rf.7", "/proj/-rf"), ("../../etc.7", "/proj/.. "), ("<script>.7", "/proj/<script>alert(1)</script>")]

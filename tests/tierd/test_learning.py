@@ -12,9 +12,9 @@ import pytest
 from simulator.fluid import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
+from tierd.commands.evidence import described
 from tierd.config import Settings
-from tierd.evidence import described
-from tierd.learning import AGAIN_SECONDS, MOST_TRIES, AskHistory
+from tierd.cycle.learning import AGAIN_SECONDS, MOST_TRIES, AskHistory
 from tierd.model import Window
 from tierd.sense.http import SourceError
 from tierd.sense.prometheus_history import Learnt

@@ -15,19 +15,21 @@ import pytest
 from simulator import faults
 from tests.tierd.test_service import Site, shown
 from tests.tierd.test_service import site as site  # noqa: PLC0414 -- the fixture
-from tierd import requests
 from tierd.act.inbox import Inbox
 from tierd.act.journal import Journal
 from tierd.act.kept import Stamp
 from tierd.act.orders import Order
 from tierd.commands import asking, submit, waiting
 from tierd.commands.top import screen
-from tierd.control import Access, ControlError, ControlServer, Peer, ask
+from tierd.config.scopes import Scope
 from tierd.ctl import main, parser
+from tierd.desk import desk
+from tierd.desk.desk import CHANGING
 from tierd.desk.page import page
 from tierd.desk.plots import plot
-from tierd.requests import CHANGING
-from tierd.scopes import Scope
+from tierd.service.ask import ControlError, ask
+from tierd.service.control import ControlServer
+from tierd.service.peers import Access, Peer
 
 HOSTILE = "/proj/keep/\udcff\n\x1b[2J 'x'"
 
@@ -206,7 +208,7 @@ def test_handing_over_never_waits_for_a_cycle(site: Site) -> None:
 
 def test_what_needs_the_daemon_does_not_wait_for_ever(site: Site, monkeypatch: pytest.MonkeyPatch,
                                                       capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(requests, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(desk, "PATIENCE_SECONDS", 0.05)
     held, done = threading.Event(), threading.Event()
 
     def hold() -> None:

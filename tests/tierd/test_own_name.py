@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from tierd.config import Settings
-from tierd.daemon import call_oneself
+from tierd.service.daemon import call_oneself
 
 KNOWN = """
 from pathlib import Path
 from threading import Thread
-from tierd.daemon import call_oneself
+from tierd.service.daemon import call_oneself
 call_oneself('tierd', Path('/proc/self/comm'))
 Thread(target=lambda: print(Path('/proc/thread-self/comm').read_text().strip() + '.0')).start()
 """

@@ -22,7 +22,7 @@ from tierd.act.inbox import Inbox
 from tierd.act.journal import Journal
 from tierd.act.kept import KeptMoves, Stamp
 from tierd.act.orders import Order
-from tierd.control import ask
+from tierd.service.ask import ask
 
 End = Callable[[Site], None]
 

@@ -23,15 +23,16 @@ from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
-from tierd import own
 from tierd.act.journal import Journal
 from tierd.act.port import PortMover
 from tierd.config import Settings
-from tierd.control import ControlError, ControlServer, ask
 from tierd.ctl import main
-from tierd.daemon import reloaded
-from tierd.notify import Notifier
-from tierd.service import Service
+from tierd.metrics import collector
+from tierd.service.ask import ControlError, ask
+from tierd.service.control import ControlServer
+from tierd.service.daemon import reloaded
+from tierd.service.notify import Notifier
+from tierd.service.service import Service
 from tierd.simulation.world import VirtualClock, parameter_files
 
 
@@ -297,7 +298,7 @@ def test_two_daemons_share_neither_journal_nor_socket_nor_port(site: Site) -> No
 
 
 def test_a_scrape_does_not_wait_for_a_long_cycle(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(collector, "PATIENCE_SECONDS", 0.05)
     site.run(until=10)
     _, before = fetched(site, "/metrics")
     with site.service._lock:

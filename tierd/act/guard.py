@@ -10,8 +10,8 @@ from tierd.act.consent import Consent
 from tierd.act.cost import Cost
 from tierd.clock import Clock
 from tierd.config import Settings
+from tierd.config.scopes import may
 from tierd.model import Action
-from tierd.scopes import may
 
 REQUEST = "request"
 """The kind of what an administrator asked for by name. Modes are for what tierd does by itself."""

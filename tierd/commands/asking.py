@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tierd.control import TIMEOUT_SECONDS, ControlError, ask
+from tierd.service.ask import TIMEOUT_SECONDS, ControlError, ask
 from tierd.text import printable
 
 RUN = "/run/tierd"

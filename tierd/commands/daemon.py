@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from tierd.commands import asking, waiting
 from tierd.commands.asking import Answer, ago, clock, megabytes
+from tierd.commands.evidence import described
 from tierd.commands.verdicts import verdict
-from tierd.evidence import described
 from tierd.text import quoted, table
 
 HELPS = {

@@ -6,8 +6,8 @@ import argparse
 
 from tierd.commands import asking
 from tierd.commands.asking import Answer, clock, megabytes
+from tierd.commands.evidence import described
 from tierd.commands.verdicts import verdict as words
-from tierd.evidence import described
 from tierd.text import quoted
 
 

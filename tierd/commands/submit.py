@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
-from tierd.control import ControlError, ask
+from tierd.service.ask import ControlError, ask
 
 TIMEOUT_SECONDS = 5.0
 BATCH = 1000

@@ -15,7 +15,7 @@ from rich.text import Text
 from tierd.commands import asking
 from tierd.commands.asking import Answer, clock, megabytes
 from tierd.commands.daemon import headline
-from tierd.control import ControlError, ask
+from tierd.service.ask import ControlError, ask
 from tierd.text import printable
 
 LINES_BESIDE_TABLES = 16

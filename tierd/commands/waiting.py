@@ -9,7 +9,7 @@ import threading
 from tierd.commands import asking
 from tierd.commands.asking import Answer
 from tierd.commands.progress import bar
-from tierd.control import ControlError, ask
+from tierd.service.ask import ControlError, ask
 from tierd.text import printable
 
 INTERVAL_SECONDS = 1.0

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tierd.act.gate import Gate
-from tierd.loop import Daemon
+from tierd.cycle.loop import Daemon
 from tierd.model import Finding, Window
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tierd.act.gate import Gate
 from tierd.act.journal import Journal
-from tierd.loop import Daemon
+from tierd.cycle.loop import Daemon
 from tierd.model import Room
 from tierd.verify import throughput
 

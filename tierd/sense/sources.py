@@ -8,7 +8,7 @@ from lustre.access_log_device import AccessLogDevice
 from lustre.filesystem import Filesystem
 from lustre.tree import Tree
 from tierd.clock import Clock
-from tierd.config import Sense
+from tierd.config.settings import Sense
 from tierd.inotify import Watcher
 from tierd.model import DirectoryActivity
 from tierd.sense.access_logs import AccessLogs

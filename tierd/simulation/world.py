@@ -23,14 +23,14 @@ from tierd.act.journal import Journal
 from tierd.act.port import PortMover
 from tierd.act.undo import Undo
 from tierd.config import Settings
-from tierd.learning import AskHistory
-from tierd.looking import Source
-from tierd.loop import Daemon
+from tierd.cycle.learning import AskHistory
+from tierd.cycle.looking import Source
+from tierd.cycle.loop import Daemon
+from tierd.cycle.telling import Say
 from tierd.sense import local
 from tierd.sense.follow import Follower
 from tierd.sense.live import LiveSource
 from tierd.sense.readings import Reading
-from tierd.telling import Say
 
 IN_MEMORY = Path("/dev/shm")  # noqa: S108 -- a folder of its own below it, as tempfile makes it
 """Where the files of a run go if there is such a place: they are written and read hundreds of times."""

@@ -14,8 +14,8 @@ from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import COVERING, HDD, NOISE, STREAM, world
 from tierd.act.consent import Consent
 from tierd.config import Settings
+from tierd.config.scopes import Scope
 from tierd.model import Action
-from tierd.scopes import Scope
 from tierd.simulation.world import VirtualClock
 
 FINDING = ("noisy-neighbour", "m", "s")

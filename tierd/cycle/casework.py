@@ -12,14 +12,14 @@ from tierd.act import left_over
 from tierd.act.gate import Gate
 from tierd.act.journal import Journal
 from tierd.act.orders import Intent
-from tierd.cases import Case
 from tierd.clock import Clock
 from tierd.config import Settings
+from tierd.cycle.cases import Case
+from tierd.cycle.planning import Planning
+from tierd.cycle.telling import Key, Telling
 from tierd.model import Action, Finding
-from tierd.planning import Planning
 from tierd.policies import JUDGED
 from tierd.sense.echo import Echo
-from tierd.telling import Key, Telling
 
 
 class Casework:

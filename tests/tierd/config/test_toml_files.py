@@ -9,8 +9,8 @@ import pytest
 
 from tierd.clock import SystemClock
 from tierd.config import ConfigurationError, load
+from tierd.config.watch import ConfigurationWatch
 from tierd.inotify import NO_PYINOTIFY, InotifyError, Watcher
-from tierd.watch_configuration import ConfigurationWatch
 
 
 @pytest.fixture

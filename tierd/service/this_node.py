@@ -21,7 +21,7 @@ from tierd.sense.http import Client
 from tierd.sense.metadata_room import share_free
 from tierd.sense.own_nids import own_nids
 from tierd.sense.sources import counters
-from tierd.service import Service
+from tierd.service.service import Service
 
 
 def on_this_node(settings: Settings, clock: SystemClock, say: Callable[[str], None]) -> Service:

@@ -8,9 +8,9 @@ from tierd import narrate
 from tierd.act.journal import Journal
 from tierd.clock import Clock
 from tierd.config import Settings
+from tierd.cycle.tally import Tally
 from tierd.model import Action, Finding
 from tierd.reasons import Refusal
-from tierd.tally import Tally
 from tierd.text import without_figures
 
 Say = Callable[[str], None]

@@ -9,14 +9,14 @@ from tierd import narrate
 from tierd.act.gate import Gate
 from tierd.act.journal import Journal
 from tierd.act.undo import Undo
-from tierd.cases import Case
 from tierd.clock import Clock
 from tierd.config import Settings
+from tierd.cycle.cases import Case
+from tierd.cycle.tally import Tally
+from tierd.cycle.telling import Key, Telling
 from tierd.decide.small_files_to_flash import reserved
 from tierd.engine import Engine
 from tierd.sense import space
-from tierd.tally import Tally
-from tierd.telling import Key, Telling
 from tierd.verify import Act, Judgement, judge
 
 

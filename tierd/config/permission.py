@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator
 
-from tierd.control import Access
+from tierd.service.peers import Access
 
 
 def user_number(name: str) -> int:

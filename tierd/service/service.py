@@ -28,21 +28,21 @@ from tierd.act.standstill import Standstill
 from tierd.act.undo import Undo
 from tierd.clock import Clock
 from tierd.config import Settings
-from tierd.control import ControlServer
+from tierd.cycle.loop import Daemon
 from tierd.desk import sentence
 from tierd.desk.board import Board
 from tierd.desk.curves import Curves
-from tierd.loop import Daemon
-from tierd.own import Beside, registry
-from tierd.requests import CHANGING, Desk
+from tierd.desk.desk import CHANGING, Desk
+from tierd.metrics.collector import Beside, registry
 from tierd.sense import space
 from tierd.sense.clearing import Clearing
 from tierd.sense.facts import Clients
 from tierd.sense.follow import Follower
 from tierd.sense.readings import Reading
 from tierd.sense.sources import Sources
+from tierd.service.control import ControlServer
+from tierd.service.web import STALE_CYCLES, App, WebServer
 from tierd.text import printable, quoted
-from tierd.web import STALE_CYCLES, App, WebServer
 
 HUNG_AFTER_SECONDS = 300.0
 """A cycle that lasts so much longer than one move may counts as hung."""

@@ -9,11 +9,11 @@ from typing import Protocol
 
 from lustre.changelog import Record
 from tierd.clock import Clock
+from tierd.cycle.tally import Tally
+from tierd.cycle.telling import Telling
 from tierd.model import Window
 from tierd.sense.ears import Ears
 from tierd.sense.readings import IMPLAUSIBLE, UNKNOWN_RECOVERY, Reading, window
-from tierd.tally import Tally
-from tierd.telling import Telling
 from tierd.text import quoted, some
 
 LONG_CYCLES, LONG_SECONDS = 10.0, 60.0

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from tierd.config.toml_files import drop_in_folder
 from tierd.inotify import CONFIGURATION, InotifyError, Watcher
-from tierd.toml_files import drop_in_folder
 
 
 class ConfigurationWatch:

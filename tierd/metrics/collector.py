@@ -15,7 +15,7 @@ from tierd.act.claim import Hold, NoClaim
 from tierd.act.gate import Gate
 from tierd.act.undo import Undo
 from tierd.config import Settings
-from tierd.loop import Daemon
+from tierd.cycle.loop import Daemon
 from tierd.policies import JUDGED
 from tierd.reasons import Reason
 from tierd.sense.ages import SourceState

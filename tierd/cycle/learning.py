@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tierd.clock import Clock
+from tierd.cycle.telling import Telling
 from tierd.engine import Engine
 from tierd.model import Window
 from tierd.sense.prometheus_history import Learnt
-from tierd.telling import Telling
 
 AskHistory = Callable[[Window, float], Learnt]
 """What was before a time of the jobs of a window. Raises OSError."""

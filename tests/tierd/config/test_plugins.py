@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from tierd.config import Settings, parse
+from tierd.config.plugins import PluginError, available
 from tierd.detect.builtin import BUILT_IN
 from tierd.detect.plugin import GROUP, Common, Detector, View
 from tierd.model import Finding
-from tierd.plugins import PluginError, available
 
 
 def nothing(_: View, __: Common) -> Iterator[Finding]:
@@ -26,7 +26,7 @@ NO_DETECTOR = "a string"
 
 
 def entry(attribute: str) -> EntryPoint:
-    return EntryPoint("theirs", f"tests.tierd.test_plugins:{attribute}", GROUP)
+    return EntryPoint("theirs", f"tests.tierd.config.test_plugins:{attribute}", GROUP)
 
 
 def test_a_detector_of_another_package_follows_the_built_in_ones() -> None:
@@ -57,7 +57,7 @@ def test_settings_go_to_other_processes() -> None:
 
 
 def test_the_documentation_has_each_detector_with_its_settings_and_defaults() -> None:
-    text = (Path(__file__).parent.parent.parent / "docs" / "policies.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[3] / "docs" / "policies.md").read_text(encoding="utf-8")
     sections = dict(part.split("\n", 1) for part in text.split("\n## ")[1:])
     for detector in BUILT_IN:
         section, common = sections[detector.name], {f.name for f in fields(Common)}

@@ -1,103 +1,25 @@
-"""How tierctl talks to the daemon: a Unix socket, one JSON request and one JSON answer a connection.
-
-Who may: root and the user the daemon runs as may do all; users of ``control.change_users`` too; members of
-``control.read_group`` may look. Known by the credentials the kernel gives of the other side, not by what it says.
-"""
+"""The side of the daemon: a Unix socket that answers tierctl, one JSON request and one JSON answer a connection."""
 
 from __future__ import annotations
 
 import json
 import os
-import pwd
 import socket
 import socketserver
-import struct
 import threading
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tierd.service.ask import TIMEOUT_SECONDS, ControlError
+from tierd.service.peers import Access, Peer
 
 Answer = Mapping[str, Any]
 Handle = Callable[[Mapping[str, Any]], Answer]
 """Answers a request; raises ValueError for one it does not know, in words for whoever asked. Called by many threads."""
 
 _MOST_BYTES = 8 << 20
-_CREDENTIALS = struct.Struct("3i")
-_PEER_GROUPS = 59
-"""SO_PEERGROUPS, since Linux 4.13; the module ``socket`` does not name it."""
-TIMEOUT_SECONDS = 30.0
-
-
-class ControlError(OSError):
-    """The daemon could not be asked, or refused."""
-
-
-def ask(path: str, request: Mapping[str, Any], timeout_seconds: float = TIMEOUT_SECONDS) -> dict[str, Any]:
-    """Ask the daemon. Raises ControlError with what to do about it."""
-    try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as to:
-            to.settimeout(timeout_seconds)
-            to.connect(path)
-            to.sendall(json.dumps(request).encode() + b"\n")
-            to.shutdown(socket.SHUT_WR)
-            answer = json.loads(to.makefile("rb").read())
-    except FileNotFoundError as error:
-        raise ControlError(f"{path}: no such socket: is tierd running, and does act.socket name this one?") from error
-    except ConnectionRefusedError as error:
-        raise ControlError(f"{path}: nobody listens: tierd was killed; systemctl start tierd") from error
-    except PermissionError as error:
-        raise ControlError(f"{path}: not allowed: tierd answers root, and whom its [control] names") from error
-    except TimeoutError as error:
-        raise ControlError(f"{path}: no answer within {timeout_seconds:g} s; journalctl -u tierd says what it does"
-                           ) from error
-    except (OSError, ValueError) as error:
-        raise ControlError(f"{path}: {error}") from error
-    if not isinstance(answer, dict) or "error" in answer:
-        raise ControlError(str(answer.get("error", answer)) if isinstance(answer, dict) else f"{path}: odd answer")
-    return answer
-
-
-@dataclass(frozen=True)
-class Access:
-    """Who may look, and who may change something, besides root and the user we are."""
-
-    read_group: int | None = None
-    change_users: frozenset[int] = frozenset()
-
-    def may(self, peer: Peer, *, change: bool) -> bool:
-        """Whether the other side may."""
-        if peer.uid in {0, os.geteuid()} | self.change_users:
-            return True
-        return not change and self.read_group is not None and self.read_group in peer.groups
-
-
-@dataclass(frozen=True)
-class Peer:
-    """The other side of a connection, as the kernel knows it."""
-
-    uid: int
-    groups: frozenset[int] = frozenset()
-
-    @staticmethod
-    def of(connection: socket.socket) -> Peer:
-        """Ask the kernel."""
-        raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-        _, uid, gid = _CREDENTIALS.unpack(raw)
-        groups = {gid}
-        with suppress(OSError):  # an older kernel: then the first group counts alone
-            more = connection.getsockopt(socket.SOL_SOCKET, _PEER_GROUPS, 4 * 65536)
-            groups.update(struct.unpack(f"{len(more) // 4}I", more))
-        return Peer(uid, frozenset(groups))
-
-    @property
-    def name(self) -> str:
-        """For a journal: who did it."""
-        try:
-            return pwd.getpwuid(self.uid).pw_name
-        except KeyError:
-            return f"uid {self.uid}"
 
 
 class ControlServer:

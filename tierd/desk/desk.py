@@ -19,13 +19,13 @@ from tierd.act.journal import Journal
 from tierd.act.journal_reader import JournalReader
 from tierd.act.orders import SUBMISSION, Intent, Order, intent
 from tierd.act.undo import Undo
-from tierd.cases import Case
 from tierd.clock import Clock
 from tierd.config import Settings
+from tierd.cycle.cases import Case
+from tierd.cycle.loop import Daemon
 from tierd.desk import views
 from tierd.desk.board import Board
 from tierd.desk.explain import entry_json, explained
-from tierd.loop import Daemon
 from tierd.replay import action_json, finding_json
 from tierd.sense.ages import SourceState
 from tierd.text import printable, quoted

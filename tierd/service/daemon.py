@@ -11,13 +11,13 @@ from pathlib import Path
 
 from tierd.clock import SystemClock
 from tierd.config import ConfigurationError, Settings, load
-from tierd.garbage import look_rarely
+from tierd.config.watch import ConfigurationWatch
 from tierd.inotify import Watcher
-from tierd.notify import Notifier
-from tierd.pulse import Pulse
-from tierd.service import Service
-from tierd.this_node import on_this_node
-from tierd.watch_configuration import ConfigurationWatch
+from tierd.service.garbage import look_rarely
+from tierd.service.notify import Notifier
+from tierd.service.pulse import Pulse
+from tierd.service.service import Service
+from tierd.service.this_node import on_this_node
 
 log = logging.getLogger("tierd")
 

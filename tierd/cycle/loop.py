@@ -10,25 +10,25 @@ from tierd.act.gate import Gate
 from tierd.act.journal import Journal
 from tierd.act.orders import Intent
 from tierd.act.undo import Undo
-from tierd.cases import Case, reopened
-from tierd.casework import Casework
 from tierd.clock import Clock
 from tierd.config import Settings
+from tierd.cycle.cases import Case, reopened
+from tierd.cycle.casework import Casework
+from tierd.cycle.judging import Judging
+from tierd.cycle.learning import AskHistory, Learning
+from tierd.cycle.looking import Looking, Source
+from tierd.cycle.planning import Enrich, Planning, as_they_are
+from tierd.cycle.tally import Tally
+from tierd.cycle.telling import Key, Say, Telling
 from tierd.decide.small_files_to_flash import Plan
 from tierd.engine import Engine, Thought
-from tierd.judging import Judging
-from tierd.learning import AskHistory, Learning
-from tierd.looking import Looking, Source
 from tierd.model import Finding, Window
-from tierd.planning import Enrich, Planning, as_they_are
 from tierd.policies import JUDGED
 from tierd.sense.changelogs import ActivityTable
 from tierd.sense.ears import Ears
 from tierd.sense.echo import Echo
 from tierd.sense.facts import Clients, Gatherer
 from tierd.sense.inventory import ColdestFirst, Inventory, nobody_knows
-from tierd.tally import Tally
-from tierd.telling import Key, Say, Telling
 
 
 class Daemon:

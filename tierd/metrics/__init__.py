@@ -1,0 +1,1 @@
+"""What tierd shows Prometheus of itself."""

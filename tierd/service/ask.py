@@ -1,0 +1,39 @@
+"""The side of tierctl: one JSON request, one JSON answer, over the daemon's Unix socket."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+TIMEOUT_SECONDS = 30.0
+
+
+class ControlError(OSError):
+    """The daemon could not be asked, or refused."""
+
+
+def ask(path: str, request: Mapping[str, Any], timeout_seconds: float = TIMEOUT_SECONDS) -> dict[str, Any]:
+    """Ask the daemon. Raises ControlError with what to do about it."""
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as to:
+            to.settimeout(timeout_seconds)
+            to.connect(path)
+            to.sendall(json.dumps(request).encode() + b"\n")
+            to.shutdown(socket.SHUT_WR)
+            answer = json.loads(to.makefile("rb").read())
+    except FileNotFoundError as error:
+        raise ControlError(f"{path}: no such socket: is tierd running, and does act.socket name this one?") from error
+    except ConnectionRefusedError as error:
+        raise ControlError(f"{path}: nobody listens: tierd was killed; systemctl start tierd") from error
+    except PermissionError as error:
+        raise ControlError(f"{path}: not allowed: tierd answers root, and whom its [control] names") from error
+    except TimeoutError as error:
+        raise ControlError(f"{path}: no answer within {timeout_seconds:g} s; journalctl -u tierd says what it does"
+                           ) from error
+    except (OSError, ValueError) as error:
+        raise ControlError(f"{path}: {error}") from error
+    if not isinstance(answer, dict) or "error" in answer:
+        raise ControlError(str(answer.get("error", answer)) if isinstance(answer, dict) else f"{path}: odd answer")
+    return answer

@@ -1,0 +1,59 @@
+"""Who asks at the control socket, and what they may.
+
+Root and the user the daemon runs as may do all; users of ``control.change_users`` too; members of
+``control.read_group`` may look. Known by the credentials the kernel gives of the other side, not by what it says.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import socket
+import struct
+from contextlib import suppress
+from dataclasses import dataclass
+
+_CREDENTIALS = struct.Struct("3i")
+_PEER_GROUPS = 59
+"""SO_PEERGROUPS, since Linux 4.13; the module ``socket`` does not name it."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who may look, and who may change something, besides root and the user we are."""
+
+    read_group: int | None = None
+    change_users: frozenset[int] = frozenset()
+
+    def may(self, peer: Peer, *, change: bool) -> bool:
+        """Whether the other side may."""
+        if peer.uid in {0, os.geteuid()} | self.change_users:
+            return True
+        return not change and self.read_group is not None and self.read_group in peer.groups
+
+
+@dataclass(frozen=True)
+class Peer:
+    """The other side of a connection, as the kernel knows it."""
+
+    uid: int
+    groups: frozenset[int] = frozenset()
+
+    @staticmethod
+    def of(connection: socket.socket) -> Peer:
+        """Ask the kernel."""
+        raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        _, uid, gid = _CREDENTIALS.unpack(raw)
+        groups = {gid}
+        with suppress(OSError):  # an older kernel: then the first group counts alone
+            more = connection.getsockopt(socket.SOL_SOCKET, _PEER_GROUPS, 4 * 65536)
+            groups.update(struct.unpack(f"{len(more) // 4}I", more))
+        return Peer(uid, frozenset(groups))
+
+    @property
+    def name(self) -> str:
+        """For a journal: who did it."""
+        try:
+            return pwd.getpwuid(self.uid).pw_name
+        except KeyError:
+            return f"uid {self.uid}"
