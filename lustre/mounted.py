@@ -10,7 +10,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
 
-from lustre import changelog_device, mounted_pools
+from lustre import changelog_device, default_layout, mounted_pools
 from lustre.calls import Quota
 from lustre.errors import Stale, typed
 from lustre.fid import Fid
@@ -18,7 +18,7 @@ from lustre.filesystem import FileStatus, Space
 from lustre.layout import Layout
 from lustre.llapi import Library
 from lustre.llapi_layout import NO_LAYOUT, open_with_layout
-from lustre.mounted_calls import layout_at, whole
+from lustre.mounted_calls import attribute, whole
 from lustre.mounts import Mount
 from lustre.tree import Tree
 
@@ -86,8 +86,8 @@ class MountedFilesystem:
                 raise
 
     def layout(self, path: str) -> Layout | None:
-        """See the port."""
-        return layout_at(self._whole(path))
+        """See the port. Where a directory has none of its own, Lustre tells that of the root: it is left out here."""
+        return default_layout.own(self._whole(path), self._mount.path, attribute)
 
     def set_default_layout(self, directory: str, layout: Layout | None) -> None:
         """See the port. Raises ValueError for a layout Lustre cannot have."""

@@ -165,12 +165,16 @@ def whole(mount_point: str, path: str) -> str:
 
 def layout_at(place: int | str) -> Layout | None:
     """Layout of an open file, or at a path, without following a symbolic link; None where there is none."""
+    value = attribute(place, LAYOUT)
+    return None if value is None else from_xattr(value)
+
+
+def attribute(place: int | str, name: str) -> bytes | None:
+    """One extended attribute of an open file, or at a path, without following a symbolic link; None for none."""
     try:
-        if isinstance(place, int):
-            return from_xattr(os.getxattr(place, LAYOUT))
-        return from_xattr(os.getxattr(place, LAYOUT, follow_symlinks=False))
+        return os.getxattr(place, name) if isinstance(place, int) else os.getxattr(place, name, follow_symlinks=False)
     except OSError as error:
         if error.errno == errno.ENODATA:
             return None
-        with typed("get layout"):
+        with typed(f"get {name}"):
             raise

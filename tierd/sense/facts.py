@@ -15,6 +15,7 @@ from lustre.filesystem import Filesystem
 from lustre.layout import Layout
 from tierd.facts import ClientLoad, Facts, SharedFile, TargetFill
 from tierd.model import DirectoryActivity
+from tierd.sense import space
 from tierd.sense.changelogs import ActivityTable
 from tierd.sense.growth import Growth
 from tierd.sense.inventory import Inventory
@@ -99,13 +100,8 @@ class Gatherer:
     def _layouts(self, directories: Sequence[DirectoryActivity]) -> dict[str, Layout | None]:
         busiest = sorted((d for d in directories if d.directory.startswith("/") and d.creates + d.outgrown),
                          key=lambda d: (-d.outgrown, -d.creates, d.directory))
-        found: dict[str, Layout | None] = {}
-        for place in list(dict.fromkeys(d.directory for d in busiest))[:MOST_LAYOUTS]:
-            try:
-                found[place] = self._filesystem.layout(place)
-            except OSError:
-                continue  # gone, as directories of finished jobs are: absent
-        return found
+        places = list(dict.fromkeys(d.directory for d in busiest))[:MOST_LAYOUTS]
+        return space.default_layouts(self._filesystem, places)
 
     def _shared(self) -> Iterator[SharedFile]:
         for file in self._table.shared_files(LEAST_OPENERS)[:MOST_LAYOUTS]:

@@ -17,18 +17,30 @@ def room(filesystem: Filesystem, directories: Iterable[str]) -> Room:
     """Pools, their room, and the default layouts of these directories, as far as they can be read."""
     pools = filesystem.pools()
     space = filesystem.space()
-    layouts: dict[str, Layout | None] = {}
-    for directory in directories:
-        try:
-            layouts[directory] = filesystem.layout(directory)
-        except OSError:
-            continue  # gone or forbidden: absent, and nothing will be planned for it
     return Room(
         pools,
         {pool: sum(space[t].size_bytes for t in targets if t in space) for pool, targets in pools.items()},
         {pool: sum(space[t].avail_bytes for t in targets if t in space) for pool, targets in pools.items()},
-        layouts,
+        default_layouts(filesystem, directories),
     )
+
+
+def default_layouts(filesystem: Filesystem, directories: Iterable[str]) -> dict[str, Layout | None]:
+    """What new files in these directories get: the directory's own default, else that of the root of the file system.
+
+    A directory that is gone or forbidden is absent, as is one without a default while the root's cannot be read.
+    """
+    found: dict[str, Layout | None] = {}
+    root: list[Layout | None] = []
+    for directory in directories:
+        try:
+            own = filesystem.layout(directory)
+            if own is None and not root:
+                root.append(filesystem.layout("/"))
+        except OSError:
+            continue
+        found[directory] = own if own is not None else root[0]
+    return found
 
 
 def measured(filesystem: Filesystem, activities: Sequence[DirectoryActivity], limit: int = 1000,
