@@ -30,7 +30,6 @@ from tierd.ctl import main
 from tierd.metrics import collector
 from tierd.service.ask import ControlError, ask
 from tierd.service.control import ControlServer
-from tierd.service.daemon import reloaded
 from tierd.service.notify import Notifier
 from tierd.service.service import Service
 from tierd.simulation.world import VirtualClock, parameter_files
@@ -204,29 +203,6 @@ def test_every_source_states_its_age(site: Site, capsys: pytest.CaptureFixture[s
     assert samples["tierd_source_stale", "counters"] == 0
     site.cluster.advance(100)
     assert "source counters: 107 s old, and must be no older than 90 s" in shown(capsys, "status", site=site)
-
-
-def test_a_configuration_that_does_not_work_leaves_the_old_one_in_force(site: Site, tmp_path: Path,
-                                                                        caplog: pytest.LogCaptureFixture) -> None:
-    path = tmp_path / "tierd.toml"
-
-    def start(settings: Settings) -> Service:
-        if settings.filesystem.mount != Settings().filesystem.mount:
-            raise FileNotFoundError(2, "no such mount")
-        site.start()
-        return site.service
-
-    for text, words in (("[act]\nmod = 1\n", "the old one stays in force"),
-                        ("[filesystem]\nmount = '/none'\n", "the old one is in force again: [Errno 2] no such mount")):
-        path.write_text(text)
-        settings, site.service = reloaded(path, site.settings, site.service, start)
-        assert settings == site.settings
-        assert words in caplog.text
-        site.cluster.advance(5)
-        site.service.cycle()
-    path.write_text("")
-    settings, site.service = reloaded(path, site.settings, site.service, start)
-    assert settings == Settings()
 
 
 def test_metrics_health_and_a_page(site: Site) -> None:

@@ -58,7 +58,8 @@ class Inbox:
                 numbers.append(cursor.lastrowid)
             self._db.execute("COMMIT")
         except BaseException:
-            self._db.execute("ROLLBACK")
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
             raise
         return numbers
 

@@ -16,7 +16,7 @@ from typing import Any
 from lustre.fid import Fid
 from lustre.layout import Layout
 from lustre.layout_yaml import from_yaml, to_yaml
-from tierd.act import kept
+from tierd.act import journal_form, kept
 from tierd.act.kept import to_bytes, to_path
 from tierd.model import Action, Finding
 
@@ -79,7 +79,18 @@ class Journal:
     """
 
     def __init__(self, path: Path) -> None:
-        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        """Raises JournalError for a file that is no journal of ours, or one of a later release."""
+        with journal_form.explained(path):
+            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            try:
+                self._opened(path)
+            except BaseException:
+                self._db.close()
+                raise
+
+    def _opened(self, path: Path) -> None:
+        self.new = not journal_form.begun(self._db, path)
+        journal_form.claim(self._db)
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=FULL")
         self._db.executescript(_SCHEMA + kept.SCHEMA)
@@ -90,6 +101,7 @@ class Journal:
         self._db.execute("CREATE INDEX IF NOT EXISTS actions_of_file ON actions(fid)")
         if "subject" not in {row[1] for row in self._db.execute("PRAGMA table_info(findings)")}:
             self._db.execute("ALTER TABLE findings ADD COLUMN subject TEXT NOT NULL DEFAULT ''")
+        journal_form.finish(self._db)
 
     def close(self) -> None:
         """Write what is in the log into the file."""
@@ -142,10 +154,11 @@ class Journal:
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self._db.execute("COMMIT")
         except BaseException:
-            self._db.execute("ROLLBACK")
+            if self._db.in_transaction:  # where the disk is full, SQLite has taken it back itself
+                self._db.execute("ROLLBACK")
             raise
-        self._db.execute("COMMIT")
 
     def positions(self) -> dict[str, int]:
         """MDT to the last changelog record that was dealt with."""
@@ -232,8 +245,7 @@ class Journal:
 
     def size_bytes(self) -> int:
         """What is in it, without the log that is still to be written into it."""
-        (pages,), (each,) = (self._db.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
-        return int(pages * each)
+        return journal_form.number(self._db, "page_count") * journal_form.number(self._db, "page_size")
 
     def entry(self, number: int) -> Entry | None:
         """One act by its number."""

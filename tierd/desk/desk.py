@@ -7,6 +7,7 @@ What needs the daemon itself waits for the end of its cycle, but not for ever.
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import RLock
@@ -79,6 +80,9 @@ class Desk:
         except OSError as error:
             about = f"{quoted(os.fsdecode(error.filename))}: " if error.filename else ""
             raise ValueError(f"{name}: {about}{error.strerror or error}") from error
+        except sqlite3.Error as error:
+            raise ValueError(f"{name}: the journal: {error}; journalctl -u tierd says what tierd does about it"
+                             ) from error
 
     def take_in(self) -> None:
         """At the beginning of a cycle: what was ordered goes into the queue; nothing while tierd is held back."""

@@ -24,7 +24,8 @@ def ask(path: str, request: Mapping[str, Any], timeout_seconds: float = TIMEOUT_
             to.shutdown(socket.SHUT_WR)
             answer = json.loads(to.makefile("rb").read())
     except FileNotFoundError as error:
-        raise ControlError(f"{path}: no such socket: is tierd running, and does act.socket name this one?") from error
+        raise ControlError(f"{path}: no such socket: is tierd running, and does act.socket name this one? "
+                           "journalctl -u tierd says why it may not answer") from error
     except ConnectionRefusedError as error:
         raise ControlError(f"{path}: nobody listens: tierd was killed; systemctl start tierd") from error
     except PermissionError as error:

@@ -1,22 +1,21 @@
-"""``tierd --config FILE``: the daemon on a mounted file system. Signals and reload; the loop does the thinking."""
+"""``tierd --config FILE``: the daemon on a mounted file system. Signals; the loop does the thinking."""
 
 from __future__ import annotations
 
 import logging
 import os
 import signal
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from tierd.clock import SystemClock
-from tierd.config import ConfigurationError, Settings, load
+from tierd.config import Settings
 from tierd.config.watch import ConfigurationWatch
 from tierd.inotify import Watcher
 from tierd.service.garbage import look_rarely
+from tierd.service.keeper import Keeper
 from tierd.service.notify import Notifier
 from tierd.service.pulse import Pulse
-from tierd.service.service import Service
 from tierd.service.this_node import on_this_node
 
 log = logging.getLogger("tierd")
@@ -42,49 +41,26 @@ def serve(path: Path, settings: Settings) -> int:
     signal.signal(signal.SIGHUP, lambda *_: reload.append(True))
     notify = Notifier(os.environ)
     watch = ConfigurationWatch(path, lambda: Watcher(clock.now), log.warning)
-    service = on_this_node(settings, clock, log.info)
+    keeper = Keeper(path, settings, lambda chosen: on_this_node(chosen, clock, log.info))
     look_rarely()
-    current = [service]
-    pulse = Pulse(lambda: notify(WATCHDOG="1") if current[0].beat() else None, 5.0).start()
+    pulse = Pulse(lambda: notify(WATCHDOG="1") if keeper.beat() else None, 5.0).start()
     log.info("watching %s in mode %s%s", settings.filesystem.mount, settings.act.mode,
              ", dry run" if settings.act.dry_run else "")
     notify(READY="1", STATUS="looking for the first time")
     try:
-        while not clock.wait(settings.sense.cycle_seconds):  # shorter when Alertmanager asks for a cycle
+        while not clock.wait(keeper.settings.sense.cycle_seconds):  # shorter when Alertmanager asks for a cycle
             if watch.changed() or reload:
                 reload.clear()
                 notify(RELOADING="1", MONOTONIC_USEC=str(int(clock.monotonic() * 1e6)))
-                settings, service = reloaded(path, settings, service, lambda s: on_this_node(s, clock, log.info))
-                current[0] = service
+                keeper.reload()
                 notify(READY="1")
-            told = service.cycle()
+            told = keeper.cycle()
             log.info("%s", told)
             notify(WATCHDOG="1", STATUS=told)
     finally:
         notify(STOPPING="1")
         pulse.stop()
         watch.close()
-        service.close()
+        keeper.close()
     log.info("stopped")
     return 0
-
-
-def reloaded(path: Path, settings: Settings, service: Service, start: Callable[[Settings], Service],
-             ) -> tuple[Settings, Service]:
-    """A service with the configuration as it is now, or with the one there was where the new one is bad."""
-    try:
-        wanted = load(path)
-    except (ConfigurationError, OSError) as error:
-        log.error("configuration not reloaded, the old one stays in force: %s", error)
-        return settings, service
-    if wanted == settings:
-        log.info("configuration read again: nothing has changed")
-        return settings, service
-    service.close()
-    try:
-        made = start(wanted)
-    except (OSError, ValueError) as error:
-        log.error("configuration not reloaded, the old one is in force again: %s", error)
-        return settings, start(settings)
-    log.info("configuration reloaded; baselines are learnt anew")
-    return wanted, made

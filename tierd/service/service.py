@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import RLock
 from typing import Protocol
@@ -18,6 +18,7 @@ from tierd.act.gate import Gate
 from tierd.act.guard import SiteGuard
 from tierd.act.inbox import Inbox
 from tierd.act.journal import Journal
+from tierd.act.journal_form import JournalError, explained
 from tierd.act.journal_lock import JournalLock
 from tierd.act.journal_reader import JournalReader
 from tierd.act.kept import Stamp
@@ -64,12 +65,28 @@ class Service:
         self._begun = clock.now()
         self._open = True
         self._lock = RLock()
-        Path(settings.act.journal).parent.mkdir(parents=True, exist_ok=True)
         self._closing = ExitStack()
+        self._claim = claim or NoClaim()
+        self.web: WebServer | None = None
+        try:
+            with self._lock, explained(settings.act.journal):
+                self._start(filesystem, mover, read, mdts, nudge, clients, own_nids, metadata_free)
+        except BaseException:  # what it holds already another one, with other settings, may need
+            self._closing.close()
+            raise
+
+    def _start(self, filesystem: ClearingFilesystem, mover: Mover, read: Callable[[], Reading], mdts: Sequence[str],
+               nudge: Callable[[], None], clients: Clients | None, own_nids: Callable[[], Collection[str]],
+               metadata_free: Callable[[], float | None]) -> None:
+        """Put everything together; what is under way or waits in the journal is closed or taken up."""
+        settings, clock, say = self._settings, self._clock, self._say
+        Path(settings.act.journal).parent.mkdir(parents=True, exist_ok=True)
         self._closing.callback(JournalLock(Path(settings.act.journal)).close)
         self._journal = Journal(Path(settings.act.journal))
         self._closing.callback(self._journal.close)
-        self._claim = claim or NoClaim()
+        if self._journal.new:
+            say(f"a new journal is begun, {quoted(settings.act.journal)}: what may have been done before cannot be "
+                "undone from it")
         guard = SiteGuard(settings, Consent(filesystem, clock), self._claim, clock)
         standstill = Standstill(settings.act.pause_file, settings.act.windows)
         gate = Gate(filesystem, mover, Budget(settings.limits, clock.now()), Breaker(settings.breaker), self._journal,
@@ -95,12 +112,7 @@ class Service:
         reader = JournalReader(Path(settings.act.journal))
         self._desk = Desk(self._daemon, gate, undo, self._journal, reader, settings, self._lock, self._board,
                           filesystem, clock, self._inbox, self._sources.states)
-        self.web: WebServer | None = None
-        try:
-            self._listen(settings, undo, nudge)
-        except BaseException:
-            self._closing.close()
-            raise
+        self._listen(settings, undo, nudge)
         for entry, outcome, detail in close_unfinished(self._journal, filesystem, clock.now()):
             say(f"found unfinished: {entry.kind} of {quoted(entry.place)}: {outcome}: {detail}")
         self._reload_waiting()
@@ -133,8 +145,8 @@ class Service:
             self._say(f"listening on {settings.web.address}:{self.web.port}")
 
     def cycle(self) -> str:
-        """One cycle; a sentence about the state for systemd."""
-        with self._lock:
+        """One cycle; a sentence about the state for systemd. Raises JournalError, and then must be closed."""
+        with self._lock, explained(self._settings.act.journal):
             self._board.cycle_begun_at = self._clock.now()
             self._desk.take_in()
             self._sources.look()
@@ -169,13 +181,18 @@ class Service:
             self._clearing()
 
     def close(self) -> None:
-        """Stop answering and close the journal; what was under way or waits stands in it."""
+        """Stop answering and close the journal; what was under way or waits stands in it.
+
+        An act that somebody asked for, which is under way in another thread, comes to its end before.
+        """
         if self._open and (self._gate.waiting or len(self._inbox)):
-            lost = f", but {self._gate.not_kept} of them are lost" if self._gate.not_kept else ""
-            self._say(f"{self._gate.waiting} moves and {len(self._inbox)} orders wait; the journal keeps them for the "
-                      f"next start{lost}")
+            with suppress(JournalError), explained(self._settings.act.journal):
+                lost = f", but {self._gate.not_kept} of them are lost" if self._gate.not_kept else ""
+                self._say(f"{self._gate.waiting} moves and {len(self._inbox)} orders wait; the journal keeps them for "
+                          f"the next start{lost}")
         self._open = False
-        self._closing.close()
+        with self._lock:
+            self._closing.close()
 
 
 class ClearingFilesystem(Filesystem, Protocol):
