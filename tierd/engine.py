@@ -62,9 +62,13 @@ class Engine:
         self._history.learnt = tuple(without(window, self._settings.own_jobs) for window in windows)
         self._learnt_of = frozenset(jobs)
 
-    def think(self, window: Window, activities: Activities, facts: Callable[[], Facts] = Facts) -> Thought:
-        """Take a window in and say what is seen. ``facts`` is asked each half minute, by the further detectors."""
-        window = without(window, self._settings.own_jobs)
+    def think(self, window: Window, activities: Activities, facts: Callable[[], Facts] = Facts,
+              own_jobs: Collection[str] | None = None) -> Thought:
+        """Take a window in and say what is seen. ``facts`` is asked each half minute, by the further detectors.
+
+        ``own_jobs`` are left out of it: those of the settings, unless somebody knows better whose they were.
+        """
+        window = without(window, self._settings.own_jobs if own_jobs is None else own_jobs)
         complete = self._history.add(window)
         windows = self._history.windows
         at = scene(windows, self._settings.noisy_neighbour, self._tracks)

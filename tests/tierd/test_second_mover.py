@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tests.tierd.simulated import COVERING, HDD, NOISE, STREAM, world
 from tests.tierd.test_service import Site, shown
 from tests.tierd.test_service import site as site  # noqa: PLC0414 -- the fixture
+from tierd.sense.own_work import LEAST_BYTES
 
 MOVES = "moves its files; two never do"
 
@@ -22,6 +24,34 @@ def test_root_who_moves_files_is_a_second_mover(tmp_path: Path) -> None:
     at.run(until=100)
     assert any(f"not done: {NOISE.directory}: lfs.0 {MOVES}" in sentence for sentence in at.said)
     assert list(at.journal.entries()) == []
+
+
+def test_load_of_another_mover_is_seen_and_nothing_is_done_until_it_is_gone(tmp_path: Path) -> None:
+    """Elsewhere, where no finding leads: but two movers never work on one file system."""
+    at = world(tmp_path, jobs=(STREAM, replace(NOISE, start_seconds=150.0)))
+    large = [at.cluster.make_file(f"/elsewhere/{number}", 64 << 20).path for number in range(3)]
+    at.run(until=145)
+    for path in large:
+        at.filesystem.migrate(path, HDD)
+    at.run(until=210)
+    assert "another mover: lfs.0 read and wrote" in at.daemon.faults["mover"]
+    assert any("lfs.0" in window.jobs for window in at.daemon.windows)
+    assert NOISE.job_id in {finding.aggressor for finding in at.daemon.findings}
+    assert list(at.journal.entries()) == []
+    at.run(until=510)
+    assert "mover" not in at.daemon.faults
+    assert {entry.outcome for entry in at.journal.entries()} == {"done"}
+
+
+def test_our_own_moves_are_no_other_mover_and_are_left_out(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(8):
+        site.cluster.make_file(f"/proj/keep/{number}", 2 * LEAST_BYTES)
+    shown(capsys, "promote", "/proj/keep", site=site)
+    site.run(until=60)
+    moved = [entry for entry in site.service._journal.entries() if entry.outcome == "done"]
+    assert sum(entry.size_bytes for entry in moved) == 16 * LEAST_BYTES
+    assert "mover" not in site.service._daemon.faults
+    assert not any("lfs.0" in window.jobs for window in site.service._daemon.windows)
 
 
 def test_what_tierd_moved_before_a_restart_or_took_back_is_its_own(site: Site,

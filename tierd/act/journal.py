@@ -45,6 +45,7 @@ CREATE INDEX IF NOT EXISTS told_of ON told(finding);
 CREATE INDEX IF NOT EXISTS actions_of ON actions(finding);
 CREATE INDEX IF NOT EXISTS undone_places ON actions(place, ended_at) WHERE outcome = 'undone';
 CREATE INDEX IF NOT EXISTS unfinished ON actions(id) WHERE outcome IS NULL;
+CREATE INDEX IF NOT EXISTS actions_by_end ON actions(ifnull(ended_at, 1e18));
 """
 
 UNDOING = "undoing"
@@ -199,6 +200,15 @@ class Journal:
         """Whether a file was being moved, or moved back, at some time since then, by us."""
         return self._db.execute("SELECT 1 FROM actions WHERE fid = ? AND NOT dry_run AND kind = 'migrate' AND "
                                 "ifnull(ended_at, 1e18) >= ? LIMIT 1", (str(fid), since)).fetchone() is not None
+
+    def moved_since(self, since: float) -> tuple[int, int]:
+        """Files we were moving, or moving back, at some time since then, and their bytes; twice for both."""
+        files, size_bytes = self._db.execute(
+            "SELECT ifnull(sum(times), 0), ifnull(sum(times * size_bytes), 0) FROM (SELECT size_bytes, "
+            "CASE WHEN outcome IN ('undone', 'undoing') THEN 2 ELSE 1 END AS times FROM actions "
+            "WHERE kind = 'migrate' AND NOT dry_run AND ifnull(outcome, '') NOT IN ('refused', 'already', 'gone') AND "
+            "ifnull(ended_at, 1e18) >= ?)", (since,)).fetchone()
+        return files, size_bytes
 
     def judged(self, finding: int, kind: str, pool: str, size_bytes: int, verdict: str, won_back: float,
                now: float, usual: float = 0.0, contended: float = 0.0, after: float = 0.0) -> None:

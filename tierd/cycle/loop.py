@@ -29,6 +29,7 @@ from tierd.sense.ears import Ears
 from tierd.sense.echo import Echo
 from tierd.sense.facts import Clients, Gatherer
 from tierd.sense.inventory import ColdestFirst, Inventory, nobody_knows
+from tierd.sense.own_work import OwnWork
 
 
 class Daemon:
@@ -46,6 +47,7 @@ class Daemon:
         self._claim = claim or NoClaim()
         self._engine = Engine(settings)
         echo = Echo(settings.own_jobs, own_nids, clock.now, journal.moved)
+        self._own_work = OwnWork(settings.own_jobs, journal.moved_since)
         self._table = ActivityTable(filesystem.path_of, is_echo=echo)
         flash_pool = settings.small_files_to_flash.flash_pool
         inventory = Inventory(filesystem, flash_pool,
@@ -91,7 +93,9 @@ class Daemon:
     def _think(self, seen: Window, now: float) -> None:
         """What holds, told where it is new."""
         self._learn(seen)
-        thought = self._engine.think(seen, self._table.of_job, lambda: self._gatherer.facts(now))
+        whose = self._own_work(seen)
+        self._telling.fault("mover", whose.trouble)
+        thought = self._engine.think(seen, self._table.of_job, lambda: self._gatherer.facts(now), whose.own_jobs)
         for what in ("room", "clients"):
             self._telling.fault(what, self._gatherer.faults.get(what, ""))
         for name in self._detectors:
@@ -114,10 +118,10 @@ class Daemon:
         """Act on what is known, judge what was done."""
         try:
             if self._may_act():
-                deaf = "changelog" in self.faults
-                if not deaf and not self._gate.held and not self._gate.draining:
+                deaf, alone = "changelog" in self.faults, "mover" not in self.faults
+                if alone and not deaf and not self._gate.held and not self._gate.draining:
                     self._casework.act(self._fresh)
-                if not self._gate.held:
+                if alone and not self._gate.held:
                     self._casework.take_up()
                     self._casework.move(move_until, asked_for_only=deaf)
                 self._judging.judge(now)

@@ -78,6 +78,8 @@ class DaemonCollector(Collector):
                                 "not held, as in a dry run.", self._beside.claim.generation)
         yield GaugeMetricFamily("tierd_claim_refused", "1 while another tierd holds the claim: this one may not act.",
                                 float("claim" in self._daemon.faults))
+        yield GaugeMetricFamily("tierd_other_mover", "1 while somebody else moves files under a job id of ours: "
+                                "nothing is moved and no act begun.", float("mover" in self._daemon.faults))
         files, size_bytes = self._gate.budget_left
         yield GaugeMetricFamily("tierd_budget_files", "Files that may be moved at once; refilled by the limits.", files)
         yield GaugeMetricFamily("tierd_budget_bytes", "Bytes that may be moved at once; below 0 after a large file.",

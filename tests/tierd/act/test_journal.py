@@ -52,6 +52,27 @@ def test_names_may_hold_anything(journal: Journal, name: str) -> None:
     assert [e.place for e in journal.entries()] == [name]
 
 
+def test_what_was_moved_lately_is_counted_and_what_was_only_looked_at_is_not(journal: Journal) -> None:
+    def moved(outcome: str, ended_at: float, size_bytes: int, *, dry_run: bool = False) -> None:
+        move = Action("migrate", AFTER, "because", FINDING.key, path="/proj/a", size_bytes=size_bytes)
+        number = journal.intend(move, finding, BEFORE, 2.0, dry_run=dry_run)
+        if outcome:
+            journal.ended(number, outcome, "", ended_at)
+
+    finding = journal.found(FINDING)
+    assert journal.moved_since(0.0) == (0, 0)
+    moved("done", 5.0, 1)
+    assert journal.moved_since(6.0) == (0, 0)
+    moved("done", 10.0, 20)
+    moved("gave-way", 10.0, 300)
+    moved("undone", 10.0, 4000)
+    moved("", 0.0, 50_000)
+    moved("refused", 10.0, 6)
+    moved("dry-run", 10.0, 7, dry_run=True)
+    journal.ended(journal.intend(action(), finding, BEFORE, 9.0, dry_run=False), "done", "", 10.0)
+    assert journal.moved_since(6.0) == (5, 20 + 300 + 2 * 4000 + 50_000)
+
+
 def test_what_was_written_survives_a_kill(tmp_path: Path) -> None:
     """A process writes intents as fast as it can and is killed with -9: what it said it wrote is there."""
     path = tmp_path / "journal.sqlite"
