@@ -5,7 +5,7 @@ PY := .venv/bin/python
 .PHONY: test lint types demo tools dist clean golden dashboards bench stack
 .DEFAULT_GOAL := test
 
-.venv/stamp: setup.cfg setup.py pyproject.toml scripts/venv.sh lustre/_texts.c exporter/_job_lines.c
+.venv/stamp: setup.cfg setup.py pyproject.toml scripts/venv.sh lustre/_records.c lustre/_texts.c exporter/_job_lines.c
 	sh scripts/venv.sh .venv '.[test]'
 	@touch $@
 

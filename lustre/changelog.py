@@ -5,6 +5,7 @@ flags, and behind these owner, NID, open mode, name of the extended attribute), 
 but NUL and ``/``. A rename carries the new name, a NUL and the old name. The character device gives whole records; the
 library's repacked forms differ only in which extensions are there (:mod:`lustre.changelog_form`).
 
+>>> from lustre.fid import Fid
 >>> record = Record(7109, RecordType.RENAME, 1795218512.5, parent=Fid(0x200000402, 0x7b0), name=b"a2",
 ...                 source=Fid(0x200000402, 0x7b1), source_parent=Fid(0x200000402, 0x7b0), source_name=b"a",
 ...                 job_id=b"mv.0", uid=0, gid=0, nid="0@lo")
@@ -17,9 +18,9 @@ from __future__ import annotations
 
 import math
 import struct
-from functools import lru_cache, partial
-from typing import Any
+from collections.abc import Iterator
 
+from lustre.changelog_decode import SECOND_SHIFT, TYPE_FLAGS, some
 from lustre.changelog_form import (
     EXTRA,
     JOB_ID,
@@ -35,19 +36,15 @@ from lustre.changelog_form import (
     XATTR,
     XATTR_BYTES,
     form,
-    measure,
 )
 from lustre.changelog_record import NO_FID, Record, RecordType
-from lustre.fid import Fid
-from lustre.nid import nid_bytes, nid_text
+from lustre.nid import nid_bytes
 
-__all__ = ("Record", "RecordType", "decode", "encode")
+__all__ = ("Record", "RecordType", "decode", "encode", "pieces")
 
-_SECOND_SHIFT = 30
-"""Times are seconds << 30 | nanoseconds."""
-
-_FRACTION = (1 << _SECOND_SHIFT) - 1
-_TYPE_FLAGS = (1 << TYPE_FLAG_BITS) - 1
+PIECE = 512
+"""Records that are dealt with before the next are decoded: so many, and what is made of them, stay in the cache of a
+processor, which saves half of the time decoding them takes."""
 
 
 def decode(data: bytes) -> tuple[list[Record], int]:
@@ -56,95 +53,17 @@ def decode(data: bytes) -> tuple[list[Record], int]:
     Raises ValueError naming the byte when the data does not begin with a changelog record. Records before such a byte
     are returned first; decoding what follows them then raises.
     """
-    records: list[Record] = []
+    return some(data, 0, len(data))
+
+
+def pieces(data: bytes, most: int = PIECE) -> Iterator[list[Record]]:
+    """The same, so many records at a time. Raises ValueError where, after those before it, none begins."""
     at = 0
     while True:
-        at = _usual(data, at, records)
-        try:
-            shape = measure(data, at)
-        except ValueError:
-            if records:
-                break
-            raise
-        if shape is None:
-            break
-        fixed, end, flags, extra = shape
-        name = data[at + fixed.size : end]
-        records.append(_record(fixed.unpack_from(data, at), flags, extra, name))
-        at = end
-    return records, at
-
-
-_fid = partial(bytes.__new__, Fid)
-"""A FID of its bytes, of which the form of a record has made sure that they are 16."""
-_nid = lru_cache(maxsize=4096)(nid_text)
-_make = partial(tuple.__new__, Record)
-
-
-@lru_cache(maxsize=4096)
-def _string(padded: bytes) -> bytes:
-    return padded.partition(b"\0")[0]
-
-
-_TYPES = {int(kind): kind for kind in RecordType}
-
-
-_USUAL, _USUAL_EXTRA = VERSION | JOB_ID | EXTRA, OWNER | NID
-_usual_form = form(_USUAL, _USUAL_EXTRA)
-
-
-def _usual(data: bytes, at: int, records: list[Record]) -> int:
-    """Take records of the usual form, which most have, as long as they come; where the first other one begins.
-
-    The same as the general way, only quicker: whatever is in any way odd is left to that.
-    """
-    unpack, size, append = _usual_form.unpack_from, _usual_form.size, records.append
-    room = len(data)
-    while at + size <= room:
-        length, flags, kind, index, previous, time, target, parent, job_id, extra, uid, gid, nid = unpack(data, at)
-        start = at + size
-        end = start + length
-        if flags >> TYPE_FLAG_BITS != _USUAL or extra != _USUAL_EXTRA or end > room or length > NAME_BYTES_MAX:
-            break
-        second, nanosecond = time >> _SECOND_SHIFT, time & _FRACTION
-        append(_make((
-            index, _TYPES.get(kind) or RecordType(kind), second + nanosecond / 1e9, flags & _TYPE_FLAGS, _fid(target),
-            _fid(parent), data[start:end], None, None, b"", _string(job_id), uid, gid, _nid(nid, False), None, b"",
-            previous, nanosecond,
-        )))  # fmt: skip
-        at = end
-    return at
-
-
-def _record(fields: tuple[Any, ...], flags: int, extra: int, name: bytes) -> Record:
-    """One record of its fields in the order of :func:`lustre.changelog_form.form`."""
-    extensions = flags >> TYPE_FLAG_BITS
-    source = source_parent = uid = gid = open_mode = None
-    source_name = job_id = xattr_name = b""
-    nid = ""
-    at = 8
-    if extensions & RENAME:
-        source, source_parent, at = _fid(fields[8]), _fid(fields[9]), 10
-        name, _, source_name = name.partition(b"\0")
-    if extensions & JOB_ID:
-        job_id, at = _string(fields[at]), at + 1
-    if extra:
-        at += 1
-        if extra & OWNER:
-            uid, gid, at = fields[at], fields[at + 1], at + 2
-        if extra & NID:
-            nid, at = _nid(fields[at], extra & NID_LARGE != 0), at + 1
-        if extra & OPEN:
-            open_mode, at = fields[at], at + 1
-        if extra & XATTR:
-            xattr_name = _string(fields[at])
-    time, kind = fields[5], fields[2]
-    second, nanosecond = time >> _SECOND_SHIFT, time & _FRACTION
-    return _make((
-        fields[3], _TYPES.get(kind) or RecordType(kind), second + nanosecond / 1e9, flags & _TYPE_FLAGS,
-        _fid(fields[6]), _fid(fields[7]), name, source, source_parent, source_name, job_id, uid, gid, nid, open_mode,
-        xattr_name, fields[4], nanosecond,
-    ))  # fmt: skip
+        records, at = some(data, at, most)
+        if not records:
+            return
+        yield records
 
 
 def encode(record: Record) -> bytes:
@@ -191,14 +110,14 @@ def _check(record: Record, name: bytes) -> None:
         raise ValueError(f"changelog record {record.index}: a source name without a source")
     if len(name) > NAME_BYTES_MAX or len(record.job_id) > JOB_ID_BYTES or len(record.xattr_name) > XATTR_BYTES:
         raise ValueError(f"changelog record {record.index}: a name or job id is too long")
-    if not 0 <= record.flags <= _TYPE_FLAGS:
+    if not 0 <= record.flags <= TYPE_FLAGS:
         raise ValueError(f"changelog record {record.index}: flags {record.flags:#x} do not fit {TYPE_FLAG_BITS} bits")
 
 
 def _time(record: Record) -> int:
     """The packed time. A float is some hundred nanoseconds coarse and may round up to the next second."""
     if record.nanosecond is not None:
-        return round(record.time - record.nanosecond / 1e9) << _SECOND_SHIFT | record.nanosecond
+        return round(record.time - record.nanosecond / 1e9) << SECOND_SHIFT | record.nanosecond
     second = math.floor(record.time)
     nanosecond = min(round((record.time - second) * 1e9), 999_999_999)
-    return second << _SECOND_SHIFT | nanosecond
+    return second << SECOND_SHIFT | nanosecond

@@ -81,18 +81,18 @@ class Follower:
 
     def _of(self, mdt: str, problems: list[str], gaps: list[str]) -> Iterator[Sequence[Record]]:
         for _ in range(self._most_reads):
-            last = self._positions[mdt]
+            asked = last = self._positions[mdt]
             try:
-                records, _ = changelog.decode(self._read(mdt, last))
+                for records in changelog.pieces(self._read(mdt, asked)):
+                    if records[-1].index <= last:  # never to be asked again and again
+                        problems.append(f"changelog of {mdt}: asked for records after {last}, got {records[-1].index}")
+                        return
+                    if asked and asked == last and records[0].index > last + 1:
+                        gaps.append(f"changelog of {mdt}: records {last + 1} to {records[0].index - 1} are missing")
+                    last = self._positions[mdt] = records[-1].index
+                    yield records
             except (OSError, ValueError) as error:
                 problems.append(f"changelog of {mdt}: {error}")
                 return
-            if not records:
+            if last == asked:
                 return
-            if records[-1].index <= last:  # never to be asked again and again
-                problems.append(f"changelog of {mdt}: asked for records after {last}, got {records[-1].index}")
-                return
-            if last and records[0].index > last + 1:
-                gaps.append(f"changelog of {mdt}: records {last + 1} to {records[0].index - 1} are missing")
-            self._positions[mdt] = records[-1].index
-            yield records
