@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from lustre.layout import explain
-from tierd.act.gate import Outcome
-from tierd.act.journal import Entry
+from tierd.act.endings import Outcome
+from tierd.act.entry import Entry
 from tierd.config import Settings
 from tierd.model import Action, Advice, Finding
 from tierd.text import quoted, some

@@ -159,7 +159,8 @@ def test_a_lie_while_there_is_a_neighbour_makes_no_unsafe_act_and_is_explained(t
         assert "because new files of mdt_small.1001 then leave the disks" in told
         assert entry.outcome == "done", "no lie takes back what helps"
     assert any(words in told for words in (EXPLAINED.get(name) or TOLD[name]).split("|"))
-    assert all(part <= 8.0 for part in at.journal.won_back("noisy-neighbour", "flash", 1 << 20)), "nothing absurd"
+    parts = at.journal.judgements.won_back("noisy-neighbour", "flash", 1 << 20)
+    assert all(part <= 8.0 for part in parts), "nothing absurd"
     assert len(told) < 100_000
 
 

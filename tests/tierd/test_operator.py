@@ -23,8 +23,8 @@ from tierd.commands import asking, submit, waiting
 from tierd.commands.top import screen
 from tierd.config.scopes import Scope
 from tierd.ctl import main, parser
-from tierd.desk import desk
-from tierd.desk.desk import CHANGING
+from tierd.desk import patience
+from tierd.desk.changing import CHANGING
 from tierd.desk.page import page
 from tierd.desk.plots import plot
 from tierd.service.ask import ControlError, ask
@@ -208,7 +208,7 @@ def test_handing_over_never_waits_for_a_cycle(site: Site) -> None:
 
 def test_what_needs_the_daemon_does_not_wait_for_ever(site: Site, monkeypatch: pytest.MonkeyPatch,
                                                       capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(desk, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(patience, "PATIENCE_SECONDS", 0.05)
     held, done = threading.Event(), threading.Event()
 
     def hold() -> None:

@@ -8,41 +8,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from lustre.layout import Layout, same_shape
 from tierd.act.breaker import Breaker
 from tierd.act.budget import Budget
+from tierd.act.endings import Endings, Outcome, word
 from tierd.act.guard import Guard, Unguarded
 from tierd.act.journal import Journal
 from tierd.act.kept import KeptMove, Stamp
 from tierd.act.left_over import LeftOver
 from tierd.act.movers.outcome import Mover, Result
-from tierd.act.movers.outcome import Outcome as Moved
+from tierd.act.stance import Stance
 from tierd.act.standstill import Standstill
 from tierd.act.waiting import Queue, Waiting
 from tierd.clock import Clock
 from tierd.model import Action
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How one act went, and why.
-
-    ``done``, ``already``, ``dry-run``, ``refused``, ``gave-way``, ``failed``, ``doubtful``, or ``gone``: the job had
-    unlinked the file before its turn came.
-    """
-
-    action: Action
-    result: str
-    detail: str
-    entry: int
-    """Its number in the journal; 0 for a file that was gone before."""
-    before: Layout | None = None
-    fid: Fid | None = None
-    """Of the file, when a move was tried."""
 
 
 class Gate:
@@ -57,51 +39,13 @@ class Gate:
         self._journal = journal
         self._clock = clock
         self._dry_run = dry_run
-        self._standstill = standstill or Standstill()
+        self.stance = Stance(journal, standstill or Standstill(), clock)
+        self.endings = Endings(journal, clock)
         self._guard = guard or Unguarded()
         self._queue = Queue(filesystem, budget, self._guard)
         self._left_over = LeftOver(journal.waiting.all())
         self.not_taken_up: Counter[str] = Counter()
         """Moves that waited before a restart and do not any more, by reason."""
-        self.outcomes: Counter[tuple[str, str]] = Counter()
-        """By kind of act and result."""
-        self.last: dict[tuple[str, str], float] = {}
-        """When each kind of act last had each result."""
-        self.moved_bytes = 0
-        state = journal.state()
-        self.paused = state.get("paused", "")
-        """Why a person or the circuit breaker lets nothing be done at present; "" when they do. Kept over a restart."""
-        self.tripped = bool(state.get("tripped"))
-        """Whether the circuit breaker says so, and not a person."""
-        self.draining = state.get("draining", "")
-        """Why nothing new is begun, while what is queued is finished; "" when it is not so."""
-
-    def pause(self, reason: str, *, tripped: bool = False) -> None:
-        """Change nothing until :meth:`resume`. What is under way comes to its end."""
-        self.paused, self.tripped = reason, tripped
-
-    def drain(self, reason: str) -> None:
-        """Begin nothing new until :meth:`resume`; what is queued goes on."""
-        self.draining = reason
-
-    def resume(self) -> None:
-        """Go on."""
-        self.paused, self.tripped, self.draining = "", False, ""
-
-    def keep_state(self) -> None:
-        """Enter in the journal whether things are paused: a restart shall not set loose what somebody has stopped."""
-        self._journal.keep_state({"paused": self.paused, "tripped": "yes" * self.tripped, "draining": self.draining})
-
-    @property
-    def held(self) -> str:
-        """Why nothing new is done at present: a pause, the pause file, or the hour; "" when things are done."""
-        return self.paused or self._standstill(self._clock.now())
-
-    @property
-    def stopped(self) -> str:
-        """Why nothing may even be taken back at present: the pause file; or ""."""
-        return self._standstill.by_file()
-
     @property
     def dry_run(self) -> bool:
         """Whether nothing is really done."""
@@ -187,7 +131,7 @@ class Gate:
             if gone:
                 with self._journal.together():
                     self._journal.waiting.remove(action.path for action in gone)
-            outcomes += [self._counted(Outcome(action, "gone", "", 0)) for action in gone]
+            outcomes += [self.endings.counted(Outcome(action, "gone", "", 0)) for action in gone]
             if not batch:
                 break
             outcomes += self._dry(batch) if self._dry_run else self._move(batch)
@@ -198,30 +142,30 @@ class Gate:
         found = {outcome.move.path: outcome for outcome in self._mover.examine([each.move for each in batch])}
         for each, entry in self._intend_all(batch):
             outcome = found[each.action.path]
-            result, detail = _word(outcome), outcome.detail
+            result, detail = word(outcome), outcome.detail
             if each.refusal:
                 result, detail = "refused", each.refusal
-            yield self._ended(each.action, result, detail, entry, each.before)
+            yield self.endings.ended(each.action, result, detail, entry, each.before)
 
     def _move(self, batch: list[Waiting]) -> Iterator[Outcome]:
         entries: dict[str, tuple[Waiting, int]] = {}
         for each, entry in self._intend_all(batch):
             if each.refusal:
-                yield self._ended(each.action, "refused", each.refusal, entry, each.before)
+                yield self.endings.ended(each.action, "refused", each.refusal, entry, each.before)
             else:
                 entries[each.action.path] = each, entry
         moves = [each.move for each, _ in entries.values()]
         for moved in self._mover.move(moves, self._halt) if moves else ():
             each, entry = entries.pop(moved.move.path)
             if moved.result is Result.DONE:
-                self.moved_bytes += each.action.size_bytes
+                self.endings.moved_bytes += each.action.size_bytes
             if moved.reason == "halted" and self._queue.add(each.action, each.finding):  # its turn comes again
                 self._keep([each.action], each.finding)
             if trouble := self._breaker.note(str(moved.result), each.action.path):
-                self.pause(self.paused or trouble, tripped=True)
-            yield self._ended(each.action, _word(moved), moved.detail, entry, each.before, each.move.fid)
+                self.stance.pause(self.stance.paused or trouble, tripped=True)
+            yield self.endings.ended(each.action, word(moved), moved.detail, entry, each.before, each.move.fid)
         for each, entry in entries.values():  # the engine said nothing of them
-            yield self._ended(each.action, "failed", "the mover did not say how it went", entry, each.before)
+            yield self.endings.ended(each.action, "failed", "the mover did not say how it went", entry, each.before)
 
     def _intend_all(self, batch: list[Waiting]) -> list[tuple[Waiting, int]]:
         """Enter the intents of a batch, and their numbers: from now on each is an act, and no longer waits."""
@@ -250,25 +194,8 @@ class Gate:
         except OSError as error:
             failure = error.strerror or str(error)
         result = "failed" if failure else "refused" if refusal else "dry-run" if self._dry_run else "done"
-        return self._ended(action, result, failure or refusal, entry, before)
+        return self.endings.ended(action, result, failure or refusal, entry, before)
 
     def _halt(self) -> str:
         """Why no further act may be begun."""
-        return self.held or self._guard.hindrance()
-
-    def _ended(self, action: Action, result: str, detail: str, entry: int, before: Layout | None,
-               fid: Fid | None = None) -> Outcome:
-        self._journal.ended(entry, result, detail, self._clock.now())
-        return self._counted(Outcome(action, result, detail, entry, before, fid))
-
-    def _counted(self, outcome: Outcome) -> Outcome:
-        self.outcomes[outcome.action.kind, outcome.result] += 1
-        self.last[outcome.action.kind, outcome.result] = self._clock.now()
-        return outcome
-
-
-def _word(moved: Moved) -> str:
-    """What the engine's result is called in the journal and in metrics."""
-    if moved.reason == "gone":
-        return "gone"
-    return "dry-run" if moved.result is Result.MOVABLE else str(moved.result)
+        return self.stance.held or self._guard.hindrance()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from tierd.act.budget import Budget
-from tierd.act.claim import Hold
 from tierd.act.consent import Consent
 from tierd.act.cost import Cost
+from tierd.act.hold import Hold
 from tierd.clock import Clock
 from tierd.config import Settings
 from tierd.config.scopes import may

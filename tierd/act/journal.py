@@ -6,70 +6,21 @@ The layout that was there before stands beside the one that was set: undoing nee
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from lustre.fid import Fid
 from lustre.layout import Layout
-from lustre.layout_yaml import from_yaml, to_yaml
-from tierd.act import journal_form, kept
-from tierd.act.kept import to_bytes, to_path
+from tierd.act import journal_form
+from tierd.act.entry import ENTRY_COLUMNS, Entry, entry_of, text_of
+from tierd.act.journal_schema import opened
+from tierd.act.judgements import Judgements
+from tierd.act.kept import KeptMoves, to_bytes, to_path
 from tierd.model import Action, Finding
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS findings (
-    id INTEGER PRIMARY KEY, time REAL NOT NULL, kind TEXT NOT NULL, aggressor TEXT NOT NULL, victim TEXT NOT NULL,
-    sentence TEXT NOT NULL, evidence TEXT NOT NULL, targets TEXT NOT NULL, directories TEXT NOT NULL,
-    subject TEXT NOT NULL DEFAULT '');
-CREATE TABLE IF NOT EXISTS actions (
-    id INTEGER PRIMARY KEY, finding INTEGER REFERENCES findings(id), kind TEXT NOT NULL, place BLOB NOT NULL,
-    layout_before TEXT, layout_after TEXT, size_bytes INTEGER NOT NULL, reason TEXT NOT NULL, dry_run INTEGER NOT NULL,
-    intended_at REAL NOT NULL, ended_at REAL, outcome TEXT, detail TEXT, fid TEXT);
-CREATE TABLE IF NOT EXISTS positions (mdt TEXT PRIMARY KEY, record INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS told (finding INTEGER NOT NULL REFERENCES findings(id), time REAL NOT NULL,
-    sentence TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS judgements (
-    finding INTEGER PRIMARY KEY REFERENCES findings(id), time REAL NOT NULL, kind TEXT NOT NULL, pool TEXT NOT NULL,
-    size_bytes INTEGER NOT NULL, verdict TEXT NOT NULL, won_back REAL NOT NULL,
-    usual REAL NOT NULL, contended REAL NOT NULL, after REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS samples (time REAL NOT NULL, series TEXT NOT NULL, value REAL NOT NULL);
-CREATE INDEX IF NOT EXISTS samples_by_time ON samples(time);
-CREATE INDEX IF NOT EXISTS findings_by_time ON findings(time);
-CREATE INDEX IF NOT EXISTS actions_by_time ON actions(intended_at);
-CREATE INDEX IF NOT EXISTS told_of ON told(finding);
-CREATE INDEX IF NOT EXISTS actions_of ON actions(finding);
-CREATE INDEX IF NOT EXISTS undone_places ON actions(place, ended_at) WHERE outcome = 'undone';
-CREATE INDEX IF NOT EXISTS unfinished ON actions(id) WHERE outcome IS NULL;
-CREATE INDEX IF NOT EXISTS actions_by_end ON actions(ifnull(ended_at, 1e18));
-"""
 
 UNDOING = "undoing"
 """Outcome of an act while it is being taken back."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One act, from the journal."""
-
-    id: int
-    kind: str
-    place: str
-    layout_before: Layout | None
-    layout_after: Layout | None
-    size_bytes: int
-    outcome: str
-    """Empty while it is under way, or when tierd died in the middle of it."""
-    detail: str
-    reason: str
-    intended_at: float
-    dry_run: bool = False
-    fid: Fid | None = None
-    """Of the file that was moved, or the directory: another one of that name is not touched. None in old journals."""
 
 
 class Journal:
@@ -81,28 +32,11 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         """Raises JournalError for a file that is no journal of ours, or one of a later release."""
-        with journal_form.explained(path):
-            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            try:
-                self._opened(path)
-            except BaseException:
-                self._db.close()
-                raise
-
-    def _opened(self, path: Path) -> None:
-        self.new = not journal_form.begun(self._db, path)
-        journal_form.claim(self._db)
-        self._db.execute("PRAGMA journal_mode=WAL")
-        self._db.execute("PRAGMA synchronous=FULL")
-        self._db.executescript(_SCHEMA + kept.SCHEMA)
-        self.waiting = kept.KeptMoves(self._db)
+        self._db, self.new = opened(path)
+        self.waiting = KeptMoves(self._db)
         """Moves whose turn has not come."""
-        if "fid" not in {row[1] for row in self._db.execute("PRAGMA table_info(actions)")}:
-            self._db.execute("ALTER TABLE actions ADD COLUMN fid TEXT")
-        self._db.execute("CREATE INDEX IF NOT EXISTS actions_of_file ON actions(fid)")
-        if "subject" not in {row[1] for row in self._db.execute("PRAGMA table_info(findings)")}:
-            self._db.execute("ALTER TABLE findings ADD COLUMN subject TEXT NOT NULL DEFAULT ''")
-        journal_form.finish(self._db)
+        self.judgements = Judgements(self._db)
+        """What acts came to."""
 
     def close(self) -> None:
         """Write what is in the log into the file."""
@@ -130,7 +64,7 @@ class Journal:
         cursor = self._db.execute(
             "INSERT INTO actions (finding, kind, place, layout_before, layout_after, size_bytes, reason, dry_run, "
             "intended_at, fid) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (finding, action.kind, to_bytes(action.path or action.directory), _text(before), _text(action.layout),
+            (finding, action.kind, to_bytes(action.path or action.directory), text_of(before), text_of(action.layout),
              action.size_bytes, action.reason, dry_run, now, None if fid is None else str(fid)))
         assert cursor.lastrowid is not None
         return cursor.lastrowid
@@ -210,40 +144,12 @@ class Journal:
             "ifnull(ended_at, 1e18) >= ?)", (since,)).fetchone()
         return files, size_bytes
 
-    def judged(self, finding: int, kind: str, pool: str, size_bytes: int, verdict: str, won_back: float,
-               now: float, usual: float = 0.0, contended: float = 0.0, after: float = 0.0) -> None:
-        """Enter what the acts about a finding came to: later decisions go by it.
-
-        The last three are what the victim had before, during and after, in bytes per second: for people.
-        """
-        self._db.execute("INSERT OR REPLACE INTO judgements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                         (finding, now, kind, pool, size_bytes, verdict, won_back, usual, contended, after))
-
-    def won_back(self, kind: str, pool: str, size_bytes: int, last: int = 20) -> list[float]:
-        """What the last such acts won back of the victim's loss, the newest first."""
-        rows = self._db.execute("SELECT won_back FROM judgements WHERE kind = ? AND pool = ? AND size_bytes = ? AND "
-                                "verdict IN ('helped', 'did-not-help') ORDER BY time DESC LIMIT ?",
-                                (kind, pool, size_bytes, last))
-        return [row[0] for row in rows]
-
     def undone_at(self, place: str) -> float:
         """When the default layout of a directory was last taken back; 0 when it never was."""
         (time,) = self._db.execute("SELECT ifnull(max(ended_at), 0) FROM actions WHERE place = ? "
                                    "AND outcome = 'undone' AND kind = 'set-default-layout'",
                                    (to_bytes(place),)).fetchone()
         return float(time)
-
-    def unjudged(self, since: float) -> Iterator[tuple[int, Finding, list[Entry]]]:
-        """Findings whose default layouts were set since then and stand, and were never judged, with these acts."""
-        rows = self._db.execute(
-            "SELECT id, kind, time, aggressor, victim, targets, sentence, evidence, directories FROM findings "
-            "WHERE id IN (SELECT finding FROM actions WHERE kind = 'set-default-layout' AND outcome = 'done' "
-            "AND intended_at >= ?) AND id NOT IN (SELECT finding FROM judgements) ORDER BY id", (since,)).fetchall()
-        for number, kind, time, aggressor, victim, targets, sentence, evidence, directories in rows:
-            finding = Finding(kind, time, aggressor, victim, tuple(json.loads(targets)), sentence,
-                              json.loads(evidence), tuple(json.loads(directories)))
-            yield number, finding, list(self._select("WHERE finding = ? AND kind = 'set-default-layout' "
-                                                     "AND outcome = 'done'", number))
 
     def sample(self, values: Mapping[str, float], now: float) -> None:
         """Enter points of curves, for reports."""
@@ -271,22 +177,3 @@ class Journal:
         """Acts in order. All rows are fetched at once, so that the journal may be written while they are gone over."""
         rows = self._db.execute(f"SELECT {ENTRY_COLUMNS} FROM actions {where} ORDER BY id", values)  # noqa: S608
         yield from map(entry_of, rows.fetchall())
-
-
-ENTRY_COLUMNS = ("id, kind, place, layout_before, layout_after, size_bytes, ifnull(outcome, ''), ifnull(detail, ''), "
-                 "reason, intended_at, dry_run, fid")
-
-
-def entry_of(row: Sequence[Any]) -> Entry:
-    """An act, from a row of these columns."""
-    return Entry(row[0], row[1], to_path(row[2]), _layout(row[3]), _layout(row[4]),
-                 row[5], row[6], row[7], row[8], row[9], bool(row[10]),
-                 None if row[11] is None else Fid.parse(row[11]))
-
-
-def _text(layout: Layout | None) -> str | None:
-    return None if layout is None else to_yaml(layout)
-
-
-def _layout(text: str | None) -> Layout | None:
-    return None if text is None else from_yaml(text)

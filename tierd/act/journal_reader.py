@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from tierd.act.journal import ENTRY_COLUMNS, Entry, entry_of
+from tierd.act.entry import ENTRY_COLUMNS, Entry, entry_of
 
 _FINDING = "id, time, kind, aggressor, victim, sentence, evidence, targets, directories, subject"
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 from lustre.filesystem import Filesystem
 from lustre.layout import same_shape
-from tierd.act.journal import UNDOING, Entry, Journal
+from tierd.act.entry import Entry
+from tierd.act.journal import UNDOING, Journal
 
 
 def close_unfinished(journal: Journal, filesystem: Filesystem, now: float) -> Iterator[tuple[Entry, str, str]]:

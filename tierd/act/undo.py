@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from lustre.filesystem import Filesystem
 from lustre.layout import same_shape
-from tierd.act.journal import Entry, Journal
+from tierd.act.entry import Entry
+from tierd.act.journal import Journal
 from tierd.act.movers.outcome import Move, Mover, Result
 from tierd.act.standstill import never
 from tierd.act.way_back import wish

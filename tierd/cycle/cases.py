@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from lustre.layout import Layout
-from tierd.act.gate import Outcome
+from tierd.act.endings import Outcome
 from tierd.act.journal import Journal
 from tierd.model import Action, Finding
 
@@ -47,7 +47,7 @@ class Case:
 
 def reopened(journal: Journal, since: float) -> Iterator[Case]:
     """Cases whose default layouts stand unjudged since then: what was begun before a restart is judged after it."""
-    for number, finding, entries in journal.unjudged(since):
+    for number, finding, entries in journal.judgements.unjudged(since):
         layout = entries[0].layout_after
         if layout is None:
             continue

@@ -133,5 +133,5 @@ class Casework:
         self._telling.all(narrate.moved(outcomes, self._gate.waiting))
         for key in {o.action.finding for o in outcomes if o.result != "gone"} & self._cases.keys():
             self._cases[key].acted_at = self._clock.now()
-        if self._gate.paused:
-            self._telling.say(f"STOPPED moving: {self._gate.paused}; look, then tierctl resume")
+        if self._gate.stance.paused:
+            self._telling.say(f"STOPPED moving: {self._gate.stance.paused}; look, then tierctl resume")

@@ -69,7 +69,7 @@ class Judging:
         self._tally.gained[case.finding.victim] = judgement.won_back
         self._tally.gains[case.finding.victim] = (judgement.usual - judgement.contended,
                                                   judgement.after - judgement.contended)
-        self._journal.judged(case.number, case.finding.kind, case.pool, case.size_bytes, judgement.verdict,
+        self._journal.judgements.judged(case.number, case.finding.kind, case.pool, case.size_bytes, judgement.verdict,
                              judgement.won_back, self._clock.now(), judgement.usual, judgement.contended,
                              judgement.after)
         self._telling.of_number(case.number, [narrate.judged(case.finding, judgement)])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from lustre.filesystem import Filesystem
-from tierd.act.claim import Hold, NoClaim
 from tierd.act.gate import Gate
+from tierd.act.hold import Hold, NoClaim
 from tierd.act.journal import Journal
 from tierd.act.orders import Intent
 from tierd.act.undo import Undo
@@ -119,9 +119,9 @@ class Daemon:
         try:
             if self._may_act():
                 deaf, alone = "changelog" in self.faults, "mover" not in self.faults
-                if alone and not deaf and not self._gate.held and not self._gate.draining:
+                if alone and not deaf and not self._gate.stance.held and not self._gate.stance.draining:
                     self._casework.act(self._fresh)
-                if alone and not self._gate.held:
+                if alone and not self._gate.stance.held:
                     self._casework.take_up()
                     self._casework.move(move_until, asked_for_only=deaf)
                 self._judging.judge(now)
@@ -142,11 +142,11 @@ class Daemon:
 
         Outside of the maintenance windows things are still judged, and taken back.
         """
-        self._telling.held(self._gate.held)
+        self._telling.held(self._gate.stance.held)
         wanted = self._settings.modes - {"observe", "recommend"} or self._gate.waiting
         acting = wanted and not self._settings.act.dry_run
         self._telling.fault("claim", self._claim.hold() if acting else "")
-        return not self._gate.paused and not self._gate.stopped and "claim" not in self.faults
+        return not self._gate.stance.paused and not self._gate.stance.stopped and "claim" not in self.faults
 
     def carry_out(self, kind: str, by: str, what: str, found: Intent) -> None:
         """Put what somebody asked for into the queue."""

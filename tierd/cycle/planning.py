@@ -104,8 +104,8 @@ class Planning:
         acts = [a for a in actions if a.kind != "advise"]
         if acts and finding.kind in JUDGED:
             first = acts[0].layout.components[0]
-            expected = benefit.effect(self._journal.won_back(finding.kind, first.pool, first.extent_end or 0),
-                                      settings.benefit)
+            known = self._journal.judgements.won_back(finding.kind, first.pool, first.extent_end or 0)
+            expected = benefit.effect(known, settings.benefit)
             if refused := benefit.refusal(finding, expected, settings.benefit):
                 refusals.append(refused)
                 actions = [a for a in actions if a.kind == "advise"]

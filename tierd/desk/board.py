@@ -66,6 +66,6 @@ class Board:
             {f.key: daemon.number(f) for f in daemon.findings},
             tuple(CaseView(c.number, c.finding.aggressor, c.finding.victim, c.finding.directories, c.begun_at, c.judged,
                            c.verdict) for c in daemon.cases),
-            daemon.faults, dict(gate.outcomes), gate.waiting, gate.waiting_bytes, gate.left_over, gate.not_kept,
-            dict(gate.not_taken_up), gate.moved_bytes,
+            daemon.faults, dict(gate.endings.counts), gate.waiting, gate.waiting_bytes, gate.left_over, gate.not_kept,
+            dict(gate.not_taken_up), gate.endings.moved_bytes,
             tally.cycles, tally.cycle_seconds, tally.last_cycle_at)

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from lustre.layout import explain as layout_words
-from tierd.act.journal import Entry
+from tierd.act.entry import Entry
 from tierd.act.journal_reader import JournalReader
 from tierd.desk.board import View
 

@@ -30,8 +30,8 @@ def cycle(view: View, gate: Gate) -> str:
         parts.append(f"{counted(open_cases, 'case')} being judged")
     if view.waiting:
         parts.append(f"{counted(view.waiting, 'move')} waiting")
-    if gate.held:
-        parts.append(f"nothing is changed: {gate.held}")
-    elif gate.draining:
-        parts.append(f"nothing new is begun: {gate.draining}")
+    if gate.stance.held:
+        parts.append(f"nothing is changed: {gate.stance.held}")
+    elif gate.stance.draining:
+        parts.append(f"nothing new is begun: {gate.stance.draining}")
     return "; ".join([*parts, *view.faults.values()])

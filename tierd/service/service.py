@@ -10,12 +10,7 @@ from threading import RLock
 from typing import Protocol
 
 from lustre.filesystem import Filesystem
-from tierd.act.breaker import Breaker
-from tierd.act.budget import Budget
-from tierd.act.claim import Hold, NoClaim
-from tierd.act.consent import Consent
-from tierd.act.gate import Gate
-from tierd.act.guard import SiteGuard
+from tierd.act.hold import Hold, NoClaim
 from tierd.act.inbox import Inbox
 from tierd.act.journal import Journal
 from tierd.act.journal_form import JournalError, explained
@@ -25,16 +20,19 @@ from tierd.act.kept import Stamp
 from tierd.act.left_over import out_of_date
 from tierd.act.movers.outcome import Mover
 from tierd.act.recovery import close_unfinished
-from tierd.act.standstill import Standstill
 from tierd.act.undo import Undo
 from tierd.clock import Clock
 from tierd.config import Settings
 from tierd.cycle.loop import Daemon
 from tierd.desk import sentence
 from tierd.desk.board import Board
+from tierd.desk.changing import CHANGING, Changing
 from tierd.desk.curves import Curves
-from tierd.desk.desk import CHANGING, Desk
-from tierd.metrics.collector import Beside, registry
+from tierd.desk.desk import Desk
+from tierd.desk.intake import Intake
+from tierd.desk.looking import Looking
+from tierd.metrics.collector import registry
+from tierd.metrics.state import Beside
 from tierd.sense import space
 from tierd.sense.clearing import Clearing
 from tierd.sense.facts import Clients
@@ -42,6 +40,7 @@ from tierd.sense.follow import Follower
 from tierd.sense.readings import Reading
 from tierd.sense.sources import Sources
 from tierd.service.control import ControlServer
+from tierd.service.hands import hands
 from tierd.service.web import STALE_CYCLES, App, WebServer
 from tierd.text import printable, quoted
 
@@ -87,12 +86,8 @@ class Service:
         if self._journal.new:
             say(f"a new journal is begun, {quoted(settings.act.journal)}: what may have been done before cannot be "
                 "undone from it")
-        guard = SiteGuard(settings, Consent(filesystem, clock), self._claim, clock)
-        standstill = Standstill(settings.act.pause_file, settings.act.windows)
-        gate = Gate(filesystem, mover, Budget(settings.limits, clock.now()), Breaker(settings.breaker), self._journal,
-                    clock, settings.act.dry_run, guard, standstill)
+        gate, undo = hands(settings, filesystem, mover, self._journal, self._claim, clock)
         self._gate = gate
-        undo = Undo(filesystem, mover, self._journal, clock, lambda: standstill.by_file() or guard.hindrance())
         self._sources = Sources(settings.sense, settings.filesystem.mount, read, filesystem, mdts,
                                 self._journal.positions(), clock, os.environ, settings.flash_pools)
         self._closing.callback(self._sources.close)
@@ -109,13 +104,21 @@ class Service:
         self._inbox = Inbox(Path(settings.act.journal),
                             lambda: Stamp(filesystem.fsname, settings.act.dry_run, clock.now()))
         self._closing.callback(self._inbox.close)
-        reader = JournalReader(Path(settings.act.journal))
-        self._desk = Desk(self._daemon, gate, undo, self._journal, reader, settings, self._lock, self._board,
-                          filesystem, clock, self._inbox, self._sources.states)
+        self._intake = Intake(self._daemon, gate, self._inbox, filesystem, settings, clock)
+        self._desk = self._staffed(undo)
         self._listen(settings, undo, nudge)
         for entry, outcome, detail in close_unfinished(self._journal, filesystem, clock.now()):
             say(f"found unfinished: {entry.kind} of {quoted(entry.place)}: {outcome}: {detail}")
         self._reload_waiting()
+
+    def _staffed(self, undo: Undo) -> Desk:
+        """The desk, with those who look and those who change."""
+        settings, reader = self._settings, JournalReader(Path(self._settings.act.journal))
+        looking = Looking(self._daemon, self._gate, reader, settings, self._lock, self._board, self._clock, self._inbox,
+                          self._sources.states)
+        changing = Changing(self._gate, undo, self._journal, settings, self._lock, self._board, self._filesystem,
+                            self._inbox, self._intake.made)
+        return Desk(looking, changing)
 
     def _reload_waiting(self) -> None:
         """What waited when tierd ended waits again, or is told of."""
@@ -148,11 +151,11 @@ class Service:
         """One cycle; a sentence about the state for systemd. Raises JournalError, and then must be closed."""
         with self._lock, explained(self._settings.act.journal):
             self._board.cycle_begun_at = self._clock.now()
-            self._desk.take_in()
+            self._intake.take_in()
             self._sources.look()
             self._daemon.cycle(self._clock.now() + self._settings.sense.cycle_seconds / 2)
             self._keep_positions()
-            self._gate.keep_state()
+            self._gate.stance.keep()
             self._board.hang_out(self._daemon, self._gate)
             self._curves.draw(self._daemon, self._gate, self._clock.now())
             self._board.cycle_begun_at = 0.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from lustre.filesystem import Filesystem
 from simulator.cluster import Cluster
 from simulator.jobs import Job
-from tierd.act.journal import Entry
+from tierd.act.entry import Entry
 from tierd.config import Settings
 from tierd.model import Finding
 from tierd.simulation.world import world

@@ -15,10 +15,10 @@ from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from tierd.act.breaker import Breaker
 from tierd.act.budget import Budget
-from tierd.act.claim import Hold, NoClaim
 from tierd.act.consent import Consent
 from tierd.act.gate import Gate
 from tierd.act.guard import SiteGuard
+from tierd.act.hold import Hold, NoClaim
 from tierd.act.journal import Journal
 from tierd.act.port import PortMover
 from tierd.act.undo import Undo

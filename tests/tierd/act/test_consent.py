@@ -135,19 +135,19 @@ def test_a_scope_has_limits_of_its_own_and_does_not_keep_others_waiting(tmp_path
 
 def test_paused_stays_paused_over_a_restart(tmp_path: Path) -> None:
     at = world(tmp_path, jobs=(STREAM,))
-    at.gate.pause("a disk is being changed")
-    at.gate.keep_state()
+    at.gate.stance.pause("a disk is being changed")
+    at.gate.stance.keep()
     again = world(tmp_path, jobs=(STREAM,))
-    assert again.gate.paused == "a disk is being changed"
-    again.gate.resume()
-    again.gate.keep_state()
-    assert world(tmp_path, jobs=(STREAM,)).gate.paused == ""
+    assert again.gate.stance.paused == "a disk is being changed"
+    again.gate.stance.resume()
+    again.gate.stance.keep()
+    assert world(tmp_path, jobs=(STREAM,)).gate.stance.paused == ""
 
 
 def test_a_plan_leaves_out_single_files_whose_owners_want_that(tmp_path: Path) -> None:
     noise = replace(NOISE, rereads_per_second=8.0, files_per_second=10.0, keep=300)
     at = world(tmp_path, jobs=(STREAM, noise))
-    at.gate.drain("looking first")
+    at.gate.stance.drain("looking first")
     at.run(until=60)
     ((_, plan, _),) = at.daemon.preview()
     first, second, third, *_ = [action.path for action in plan.actions if action.kind == "migrate"]

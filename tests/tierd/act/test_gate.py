@@ -17,7 +17,8 @@ from tests.tierd.act.movers.minilustre import FLASH, HDD, MiniLustre
 from tierd.act.breaker import Breaker
 from tierd.act.breaker import Settings as BreakerSettings
 from tierd.act.budget import Budget, Limits, Rate
-from tierd.act.gate import Gate, Outcome
+from tierd.act.endings import Outcome
+from tierd.act.gate import Gate
 from tierd.act.journal import UNDOING, Journal
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.room import Destination

@@ -1,0 +1,64 @@
+"""How acts went: into the journal, and counted for whoever asks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from lustre.fid import Fid
+from lustre.layout import Layout
+from tierd.act.journal import Journal
+from tierd.act.movers.outcome import Outcome as Moved
+from tierd.act.movers.outcome import Result
+from tierd.clock import Clock
+from tierd.model import Action
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one act went, and why.
+
+    ``done``, ``already``, ``dry-run``, ``refused``, ``gave-way``, ``failed``, ``doubtful``, or ``gone``: the job had
+    unlinked the file before its turn came.
+    """
+
+    action: Action
+    result: str
+    detail: str
+    entry: int
+    """Its number in the journal; 0 for a file that was gone before."""
+    before: Layout | None = None
+    fid: Fid | None = None
+    """Of the file, when a move was tried."""
+
+
+class Endings:
+    """What became of every act since the start."""
+
+    def __init__(self, journal: Journal, clock: Clock) -> None:
+        self._journal = journal
+        self._clock = clock
+        self.counts: Counter[tuple[str, str]] = Counter()
+        """By kind of act and result."""
+        self.last: dict[tuple[str, str], float] = {}
+        """When each kind of act last had each result."""
+        self.moved_bytes = 0
+
+    def ended(self, action: Action, result: str, detail: str, entry: int, before: Layout | None,
+              fid: Fid | None = None) -> Outcome:
+        """Enter the end of an act whose intent stands in the journal."""
+        self._journal.ended(entry, result, detail, self._clock.now())
+        return self.counted(Outcome(action, result, detail, entry, before, fid))
+
+    def counted(self, outcome: Outcome) -> Outcome:
+        """The outcome, counted."""
+        self.counts[outcome.action.kind, outcome.result] += 1
+        self.last[outcome.action.kind, outcome.result] = self._clock.now()
+        return outcome
+
+
+def word(moved: Moved) -> str:
+    """What the engine's result is called in the journal and in metrics."""
+    if moved.reason == "gone":
+        return "gone"
+    return "dry-run" if moved.result is Result.MOVABLE else str(moved.result)

@@ -1,0 +1,115 @@
+"""Requests that change what tierd does, or the file system. Pausing never waits: it must work while a file moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from threading import RLock
+from typing import Any
+
+from lustre.filesystem import Filesystem
+from tierd.act.gate import Gate
+from tierd.act.inbox import Inbox
+from tierd.act.journal import Journal
+from tierd.act.orders import SUBMISSION, Intent, Order
+from tierd.act.undo import Undo
+from tierd.config import Settings
+from tierd.desk import views
+from tierd.desk.board import Board
+from tierd.desk.explain import entry_json
+from tierd.desk.patience import between_cycles
+from tierd.replay import action_json
+from tierd.text import printable
+
+CHANGING = frozenset({"pause", "drain", "resume", "undo", "promote", "demote", "submit"})
+"""Their names: not everybody who may look may make them."""
+
+Request = Mapping[str, Any]
+
+
+class Changing:
+    """Does what somebody asked for, or puts it into the inbox. ``made`` tells what an order comes to at present."""
+
+    def __init__(self, gate: Gate, undo: Undo, journal: Journal, settings: Settings, lock: RLock, board: Board,
+                 filesystem: Filesystem, inbox: Inbox, made: Callable[[Order], Intent]) -> None:
+        self._gate = gate
+        self._undo_act = undo
+        self._journal = journal
+        self._settings = settings
+        self._lock = lock
+        self._board = board
+        self._filesystem = filesystem
+        self._inbox = inbox
+        self._made = made
+        self.requests: Mapping[str, Callable[[Request], dict[str, Any]]] = {
+            "pause": self._pause, "drain": self._drain, "resume": self._resume, "undo": self._undo,
+            "promote": self._order, "demote": self._order, "submit": self._submit,
+        }
+
+    def _pause(self, request: Request) -> dict[str, Any]:
+        self._gate.stance.pause(printable(str(request.get("reason") or "")) or f"by {request.get('by', 'tierctl')}")
+        return self._stance()
+
+    def _drain(self, request: Request) -> dict[str, Any]:
+        self._gate.stance.drain(printable(str(request.get("reason") or "")) or f"by {request.get('by', 'tierctl')}")
+        return self._stance()
+
+    def _resume(self, _: Request) -> dict[str, Any]:
+        self._gate.stance.resume()
+        return self._stance()
+
+    def _stance(self) -> dict[str, Any]:
+        """As it is now; it is in the journal at the end of the cycle, or at once when none is under way."""
+        if self._lock.acquire(timeout=0.5):
+            try:
+                self._gate.stance.keep()
+            finally:
+                self._lock.release()
+        view = self._board.view
+        return {**views.stance(self._gate), "waiting_moves": view.waiting, "waiting_bytes": view.waiting_bytes}
+
+    def _undo(self, request: Request) -> dict[str, Any]:
+        number = int(request.get("id", 0))
+        with between_cycles(self._lock):
+            entry = self._journal.entry(number)
+            if entry is None:
+                raise ValueError(f"the journal has no act {number}; tierctl history lists them")
+            result, detail = self._undo_act(entry, f"by {request.get('by', 'tierctl')}")
+        return {"result": result, "detail": detail, "entry": entry_json(entry)}
+
+    def _order(self, request: Request) -> dict[str, Any]:
+        path = self._from_root(str(request["path"]))
+        order = Order(str(request["request"]), path, str(request.get("by", "tierctl")),
+                      most_files=max(1, int(request.get("most_files", 1000))),
+                      most_bytes=max(1, int(request.get("most_bytes", 1 << 40))), fid=self._filesystem.status(path).fid)
+        made = self._made(order)
+        if made.actions and not request.get("preview"):
+            self._inbox.put([(order, made)])
+        return {
+            "path": order.path, "direction": order.direction, "files": len(made.actions), "size_bytes": made.size_bytes,
+            "left_out": dict(made.left_out.most_common(20)), "dry_run": self._settings.act.dry_run,
+            "preview": bool(request.get("preview")), "held": self._gate.stance.held or self._gate.stance.draining,
+            "actions": [action_json(action) for action in made.actions[:10]],
+        }
+
+    def _submit(self, request: Request) -> dict[str, Any]:
+        direction = str(request.get("direction", "promote"))
+        if direction not in {"promote", "demote"}:
+            raise ValueError(f"direction is promote or demote, not {direction!r}")
+        paths = request.get("paths")
+        if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
+            raise ValueError("submit takes a list of paths")
+        by, reason = f"{request.get('by')} (submit)", printable(str(request.get("reason") or ""))
+        self._inbox.put([(Order(direction, self._from_root(path), by, SUBMISSION, reason, most_files=1), None)
+                         for path in paths])
+        return {"accepted": len(paths), "waiting_orders": len(self._inbox)}
+
+    def _from_root(self, path: str) -> str:
+        """A path below the mount point, or one from the file system's root as in history. Raises ValueError."""
+        mount = self._settings.filesystem.mount.rstrip("/")
+        inner = path[len(mount):] if mount and (path + "/").startswith(mount + "/") else path
+        if not inner.startswith("/") and inner:
+            raise ValueError(f"{path!r}: give the whole path, below {mount} or from the root of the file system")
+        inner.encode("utf-8", "surrogateescape")  # half a character is no name: a ValueError
+        if {".", ".."} & set(inner.split("/")) or "\0" in inner:
+            raise ValueError(f"{path!r}: a path without . and .. in it")
+        return "/" + "/".join(part for part in inner.split("/") if part)

@@ -1,0 +1,89 @@
+"""Requests that look. They read the board and the journal, and never wait; but a plan is made between two cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from threading import RLock
+from typing import Any
+
+from tierd.act.gate import Gate
+from tierd.act.inbox import Inbox
+from tierd.act.journal_reader import JournalReader
+from tierd.clock import Clock
+from tierd.config import Settings
+from tierd.cycle.cases import Case
+from tierd.cycle.loop import Daemon
+from tierd.desk import views
+from tierd.desk.board import Board
+from tierd.desk.explain import entry_json, explained
+from tierd.desk.patience import between_cycles
+from tierd.desk.top import top
+from tierd.replay import action_json, finding_json
+from tierd.sense.ages import SourceState
+
+Request = Mapping[str, Any]
+
+
+class Looking:
+    """Answers from what is known, and changes nothing."""
+
+    def __init__(self, daemon: Daemon, gate: Gate, reader: JournalReader, settings: Settings, lock: RLock, board: Board,
+                 clock: Clock, inbox: Inbox, sources: Callable[[], Sequence[SourceState]] = tuple) -> None:
+        self._daemon = daemon
+        self._gate = gate
+        self._reader = reader
+        self._settings = settings
+        self._lock = lock
+        self._board = board
+        self._clock = clock
+        self._inbox = inbox
+        self._sources = sources
+        self.requests: Mapping[str, Callable[[Request], dict[str, Any]]] = {
+            "status": self._status, "findings": lambda _: views.findings(board.view), "top": self._top,
+            "advise": lambda _: views.findings(board.view, advice=True), "history": self._history,
+            "explain": lambda request: explained(str(request.get("id", "")), reader, board.view), "plan": self._plan,
+            "report": self._report,
+        }
+
+    def _status(self, _: Request) -> dict[str, Any]:
+        return views.status(self._board, self._gate, self._settings, len(self._inbox), self._clock.now()) | {
+            "sources": [source_json(state) for state in self._sources()]}
+
+    def _top(self, request: Request) -> dict[str, Any]:
+        return self._status(request) | top(self._board.view, int(request.get("most", 20)))
+
+    def _history(self, request: Request) -> dict[str, Any]:
+        entries = self._reader.last(max(0, int(request.get("last", 50))), str(request.get("outcome") or ""))
+        return {"entries": [entry_json(entry) for entry in entries]}
+
+    def _report(self, request: Request) -> dict[str, Any]:
+        until = float(request.get("until") or self._clock.now())
+        since = float(request.get("since") or until - 86400)
+        return {
+            "since": since, "until": until, "mount": self._settings.filesystem.mount,
+            "findings": self._reader.findings_between(since, until),
+            "acts": [entry_json(entry) for entry in self._reader.acts_between(since, until)],
+            "judgements": self._reader.judgements(since, until), "samples": self._reader.samples(since, until),
+            "status": self._status(request),
+        }
+
+    def _plan(self, _: Request) -> dict[str, Any]:
+        with between_cycles(self._lock):
+            plans = [{"finding": finding_json(finding) | {"id": self._daemon.number(finding)},
+                      "actions": [action_json(a) | {"size_bytes": a.size_bytes} for a in plan.actions],
+                      "recommended": [action_json(a) | {"size_bytes": a.size_bytes} for a in plan.recommended],
+                      "refusals": [str(refusal) for refusal in plan.refusals], "case": acted_on(case)}
+                     for finding, plan, case in self._daemon.preview()]
+        return {"plans": plans, "status": self._status({})}
+
+
+def acted_on(case: Case | None) -> dict[str, Any] | None:
+    """What became of a finding before."""
+    return None if case is None else {"since": case.begun_at, "outcome": {"name": case.verdict, "judged": case.judged}}
+
+
+def source_json(state: SourceState) -> dict[str, Any]:
+    """A source, for programs: JSON has no infinity."""
+    age = state.age_seconds if state.age_seconds < float("inf") else None
+    return {"name": state.name, "age_seconds": age, "limit_seconds": state.limit_seconds, "stale": state.stale,
+            "state": state.words}

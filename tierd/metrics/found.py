@@ -1,0 +1,54 @@
+"""What tierd found: findings by kind, slowdowns by target, and the streams they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from tierd.config import Settings
+from tierd.cycle.loop import Daemon
+from tierd.policies import JUDGED
+from tierd.verify import throughput
+
+
+def found(daemon: Daemon, settings: Settings) -> Iterator[Metric]:
+    """Findings that began and that hold, by kind, and how slow streams are."""
+    tally = daemon.tally
+    found = CounterMetricFamily("tierd_findings", "Findings that began.", labels=("kind",))
+    for kind in kinds(settings):
+        found.add_metric((kind,), tally.found[kind])
+    yield found
+    active = GaugeMetricFamily("tierd_active_findings", "Findings that hold now.", labels=("kind",))
+    slowdown = GaugeMetricFamily("tierd_interference_slowdown_ratio", "How many times slower a stream is than "
+                                 "before its neighbour came, by target.", labels=("target", "aggressor", "victim"))
+    for kind in kinds(settings):
+        active.add_metric((kind,), sum(f.kind == kind for f in daemon.findings))
+    for finding in daemon.findings:
+        for target in finding.targets:
+            if finding.kind in JUDGED:
+                slowdown.add_metric((target, finding.aggressor, finding.victim), finding.evidence["slowdown"])
+    yield active
+    yield slowdown
+
+
+def kinds(settings: Settings) -> tuple[str, ...]:
+    """All kinds of findings there may be, so that none is missing before its first."""
+    return ("noisy-neighbour", "shared-bandwidth", *(c.detector.name for c in settings.detect))
+
+
+def streams(daemon: Daemon) -> Iterator[Metric]:
+    """Of streams in findings and in cases: what they had, and what they have."""
+    pairs = {(f.victim, f.aggressor): f for f in (*(c.finding for c in daemon.cases),
+                                                 *daemon.findings) if f.kind in JUDGED}
+    usual = GaugeMetricFamily("tierd_victim_usual_bytes_per_second", "Throughput of a stream before its neighbour "
+                              "came: what acts are expected to give back.", labels=("victim", "aggressor"))
+    now = GaugeMetricFamily("tierd_victim_bytes_per_second", "Throughput of the stream in the latest window.",
+                            labels=("victim", "aggressor"))
+    windows = daemon.windows
+    for (victim, aggressor), finding in pairs.items():
+        usual.add_metric((victim, aggressor), finding.evidence["victim_usual_bytes_per_second"])
+        if windows:
+            now.add_metric((victim, aggressor), throughput(windows[-1], victim))
+    yield usual
+    yield now
