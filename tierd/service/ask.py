@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import socket
+import struct
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 TIMEOUT_SECONDS = 30.0
@@ -18,11 +21,19 @@ def ask(path: str, request: Mapping[str, Any], timeout_seconds: float = TIMEOUT_
     """Ask the daemon. Raises ControlError with what to do about it."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as to:
-            to.settimeout(timeout_seconds)
+            # with a time-out of Python's own, connecting would not wait for a place in the queue
+            to.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", math.ceil(timeout_seconds), 0))
             to.connect(path)
-            to.sendall(json.dumps(request).encode() + b"\n")
-            to.shutdown(socket.SHUT_WR)
-            answer = json.loads(to.makefile("rb").read())
+            to.settimeout(timeout_seconds)
+            with suppress(BrokenPipeError, ConnectionResetError):  # not heard to the end: the answer says why
+                to.sendall(json.dumps(request).encode() + b"\n")
+                to.shutdown(socket.SHUT_WR)
+            said = everything(to)
+            if not said:
+                raise ControlError(f"{path}: hung up without an answer: tierd ends, or too many ask; try again later")
+            answer = json.loads(said)
+    except ControlError:
+        raise
     except FileNotFoundError as error:
         raise ControlError(f"{path}: no such socket: is tierd running, and does act.socket name this one? "
                            "journalctl -u tierd says why it may not answer") from error
@@ -30,6 +41,8 @@ def ask(path: str, request: Mapping[str, Any], timeout_seconds: float = TIMEOUT_
         raise ControlError(f"{path}: nobody listens: tierd was killed; systemctl start tierd") from error
     except PermissionError as error:
         raise ControlError(f"{path}: not allowed: tierd answers root, and whom its [control] names") from error
+    except BlockingIOError as error:
+        raise ControlError(f"{path}: very many ask at once; try again later") from error
     except TimeoutError as error:
         raise ControlError(f"{path}: no answer within {timeout_seconds:g} s; journalctl -u tierd says what it does"
                            ) from error
@@ -38,3 +51,12 @@ def ask(path: str, request: Mapping[str, Any], timeout_seconds: float = TIMEOUT_
     if not isinstance(answer, dict) or "error" in answer:
         raise ControlError(str(answer.get("error", answer)) if isinstance(answer, dict) else f"{path}: odd answer")
     return answer
+
+
+def everything(of: socket.socket) -> bytes:
+    """Until the other side hangs up, however it does that."""
+    said = b""
+    with suppress(ConnectionResetError):
+        while part := of.recv(1 << 16):
+            said += part
+    return said

@@ -14,18 +14,25 @@ from typing import Any
 
 from tierd.service.ask import TIMEOUT_SECONDS, ControlError
 from tierd.service.peers import Access, Peer
+from tierd.service.places import Places
 
 Answer = Mapping[str, Any]
 Handle = Callable[[Mapping[str, Any]], Answer]
 """Answers a request; raises ValueError for one it does not know, in words for whoever asked. Called by many threads."""
 
 _MOST_BYTES = 8 << 20
+"""Of a request of those who may change something: a thousand paths at once."""
+_LOOKING_BYTES = 1 << 16
+STRANGERS_SECONDS = 2.0
+"""So long is waited for the request of somebody who is refused whatever it is."""
+_LOOKERS = "root, control.change_users, and members of control.read_group may look"
 
 
 class ControlServer:
     """Listens in threads of its own. ``changing`` are the requests that not everybody who may look may make."""
 
-    def __init__(self, path: str, handle: Handle, access: Access | None = None, changing: Collection[str] = ()) -> None:
+    def __init__(self, path: str, handle: Handle, access: Access | None = None, changing: Collection[str] = (),
+                 peer_of: Callable[[socket.socket], Peer] = Peer.of) -> None:
         self._path = Path(path)
         self._access = access or Access()
         self._changing = frozenset(changing)
@@ -38,7 +45,12 @@ class ControlServer:
 
             def handle(self) -> None:
                 with suppress(OSError):  # whoever asked has gone
-                    answer = outer.answer(self.rfile.readline(_MOST_BYTES), handle, Peer.of(self.connection))
+                    peer = peer_of(self.connection)
+                    if not outer.may(peer, change=False):
+                        self.connection.settimeout(STRANGERS_SECONDS)
+                    line = self.rfile.readline(_MOST_BYTES if outer.may(peer, change=True) else _LOOKING_BYTES)
+                    outer.heard(self.request)
+                    answer = outer.answer(line, handle, peer)
                     self.wfile.write(json.dumps(answer).encode() + b"\n")
 
         umask = os.umask(0o177)  # until its group is set, it is for nobody else
@@ -50,6 +62,7 @@ class ControlServer:
             os.chown(self._path, -1, self._access.read_group)
         # users who may change something need not be of that group: then the file is open, and the kernel says who asks
         self._path.chmod(0o666 if self._access.change_users else 0o660)
+        self.may, self.heard = self._access.may, self._server.heard
         self._thread = threading.Thread(target=self._server.serve_forever, name="tierd-control", daemon=True)
         self._thread.start()
 
@@ -63,7 +76,7 @@ class ControlServer:
             if not self._access.may(peer, change=change):
                 return {"error": f"not allowed for {peer.name}: " + (
                     "root, and control.change_users, may change what tierd does" if change
-                    else "root, control.change_users, and members of control.read_group may look")}
+                    else _LOOKERS)}
             return handle({**request, "by": peer.name})
         except (ValueError, RecursionError) as error:
             return {"error": str(error)}
@@ -75,11 +88,15 @@ class ControlServer:
         self._path.unlink(missing_ok=True)
 
 
-class Server(socketserver.ThreadingUnixStreamServer):
-    """A thread a connection; robinhood may connect many times a second."""
+class Server(Places, socketserver.UnixStreamServer):
+    """Robinhood may connect many times a second."""
 
-    daemon_threads = True
     request_queue_size = 128
+
+    def turn_away(self, connection: socket.socket) -> None:
+        """See :class:`Places`."""
+        words = f"{self.most_at_once} requests are being answered; try again later"
+        connection.send(json.dumps({"error": words}).encode() + b"\n", socket.MSG_DONTWAIT)
 
 
 def refuse_a_second(path: str) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import socketserver
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from html import escape
 from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, make_server
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import ThreadingWSGIServer, choose_encoder
+from prometheus_client.exposition import choose_encoder
 
+from tierd.service.places import Places
 from tierd.text import printable
 
 STALE_CYCLES = 5
@@ -65,7 +67,10 @@ class App:
         if path in {"/-/healthy", "/-/ready"}:
             return self._health(path, start)
         if path == "/":
-            return answer(start, "200 OK", self._page(), "text/html; charset=utf-8")
+            try:
+                return answer(start, "200 OK", self._page(), "text/html; charset=utf-8")
+            except ValueError as error:  # the journal cannot be read
+                return answer(start, "503 Service Unavailable", printable(str(error)) + "\n")
         return answer(start, "404 Not Found", "/, /metrics, /-/healthy, /-/ready\n")
 
     def _health(self, path: str, start: StartResponse) -> Iterable[bytes]:
@@ -73,7 +78,7 @@ class App:
             return answer(start, "503 Service Unavailable", "no cycle for too long\n")
         faults = self._ask({"request": "status"})["faults"] if path == "/-/ready" else {}
         if faults:
-            return answer(start, "503 Service Unavailable", "; ".join(faults.values()) + "\n")
+            return answer(start, "503 Service Unavailable", printable("; ".join(faults.values())) + "\n")
         return answer(start, "200 OK", "well\n")
 
     def _page(self) -> str:
@@ -127,15 +132,35 @@ class QuietHandler(WSGIRequestHandler):
 
     timeout = 15
 
+    def parse_request(self) -> bool:
+        """A request with a body counts as silent until it is answered: it may come drop by drop."""
+        parsed = super().parse_request()
+        if parsed and self.headers.get("Content-Length", "0") == "0" and isinstance(self.server, Places):
+            self.server.heard(self.connection)
+        return parsed
+
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing."""
+
+
+class Server(Places, WSGIServer):
+    """Scrapers, a health check and a few people."""
+
+    most_at_once = 16
+    request_queue_size = 64
+
+    def server_bind(self) -> None:
+        """Without asking the name service what we are called: it may be down, and then takes its time."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+        self.setup_environ()
 
 
 class WebServer:
     """Serves in threads of its own."""
 
     def __init__(self, host: str, port: int, app: App) -> None:
-        self._server = make_server(host, port, app, ThreadingWSGIServer, QuietHandler)
+        self._server = make_server(host, port, app, Server, QuietHandler)
         self.port: int = self._server.server_port
         threading.Thread(target=self._server.serve_forever, name="tierd-web", daemon=True).start()
 
