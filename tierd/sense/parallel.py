@@ -1,12 +1,13 @@
-"""Several exporters asked at the same time, each in a thread of its own, all by one deadline.
+"""Many exporters asked a few at a time, all by one deadline.
 
 A thread that is still waiting when the deadline has passed is left to its time-out, and its exporter is not asked again
-before it has come back: so many threads as exporters, however they behave.
+before it has come back: never more than a few threads, however many exporters there are and however they behave.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
@@ -15,7 +16,7 @@ from tierd.sense.http import SourceError, shown
 
 Found = TypeVar("Found")
 AT_ONCE = 8
-"""Answers that are in memory, and being read, at the same time."""
+"""Threads, and with them answers that are in memory, at the same time. systemd grants the daemon a number of tasks."""
 
 
 class Parallel(Generic[Found]):
@@ -36,14 +37,16 @@ class Parallel(Generic[Found]):
         for url in dict.fromkeys(urls):
             if url in self._busy:
                 troubles[url] = SourceError(f"{shown(url)}: has not answered the question before this one yet")
-        for url in asked:
-            self._busy.add(url)
-            threading.Thread(target=self._one, args=(url, answers), name="tierd-scrape", daemon=True).start()
-        left = threading.Event()
-        timer = threading.Timer(self._deadline_seconds, left.set)
+        turns = deque(asked)
+        for _ in asked:
+            if not self._turn.acquire(blocking=False):
+                break
+            threading.Thread(target=self._work, args=(turns, answers), name="tierd-scrape", daemon=True).start()
+        late = threading.Event()
+        timer = threading.Timer(self._deadline_seconds, late.set)
         timer.daemon = True
         timer.start()
-        while len(found) + len(troubles) < len(set(urls)) and not left.is_set():
+        while len(found) + len(troubles) < len(set(urls)) and not late.is_set():
             try:
                 url, answer = answers.get(timeout=0.05)
             except Empty:
@@ -53,15 +56,30 @@ class Parallel(Generic[Found]):
             else:
                 found[url] = answer
         timer.cancel()
+        never = {*turns}
+        turns.clear()
         for url in asked:
             if url not in found and url not in troubles:
-                troubles[url] = SourceError(f"{shown(url)}: no answer within {self._deadline_seconds:g} s")
+                what = f"was not asked within {self._deadline_seconds:g} s: others kept silent" if url in never else (
+                    f"no answer within {self._deadline_seconds:g} s")
+                troubles[url] = SourceError(f"{shown(url)}: {what}")
         return found, troubles
+
+    def _work(self, turns: deque[str], answers: SimpleQueue[tuple[str, Found | SourceError]]) -> None:
+        try:
+            while True:
+                try:
+                    url = turns.popleft()
+                except IndexError:
+                    return
+                self._busy.add(url)
+                self._one(url, answers)
+        finally:
+            self._turn.release()
 
     def _one(self, url: str, answers: SimpleQueue[tuple[str, Found | SourceError]]) -> None:
         try:
-            with self._turn:
-                answers.put((url, self._ask(url)))
+            answers.put((url, self._ask(url)))
         except SourceError as error:
             answers.put((url, error))
         except Exception as error:  # noqa: BLE001 -- a bug in reading one answer must not leave the others waiting

@@ -16,7 +16,7 @@ from tierd.sense.follow import ChangelogError
 from tierd.sense.guard import FORGET_SECONDS, Guard
 from tierd.sense.http import Access, Client, SourceError
 from tierd.sense.live import AgedRecords
-from tierd.sense.parallel import Parallel
+from tierd.sense.parallel import AT_ONCE, Parallel
 from tierd.sense.readings import JobCounters, Reading, window
 from tierd.sense.scrape import Exporters
 
@@ -79,6 +79,38 @@ def test_a_bug_in_one_answer_does_not_leave_the_others_waiting() -> None:
     assert found == {"good": "good"}
     assert "KeyError" in str(troubles["bad"])
     assert threading.active_count() < 50
+
+
+def test_hundreds_of_exporters_are_all_asked() -> None:
+    urls = [f"http://oss{n}" for n in range(500)]
+    found, troubles = Parallel(lambda url: threading.current_thread().ident, 60.0)(urls)
+    assert (sorted(found), troubles) == (sorted(urls), {})
+
+
+def test_when_all_threads_wait_the_others_are_told_of_and_asked_next_time() -> None:
+    go_on, back = threading.Event(), threading.Semaphore(0)
+
+    def ask(url: str) -> str:
+        if url.startswith("slow"):
+            go_on.wait(60)
+            back.release()
+        return url
+
+    slow, quick = [f"slow{n}" for n in range(AT_ONCE)], [f"quick{n}" for n in range(20)]
+    threads = threading.active_count()
+    parallel = Parallel(ask, 0.05)
+    for _ in range(3):
+        found, troubles = parallel([*slow, *quick])
+        assert found == {}
+        assert set(troubles) == {*slow, *quick}
+        assert threading.active_count() <= threads + AT_ONCE + 1
+    assert "others kept silent" in str(troubles["quick0"])
+    assert "has not answered the question before" in str(troubles["slow0"])
+    go_on.set()
+    for _ in slow:
+        assert back.acquire(timeout=30)
+    whole = Parallel(ask, 60.0)
+    assert set(whole([*slow, *quick])[0]) == {*slow, *quick}
 
 
 def test_an_exporter_whose_clock_is_off_is_not_believed() -> None:
