@@ -94,7 +94,7 @@ TIERD = Row("Noisy neighbours", (
          unit="short", steps=((None, GREEN), (1, YELLOW), (2, RED)), height=6, empty="not there"),
     timeseries("Slowdown of streams", "How many times slower each stream is than before its neighbour came; "
                "1 is undisturbed.",
-               Query("max by (victim, aggressor) (tierd_interference_slowdown_ratio)", "{{victim}} by {{aggressor}}"),
+               Query("max by (victim, aggressor) (tierd_interference_slowdown)", "{{victim}} by {{aggressor}}"),
                unit="none", steps=((None, GREEN), (1.2, YELLOW)), width=8, height=6, empty="nobody is disturbed"),
     timeseries("Files moved", "Files per minute whose turn came, by how it went.",
                Query("sum by (outcome) (rate(tierd_moves_total[$__rate_interval])) * 60", "{{outcome}}"),

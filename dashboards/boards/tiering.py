@@ -32,7 +32,7 @@ NOW = Row("Now", (
 
 INTERFERENCE = Row("Who hurts whom", (
     table("Interference by target", "Slowdown of each victim on each target, with its aggressor.",
-          Query("max by (target, victim, aggressor) (tierd_interference_slowdown_ratio)"), unit="none", width=12,
+          Query("max by (target, victim, aggressor) (tierd_interference_slowdown)"), unit="none", width=12,
           height=8, sort="Times slower", empty="nobody is disturbed",
           columns={"target": ("Target", ""), "victim": ("Victim", ""), "aggressor": ("Aggressor", ""),
                    "Value": ("Times slower", "none")},
@@ -40,7 +40,7 @@ INTERFERENCE = Row("Who hurts whom", (
                      on("Victim", from_row("jobs", "This job", job="Victim")),
                      on("Aggressor", from_row("jobs", "This job", job="Aggressor")))),
     timeseries("Slowdown", "1 is undisturbed; a finding begins at 1/0.85 and ends at 1.1.",
-               Query(f"{PAIR} (tierd_interference_slowdown_ratio)", "{{victim}} by {{aggressor}}"), unit="none",
+               Query(f"{PAIR} (tierd_interference_slowdown)", "{{victim}} by {{aggressor}}"), unit="none",
                steps=((None, GREEN), (1.18, YELLOW), (1.5, ORANGE)), empty="nobody is disturbed"),
     timeseries("Victims", "Throughput of streams in findings and cases, against what they had before.",
                Query(f"{PAIR} (tierd_victim_bytes_per_second)", "{{victim}} now"),

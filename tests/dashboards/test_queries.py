@@ -124,5 +124,5 @@ def test_the_recorded_numbers_are_right(site: Site) -> None:
     sent = "sum(rate(lustre_osc_write_bytes_total[2m]))"
     (server,), (client,) = (site.values(expr, instant=True) for expr in (written, sent))
     assert float(server["value"][1]) == pytest.approx(float(client["value"][1]), rel=0.1)
-    (slow,) = site.values("max(tierd_interference_slowdown_ratio)", instant=False)
+    (slow,) = site.values("max(tierd_interference_slowdown)", instant=False)
     assert max(float(value) for _, value in slow["values"]) > 1.15

@@ -225,7 +225,7 @@ def test_metrics_health_and_a_page(site: Site) -> None:
     pair = '{"aggressor": "mdt_small.1001", "victim": "ior_stream.1002"}'
     assert samples[f"tierd_victim_usual_bytes_per_second{pair}"] > 1e7
     assert samples[f"tierd_victim_bytes_per_second{pair}"] > 1e6
-    slow = [v for k, v in samples.items() if k.startswith("tierd_interference_slowdown_ratio") and "OST0003" in k]
+    slow = [v for k, v in samples.items() if k.startswith("tierd_interference_slowdown") and "OST0003" in k]
     assert slow[0] > 1.2
     assert samples["tierd_claim_generation{}"] == 0
     assert samples["tierd_budget_files{}"] > 0

@@ -20,7 +20,7 @@ def found(daemon: Daemon, settings: Settings) -> Iterator[Metric]:
         found.add_metric((kind,), tally.found[kind])
     yield found
     active = GaugeMetricFamily("tierd_active_findings", "Findings that hold now.", labels=("kind",))
-    slowdown = GaugeMetricFamily("tierd_interference_slowdown_ratio", "How many times slower a stream is than "
+    slowdown = GaugeMetricFamily("tierd_interference_slowdown", "How many times slower a stream is than "
                                  "before its neighbour came, by target.", labels=("target", "aggressor", "victim"))
     for kind in kinds(settings):
         active.add_metric((kind,), sum(f.kind == kind for f in daemon.findings))
