@@ -42,7 +42,7 @@ ONLY: dict[str, tuple[str, ...]] = {
     "dns": ("tierd.sense.dns_sd",),
     "pymysql": ("tierd.sense.robinhood_connection",),
     "bcrypt": ("exporter.web.users",),
-    "ssl": ("exporter.web.tls", "exporter.server", "tierd.sense.http"),
+    "ssl": ("exporter.web.tls", "exporter.server", "tierd.sense.access", "tierd.sense.http"),
     "isal": ("exporter.exposition",),
     "time": ("tierd.clock", "exporter.clock", "simulator.clock"),
     "prometheus_client": (

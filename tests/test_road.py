@@ -13,6 +13,7 @@ from tests.tierd.simulated import NOISE, STREAM, world
 from tierd.clock import SystemClock
 from tierd.demo import await_exporter, exporting
 from tierd.sense import exporters
+from tierd.sense.access import SourceError
 from tierd.sense.live import LiveSource, scraping
 from tierd.sense.readings import Reading, window
 from tierd.simulation.world import VirtualClock
@@ -68,11 +69,11 @@ def test_from_a_parameter_file_to_a_layout_and_a_recovered_stream(tmp_path: Path
 
 
 def test_an_exporter_that_does_not_answer_is_an_error_that_names_it() -> None:
-    with pytest.raises(exporters.SourceError, match=r"http://127\.0\.0\.1:1/metrics"):
+    with pytest.raises(SourceError, match=r"http://127\.0\.0\.1:1/metrics"):
         exporters.fetch("http://127.0.0.1:1/metrics", 1.0)
 
 
 def test_what_is_no_exposition_is_an_error() -> None:
-    with pytest.raises(exporters.SourceError, match="not an exposition"):
+    with pytest.raises(SourceError, match="not an exposition"):
         exporters.reading(["<html>{"], 0.0)
 

@@ -33,6 +33,7 @@ from tierd.clock import SystemClock
 from tierd.config import Settings
 from tierd.cycle.loop import Daemon
 from tierd.sense import exporters
+from tierd.sense.access import SourceError
 from tierd.sense.follow import Follower
 from tierd.sense.live import LiveSource, scraping
 
@@ -169,7 +170,7 @@ def await_exporter(url: str, clock: SystemClock, patience_seconds: float = 20.0)
         try:
             exporters.fetch(url, 5.0)
             return
-        except exporters.SourceError:
+        except SourceError:
             if clock.now() > until or clock.wait(0.1):
                 raise
 

@@ -16,7 +16,7 @@ from tierd.commands.evidence import described
 from tierd.config import Settings
 from tierd.cycle.learning import AGAIN_SECONDS, MOST_TRIES, AskHistory
 from tierd.model import Window
-from tierd.sense.http import SourceError
+from tierd.sense.access import SourceError
 from tierd.sense.prometheus_history import Learnt
 from tierd.sense.readings import window
 from tierd.simulation.world import World, parameter_files, wired

@@ -19,7 +19,7 @@ from tierd.decide import benefit, cold_to_disk, hot_files_to_flash, small_files_
 from tierd.detect import noisy_neighbour
 from tierd.detect.plugin import Configured
 from tierd.sense import prometheus, robinhood
-from tierd.sense.http import Access
+from tierd.sense.access import Access
 
 
 @dataclass(frozen=True)

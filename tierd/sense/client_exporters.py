@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from tierd.sense.access import SourceError
 from tierd.sense.client_counters import ClientCounters, Of
 from tierd.sense.exposition import labels_of, samples
-from tierd.sense.http import Client, SourceError, shown
+from tierd.sense.http import Client, shown
 
 TEXT = ("text/plain",)
 ACCEPT = "text/plain; version=0.0.4"

@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
-from sys import intern
-from typing import TypeVar
 
-from tierd.sense.exposition import labels_of, samples
-from tierd.sense.http import Access, Client, SourceError
-from tierd.sense.readings import FULL_FRACTION, UNKNOWN_RECOVERY, JobCounters, Reading
-
-__all__ = ("Collected", "SourceError", "fetch", "reading")
+from tierd.sense.access import Access, SourceError
+from tierd.sense.collected import MOST_ENTRIES, SUCCESS, Collected
+from tierd.sense.exposition import samples
+from tierd.sense.http import Client
+from tierd.sense.readings import JobCounters, Reading
 
 TEXT = ("text/plain",)
 ACCEPT = "text/plain; version=0.0.4"
-MOST_ENTRIES = 200_000
-"""Jobs times targets. Beyond it a view is not to be afforded, and more likely a mistake."""
-Key = TypeVar("Key", str, float)
-MOST_TAILS = 10_000
-Tail = tuple[str, str, float]
-"""Operation, direction and upper bound; empty and 0 where a family has none."""
-_USEC = 1e6
 JOB_FAMILIES = ("lustre_job_operations_total", "lustre_job_operation_seconds_total", "lustre_job_read_bytes_total",
                 "lustre_job_write_bytes_total", "lustre_job_io_size_bytes_bucket", "lustre_job_io_size_bytes_count")
-CONDITIONS = ("lustre_ost_degraded", "lustre_ost_recovering", "lustre_mdt_recovering", "lustre_ost_size_bytes",
-              "lustre_ost_avail_bytes")
 TARGET_FAMILIES = ("lustre_jobs",)
 """Shown for every target of which there are job statistics, by the same collector at the same moment."""
-_SUCCESS = "lustre_exporter_collector_success"
-_NEEDED = ("jobs", "ost", "recovery")
-"""Collectors of the exporter without which a view is not whole."""
-_BEGINNINGS = (b"lustre_job", b"lustre_ost_", b"lustre_mdt_", _SUCCESS.encode())
-_BYTES = {"lustre_job_read_bytes_total": "read_bytes", "lustre_job_write_bytes_total": "write_bytes"}
+_BEGINNINGS = (b"lustre_job", b"lustre_ost_", b"lustre_mdt_", SUCCESS.encode())
 
 
 def fetch(url: str, timeout_seconds: float) -> str:
@@ -86,140 +70,3 @@ def together(views: Sequence[Collected], time: float) -> Reading:
         jobs.update(one.counters())
         conditions.update(one.conditions())
     return Reading(time, jobs, frozenset(shown), conditions, hides_idle=True)
-
-
-class Entry:
-    """One job on one target, while it is being read."""
-
-    __slots__ = ("buckets", "samples", "sums")
-
-    def __init__(self) -> None:
-        self.samples: dict[str, float] = {}
-        self.sums: dict[str, float] = {}
-        self.buckets: dict[str, dict[float, float]] = {}
-
-    def put(self, name: str, tail: Tail, value: float) -> None:
-        """Take one sample. Raises ValueError for one that came before; families not needed are left out."""
-        operation, direction, upper = tail
-        if name == "lustre_job_io_size_bytes_bucket":
-            place = self.buckets.get(direction)
-            if place is None:
-                place = self.buckets[direction] = {}
-            _once(place, upper, value, name)
-        elif name == "lustre_job_operations_total":
-            _once(self.samples, operation, value, name)
-        elif name == "lustre_job_operation_seconds_total":
-            _once(self.sums, operation, value * _USEC, name)
-        elif name in _BYTES:
-            _once(self.sums, _BYTES[name], value, name)
-        elif name == "lustre_job_io_size_bytes_count":
-            _once(self.samples, f"{direction}_bytes", value, name)
-
-    def counters(self) -> JobCounters:
-        """As the parameter files have it."""
-        sizes: defaultdict[int, float] = defaultdict(float)
-        for cumulative in self.buckets.values():
-            below = 0.0
-            for upper in sorted(cumulative):
-                if upper != float("inf"):
-                    sizes[int(upper)] += max(0.0, cumulative[upper] - below)
-                below = cumulative[upper]
-        return JobCounters(self.samples, self.sums, dict(sizes))
-
-
-class Collected:
-    """Samples of one exporter, sorted by job and target."""
-
-    def __init__(self, origin: str) -> None:
-        self.origin = origin
-        self.failed = ""
-        self.targets: set[str] = set()
-        self.entries: dict[tuple[str, str], Entry] = {}
-        self.gauges: defaultdict[str, dict[str, float]] = defaultdict(dict)
-        self._heads: dict[bytes, tuple[str, Entry | None]] = {}
-        self._tails: dict[bytes, Tail] = {}
-
-    def add(self, name: str, head: bytes, tail: bytes, value: float) -> None:
-        """Take one sample. Raises ValueError for one that came before."""
-        target, entry = self._heads.get(head) or self._named(head)
-        if entry is not None:
-            entry.put(name, self._tails.get(tail) or self._tail(tail), value)
-        elif target and name in CONDITIONS:
-            _once(self.gauges[target], name, value, target)
-        elif name == _SUCCESS and not value and labels_of(head).get("collector") in _NEEDED:
-            self.failed = labels_of(head)["collector"]
-
-    def entry(self, target: str, job: str) -> Entry:
-        """Where samples of a job on a target go. Raises ValueError when there are too many."""
-        found = self.entries.get((target, job))
-        if found is None:
-            if len(self.entries) >= MOST_ENTRIES:
-                raise ValueError(f"more than {MOST_ENTRIES} pairs of job and target")
-            found = self.entries[intern(target), intern(job)] = Entry()  # one string for all readings
-            self.targets.add(target)
-        return found
-
-    def _named(self, head: bytes) -> tuple[str, Entry | None]:
-        labels = labels_of(head)
-        target = f"{labels.get('fs', '')}-{labels['target']}" if "target" in labels else ""
-        if len(self._heads) > 2 * MOST_ENTRIES:
-            raise ValueError("too many sets of labels")
-        if target:
-            self.targets.add(target)
-        slot = target, self.entry(target, labels["job"]) if target and "job" in labels else None
-        self._heads[head] = slot
-        return slot
-
-    def _tail(self, tail: bytes) -> Tail:
-        if len(self._tails) > MOST_TAILS:
-            raise ValueError(f"more than {MOST_TAILS} operations and sizes")
-        found = self._tails[tail] = tail_of(tail)
-        return found
-
-    def conditions(self) -> dict[str, str]:
-        """Why a target's speed says nothing at the moment; healthy targets are left out."""
-        return conditions_of(self.targets, self.gauges)
-
-    def counters(self) -> dict[tuple[str, str], JobCounters]:
-        """What each job did on each target, in the units of the parameter files."""
-        return {key: entry.counters() for key, entry in self.entries.items() if entry.samples or entry.sums}
-
-
-def conditions_of(targets: set[str], gauges: defaultdict[str, dict[str, float]]) -> dict[str, str]:
-    """Why each target's speed says nothing, from its gauges."""
-    found = {}
-    for target in targets:
-        seen = gauges[target]
-        recovering = seen.get("lustre_ost_recovering", seen.get("lustre_mdt_recovering"))
-        size, avail = seen.get("lustre_ost_size_bytes", 0.0), seen.get("lustre_ost_avail_bytes")
-        if seen.get("lustre_ost_degraded"):
-            found[target] = "degraded"
-        elif recovering is None or recovering:
-            found[target] = UNKNOWN_RECOVERY if recovering is None else "in recovery"
-        elif size and avail is not None and avail < FULL_FRACTION * size:
-            found[target] = "full"
-    return found
-
-
-def tail_of(tail: bytes) -> Tail:
-    """Operation, direction and upper bound from the second half of the labels. Raises ValueError.
-
-    >>> tail_of(b'direction="read",le="4096"')
-    ('', 'read', 4096.0)
-    """
-    labels = labels_of(tail)
-    return labels.get("operation", ""), labels.get("direction", ""), upper_of(labels.get("le", "0"))
-
-
-def upper_of(text: str) -> float:
-    """Upper bound of a bucket, +Inf included. Raises ValueError for what is none."""
-    upper = float(text)
-    if not upper >= 0:
-        raise ValueError(f"not the upper bound of a bucket: {text[:80]!r}")
-    return upper
-
-
-def _once(place: dict[Key, float], key: Key, value: float, name: str) -> None:
-    if key in place:
-        raise ValueError(f"{name}: the same series twice ({key})")
-    place[key] = value

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tierd.clock import Clock
+from tierd.sense.access import SourceError
 from tierd.sense.ages import SourceAge
-from tierd.sense.http import SourceError
 from tierd.sense.readings import Reading
 
 FORGET_SECONDS = 3600.0

@@ -6,7 +6,6 @@ never more than its share of memory and time.
 
 from __future__ import annotations
 
-import base64
 import binascii
 import http.client
 import os
@@ -17,42 +16,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from pathlib import Path
-from typing import Annotated, ClassVar
 from urllib.parse import urlsplit
 
-from annotated_types import Gt
+from tierd.sense.access import Access, SourceError, credentials, tls_of
 
 CHUNK_BYTES = 1 << 16
 _EXPLAINED_BYTES = 300
 """Of the body of an error, for the log."""
-
-
-class SourceError(OSError):
-    """A source that did not answer, or not with what it should: nothing of it is believed."""
-
-
-@dataclass(frozen=True)
-class Access:
-    """How a server is reached: who asks, and whose certificates are trusted."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
-
-    user: str = ""
-    """For basic authentication, with one of the passwords below."""
-    password_file: str = ""
-    password_env: str = ""
-    """Name of an environment variable; a file is better, since the environment of a process can be seen."""
-    token_file: str = ""
-    """Holds a bearer token. Read anew for every request, as tokens are renewed."""
-    token_env: str = ""
-    ca_file: str = ""
-    """Certificates (PEM) that sign the server's; empty: those of the system."""
-    cert_file: str = ""
-    """Our own, where the server asks for one."""
-    key_file: str = ""
-    most_bytes: Annotated[int, Gt(0)] = 64 << 20
-    """An answer may be this long; a longer one is not believed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,28 +33,6 @@ class Answer:
     date: float | None
     """Its own clock, epoch seconds, to a second; None where it does not tell."""
     headers: Mapping[str, str] = field(default_factory=dict)
-
-
-def secret(file: str, variable: str, environment: Mapping[str, str], what: str) -> str:
-    """A password or token from a file or, without, from the environment; "" where neither is named.
-
-    Raises SourceError naming the place. The line's end is not part of a secret.
-    """
-    if file:
-        try:
-            found = Path(file).read_text(encoding="utf-8").strip("\r\n")
-        except (OSError, ValueError) as error:
-            raise SourceError(f"{what}: {file} cannot be read: {getattr(error, 'strerror', None) or error}") from error
-        where = file
-    elif variable:
-        found, where = environment.get(variable, ""), f"the environment variable {variable}"
-    else:
-        return ""
-    if not found:
-        raise SourceError(f"{what}: {where} is empty or not there")
-    if not found.isprintable():  # never the secret itself: errors are logged
-        raise SourceError(f"{what}: {where} holds more than one line, or what cannot be printed")
-    return found
 
 
 def shown(url: str) -> str:
@@ -121,8 +69,9 @@ class Client:
             late = _Deadline(connection, self._timeout_seconds)
             try:
                 path = urlsplit(url)._replace(scheme="", netloc="", fragment="").geturl() or "/"
-                connection.request(method, path, body, {**headers, **self._credentials(), "Accept-Encoding": "identity",
-                                                        "User-Agent": "tierd"})
+                connection.request(method, path, body, {
+                    **headers, **credentials(self._access, self._environment), "Accept-Encoding": "identity",
+                    "User-Agent": "tierd"})
                 late.watch()
                 with closing(connection.getresponse()) as response:
                     answer = self._answer(response, kinds)
@@ -153,27 +102,7 @@ class Client:
         if parts.scheme == "http":
             return http.client.HTTPConnection(parts.hostname, parts.port, timeout=self._timeout_seconds)
         return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=self._timeout_seconds,
-                                           context=self._tls())
-
-    def _tls(self) -> ssl.SSLContext:
-        access = self._access
-        try:
-            context = ssl.create_default_context(cafile=access.ca_file or None)
-            if access.cert_file:
-                context.load_cert_chain(access.cert_file, access.key_file or None, lambda: "")
-        except (OSError, ValueError) as error:
-            names = ", ".join(filter(None, (access.ca_file, access.cert_file, access.key_file)))
-            raise SourceError(f"TLS: {names}: {getattr(error, 'strerror', None) or error}") from error
-        return context
-
-    def _credentials(self) -> dict[str, str]:
-        access = self._access
-        if access.user:
-            password = secret(access.password_file, access.password_env, self._environment, "password")
-            word = base64.b64encode(f"{access.user}:{password}".encode()).decode()
-            return {"Authorization": f"Basic {word}"}
-        token = secret(access.token_file, access.token_env, self._environment, "token")
-        return {"Authorization": f"Bearer {token}"} if token else {}
+                                           context=tls_of(self._access))
 
     def _answer(self, response: http.client.HTTPResponse, kinds: Sequence[str]) -> Answer:
         if 300 <= response.status < 400:

@@ -11,9 +11,10 @@ from lustre.changelog import Record
 from lustre.tree import Tree
 from tierd.clock import Clock
 from tierd.sense import local
+from tierd.sense.access import Access
 from tierd.sense.ages import SourceAge
 from tierd.sense.follow import ChangelogError
-from tierd.sense.http import Access, Client
+from tierd.sense.http import Client
 from tierd.sense.readings import Reading
 from tierd.sense.scrape import Exporters
 

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
-from tierd.sense.http import SourceError, shown
+from tierd.sense.access import SourceError
+from tierd.sense.http import shown
 
 Found = TypeVar("Found")
 AT_ONCE = 8

@@ -20,9 +20,11 @@ from urllib.parse import urlencode
 from annotated_types import Ge, Gt
 
 from tierd.clock import Clock
-from tierd.sense.exporters import CONDITIONS, JOB_FAMILIES, TARGET_FAMILIES
+from tierd.sense.access import Access, SourceError
+from tierd.sense.collected import CONDITIONS
+from tierd.sense.exporters import JOB_FAMILIES, TARGET_FAMILIES
 from tierd.sense.exposition import LONGEST_LABEL_BYTES
-from tierd.sense.http import Access, Client, SourceError, shown
+from tierd.sense.http import Client, shown
 from tierd.sense.readings import Reading
 from tierd.sense.scraped import Point, Series, merged, moment
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from tierd.clock import Clock
 from tierd.model import JobLoad, Window
-from tierd.sense.http import Client, SourceError, shown
+from tierd.sense.access import SourceError
+from tierd.sense.http import Client, shown
 from tierd.sense.prometheus import Settings, asked, escaped, quoted, series_of
 from tierd.sense.scraped import Series
 

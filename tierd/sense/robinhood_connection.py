@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from tierd.sense.http import SourceError, secret
+from tierd.sense.access import SourceError, secret
 from tierd.sense.robinhood import Settings
 
 NO_DRIVER = "sense.robinhood needs the package PyMySQL (pip install 'lustre-tierd[robinhood]')"

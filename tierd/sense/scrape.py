@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tierd.clock import Clock
 from tierd.sense import exporters
-from tierd.sense.exporters import Collected
-from tierd.sense.http import Client, SourceError, shown
+from tierd.sense.access import SourceError
+from tierd.sense.collected import Collected
+from tierd.sense.http import Client, shown
 from tierd.sense.parallel import Parallel
 from tierd.sense.readings import Reading
 

@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from tierd.sense.exporters import CONDITIONS, TARGET_FAMILIES, Collected, conditions_of, upper_of
+from tierd.sense.collected import CONDITIONS, Collected, conditions_of, upper_of
+from tierd.sense.exporters import TARGET_FAMILIES
 from tierd.sense.readings import Reading
 
 Point = tuple[float, float]

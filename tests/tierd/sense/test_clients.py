@@ -16,9 +16,9 @@ from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import STREAM
 from tierd.facts import ClientLoad
 from tierd.sense import client_exporters, clients
+from tierd.sense.access import SourceError
 from tierd.sense.client_counters import ClientCounters, RpcCounters, difference
 from tierd.sense.client_round import ClientRound, of_tree
-from tierd.sense.http import SourceError
 
 POOLS = {f"lustre-OST000{n}": "flash" if n < 2 else "hdd" for n in range(6)}
 GOLDEN = Path(__file__).parent.parent.parent / "golden"

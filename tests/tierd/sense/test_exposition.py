@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from tierd.sense import exporters
+from tierd.sense.access import SourceError
 from tierd.sense.exposition import labels_of, samples
-from tierd.sense.http import SourceError
 
 WELL = 'lustre_ost_recovering{fs="l",target="OST0000"} 0\n'
 JOB = 'lustre_job_write_bytes_total{fs="l",target="OST0000",job="j"}'

@@ -10,7 +10,8 @@ import pytest
 from tests.tierd.sense import liars
 from tests.tierd.sense.liars import Behave, liar, says, written
 from tierd.clock import SystemClock
-from tierd.sense.http import Access, Client, SourceError
+from tierd.sense.access import Access, SourceError
+from tierd.sense.http import Client
 
 KINDS = ("text/plain",)
 

@@ -20,7 +20,8 @@ from tests.tierd.simulated import NOISE, STREAM
 from tierd.clock import SystemClock
 from tierd.demo import await_exporter, exporting
 from tierd.sense import exporters
-from tierd.sense.http import Access, Client, SourceError
+from tierd.sense.access import Access, SourceError
+from tierd.sense.http import Client
 from tierd.sense.prometheus import PrometheusCounters, Settings, series_of
 from tierd.sense.readings import window
 from tierd.sense.scraped import Series, merged, moment, value_at

@@ -14,7 +14,8 @@ from tests.tierd.sense.liars import Behave, liar, says_json
 from tests.tierd.sense.test_prometheus import NOW, StoppedClock
 from tierd.clock import Clock, SystemClock
 from tierd.model import JobLoad, Window
-from tierd.sense.http import Access, Client, SourceError
+from tierd.sense.access import Access, SourceError
+from tierd.sense.http import Client
 from tierd.sense.prometheus import Settings
 from tierd.sense.prometheus_history import BYTES, MOST_JOBS, OPERATIONS, PrometheusHistory, busiest
 

@@ -14,7 +14,7 @@ from tests.tierd.sense.liars import written
 from tests.tierd.sense.mariadb import Root, mariadb
 from tierd.model import Candidate, DirectoryActivity
 from tierd.sense import robinhood
-from tierd.sense.http import SourceError
+from tierd.sense.access import SourceError
 from tierd.sense.robinhood import FILES, NEEDED, Robinhood, Settings
 from tierd.sense.robinhood_connection import MySqlConnection
 

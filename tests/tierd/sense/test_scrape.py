@@ -12,9 +12,10 @@ import pytest
 from tests.tierd.sense.liars import Behave, head, liar, says, silent
 from tests.tierd.sense.test_discovery import SettableClock
 from tierd.clock import SystemClock
+from tierd.sense.access import Access, SourceError
 from tierd.sense.follow import ChangelogError
 from tierd.sense.guard import FORGET_SECONDS, Guard
-from tierd.sense.http import Access, Client, SourceError
+from tierd.sense.http import Client
 from tierd.sense.live import AgedRecords
 from tierd.sense.parallel import AT_ONCE, Parallel
 from tierd.sense.readings import JobCounters, Reading, window
