@@ -146,7 +146,7 @@ def test_what_fell_out_of_the_table_is_kept_by_no_directory_either() -> None:
     (seen,) = table.of_job("m.2", 0)
     assert (seen.creates, len(seen.candidates)) == (5000, 50)
     assert seen.candidates[-1].path == "/proj/in/f4999"
-    assert sum(len(tally.files) for tally in table._tallies.values()) < 200
+    assert sum(len(tally.files) for tally in table._known.by_place.values()) < 200
 
 
 def test_the_tallies_nobody_heard_of_for_longest_fall_out_first() -> None:
@@ -163,3 +163,28 @@ def test_a_directory_that_is_renamed_is_known_by_its_new_path() -> None:
     paths[DIRECTORY] = "/proj/elsewhere"
     table.add([record(RecordType.RENAME, 0, 20, name=b"elsewhere", source=DIRECTORY), *lived(2, 21.0)])
     assert {seen.directory for seen in table.of_job("m.2", 0)} == {"/proj/in", "/proj/elsewhere"}
+
+
+def test_jobs_that_come_and_go_for_months_are_not_all_remembered() -> None:
+    table = ActivityTable(resolve, max_tallies=20)
+    for number in range(500):
+        table.add([record(RecordType.CREATE, number, 10.0 + number, b"m.%d" % number, name=b"x")])
+    assert len(table._records._jobs.by_id) <= 20
+    table.add([record(RecordType.CREATE, 999, 999.0, b"m.499", name=b"y")])
+    assert [seen.creates for seen in table.of_job("m.499", 0)] == [2]
+
+
+def test_what_is_known_of_places_holds_in_the_next_cycle_and_is_bounded() -> None:
+    asked: list[Fid] = []
+    table = ActivityTable(lambda fid: asked.append(fid) or f"/d{fid.object_id}", max_tallies=10)
+    for time in (10.0, 20.0):
+        table.add([record(RecordType.CREATE, n, time, parent=Fid(7, n % 9), name=b"x") for n in range(90)])
+    assert len(asked) == 9
+    table.add([record(RecordType.CREATE, n, 30.0, parent=Fid(7, n), name=b"x") for n in range(500)])
+    assert sum(len(job.places) for job in table._records._jobs.by_id.values()) <= 20
+
+
+def test_job_ids_that_differ_in_bytes_nobody_can_read_are_one_job() -> None:
+    table = ActivityTable(resolve)
+    table.add([record(RecordType.CREATE, n, 10.0, job, name=b"x") for n, job in enumerate([b"\xff", b"\xfe"])])
+    assert table.of_job("\ufffd", 0)[0].creates == 2

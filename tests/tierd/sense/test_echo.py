@@ -82,7 +82,7 @@ def test_ten_minutes_later_it_is_somebody_else(world: World) -> None:
 def test_it_is_bounded(world: World) -> None:
     for number in range(MOST + 10):
         world.echo.moved(Fid(3, number))
-    assert len(world.echo._moved) == MOST
+    assert len(world.echo.files) == MOST
 
 
 def test_the_table_leaves_them_out(world: World) -> None:
