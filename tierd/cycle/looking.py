@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
@@ -13,7 +13,7 @@ from tierd.cycle.tally import Tally
 from tierd.cycle.telling import Telling
 from tierd.model import Window
 from tierd.sense.ears import Ears
-from tierd.sense.readings import IMPLAUSIBLE, UNKNOWN_RECOVERY, Reading, window
+from tierd.sense.readings import IMPLAUSIBLE, UNKNOWN_RECOVERY, Reading, is_ost, window
 from tierd.text import quoted, some
 
 LONG_CYCLES, LONG_SECONDS = 10.0, 60.0
@@ -51,13 +51,15 @@ class Looking:
     """
 
     def __init__(self, source: Source, ears: Ears, telling: Telling, clock: Clock, tally: Tally,
-                 cycle_seconds: float) -> None:
+                 cycle_seconds: float, unnamed: Callable[[], str] = str) -> None:
+        """``unnamed`` says why jobs have no names, where that is known."""
         self._source = source
         self._ears = ears
         self._telling = telling
         self._clock = clock
         self._tally = tally
         self._cycle_seconds = cycle_seconds
+        self._unnamed = unnamed
         self._last: Reading | None = None
         self.blind = False
         """Whether the last look saw nothing at all."""
@@ -79,12 +81,7 @@ class Looking:
         self._telling.fault("changelog", missed and f"{missed}; findings are told, nothing new is done about them")
         if self._ears.caught_up:
             self._telling.say(self._ears.caught_up)
-        unseen = sorted(t for t, condition in reading.conditions.items() if condition == UNKNOWN_RECOVERY)
-        self._telling.fault("recovery", f"{len(unseen)} targets ({', '.join(unseen[:3])}, …): whether they recover "
-                            "is not to be seen; nothing is found on them" if unseen else "")
-        ill = {t: why for t, why in reading.conditions.items() if why != UNKNOWN_RECOVERY}
-        self._telling.fault("targets", f"{some(sorted(ill))}: {', '.join(sorted(set(ill.values())))}; nothing is found "
-                            "there" if ill else "")
+        self._tell_what_is_hidden(reading)
         last, self._last = self._last, reading
         if last is None:
             return None
@@ -100,6 +97,19 @@ class Looking:
         self._telling.fault("counters", f"{len(lying)} targets ({', '.join(map(quoted, lying[:3]))}, …): their "
                             "counters make no sense; nothing is found on them" if lying else "")
         return Seen(reading.time, seen)
+
+    def _tell_what_is_hidden(self, reading: Reading) -> None:
+        """Say which targets tell nothing, and what no target tells."""
+        self._telling.fault("names", "" if reading.jobs else self._unnamed())
+        self._telling.fault("metadata", "" if not all(map(is_ost, reading.targets)) else
+                            "no metadata target is seen: who works on small files is not known. The sources must show "
+                            "the metadata servers too")
+        unseen = sorted(t for t, condition in reading.conditions.items() if condition == UNKNOWN_RECOVERY)
+        self._telling.fault("recovery", f"{len(unseen)} targets ({', '.join(unseen[:3])}, …): whether they recover "
+                            "is not to be seen; nothing is found on them" if unseen else "")
+        ill = {t: why for t, why in reading.conditions.items() if why != UNKNOWN_RECOVERY}
+        self._telling.fault("targets", f"{some(sorted(ill))}: {', '.join(sorted(set(ill.values())))}; nothing is found "
+                            "there" if ill else "")
 
     def _tell_jump(self, passed: float) -> None:
         """Say it when time did not pass as it should: detectors then have nothing, or little, to compare with."""

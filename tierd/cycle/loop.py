@@ -40,7 +40,8 @@ class Daemon:
                  clients: Clients | None = None, metadata_targets: int = 0, enriched: Enrich = as_they_are,
                  own_nids: Callable[[], Collection[str]] = tuple,
                  metadata_free: Callable[[], float | None] = lambda: None,
-                 coldest_first: ColdestFirst = nobody_knows, history: AskHistory | None = None) -> None:
+                 coldest_first: ColdestFirst = nobody_knows, history: AskHistory | None = None,
+                 unnamed: Callable[[], str] = str) -> None:
         self._gate = gate
         self._clock = clock
         self._settings = settings
@@ -60,7 +61,7 @@ class Daemon:
         self.tally = Tally()
         self._telling = Telling(say, journal, clock, settings, self.tally)
         self._looking = Looking(source, Ears(self._table, filesystem, clock.now), self._telling, clock, self.tally,
-                                settings.sense.cycle_seconds)
+                                settings.sense.cycle_seconds, unnamed)
         self._learn = Learning(history, self._engine, self._telling, clock)
         self._planning = Planning(self._engine, filesystem, gate, journal, self._table, clock, settings, enriched,
                                   metadata_free)

@@ -55,7 +55,8 @@ class Service:
                  read: Callable[[], Reading], mdts: Sequence[str], clock: Clock, say: Callable[[str], None],
                  nudge: Callable[[], None] = lambda: None, claim: Hold | None = None,
                  clients: Clients | None = None, own_nids: Callable[[], Collection[str]] = tuple,
-                 metadata_free: Callable[[], float | None] = lambda: None) -> None:
+                 metadata_free: Callable[[], float | None] = lambda: None,
+                 unnamed: Callable[[], str] = str) -> None:
         self._settings = settings
         self._clock = clock
         self._filesystem = filesystem
@@ -98,7 +99,7 @@ class Service:
         self._daemon = Daemon(self._sources.live, filesystem, gate, undo, self._journal, clock, settings, say,
                               self._claim, clients, len(mdts), self._sources.enriched, own_nids, metadata_free,
                               lambda directory: self._sources.coldest_first(directory, filesystem),
-                              self._sources.history)
+                              self._sources.history, unnamed)
         self._board = Board()
         self._curves = Curves(self._journal, lambda: space.room(filesystem, ()))
         self._inbox = Inbox(Path(settings.act.journal),

@@ -18,6 +18,7 @@ from tierd.config import Settings
 from tierd.sense.client_round import ClientRound, of_exporter, of_tree
 from tierd.sense.clients import THIS_NODE
 from tierd.sense.http import Client
+from tierd.sense.job_names import unnamed
 from tierd.sense.metadata_room import share_free
 from tierd.sense.own_nids import own_nids
 from tierd.sense.sources import counters
@@ -43,7 +44,7 @@ def on_this_node(settings: Settings, clock: SystemClock, say: Callable[[str], No
     clients = ClientRound({THIS_NODE: of_tree(tree), **{url: of_exporter(url, web) for url in settings.sense.clients}},
                           clock, settings.sense.clients_at_once)
     return Service(settings, filesystem, mover, read, mdts, clock, say, clock.nudge, claim, clients,
-                   lambda: own_nids(tree), lambda: share_free(tree, mount.fsname))
+                   lambda: own_nids(tree), lambda: share_free(tree, mount.fsname), lambda: unnamed(tree))
 
 
 def mdts_of(tree: Tree, fsname: str) -> tuple[str, ...]:
