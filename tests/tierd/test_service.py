@@ -346,6 +346,16 @@ def test_no_daemon_says_what_to_look_at(tmp_path: Path, capsys: pytest.CaptureFi
     assert "no such socket: is tierd running" in capsys.readouterr().err
 
 
+def test_started_by_hand_the_folder_of_the_socket_is_made(tmp_path: Path) -> None:
+    """Under the unit systemd has made /run/tierd; the README's way, by hand, nobody has."""
+    server = ControlServer(str(tmp_path / "run/tierd/tierd.sock"), lambda _: {"ok": 1})
+    try:
+        assert ask(str(tmp_path / "run/tierd/tierd.sock"), {"request": "status"}) == {"ok": 1}
+    finally:
+        server.close()
+    assert (tmp_path / "run/tierd").stat().st_mode & 0o777 == 0o755
+
+
 def test_a_socket_left_by_a_killed_daemon_is_taken_over(tmp_path: Path) -> None:
     left = socket.socket(socket.AF_UNIX)
     left.bind(str(tmp_path / "s"))

@@ -37,6 +37,7 @@ class ControlServer:
         self._access = access or Access()
         self._changing = frozenset(changing)
         refuse_a_second(path)
+        self._path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)  # systemd does it for the unit, nobody by hand
         self._path.unlink(missing_ok=True)  # left by a daemon that was killed
         outer = self
 
