@@ -20,7 +20,7 @@ from tierd.act.journal import Journal
 from tierd.act.kept import Stamp
 from tierd.act.orders import Order
 from tierd.commands import asking, submit, waiting
-from tierd.commands.top import screen
+from tierd.commands.top import quiet, screen
 from tierd.config.scopes import Scope
 from tierd.ctl import main, parser
 from tierd.desk import patience
@@ -253,6 +253,7 @@ def test_the_live_view_shows_who_slows_whom(site: Site, capsys: pytest.CaptureFi
     assert re.search(r"ior_stream\.1002 .* slowed *\n", told)
     answer = json.loads(shown(capsys, "top", "--json", site=site))
     assert {row["role"] for row in answer["jobs"]} == {"noise", "slowed"}
+    assert quiet(answer | {"targets": [], "jobs": []}) == "no job is at work, as far as can be seen"
     screen(answer | {"paused": "[bold]x\x1b[2J", "faults": {"a": "[/]"}})  # no markup, no escapes
 
 

@@ -72,11 +72,17 @@ def screen(answer: Answer) -> RenderableType:
     serious = [f for f in answer["findings"] if not f["advice_only"]]
     parts += [Text(printable(f"F{f['id']} {f['kind']}: {f['evidence']['sentence']}"), "red") for f in serious[:4]]
     if not serious:
-        words = "nobody slows anybody, as far as can be seen" if answer["targets"] else "no look yet"
-        parts.append(Text(words, "green"))
+        parts.append(Text(quiet(answer), "green"))
     if answer["advice"]:
         parts.append(Text(f"{answer['advice']} pieces of advice: tierctl advise"))
     return Group(*parts, targets(answer), jobs(answer))
+
+
+def quiet(answer: Answer) -> str:
+    """What is said where nothing is found."""
+    if not answer["seconds"]:
+        return "no look yet"
+    return f"{'nobody slows anybody' if answer['jobs'] else 'no job is at work'}, as far as can be seen"
 
 
 def table(*columns: tuple[str, str]) -> Table:

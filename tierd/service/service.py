@@ -70,14 +70,14 @@ class Service:
         self.web: WebServer | None = None
         try:
             with self._lock, explained(settings.act.journal):
-                self._start(filesystem, mover, read, mdts, nudge, clients, own_nids, metadata_free)
+                self._start(filesystem, mover, read, mdts, nudge, clients, own_nids, metadata_free, unnamed)
         except BaseException:  # what it holds already another one, with other settings, may need
             self._closing.close()
             raise
 
     def _start(self, filesystem: ClearingFilesystem, mover: Mover, read: Callable[[], Reading], mdts: Sequence[str],
                nudge: Callable[[], None], clients: Clients | None, own_nids: Callable[[], Collection[str]],
-               metadata_free: Callable[[], float | None]) -> None:
+               metadata_free: Callable[[], float | None], unnamed: Callable[[], str]) -> None:
         """Put everything together; what is under way or waits in the journal is closed or taken up."""
         settings, clock, say = self._settings, self._clock, self._say
         Path(settings.act.journal).parent.mkdir(parents=True, exist_ok=True)
