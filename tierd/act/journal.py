@@ -18,7 +18,10 @@ from tierd.act.journal_schema import opened
 from tierd.act.judgements import Judgements
 from tierd.act.kept import KeptMoves, to_bytes, to_path
 from tierd.model import Action, Finding
+from tierd.text import printable
 
+MOST_WORDS = 2000
+"""Of a sentence about how an act went."""
 UNDOING = "undoing"
 """Outcome of an act while it is being taken back."""
 
@@ -47,7 +50,7 @@ class Journal:
         cursor = self._db.execute(
             "INSERT INTO findings (time, kind, aggressor, victim, sentence, evidence, targets, directories, subject) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (finding.time, finding.kind, finding.aggressor, finding.victim, finding.sentence,
+            (finding.time, finding.kind, finding.aggressor, finding.victim, printable(finding.sentence),
              json.dumps(dict(finding.evidence)), json.dumps(finding.targets), json.dumps(finding.directories),
              finding.subject))
         assert cursor.lastrowid is not None
@@ -65,16 +68,19 @@ class Journal:
             "INSERT INTO actions (finding, kind, place, layout_before, layout_after, size_bytes, reason, dry_run, "
             "intended_at, fid) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (finding, action.kind, to_bytes(action.path or action.directory), text_of(before), text_of(action.layout),
-             action.size_bytes, action.reason, dry_run, now, None if fid is None else str(fid)))
+             action.size_bytes, printable(action.reason), dry_run, now, None if fid is None else str(fid)))
         assert cursor.lastrowid is not None
         return cursor.lastrowid
 
     def ended(self, entry: int, outcome: str, detail: str, now: float) -> None:
-        """Enter how it went: ``done``, ``refused``, ``failed``, ``dry-run``, ``undone``, ``interrupted``, …"""
+        """Enter how it went: ``done``, ``refused``, ``failed``, ``dry-run``, ``undone``, ``interrupted``, …
+
+        ``detail`` may be what ``lfs`` wrote, with the names of files in it: any bytes, and of any length.
+        """
         self._db.execute("PRAGMA synchronous=NORMAL")
         try:
             self._db.execute("UPDATE actions SET outcome = ?, detail = ?, ended_at = ? WHERE id = ?",
-                             (outcome, detail, now, entry))
+                             (outcome, printable(detail[:MOST_WORDS]), now, entry))
         finally:
             self._db.execute("PRAGMA synchronous=FULL")
 
@@ -116,7 +122,7 @@ class Journal:
 
     def tell(self, finding: int, sentences: Iterable[str], now: float) -> None:
         """Enter what was said of a finding, for whoever asks later."""
-        self._db.executemany("INSERT INTO told VALUES (?, ?, ?)", [(finding, now, s) for s in sentences])
+        self._db.executemany("INSERT INTO told VALUES (?, ?, ?)", [(finding, now, printable(s)) for s in sentences])
 
     def directories(self) -> frozenset[str]:
         """Directories whose default layout was set, or files of which were moved: where files on flash may lie."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from lustre.fid import Fid
 from tierd.model import Action
+from tierd.text import printable
 
 MOST_KEPT = 100_000
 """Moves and orders each: what waits beyond it would be lost with a restart, and ``tierctl status`` says so."""
@@ -64,7 +65,7 @@ class KeptMoves:
     def add(self, actions: Iterable[Action], finding: int, stamp: Stamp) -> None:
         """Keep these, as far as there is room."""
         rows = [(to_bytes(a.path), finding, json.dumps(a.finding), a.layout.components[0].pool, a.size_bytes,
-                 None if a.fid is None else str(a.fid), a.reason, stamp.fs, stamp.dry_run, stamp.since)
+                 None if a.fid is None else str(a.fid), printable(a.reason), stamp.fs, stamp.dry_run, stamp.since)
                 for a in actions][: max(0, self._most - len(self))]
         self._db.executemany(
             "INSERT OR REPLACE INTO waiting_moves (place, finding, key, pool, size_bytes, fid, reason, fs, dry_run, "

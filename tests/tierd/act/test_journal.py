@@ -4,13 +4,24 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from lustre.layout import Component, Layout
+from tests.tierd.act.movers.minicalls import MiniCalls
+from tests.tierd.act.movers.minilustre import FLASH, MiniLustre
 from tierd.act.journal import Journal
+from tierd.act.kept import Stamp
+from tierd.act.movers.lfs import LfsMover
+from tierd.act.movers.outcome import Move, Result
+from tierd.act.movers.room import Destination
+from tierd.act.movers.runner import Finished
 from tierd.model import Action, Finding
+from tierd.text import printable
 
 MIB = 1 << 20
 BEFORE = Layout((Component(pool="hdd", stripe_count=2, stripe_size=4 * MIB),), composite=False)
@@ -71,6 +82,38 @@ def test_what_was_moved_lately_is_counted_and_what_was_only_looked_at_is_not(jou
     moved("dry-run", 10.0, 7, dry_run=True)
     journal.ended(journal.intend(action(), finding, BEFORE, 9.0, dry_run=False), "done", "", 10.0)
     assert journal.moved_since(6.0) == (5, 20 + 300 + 2 * 4000 + 50_000)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(words=st.text(st.characters(codec=None), max_size=40))
+def test_words_may_hold_anything_and_are_kept_for_a_terminal(journal: Journal, words: str) -> None:
+    """What ``lfs`` says of a file has its name in it, whose bytes need be no text."""
+    number = journal.found(replace(FINDING, sentence=words))
+    act = journal.intend(replace(action(), reason=words), number, BEFORE, 2.0, dry_run=False)
+    journal.ended(act, "failed", words * 1000, 3.0)
+    journal.tell(number, [words], 3.0)
+    journal.waiting.add([replace(action(), path="/proj/a", reason=words)], number, Stamp("lustre", False, 1.0))
+    entry = journal.entry(act)
+    assert entry is not None
+    assert entry.detail.isprintable()
+    assert entry.reason == printable(words)
+
+
+def test_lfs_that_fails_at_a_file_whose_name_is_no_text_is_entered(journal: Journal) -> None:
+    lustre = MiniLustre()
+    lustre.directory_project = 7
+    lustre.create("/\udcff\x1b[2J", b"data")
+    calls = MiniCalls(lustre)
+    destination = Destination(lambda: lustre.pool_members, lustre.space, lustre.quota)
+    said = "lfs migrate: odd words of /mnt/lustre/\udcff\x1b[2J\n" * 300
+
+    mover = LfsMover(calls, destination, "/mnt/lustre".__add__, lambda _: Finished(1, said))
+    (outcome,) = mover.move([Move("/\udcff\x1b[2J", FLASH)])
+    assert outcome.result is Result.FAILED
+    journal.ended(journal.intend(action(), journal.found(FINDING), BEFORE, 2.0, dry_run=False), "failed",
+                  outcome.detail, 3.0)
+    (entry,) = journal.entries("failed")
+    assert "lfs ended with 1, saying: lfs migrate: odd words of /mnt/lustre/\\udcff\\x1b[2J" in entry.detail
 
 
 def test_what_was_written_survives_a_kill(tmp_path: Path) -> None:
