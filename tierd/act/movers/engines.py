@@ -23,7 +23,7 @@ from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.lfs import LfsMover
 from tierd.act.movers.outcome import Mover, one_at_a_time
 from tierd.act.movers.room import Destination
-from tierd.act.movers.runner import runner
+from tierd.act.movers.runner import runner, tie
 
 TAG = "tierd.0"
 """Job id of our own work, one of ``own_jobs``."""
@@ -64,7 +64,8 @@ def mover(mount: Mount, library: Library, tree: Tree, settings: Settings) -> Mov
         settings.keep_free)
     if settings.engine == "lease":
         return LeaseMover(calls, destination)
-    return LfsMover(calls, destination, calls.whole, runner(settings.timeout_seconds, job_tag(tree)), settings.lfs)
+    run = runner(settings.timeout_seconds, job_tag(tree), tie())
+    return LfsMover(calls, destination, calls.whole, run, settings.lfs)
 
 
 def job_tag(tree: Tree) -> dict[str, str]:
