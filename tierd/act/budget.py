@@ -88,6 +88,10 @@ class Bucket:
         self._files -= 1
         self._bytes -= size_bytes
 
+    def give_back(self, size_bytes: int) -> None:
+        """Byte tokens of a file that was not moved; looking at it has cost its file token."""
+        self._bytes = min(self._bytes + size_bytes, self._rate.bytes_per_second * self._burst_seconds)
+
 
 class Budget:
     """All buckets. Those of pools and targets are made when they are first needed."""
@@ -106,6 +110,12 @@ class Budget:
             for _, _, size_bytes, bucket in self._concerned(cost, now):
                 bucket.spend(size_bytes)
         return wait
+
+    def give_back(self, cost: Cost, now: float) -> None:
+        """The bytes of a move that was refused before any of them was read."""
+        self._all.give_back(cost.size_bytes)
+        for _, _, size_bytes, bucket in self._concerned(cost, now):
+            bucket.give_back(size_bytes)
 
     @property
     def left(self) -> tuple[float, float]:

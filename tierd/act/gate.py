@@ -26,6 +26,9 @@ from tierd.act.waiting import Queue, Waiting
 from tierd.clock import Clock
 from tierd.model import Action
 
+_NOTHING_READ = {str(Result.REFUSED), str(Result.ALREADY)}
+"""How moves end before a byte of the file is read: they take nothing from the limits on bytes."""
+
 
 class Gate:
     """Default layouts are set at once; moves wait in a queue and go as the budget allows."""
@@ -145,18 +148,23 @@ class Gate:
             result, detail = word(outcome), outcome.detail
             if each.refusal:
                 result, detail = "refused", each.refusal
+            if result in _NOTHING_READ:
+                self._queue.give_back(each, self._clock.now())
             yield self.endings.ended(each.action, result, detail, entry, each.before)
 
     def _move(self, batch: list[Waiting]) -> Iterator[Outcome]:
         entries: dict[str, tuple[Waiting, int]] = {}
         for each, entry in self._intend_all(batch):
             if each.refusal:
+                self._queue.give_back(each, self._clock.now())
                 yield self.endings.ended(each.action, "refused", each.refusal, entry, each.before)
             else:
                 entries[each.action.path] = each, entry
         moves = [each.move for each, _ in entries.values()]
         for moved in self._mover.move(moves, self._halt) if moves else ():
             each, entry = entries.pop(moved.move.path)
+            if str(moved.result) in _NOTHING_READ:
+                self._queue.give_back(each, self._clock.now())
             if moved.result is Result.DONE:
                 self.endings.moved_bytes += each.action.size_bytes
             if moved.reason == "halted" and self._queue.add(each.action, each.finding):  # its turn comes again

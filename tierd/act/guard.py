@@ -35,6 +35,9 @@ class Guard(Protocol):
     def spend(self, action: Action, cost: Cost, now: float) -> None:
         """Count it for its scope."""
 
+    def give_back(self, action: Action, cost: Cost, now: float) -> None:
+        """Count its bytes no more: it was refused before any was read."""
+
 
 class Unguarded:
     """For a file system that is nobody else's."""
@@ -56,6 +59,9 @@ class Unguarded:
         return ""
 
     def spend(self, action: Action, cost: Cost, now: float) -> None:
+        """There are no scopes."""
+
+    def give_back(self, action: Action, cost: Cost, now: float) -> None:
         """There are no scopes."""
 
 
@@ -96,6 +102,12 @@ class SiteGuard:
         budget = self._budget(action)
         if budget:
             budget.take(cost, now)
+
+    def give_back(self, action: Action, cost: Cost, now: float) -> None:
+        """Its bytes, to the budget of its scope."""
+        budget = self._budget(action)
+        if budget:
+            budget.give_back(cost, now)
 
     def _budget(self, action: Action) -> Budget | None:
         return self._budgets.get(self._settings.scope_of(action.path or action.directory).path)

@@ -117,6 +117,12 @@ class Queue:
         self._waiting.extendleft(reversed(passed))
         return batch, gone
 
+    def give_back(self, waiting: Waiting, now: float) -> None:
+        """Return the bytes of a move that was refused: one large file that stays where it is holds up no others."""
+        cost = waiting.cost or Cost(waiting.action.size_bytes)
+        self._guard.give_back(waiting.action, cost, now)
+        self._budget.give_back(cost, now)
+
     def _wait(self, cost: Cost | None, action: Action, now: float) -> Wait | None:
         """Why it has to wait, as far as can be told without looking at it again."""
         cost = cost or Cost(action.size_bytes)

@@ -110,6 +110,19 @@ def test_a_target_that_is_busy_is_passed_over_for_others(tmp_path: Path) -> None
     assert (world.pool("/1"), world.gate.waiting) == ("flash", 4)
 
 
+@pytest.mark.parametrize("dry_run", [False, True])
+@pytest.mark.parametrize("by", ["look", "engine"])
+def test_a_large_file_that_is_left_alone_holds_up_no_others(tmp_path: Path, by: str, dry_run: bool) -> None:
+    """By its bytes it would take every limit for hours."""
+    slow = Rate(1e6, 100.0)
+    world = World(tmp_path, replace(FAST, bytes_per_second=100.0, per_pool=slow, per_target=slow, burst_seconds=1.0),
+                  dry_run)
+    world.lustre.create("/large", b"x" * 100_000, FLASH if by == "look" else HDD)  # for the engine: it has grown
+    world.lustre.create("/small", DATA)
+    world.submit("/large", "/small")
+    assert world.pump() == {"refused": 1, "dry-run" if dry_run else "done": 1}
+
+
 def test_a_dry_run_looks_as_closely_as_a_move_and_changes_nothing(tmp_path: Path) -> None:
     world = World(tmp_path, dry_run=True)
     names = world.files(3)
