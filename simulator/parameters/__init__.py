@@ -22,4 +22,4 @@ def render(cluster: Cluster, *, clients: bool = True) -> dict[str, bytes]:
         rewrite = releases.of(cluster.settings.version).rewrite
         wanted = SERVER_FILES + CLIENT_FILES if clients else SERVER_FILES
         found = (rewrite(path, text) for files in wanted for path, text in files(cluster))
-        return {file[0]: file[1].encode() for file in found if file is not None}
+        return {path: text.encode() for path, text in found}
