@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dashboards.boards.shared import FULL
+from dashboards.boards.upkeep import UPKEEP
 from dashboards.dashboard import Dashboard, Row
 from dashboards.links import from_row, on, to
 from dashboards.panels import GREEN, ORANGE, RED, YELLOW, Panel, Query, bars, heatmap, table, timeseries
@@ -146,4 +147,4 @@ SERVICES = Row("Server threads", (
 ), closed=True)
 
 BOARD = Dashboard("targets", "Lustre: targets", "Load, latency, disks and room of object and metadata targets.",
-                  (FS, POOL, TARGET), (STATE, LOAD, DISKS, ROOM, METADATA, SERVICES))
+                  (FS, POOL, TARGET), (STATE, LOAD, DISKS, ROOM, METADATA, SERVICES, UPKEEP))

@@ -21,6 +21,7 @@ from exporter.own import registry as exporter_registry
 from exporter.scrape import Scraper
 from lustre.tree import Tree
 from simulator.scenario import parse
+from tests.exporter.written import WRITTEN
 from tierd.config import Settings
 from tierd.metrics.collector import registry as tierd_registry
 from tierd.simulation.world import wired
@@ -87,11 +88,24 @@ class Recorded:
     end: float
 
 
+def never_simulated(root: Path) -> None:
+    """Checks and quotas of one object and one metadata target, from the nodes written from Lustre's source."""
+    wanted = re.compile(r"/(?:oi_scrub|lfsck_\w+|quota_slave_(?:dt|md)/info)$")
+    for role in ("oss", "mds"):
+        parts = re.split(r"^==> (\S+) <==\n", (WRITTEN / "2.16" / f"{role}.txt").read_text(), flags=re.MULTILINE)
+        for path, text in zip(parts[1::2], parts[2::2], strict=True):
+            if wanted.search(path):
+                file = root / path.replace("/work-", "/lustre-")
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text)
+
+
 def record(folder: Path) -> Recorded:
     """Let the cluster live, and write down what was scraped."""
     root = folder / "node"
     (root / "proc").mkdir(parents=True)
     (root / "sys").mkdir()
+    never_simulated(root)
     cluster = SCENARIO.build()
     at = wired(cluster, Settings(), lambda _: None, folder)
     wanted = checked(arguments().parse_args([f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys"]))

@@ -118,6 +118,13 @@ def test_a_recording_rule_that_nobody_asks_is_no_rule() -> None:
     assert recorded_rules().keys() - asked - {"fs_target_job:lustre_job_bytes_per_operation:mean2m"} == set()
 
 
+def test_what_the_simulator_has_not_is_recorded_from_written_nodes(site: Site) -> None:
+    """Else the panels of checks and quotas would be excused from showing anything."""
+    assert {"lustre_osd_scrub_state", "lustre_osd_scrub_repaired_objects", "lustre_lfsck_state",
+            "lustre_lfsck_failed_items", "lustre_quota_slave_connected", "lustre_quota_slave_enforced",
+            "lustre_quota_slave_up_to_date"} <= site.recorded.names
+
+
 def test_the_recorded_numbers_are_right(site: Site) -> None:
     """Servers and clients count the same bytes."""
     written = "sum(fs_pool_target:lustre_ost_write_bytes:rate2m)"
