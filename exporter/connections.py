@@ -7,10 +7,19 @@ longest gives up its place: a scraper sends its request at once, and only those 
 from __future__ import annotations
 
 import contextlib
+import resource
 import socket
 import threading
 
 MOST = 128
+PART = 4
+"""Of the descriptors this process may have, one in so many may be a connection: the others are for parameters."""
+
+
+def most_here() -> int:
+    """Places on this node: fewer than usual where the process may have few descriptors open."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST if soft == resource.RLIM_INFINITY else max(PART, min(MOST, soft // PART))
 
 
 class Place:

@@ -22,7 +22,10 @@ from exporter.web.reload import Web
 from exporter.web.tls import Tls
 
 NO_IPV6 = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
+NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 A_DAY_SECONDS = 86400.0
+BREATH_SECONDS = 0.2
+"""Between two tries to accept a connection for which the system has no room: it stays at the door meanwhile."""
 NOT_TLS = (
     b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n"
     b"This is an HTTPS address.\n"
@@ -59,6 +62,15 @@ class Server(ThreadingWSGIServer):
         with contextlib.suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)  # wakes the loop up
         super().shutdown()
+
+    def get_request(self) -> tuple[Any, Any]:
+        """Accept a connection."""
+        try:
+            return super().get_request()
+        except OSError as error:
+            if error.errno in NO_ROOM:
+                threading.Event().wait(BREATH_SECONDS)
+            raise
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Give a connection its thread."""

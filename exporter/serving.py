@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from wsgiref.types import WSGIApplication
 
 from exporter.config import Address
-from exporter.connections import Connections
+from exporter.connections import Connections, most_here
 from exporter.server import Server, listen
 from exporter.web.reload import Web
 
@@ -29,7 +29,7 @@ def serve(addresses: Sequence[Address], app: WSGIApplication, web: Web | None) -
     """
     with contextlib.ExitStack() as stack:
         servers: list[Server] = []
-        connections = Connections()
+        connections = Connections(most_here())
         for address in addresses:
             try:
                 servers.append(stack.enter_context(listen(address, app, web, connections=connections)))

@@ -24,15 +24,19 @@ ABSENT = frozenset({errno.ENOENT, errno.ENODEV, errno.ENOTDIR, errno.ENXIO, errn
 """What the kernel says of a parameter that is not there, or whose device was just taken away."""
 
 
+MOST_BYTES = 256 << 20
+"""A hundred thousand jobs take less. A text that is longer has no end: the kernel tells it in a circle."""
+
+
 def read_whole(path: str | os.PathLike[str]) -> bytes | None:
-    """The whole file, or None when it is absent. Any other OSError is raised."""
+    """The whole file, or None when it is absent. Any other OSError is raised: EFBIG where it has no end."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             data = os.read(descriptor, CHUNK_BYTES)
             if not data or not (more := os.read(descriptor, CHUNK_BYTES)):
                 return data
-            return _rest(descriptor, [data, more])
+            return _rest(descriptor, [data, more], path)
         finally:
             os.close(descriptor)
     except OSError as error:
@@ -49,7 +53,9 @@ def read_through(path: str | os.PathLike[str], take: Callable[[bytes], None]) ->
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
+            size = 0
             while piece := os.read(descriptor, CHUNK_BYTES):
+                size = _ends(size + len(piece), path)
                 take(piece)
         finally:
             os.close(descriptor)
@@ -66,7 +72,7 @@ def read_line(path: str | os.PathLike[str]) -> bytes | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             data = os.read(descriptor, LINE_BYTES)
-            return data if data[-1:] == b"\n" and len(data) < LINE_BYTES else _rest(descriptor, [data])
+            return data if data[-1:] == b"\n" and len(data) < LINE_BYTES else _rest(descriptor, [data], path)
         finally:
             os.close(descriptor)
     except OSError as error:
@@ -75,7 +81,15 @@ def read_line(path: str | os.PathLike[str]) -> bytes | None:
         raise
 
 
-def _rest(descriptor: int, chunks: list[bytes]) -> bytes:
+def _rest(descriptor: int, chunks: list[bytes], path: str | os.PathLike[str]) -> bytes:
+    size = 0
     while more := os.read(descriptor, CHUNK_BYTES):
+        size = _ends(size + len(more), path)
         chunks.append(more)
     return b"".join(chunks)
+
+
+def _ends(size: int, path: str | os.PathLike[str]) -> int:
+    if size > MOST_BYTES:
+        raise OSError(errno.EFBIG, f"it does not end within {MOST_BYTES >> 20} MiB", path)
+    return size

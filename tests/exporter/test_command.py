@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import os
 import re
@@ -183,5 +184,31 @@ def test_it_serves_on_several_addresses(capture) -> None:
                 connection.close()
             running.send_signal(signal.SIGTERM)
             assert running.wait(20) == 0
+        finally:
+            running.kill()
+
+
+def test_few_descriptors_and_a_crowd_that_says_nothing_keep_no_scrape_out(capture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    few = "import resource, runpy; resource.setrlimit(resource.RLIMIT_NOFILE, (24, 24)); "
+    command = [sys.executable, "-c", f"{few}runpy.run_module('exporter', run_name='__main__', alter_sys=True)"]
+    listen = f"--web.listen-address=127.0.0.1:{port}"
+    with (
+        contextlib.ExitStack() as crowd,
+        subprocess.Popen([*command, listen, *roots(capture("2.17.57/tree-idle"))], stderr=subprocess.PIPE) as running,
+    ):
+        try:
+            assert running.stderr is not None
+            assert b"listening" in running.stderr.readline()
+            for _ in range(60):
+                crowd.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            connection.request("GET", "/metrics")
+            assert b'lustre_exporter_collector_success{collector="osc"} 1.0' in connection.getresponse().read()
+            connection.close()
+            running.send_signal(signal.SIGTERM)
+            assert running.wait(20) == 0
+            assert running.stderr.read() == b""
         finally:
             running.kill()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from lustre.read import CHUNK_BYTES, read_whole
+from lustre.read import CHUNK_BYTES, MOST_BYTES, read_line, read_through, read_whole
 
 
 def test_a_short_read_is_not_the_end(tmp_path: Path) -> None:
@@ -53,3 +54,13 @@ def test_no_descriptor_stays_open(tmp_path: Path) -> None:
         with pytest.raises(IsADirectoryError):
             read_whole(tmp_path)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("read", [read_whole, read_line, lambda path: read_through(path, len)])
+def test_a_text_without_an_end_is_given_up(tmp_path: Path, read: Callable[[Path], object]) -> None:
+    endless = tmp_path / "job_stats"
+    with endless.open("wb") as file:
+        file.truncate(MOST_BYTES + 2 * CHUNK_BYTES + 1)
+    with pytest.raises(OSError, match="does not end within 256 MiB") as caught:
+        read(endless)
+    assert caught.value.filename == endless

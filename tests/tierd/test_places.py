@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.tierd.test_service import Site, fetched
 from tests.tierd.test_service import site as site  # noqa: PLC0414 -- the fixture
-from tierd.desk.desk import CHANGING
+from tierd.desk.changing import CHANGING
 from tierd.service.ask import ControlError, ask
 from tierd.service.control import ControlServer
 from tierd.service.peers import Access, Peer

@@ -6,6 +6,7 @@ been silent longest gives up its own: whoever has a question asks it at once. On
 
 from __future__ import annotations
 
+import errno
 import socket
 import socketserver
 import sys
@@ -13,6 +14,8 @@ import threading
 from contextlib import suppress
 from typing import Any
 
+NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+BREATH_SECONDS = 0.2
 CUT_SECONDS = 1.0
 """So long is waited for the thread of a connection that was cut off."""
 
@@ -44,6 +47,15 @@ class Places(socketserver.ThreadingMixIn, socketserver.BaseServer):
 
     def turn_away(self, connection: Any) -> None:
         """Say that all places are taken, without waiting for anybody."""
+
+    def get_request(self) -> tuple[Any, Any]:
+        """Accept a connection. Where the system has no room for it, it is tried again soon, and not all the time."""
+        try:
+            return super().get_request()
+        except OSError as error:
+            if error.errno in NO_ROOM:
+                threading.Event().wait(BREATH_SECONDS)
+            raise
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """A thread for a connection, where there is a place."""
