@@ -104,6 +104,8 @@ def noisy(**changes: float) -> Vary:
     pytest.param(noisy(recent_seconds=60), id="recent 60 s"),
     pytest.param(noisy(load_share=0.1), id="load 10 %"),
     pytest.param(noisy(load_share=0.4), id="load 40 %"),
+    pytest.param(noisy(operation_seconds=0.04), id="operation 40 ms"),
+    pytest.param(noisy(operation_seconds=0.3), id="operation 300 ms"),
     pytest.param(noisy(presence=0.02), id="presence 2 %"),
     pytest.param(noisy(presence=0.1), id="presence 10 %"),
 ])

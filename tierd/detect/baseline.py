@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from operator import eq
-from statistics import median, quantiles
+from statistics import fmean, median, quantiles
 
 from tierd.model import Window
 
@@ -94,6 +94,10 @@ class Series:
         So a stream that had got slow for another reason, a sick disk or the nightly backup, is compared with that.
         """
         return min(median(self.quiet), median(self.before_onset(count) or self.quiet))
+
+    def usual_mean(self, count: int) -> float:
+        """The same as a mean: what a stream with large calls does not get done in one window it does in the next."""
+        return min(fmean(self.quiet), fmean(self.before_onset(count) or self.quiet))
 
 
 Course = tuple[Sequence[float], Sequence[float]]

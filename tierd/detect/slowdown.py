@@ -210,6 +210,8 @@ def slowed(course: Series, held: bool, settings: Settings) -> bool:
         return False
     limit = min(edge * usual, lower_edge(quiet, edge))
     late = contended[-max(settings.least_windows, len(contended) // 2):]
+    if fmean(late) > edge * course.usual_mean(settings.before_windows):
+        return False  # a call more or less in a window makes a median, and of few windows it tells nothing
     if sum(rate <= limit for rate in late) < settings.slow_windows * len(late):
         return False
     return len(contended) < 2 * settings.least_windows or dose_fits(course, usual)

@@ -70,6 +70,16 @@ def test_a_trickle_beside_a_slow_disk_is_not_blamed() -> None:
     assert pairs(episode(small_files("m.2", 0.5), now=32.0)) == []
 
 
+def test_a_disk_that_gets_sick_as_a_trickle_begins_is_not_the_trickle_s_fault() -> None:
+    def windows(files_s: float) -> list[Window]:
+        alone = [window(n, stream("s.1", 27, rpc_bytes=4 * MIB)) for n in range(QUIET)]
+        return alone + [window(QUIET + n, stream("s.1", 9, rpc_bytes=4 * MIB), small_files("m.2", files_s, 64 << 10))
+                        for n in range(NOISY)]
+
+    assert pairs(windows(1.5)) == []  # three operations a second cannot take two thirds of four disks
+    assert pairs(windows(5)) == [("m.2", "s.1")]
+
+
 def test_of_two_neighbours_the_one_with_the_load_is_blamed() -> None:
     assert pairs(episode(small_files("m.2", 30), small_files("x.3", 1, 64 << 10))) == [("m.2", "s.1")]
 
@@ -153,6 +163,13 @@ def test_a_bursty_stream_is_compared_with_its_own_range() -> None:
     both = [window(QUIET + n, stream("s.1", rate), small_files("m.2", 20))
             for n, rate in enumerate([14, 90, 12, 100, 16, 20])]
     assert pairs(alone + both) == []
+
+
+def test_a_call_more_or_less_in_a_window_is_no_loss() -> None:
+    alone = [window(n, stream("s.1", 27 if n % 2 else 40)) for n in range(QUIET + 1)]
+    for rates, found in (([27, 27, 40, 27], False), ([27, 27, 27, 27], True)):
+        both = [window(QUIET + 1 + n, stream("s.1", rate), small_files("m.2", 5)) for n, rate in enumerate(rates)]
+        assert pairs(alone + both) == ([("m.2", "s.1")] if found else [])
 
 
 def test_hysteresis_holds_a_finding_that_no_longer_would_begin() -> None:
