@@ -18,7 +18,7 @@ from lustre.filesystem import FileStatus, Space
 from lustre.layout import Layout
 from lustre.llapi import Library
 from lustre.llapi_layout import NO_LAYOUT, open_with_layout
-from lustre.mounted_calls import attribute, whole
+from lustre.mounted_calls import attribute, attribute_names, whole
 from lustre.mounts import Mount
 from lustre.tree import Tree
 
@@ -87,7 +87,7 @@ class MountedFilesystem:
 
     def layout(self, path: str) -> Layout | None:
         """See the port. Where a directory has none of its own, Lustre tells that of the root: it is left out here."""
-        return default_layout.own(self._whole(path), self._mount.path, attribute)
+        return default_layout.own(self._whole(path), self._mount.path, attribute, attribute_names)
 
     def set_default_layout(self, directory: str, layout: Layout | None) -> None:
         """See the port. Raises ValueError for a layout Lustre cannot have."""

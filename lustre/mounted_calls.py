@@ -178,3 +178,9 @@ def attribute(place: int | str, name: str) -> bytes | None:
             return None
         with typed(f"get {name}"):
             raise
+
+
+def attribute_names(place: str) -> list[str]:
+    """Names of the extended attributes at a path that we may see, without following a symbolic link."""
+    with typed("list attributes"):
+        return os.listxattr(place, follow_symlinks=False)

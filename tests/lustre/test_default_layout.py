@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lustre import default_layout
+from lustre.layout import Layout
 from lustre.layout_xattr import from_xattr
 
 FLASH = bytes.fromhex("d00bd30b0100000000000000000000000000000000000000000000000000ffff666c617368000000"
@@ -16,17 +17,28 @@ HDD = FLASH.replace(b"flash", b"hdd\0\0")
 
 
 class Attributes:
-    """What a client tells of a root with a default of its own, and of directories with and without."""
+    """What a client tells of a root with a default of its own, and of directories with and without.
+
+    ``trusted.lov`` is answered like ``lustre.lov``, as ``ll_xattr_get`` does: only the list tells them apart. Lists are
+    those of the recordings: every directory has ``trusted.lma``, only root sees it.
+    """
 
     def __init__(self, root: Path, kept: dict[Path, bytes], *, privileged: bool = True) -> None:
         self.root, self.kept, self.privileged = root, kept, privileged
 
     def __call__(self, place: str, name: str) -> bytes | None:
+        assert name in {"lustre.lov", "trusted.lov"}
         own = self.kept.get(Path(place))
-        if name == "trusted.lov":
-            return own if self.privileged else None
-        assert name == "lustre.lov"
         return own if own is not None else self.kept.get(self.root)
+
+    def names(self, place: str) -> list[str]:
+        listed = ["trusted.lma", "trusted.lov"] if Path(place) in self.kept else ["trusted.lma"]
+        told = ["lustre.lov"] if self(place, "lustre.lov") is not None else []
+        return [*(listed if self.privileged else []), *told]
+
+
+def own(place: Path, attributes: Attributes) -> Layout | None:
+    return default_layout.own(str(place), str(attributes.root), attributes, attributes.names)
 
 
 @pytest.fixture
@@ -40,20 +52,20 @@ def root(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("privileged", [True, False])
 def test_what_the_root_has_is_not_the_directorys_own(root: Path, privileged: bool) -> None:
     attributes = Attributes(root, {root: HDD, root / "with": FLASH}, privileged=privileged)
-    assert default_layout.own(str(root / "without"), str(root), attributes) is None
-    assert default_layout.own(str(root / "with"), str(root), attributes) == from_xattr(FLASH)
-    assert default_layout.own(str(root), str(root), attributes) == from_xattr(HDD)
+    assert own(root / "without", attributes) is None
+    assert own(root / "with", attributes) == from_xattr(FLASH)
+    assert own(root, attributes) == from_xattr(HDD)
 
 
 def test_a_default_of_its_own_may_be_the_same_as_the_roots(root: Path) -> None:
     attributes = Attributes(root, {root: HDD, root / "same": HDD})
-    assert default_layout.own(str(root / "same"), str(root), attributes) == from_xattr(HDD)
+    assert own(root / "same", attributes) == from_xattr(HDD)
 
 
 def test_without_a_default_of_the_root_there_is_none(root: Path) -> None:
-    assert default_layout.own(str(root / "without"), str(root), Attributes(root, {})) is None
+    assert own(root / "without", Attributes(root, {})) is None
 
 
 def test_the_layout_of_a_file_is_always_its_own(root: Path) -> None:
     attributes = Attributes(root, {root: HDD, root / "file": HDD}, privileged=False)
-    assert default_layout.own(str(root / "file"), str(root), attributes) == from_xattr(HDD)
+    assert own(root / "file", attributes) == from_xattr(HDD)
