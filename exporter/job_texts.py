@@ -7,6 +7,7 @@ whose time of last activity moved has changed for certain: its mark is not even 
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from exporter.counted import Counted
@@ -19,6 +20,8 @@ RUN = 8
 """Jobs told together: one of them that works makes the others be told one by one."""
 FEW = 8
 """Runs are made when fewer than one job in so many changed; when more do, they are only in the way."""
+MOST_BYTES = 4 << 20
+"""Of what is before the first job, or of one job: thousands of times what is."""
 _TIME = b"  snapshot_time:   "
 _TIME_BEGIN, _TIME_END = len(_TIME), len(_TIME) + 10
 
@@ -86,17 +89,23 @@ class JobTexts:
         self._made: dict[bytes, Run] = {}
 
     def take(self, piece: bytes) -> None:
-        """The next piece of the file."""
+        """The next piece of the file. Raises OSError for what cannot be jobs: no job has so long a text."""
         data = self._left + piece if self._left else piece
         at = 0
         if not self._inside:
             at = job_stats.first(data)
             if at < 0:
-                self._left = data
+                self._wait(data)
                 return
             self._inside = True
             self._odd = job_stats.odd_lines(data[:at])
-        self._left = data[self._read(data, at, len(data), last=False) :]
+        self._wait(data[self._read(data, at, len(data), last=False) :])
+
+    def _wait(self, left: bytes) -> None:
+        """Wait for the rest of a text, that of one job at the most."""
+        if len(left) > MOST_BYTES:
+            raise OSError(errno.EBADMSG, "no jobs")
+        self._left = left
 
     def end(self) -> tuple[list[Item], int]:
         """All jobs in the order printed, and how many lines belong to none."""

@@ -54,7 +54,10 @@ class Reader:
         return data
 
     def read_through(self, kind: str, device: str, name: str, take: Callable[[bytes], None]) -> bool:
-        """Hand over the parameter's text in pieces; False when it is absent or (which is counted) unreadable."""
+        """Hand over the parameter's text in pieces; False when it is absent or (which is counted) unreadable.
+
+        ``take`` may raise OSError for what it cannot be.
+        """
         pieces = 0
 
         def count(piece: bytes) -> None:
@@ -71,11 +74,11 @@ class Reader:
                 if whole or pieces:
                     return whole
             data = places.look_for(kind, device, name)
+            if data is not None:
+                count(data)
         except OSError as error:
             self._tally.error(parameter_name(kind, name), errno.errorcode.get(error.errno or 0, "OSError"))
             return False
-        if data is not None:
-            count(data)
         return data is not None
 
     def read_each(

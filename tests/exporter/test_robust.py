@@ -13,6 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
+from exporter.job_texts import MOST_BYTES
+
 OSC = "sys/kernel/debug/lustre/osc"
 FIRST = f"{OSC}/lustre-OST0000-osc-ff1100011d6c9800"
 STATS = b"snapshot_time 9.5 secs.nsecs\nstart_time 5.0 secs.nsecs\nelapsed_time 1.0 secs.nsecs\n"
@@ -94,6 +96,19 @@ def test_unreadable_files_are_counted_by_their_error(tree, exporter) -> None:
     running = exporter(tree)
     assert b"lustre_osc_requests_total" in running.scrape()
     assert running.errors() == {(f"osc.*.{name}", "EISDIR"): 1 for name in KINDS}
+
+
+@pytest.mark.parametrize("begin", [b"", b"job_stats:\n- job_id:          "], ids=["no job", "a job without an end"])
+@pytest.mark.parametrize("limit", [0, 5])
+def test_what_cannot_be_jobs_is_given_up_before_it_costs_anything(tree, exporter, begin, limit) -> None:
+    place = "proc/fs/lustre/obdfilter/lustre-OST000{}/job_stats"
+    spoil(tree / place.format(1), begin + b"x" * (3 * MOST_BYTES))
+    running = exporter(tree, jobs_limit=limit)
+    for reading in (1, 2):  # in one piece, then in many
+        shown = running.scrape("jobs")
+        assert b'lustre_jobs{fs="lustre",target="OST0002"}' in shown
+        assert b'lustre_jobs{fs="lustre",target="OST0001"}' not in shown
+        assert running.errors() == {("obdfilter.*.job_stats", "EBADMSG"): reading}
 
 
 def test_a_target_that_vanishes_is_absent_and_no_error(tree, exporter) -> None:
