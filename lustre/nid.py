@@ -17,8 +17,6 @@ import re
 import struct
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
-NID_BYTES = 24
-
 ANY = "<?>"
 """How Lustre prints the wildcard that stands for every node."""
 

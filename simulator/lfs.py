@@ -37,7 +37,6 @@ def set_default_layout(cluster: Cluster, directory: str, layout: Layout | None) 
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
     cluster.placement.check(layout)
     inode.layout = layout
-    inode.ctime = cluster.epoch
     mdt = cluster.mdts[inode.mdt_index]
     actor = Actor(SETSTRIPE, 0, 0, cluster.clients[cluster.settings.mover_client].settings.nid)
     mdt.changelog.add(RecordType.SETXATTR, cluster.epoch, inode.fid, actor, xattr_name="lustre.lov")

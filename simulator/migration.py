@@ -68,7 +68,6 @@ class Migration:
             yield from client.mdcs[inode.mdt_index].ask("close", actor.job_id)
             client.record(RecordType.CLOSE, inode, actor, LEASE_FLAGS)
         old, inode.layout = inode.layout, volatile.layout
-        inode.ctime = client.time
         client.record(RecordType.LAYOUT, inode, actor, parent=inode.parent)
         if old is not None:
             client.engine.after(client.jitter(0.5), placement.release, old)

@@ -22,7 +22,7 @@ class Inode:
     """
 
     __slots__ = (
-        "atime", "children", "content", "ctime", "data_lock", "fid", "gid", "is_directory", "layout", "lease_broken",
+        "atime", "children", "content", "data_lock", "fid", "gid", "is_directory", "layout", "lease_broken",
         "mdt_index", "migrating", "mtime", "name", "parent", "shards", "size_bytes", "uid", "unlinked", "write_back",
         "writers", "xattrs",
     )  # fmt: skip
@@ -38,7 +38,7 @@ class Inode:
         self.shards: tuple[int, ...] = ()
         self.size_bytes = 0
         self.content = 0
-        self.atime = self.mtime = self.ctime = now
+        self.atime = self.mtime = now
         self.uid = self.gid = 0
         self.writers = 0
         self.data_lock = -1
@@ -67,7 +67,7 @@ class Inode:
         """A write has landed."""
         self.size_bytes = max(self.size_bytes, end_bytes)
         self.content = hash((self.content, end_bytes, round(now * 1e9)))
-        self.mtime = self.ctime = now
+        self.mtime = now
 
 
 class Namespace:
@@ -92,7 +92,7 @@ class Namespace:
         inode = Inode(fid, mdt_index, parent, name, now)
         inode.is_directory = directory
         parent.children[name] = inode
-        parent.mtime = parent.ctime = now
+        parent.mtime = now
         self._by_fid[fid] = inode
         return inode
 
@@ -100,7 +100,7 @@ class Namespace:
         """Take a name away, and with it the file."""
         assert inode.parent is not None
         del inode.parent.children[inode.name]
-        inode.parent.mtime = inode.parent.ctime = now
+        inode.parent.mtime = now
         inode.unlinked = True
         del self._by_fid[inode.fid]
 

@@ -83,16 +83,3 @@ _SERVICE: Shape = (
 )
 
 OST_IO: Shape = (*_SERVICE, *_usecs("ost_read ost_write ost_punch"))
-OST_SERVICE: Shape = (
-    *_SERVICE,
-    *_reqs("ldlm_glimpse_enqueue ldlm_extent_enqueue", STDDEV),
-    *_usecs("ost_setattr ost_create ost_destroy ost_get_info ost_connect ost_disconnect ost_sync obd_ping"),
-)
-OST_CREATE: Shape = (*_SERVICE, *_usecs("ost_statfs"))
-MDS_SERVICE: Shape = (
-    *_SERVICE,
-    *_reqs("ldlm_ibits_enqueue mds_reint_setattr mds_reint_create mds_reint_unlink mds_reint_open", STDDEV),
-    *_usecs("mds_getattr_lock mds_connect mds_get_root mds_statfs mds_sync obd_ping"),
-)
-MDS_READPAGE: Shape = (*_SERVICE, *_usecs("mds_getattr mds_close mds_readpage mds_getxattr"))
-IDLE_SERVICE: Shape = _SERVICE

@@ -9,7 +9,6 @@ FULL: Steps = ((None, GREEN), (0.8, YELLOW), (0.9, ORANGE), (0.95, RED))
 """Fullness of targets and pools, as the alerts have it."""
 ANY_IS_BAD: Steps = ((None, GREEN), (1, RED))
 ANY_IS_NOTED: Steps = ((None, GREEN), (1, YELLOW))
-ONE_IS_GOOD: Steps = ((None, RED), (1, GREEN))
 LOW_IS_BAD: Steps = ((None, RED), (0.5, ORANGE), (0.8, GREEN))
 
 ALERTS = 'ALERTS{alertname=~"(Lustre|Tierd).*", alertstate="firing", severity=~"critical|warning"}'

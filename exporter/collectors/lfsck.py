@@ -6,6 +6,7 @@ runs came to their end is kept on disk and only grows.
 
 from __future__ import annotations
 
+from exporter import runs
 from exporter.collector import Collect, Collector, Context
 from exporter.families import Counter, Gauge, Page
 from exporter.node import Node
@@ -72,10 +73,7 @@ def _renderer(labels: bytes) -> Render:
     def render(data: bytes) -> Rendered:
         check = lfsck.parse(data)
         page = Page()
-        if check.status:
-            page.sample(STATE, labels + b',state="%b"' % check.status, 1)
-        for flag in dict.fromkeys(check.flags):
-            page.sample(FLAG, labels + b',flag="%b"' % flag, 1)
+        runs.show(page, labels, check, STATE, FLAG)
         for name, family in PHASES.items():
             for phase, number in getattr(check, name):
                 page.sample(family, labels + b',phase="%b"' % phase, number)

@@ -6,6 +6,7 @@ runs came to their end is kept on disk and only grows.
 
 from __future__ import annotations
 
+from exporter import runs
 from exporter.collector import Collect, Collector, Context
 from exporter.families import Counter, Gauge, Page
 from exporter.node import Node
@@ -62,10 +63,7 @@ def _renderer(labels: bytes) -> Render:
     def render(data: bytes) -> Rendered:
         scrub = oi_scrub.parse(data)
         page = Page()
-        if scrub.status:
-            page.sample(STATE, labels + b',state="%b"' % scrub.status, 1)
-        for flag in dict.fromkeys(scrub.flags):
-            page.sample(FLAG, labels + b',flag="%b"' % flag, 1)
+        runs.show(page, labels, scrub, STATE, FLAG)
         for name, family in NUMBERS.items():
             page.sample(family, labels, getattr(scrub, name))
         return Rendered(page.lines(), scrub.skipped)

@@ -33,7 +33,7 @@ class Accelerator:
     """Takes small I/O in, passes the rest on."""
 
     def __init__(self, engine: Engine, disks: Device, settings: AcceleratorSettings) -> None:
-        self.taken_in = self.bypassed = 0
+        self.taken_in = 0
         self._engine = engine
         self._disks = disks
         self._settings = settings
@@ -76,7 +76,6 @@ class Accelerator:
         elif small and not io.write and self._held.get(io.position_bytes, 0) >= io.size_bytes:
             self._flash.submit(io)
         else:
-            self.bypassed += 1
             self._disks.submit(io)
 
     def _flush(self) -> None:

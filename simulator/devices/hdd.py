@@ -35,7 +35,6 @@ class Hdd:
 
     def __init__(self, engine: Engine, settings: HddSettings) -> None:
         self.slowdown = 1.0
-        self.seeks = 0
         self._engine = engine
         self._settings = settings
         self._waiting: list[Io] = []
@@ -79,7 +78,6 @@ class Hdd:
     def _positioning_seconds(self, io: Io) -> float:
         if io.position_bytes == self._head_bytes:
             return 0.0
-        self.seeks += 1
         settings = self._settings
         share = min(abs(io.position_bytes - self._head_bytes) / settings.size_bytes, 1.0)
         seek = max(settings.seek_seconds * sqrt(share), settings.settle_seconds)

@@ -51,7 +51,6 @@ class Raid:
     def __init__(self, engine: Engine, settings: RaidSettings) -> None:
         self.slowdown = 1.0
         self.missing_disks = 0
-        self.seeks = 0
         self.partial_stripes = 0
         self._engine = engine
         self._settings = settings
@@ -140,7 +139,6 @@ class Raid:
         distance = first - self._head_bytes
         if distance == 0:
             return 0.0, 0.0
-        self.seeks += 1
         share = min(abs(distance) / settings.size_bytes, 1.0)
         seek = max(settings.seek_seconds * sqrt(share), settings.settle_seconds) + self._turning()
         passing = distance / settings.data / settings.disk_bytes_per_second

@@ -20,12 +20,7 @@ MDT_CONNECT_FLAGS = (
 )
 
 
-def import_file(
-    name: str, target: str, flags: str, nid: str, in_flight: int, wait_usec: int, version: str, *, health: Health,
-) -> str:  # fmt: skip
-    """A whole ``import`` file, but for the averages an osc adds."""
-    state, tries = state_of(health), 1 + health.recoveries
-    return f"""\
+_IMPORT = """\
 import:
     name: {name}
     target: {target}_UUID
@@ -66,6 +61,15 @@ import:
        peer_committed: 4294967296
        last_checked: 4294967296
 """
+
+
+def import_file(
+    name: str, target: str, flags: str, nid: str, in_flight: int, wait_usec: int, version: str, *, health: Health,
+) -> str:  # fmt: skip
+    """A whole ``import`` file, but for the averages an osc adds."""
+    return _IMPORT.format(
+        name=name, target=target, flags=flags, nid=nid, in_flight=in_flight, wait_usec=wait_usec, version=version,
+        state=state_of(health), tries=1 + health.recoveries)
 
 
 def state_of(health: Health) -> str:

@@ -110,7 +110,6 @@ def test_what_was_seen_before_a_gap_holds_no_more() -> None:
 
 def broken(_: View, __: Common) -> Iterator[Finding]:
     raise ZeroDivisionError("of theirs")
-    yield
 
 
 def test_a_detector_of_somebody_else_that_fails_is_told_and_the_others_go_on(tmp_path: Path) -> None:

@@ -74,13 +74,6 @@ class Connection(Protocol):
         """Hang up."""
 
 
-class KnownFiles(Protocol):
-    """Whoever knows files that no record told of."""
-
-    def completed(self, activity: DirectoryActivity, directory: Fid) -> DirectoryActivity:
-        """The activity with files of its directory beside those it knows. Raises OSError."""
-
-
 @dataclass(slots=True)
 class Robinhood:
     """The database, asked when a finding names a directory, and never otherwise."""

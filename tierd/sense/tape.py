@@ -50,7 +50,6 @@ class Tape:
     """Bytes at the ends of changelogs that were no record, or no whole one."""
     paths: dict[Fid, str]
     layouts: dict[str, Layout]
-    mount_points: tuple[str, ...]
 
     def resolve(self, fid: Fid) -> str:
         """Path of a FID, as far as the tape knows. Raises FileNotFoundError."""
@@ -128,5 +127,4 @@ def assemble(folder: Path, meta: dict[str, object]) -> Tape:
         tuple(Tree(Roots.of(root / "proc", root / "sys")) for _, root in snapshots),
         tuple(sorted(records, key=lambda r: r.time)), left, paths,
         {path: layout_yaml.from_yaml(text) for path, text in layouts.items()},
-        tuple(m["path"] for m in table("mounts").values() if isinstance(m, dict)),
     )
