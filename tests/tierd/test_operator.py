@@ -271,6 +271,11 @@ def test_a_report_loads_nothing(site: Site, capsys: pytest.CaptureFixture[str], 
     assert text.count("<svg") == 4
     assert "ior_stream.1002" in text
     assert set(answer["samples"]) >= {"findings", "waiting moves", "pool flash", "pool hdd", "victim ior_stream.1002"}
+    got = [rate for _, rate in answer["samples"]["victim ior_stream.1002"]]
+    (judged,) = answer["judgements"]
+    assert got[0] == pytest.approx(judged["usual"], rel=0.1)
+    assert min(got) == pytest.approx(judged["contended"], rel=0.1)
+    assert max(number for _, number in answer["samples"]["findings"]) == 1
     path = tmp_path / "r.html"
     assert shown(capsys, "report", "-o", str(path), "--since", "6h", site=site).endswith("0 findings, 0 acts\n")
     assert "nothing was recorded" in path.read_text()

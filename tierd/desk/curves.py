@@ -1,4 +1,8 @@
-"""Points of curves for reports, one a minute: what streams get, findings that hold, what waits, how full pools are."""
+"""Points of curves for reports: what streams get, findings that hold, what waits, how full pools are.
+
+One a minute, and one whenever a finding begins or ends. Of a stream that was found slow, what it got just before is
+drawn too: that is what it is compared with.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,8 @@ from tierd.model import Room
 from tierd.verify import throughput
 
 EVERY_SECONDS = 60.0
+BEFORE_SECONDS = 300.0
+"""So much of a stream's past is drawn when it is found slow."""
 KEPT_SECONDS = 90 * 86400.0
 
 
@@ -21,15 +27,25 @@ class Curves:
         self._journal = journal
         self._room = room
         self._drawn_at = 0.0
+        self._holding: frozenset[tuple[str, str, str]] = frozenset()
+        self._victims: frozenset[str] = frozenset()
 
     def draw(self, daemon: Daemon, gate: Gate, now: float) -> None:
-        """A point of each curve, once a minute; without the file system there is none."""
-        if now < self._drawn_at + EVERY_SECONDS:
+        """A point of each curve, where it is time for one; without the file system there is none."""
+        holding = frozenset(f.key for f in daemon.findings if not f.advice_only)
+        if now < self._drawn_at + EVERY_SECONDS and holding == self._holding:
             return
         try:
-            self._journal.sample(points(daemon, gate, self._room()), now)
+            drawn = points(daemon, gate, self._room())
         except OSError:
             return
+        victims = victims_of(daemon)
+        with self._journal.together():
+            for victim in victims - self._victims:
+                for at, rate in before(daemon, victim, now):
+                    self._journal.sample({f"victim {victim}": rate}, at)
+            self._journal.sample(drawn, now)
+        self._holding, self._victims = holding, victims
         if int(now // 86400) != int(self._drawn_at // 86400):
             self._journal.forget_samples(now - KEPT_SECONDS)
         self._drawn_at = now
@@ -42,9 +58,20 @@ def points(daemon: Daemon, gate: Gate, room: Room) -> dict[str, float]:
         if size:
             found[f"pool {pool}"] = 1 - room.avail_bytes[pool] / size
     if daemon.windows:
-        victims = {c.finding.victim for c in daemon.cases} | {f.victim for f in daemon.findings if not f.advice_only}
-        for victim in victims - {""}:
+        for victim in victims_of(daemon):
             rate = throughput(daemon.windows[-1], victim)
             if rate:
                 found[f"victim {victim}"] = rate
     return found
+
+
+def victims_of(daemon: Daemon) -> frozenset[str]:
+    """Streams that are slowed, or were when something was done about it."""
+    return frozenset({c.finding.victim for c in daemon.cases}
+                     | {f.victim for f in daemon.findings if not f.advice_only}) - {""}
+
+
+def before(daemon: Daemon, victim: str, now: float) -> list[tuple[float, float]]:
+    """When it got how much in the last minutes; the present window is left out."""
+    lately = [window for window in daemon.windows[:-1] if now - BEFORE_SECONDS <= window.end < now]
+    return [(window.end, rate) for window in lately if (rate := throughput(window, victim))]

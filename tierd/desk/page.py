@@ -14,7 +14,8 @@ from tierd.text import printable, quoted
 _STYLE = """
 :root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;margin:0 auto;padding:1em;max-width:60em;
 overflow-wrap:anywhere}h1{font-size:1.5em}h2{font-size:1.15em;margin:1.8em 0 .4em}
-table{border-collapse:collapse;width:100%}td:first-child{white-space:nowrap}
+div{overflow-x:auto}table{border-collapse:collapse;width:100%}td{min-width:5em}
+th,td:nth-child(-n+3){white-space:nowrap;overflow-wrap:normal;min-width:0}
 th,td{padding:.3em .8em .3em 0;text-align:left;border-bottom:1px solid #8884;vertical-align:top}
 figure{margin:1em 0}figcaption{font-weight:600}svg{width:100%;height:auto}
 svg text{font-size:12px;fill:currentColor;opacity:.8}svg path{fill:none;stroke-width:1.6}
@@ -102,7 +103,7 @@ def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]], all_of_them:
     head = "".join(f"<th>{escape(title)}</th>" for title in header)
     lines = "".join("<tr>" + "".join(f"<td>{safe(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     more = f"<p>The last {len(rows)} of {all_of_them}.</p>" if all_of_them > len(rows) else ""
-    return f"<table><tr>{head}</tr>{lines}</table>{more}"
+    return f"<div><table><tr>{head}</tr>{lines}</table></div>{more}"
 
 
 def safe(words: str) -> str:

@@ -37,8 +37,8 @@ def plot(title: str, unit: str, curves: Mapping[str, Points], since: float, unti
                      f'<text x="{LEFT - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value:g}</text>')
     for step in range(6):
         time = since + (until - since) * step / 5
-        words = hour(time, until - since)
-        parts.append(f'<text x="{x(time):.1f}" y="{HEIGHT - 8}" text-anchor="middle">{words}</text>')
+        words, anchor = hour(time, until - since), "end" if step == 5 else "middle"  # the last must not be cut off
+        parts.append(f'<text x="{x(time):.1f}" y="{HEIGHT - 8}" text-anchor="{anchor}">{words}</text>')
     for time, words in marks[:200]:
         parts.append(f'<line class="mark" x1="{x(time):.1f}" x2="{x(time):.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}">'
                      f"<title>{escape(printable(words))}</title></line>")
