@@ -11,7 +11,7 @@ from typing import cast
 
 import pytest
 
-from tests.tierd.simulated import COVERING, NOISE, world
+from tests.tierd.simulated import COVERING, HDD, NOISE, world
 from tests.tierd.test_service import Site, shown
 from tests.tierd.test_service import site as site  # noqa: PLC0414 -- the fixture
 from tierd.act.journal import Journal
@@ -40,6 +40,27 @@ def test_each_time_can_be_asked_for(site: Site, capsys: pytest.CaptureFixture[st
     assert "it holds now" in second
     assert "Found before as F1 (20" in second
     assert "Found again" not in second
+
+
+def test_the_same_neighbour_in_another_directory_is_acted_on_again(tmp_path: Path) -> None:
+    """Jobs keep their names for months, as ``python3.1001`` does: one case must not be the last of two jobs."""
+    at = world(tmp_path)
+    at.run(until=150)
+    assert sum("KEPT: it helped" in words for words in at.said) == 1
+    at.cluster.stop(NOISE.job_id)
+    at.run(until=190)
+    at.cluster.make_directory("/proj/elsewhere", HDD)
+    at.cluster.add(replace(NOISE, directory="/proj/elsewhere", start_seconds=at.cluster.now))
+    at.run(until=420)
+    where = [words.partition(" of ")[2].partition(":")[0] for words in at.said if words.startswith("SET default")]
+    assert where == [NOISE.directory, "/proj/elsewhere"]
+    assert sum("KEPT: it helped" in words for words in at.said) == 2
+    (case,) = at.daemon.cases
+    assert [outcome.action.directory for outcome in (*case.earlier, *case.defaults)] == where
+    full = {target: replace(room, avail_bytes=0) for target, room in at.filesystem.space().items()}
+    at.filesystem.space = lambda: full  # type: ignore[method-assign]
+    at.run(until=430)
+    assert sum("is down to its reserve" in words for words in at.said) == 2
 
 
 FOUND = Finding("hot-small-files", 100.0, "py.3", "", (), "it reads again and again", {}, ("/sw",), subject="/sw")

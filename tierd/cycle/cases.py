@@ -29,6 +29,15 @@ class Case:
     judged: bool = False
     verdict: str = ""
     """Empty until it is judged, and where there was nothing to judge."""
+    over: bool = False
+    """Whether the finding has ended since: once it is judged too, the same found again is another case."""
+    earlier: list[Outcome] = field(default_factory=list)
+    """Default layouts of earlier cases between the two jobs, which stand, and still fill the flash pool."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing more will be done in it."""
+        return self.over and self.judged
 
     def layout_in(self, directory: str) -> Layout:
         """What files of a directory get: what its new ones do."""

@@ -58,8 +58,10 @@ class Casework:
         now = self._clock.now()
         number = self._telling.number(finding)
         self._journal.located(number, finding)
-        case = self._cases.get(finding.key) or Case(finding, number, now, now, actions[0].layout,
-                                                    judged=finding.kind not in JUDGED)
+        case = self._cases.get(finding.key)
+        if case is None or (case.closed and finding.kind in JUDGED):
+            case = Case(finding, number, now, now, actions[0].layout, judged=finding.kind not in JUDGED,
+                        earlier=[] if case is None else [*case.earlier, *case.defaults])
         if finding.kind not in JUDGED:
             case.number = number  # it came back under another: what is done now is done for that
         self._cases[finding.key] = case
@@ -70,7 +72,8 @@ class Casework:
     def _in_hand(self, finding: Finding) -> bool:
         """Whether there is nothing more to plan: a victim's case is planned once, the others until they end."""
         if finding.kind in JUDGED:
-            return finding.key in self._cases
+            case = self._cases.get(finding.key)
+            return case is not None and not case.closed
         if self._planned.get(finding.key) == finding.time or self._gate.waiting_for(finding.key):
             return True
         self._planned[finding.key] = finding.time  # seen anew each half minute: no need to plan more often

@@ -52,13 +52,14 @@ class Judging:
 
     def watch_room(self) -> None:
         """Take defaults back while there is still room for what is being written."""
-        if not any(case.defaults for case in self._cases.values()):
+        if not any(case.defaults or case.earlier for case in self._cases.values()):
             return
         room = space.room(self._filesystem, ())
         for case in self._cases.values():
-            for outcome in case.defaults:
+            for outcome in (*case.earlier, *case.defaults):
                 settings = self._settings.scope_of(outcome.action.directory).small_files_to_flash
                 if room.avail_bytes.get(settings.flash_pool, 0) < reserved(room, settings):
+                    case.defaults[:0], case.earlier = case.earlier, []
                     self._undo(case, f"pool {settings.flash_pool!r} is down to its reserve")
                     break
 

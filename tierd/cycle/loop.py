@@ -108,12 +108,17 @@ class Daemon:
 
     def _tell(self, thought: Thought) -> None:
         for finding in thought.begun:
+            case = self._cases.get(finding.key)
+            if case is not None and not case.closed:
+                case.over = False
             self._telling.begun(finding)
         for finding in thought.ended:
             case = self._cases.get(finding.key)
             self._telling.ended(finding, acted_on=case is not None)
-            if case is not None and finding.kind not in JUDGED:
-                case.tried.clear()  # when it comes back, what was tried may be tried again
+            if case is not None:
+                case.over = True
+                if finding.kind not in JUDGED:
+                    case.tried.clear()  # when it comes back, what was tried may be tried again
 
     def _go_on(self, now: float, move_until: float) -> None:
         """Act on what is known, judge what was done."""
