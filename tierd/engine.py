@@ -57,6 +57,15 @@ class Engine:
         """The history, oldest first."""
         return self._history.windows
 
+    @property
+    def history(self) -> History:
+        """What is remembered, for an engine with other settings that takes this one's place."""
+        return self._history
+
+    def remember(self, history: History) -> None:
+        """Go on from what an engine before this one has seen of the same sources."""
+        self._history = history
+
     def learn(self, windows: Sequence[Window], jobs: Collection[str]) -> None:
         """Take what somebody else saw of these jobs before our start; our own history takes its place with time."""
         self._history.learnt = tuple(without(window, self._settings.own_jobs) for window in windows)

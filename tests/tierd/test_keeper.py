@@ -75,6 +75,27 @@ def test_a_configuration_that_does_not_work_leaves_the_old_one_in_force(
     keeper.close()
 
 
+@pytest.mark.parametrize(("text", "known"), [
+    ("[act]\nmode = 'full'\ndry_run = false\n", True), ("[sense]\nskew_seconds = 20.0\n", False)])
+def test_a_reload_forgets_what_was_seen_only_where_it_looks_elsewhere(
+        site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str, known: bool) -> None:
+    """To let tierd act after a dry run is a reload, and mostly done while a neighbour is there."""
+    caplog.set_level("INFO")
+    site.service.close()
+    path = tmp_path / "tierd.toml"
+    path.write_text("[act]\nmode = 'observe'\n")
+    keeper = Keeper(path, replace(site.settings, act=replace(site.settings.act, mode="observe")), starting(site))
+    # what a file of this test does not say is as at the site
+    keeper.settings = replace(keeper.settings, filesystem=Settings().filesystem, sense=Settings().sense)
+    cycles(site, keeper, 45)  # the stream alone for 30 s, then its neighbour
+    path.write_text(text)
+    keeper.reload()
+    cycles(site, keeper, 100)
+    assert ("what streams usually get is still known" in caplog.text) == known
+    assert any(words.startswith("SET default layout") for words in site.said) == known
+    keeper.close()
+
+
 def test_a_journal_that_takes_no_more_stops_everything_is_told_once_and_gone_on_with(
         site: Site, kept: Keeper, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")

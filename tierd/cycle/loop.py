@@ -22,6 +22,7 @@ from tierd.cycle.tally import Tally
 from tierd.cycle.telling import Key, Say, Telling
 from tierd.decide.small_files_to_flash import Plan
 from tierd.engine import Engine, Thought
+from tierd.history import History
 from tierd.model import Finding, Window
 from tierd.policies import JUDGED
 from tierd.sense.changelogs import ActivityTable
@@ -166,6 +167,15 @@ class Daemon:
     def number(self, finding: Finding) -> int:
         """Its number in the journal."""
         return self._telling.number(finding)
+
+    @property
+    def history(self) -> History:
+        """What was seen, for the daemon that takes this one's place at a reload."""
+        return self._engine.history
+
+    def remember(self, history: History) -> None:
+        """Go on from what the daemon before has seen."""
+        self._engine.remember(history)
 
     @property
     def windows(self) -> Sequence[Window]:

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from tierd.act.journal_form import JournalError
 from tierd.config import ConfigurationError, Settings, load
+from tierd.history import History
 from tierd.text import printable
 
 log = logging.getLogger("tierd")
@@ -27,6 +28,13 @@ class Worker(Protocol):
     def beat(self) -> bool:
         """A sign of life; False when it hangs."""
 
+    @property
+    def history(self) -> History:
+        """What it has seen."""
+
+    def remember(self, history: History) -> None:
+        """Go on from what another has seen."""
+
     def close(self) -> None:
         """End it."""
 
@@ -40,6 +48,8 @@ class Keeper:
         self._start = start
         self.settings = settings
         self._service: Worker | None = start(settings)
+        self._seen: History | None = None
+        """What the last service had seen when it ended, where the next one sees the same."""
         self._told = ""
 
     def cycle(self) -> str:
@@ -50,8 +60,7 @@ class Keeper:
         try:
             return self._service.cycle()
         except JournalError as error:
-            self._service.close()
-            self._service = None
+            self._end()
             self._tell(said(error))
             return f"nothing is done: {self._told}"
 
@@ -70,16 +79,18 @@ class Keeper:
         if wanted == self.settings:
             log.info("configuration read again: nothing has changed")
             return
-        self.close()
-        before, self.settings = self.settings, wanted
+        self._end()
+        before, self.settings, seen = self.settings, wanted, self._seen
+        if not sees_the_same(before, wanted):
+            self._seen = None
         try:
-            self._service = self._start(wanted)
+            self._started(wanted)
         except (OSError, ValueError) as error:
             log.error("configuration not reloaded, the old one is in force again: %s", said(error))
-            self.settings = before
+            self.settings, self._seen = before, seen
             self._begin()
         else:
-            log.info("configuration reloaded; baselines are learnt anew")
+            log.info("configuration reloaded; %s", self._baselines())
 
     def close(self) -> None:
         """End the service, where there is one."""
@@ -87,14 +98,28 @@ class Keeper:
         if service is not None:
             service.close()
 
+    def _end(self) -> None:
+        """The same, and keep what it has seen."""
+        if self._service is not None:
+            self._seen = self._service.history
+        self.close()
+
+    def _started(self, settings: Settings) -> None:
+        self._service = self._start(settings)
+        if self._seen is not None:
+            self._service.remember(self._seen)
+
+    def _baselines(self) -> str:
+        return "baselines are learnt anew" if self._seen is None else "what streams usually get is still known"
+
     def _begin(self) -> bool:
         try:
-            self._service = self._start(self.settings)
+            self._started(self.settings)
         except (OSError, ValueError) as error:
             self._tell(said(error))
             return False
         if self._told:
-            log.info("at work again; baselines are learnt anew")
+            log.info("at work again; %s", self._baselines())
         self._told = ""
         return True
 
@@ -103,6 +128,14 @@ class Keeper:
             log.error("%s; nothing is done, and tierctl has no answer, until that is mended; it is tried again in each "
                       "cycle", why)
         self._told = why
+
+
+def sees_the_same(before: Settings, wanted: Settings) -> bool:
+    """Whether what was seen under the one settings is what would have been seen under the others."""
+    def view(settings: Settings) -> object:
+        return settings.filesystem, settings.sense, settings.own_jobs, settings.history_seconds
+
+    return view(before) == view(wanted)
 
 
 def said(error: Exception) -> str:

@@ -31,6 +31,7 @@ from tierd.desk.curves import Curves
 from tierd.desk.desk import Desk
 from tierd.desk.intake import Intake
 from tierd.desk.looking import Looking
+from tierd.history import History
 from tierd.metrics.collector import registry
 from tierd.metrics.state import Beside
 from tierd.sense import space
@@ -147,6 +148,15 @@ class Service:
                               f"{settings.web.address}:{settings.web.port}") from error
             self._closing.callback(self.web.close)
             self._say(f"listening on {settings.web.address}:{self.web.port}")
+
+    @property
+    def history(self) -> History:
+        """What was seen, for the service that takes this one's place."""
+        return self._daemon.history
+
+    def remember(self, history: History) -> None:
+        """Go on from what the service before has seen."""
+        self._daemon.remember(history)
 
     def cycle(self) -> str:
         """One cycle; a sentence about the state for systemd. Raises JournalError, and then must be closed."""
