@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lustre import __version__
-from tierd import replay
 from tierd.config import ConfigurationError, Settings, load
+from tierd.replay import report
+from tierd.replay.run import replay
 from tierd.sense import tape
 from tierd.service import daemon
 
@@ -57,14 +58,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
             return daemon.serve(chosen.config, settings)
         with tape.opened(chosen.tape) as recording:
-            report = replay.replay(recording, settings)
+            found = replay(recording, settings)
     except (ConfigurationError, tape.TapeError) as error:
         print(error, file=sys.stderr)
         return 1
     except OSError as error:
         print(f"{error.filename}: {error.strerror}" if error.filename else error, file=sys.stderr)
         return 1
-    print(replay.as_json(report) if chosen.json else replay.as_text(report))
+    print(report.as_json(found) if chosen.json else report.as_text(found))
     return 0
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tierd import replay
 from tierd.__main__ import main
 from tierd.config import Settings
+from tierd.replay.run import Report, replay
 from tierd.sense import tape as tapes
 
 TAPES = Path(__file__).parent.parent / "tapes"
@@ -39,8 +39,8 @@ def tape_of(name: str) -> tapes.Tape:
 
 
 @cache
-def report(name: str) -> replay.Report:
-    return replay.replay(tape_of(name), Settings())
+def report(name: str) -> Report:
+    return replay(tape_of(name), Settings())
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -111,7 +111,7 @@ def noisy(**changes: float) -> Vary:
 ])
 def test_no_verdict_hangs_on_one_threshold(vary: Vary) -> None:
     for name in NAMES:
-        found = replay.replay(tape_of(name), vary(Settings())).findings
+        found = replay(tape_of(name), vary(Settings())).findings
         assert {f.aggressor for f in found if not f.advice_only} == set(truth(name)["expect"]["aggressors"]), name
 
 
@@ -120,7 +120,7 @@ def test_slower_sampling_sees_the_same(every: int) -> None:
     for name in NAMES:
         tape = tape_of(name)
         thinned = replace(tape, times=tape.times[::every], trees=tape.trees[::every])
-        found = replay.replay(thinned, Settings()).findings
+        found = replay(thinned, Settings()).findings
         assert {f.aggressor for f in found if not f.advice_only} == set(truth(name)["expect"]["aggressors"]), name
 
 
@@ -173,4 +173,4 @@ def test_a_missing_tape_says_what_a_tape_is(tmp_path: Path, capsys: pytest.Captu
 def test_half_a_tape_is_replayed_as_far_as_it_goes(tmp_path: Path) -> None:
     tape = tape_of("noisy-create-1m")
     cut = replace(tape, times=tape.times[:8], trees=tape.trees[:8])
-    assert replay.replay(cut, Settings()).findings == ()
+    assert replay(cut, Settings()).findings == ()

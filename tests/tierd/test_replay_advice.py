@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tierd.config import Settings
-from tierd.replay import as_json, as_text, replay
+from tierd.replay.report import as_json, as_text
+from tierd.replay.run import replay
 from tierd.sense.tape import opened
 
 

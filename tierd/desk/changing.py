@@ -12,12 +12,12 @@ from tierd.act.inbox import Inbox
 from tierd.act.journal import Journal
 from tierd.act.orders import SUBMISSION, Intent, Order
 from tierd.act.undo import Undo
+from tierd.as_json import action_json
 from tierd.config import Settings
 from tierd.desk import views
 from tierd.desk.board import Board
 from tierd.desk.explain import entry_json
 from tierd.desk.patience import between_cycles
-from tierd.replay import action_json
 from tierd.text import printable
 
 CHANGING = frozenset({"pause", "drain", "resume", "undo", "promote", "demote", "submit"})

@@ -9,6 +9,7 @@ from typing import Any
 from tierd.act.gate import Gate
 from tierd.act.inbox import Inbox
 from tierd.act.journal_reader import JournalReader
+from tierd.as_json import action_json, finding_json
 from tierd.clock import Clock
 from tierd.config import Settings
 from tierd.cycle.cases import Case
@@ -18,7 +19,6 @@ from tierd.desk.board import Board
 from tierd.desk.explain import entry_json, explained
 from tierd.desk.patience import between_cycles
 from tierd.desk.top import top
-from tierd.replay import action_json, finding_json
 from tierd.sense.ages import SourceState
 
 Request = Mapping[str, Any]

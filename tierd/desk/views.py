@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tierd.act.gate import Gate
+from tierd.as_json import finding_json
 from tierd.config import Settings
 from tierd.desk.board import Board, View
 from tierd.model import Finding
-from tierd.replay import finding_json
 
 
 def status(board: Board, gate: Gate, settings: Settings, orders: int, now: float) -> dict[str, Any]:

@@ -1,0 +1,35 @@
+"""Findings and acts for programs: what ``--json`` and the control socket answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lustre.layout import setstripe_arguments
+from tierd.model import Action, Finding
+
+
+def finding_json(finding: Finding) -> dict[str, Any]:
+    """One finding. ``t`` is in epoch seconds, ``evidence`` holds the numbers and the sentence made of them."""
+    return {
+        "kind": finding.kind, "t": finding.time, "aggressor": finding.aggressor, "victim": finding.victim,
+        "targets": list(finding.targets), "directories": list(finding.directories), "advice_only": finding.advice_only,
+        "subject": finding.subject,
+        "advice": [{"command": a.command, "where": a.where, "effect": a.effect} for a in finding.advice],
+        "evidence": {"sentence": finding.sentence, **{k: round(v, 6) for k, v in finding.evidence.items()}},
+    }
+
+
+def action_json(action: Action) -> dict[str, Any]:
+    """One step: ``layout`` as arguments of ``lfs setstripe`` or ``lfs migrate``, ``components`` for programs."""
+    place = {"path": action.path} if action.path else {}
+    if action.directory:
+        place["directory"] = action.directory
+    return {
+        "action": action.kind, **place,
+        "layout": " ".join(setstripe_arguments(action.layout)),
+        "components": [
+            {"extent_start": c.extent_start, "extent_end": c.extent_end, "pool": c.pool, "stripe_count": c.stripe_count}
+            for c in action.layout.components
+        ],
+        "reason": action.reason,
+    }

@@ -1,0 +1,1 @@
+"""``tierd replay TAPE``: what tierd would have found and planned, had it watched a recording."""

@@ -1,0 +1,64 @@
+"""What a replay came to, for programs and for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from lustre.layout import setstripe_arguments, size_text
+from tierd import narrate
+from tierd.as_json import action_json, finding_json
+from tierd.model import Action
+from tierd.replay.run import Report
+from tierd.text import quoted
+
+
+def as_json(report: Report) -> str:
+    """The report for programs."""
+    return json.dumps({
+        "tape": report.tape.name,
+        "fsname": report.tape.fsname,
+        "findings": [finding_json(f) for f in report.findings],
+        "plan": [action_json(a) for a in report.plan],
+        "refusals": list(report.refusals),
+        "advice": [finding_json(f) for f in report.advice],
+    }, indent=1)
+
+
+def as_text(report: Report) -> str:
+    """The report for people."""
+    start = report.tape.times[0]
+    length = report.tape.times[-1] - start
+    lines = [(f"{report.tape.name}: {len(report.tape.times)} snapshots over {length:.0f} s of file system "
+              f"{report.tape.fsname}, {len(report.tape.records)} changelog records")]
+    if report.tape.undecoded_bytes:
+        lines.append(f"  {report.tape.undecoded_bytes} bytes at the ends of the changelogs were no whole record")
+    if not report.findings:
+        lines.append("Nothing found.")
+    for finding in report.findings:
+        lines += ["", f"{finding.kind} after {finding.time - start:.0f} s: {finding.sentence}.",
+                  f"  targets: {', '.join(finding.targets)}",
+                  f"  directories: {', '.join(map(quoted, finding.directories)) or 'not known'}"]
+    lines += ["", *plan_text(report.plan)]
+    lines += [f"Not done: {refusal}." for refusal in report.refusals]
+    for seen in report.advice:
+        lines += ["", f"Seen too: {seen.kind}: {seen.sentence}."]
+        lines += [f"  advice: {narrate.advised(advice)}" for advice in seen.advice]
+    return "\n".join(lines)
+
+
+def plan_text(plan: Sequence[Action]) -> list[str]:
+    """The plan, as the commands an administrator would type; moves beyond the first ten as a sum."""
+    if not plan:
+        return ["Plan: nothing to do."]
+    moves = [a for a in plan if a.kind == "migrate"]
+    lines = ["Plan:"]
+    for action in [a for a in plan if a.kind != "migrate"] + moves[:10]:
+        arguments = " ".join(setstripe_arguments(action.layout))
+        command = {"set-default-layout": f"lfs setstripe {arguments} {quoted(action.directory)}",
+                   "migrate": f"lfs migrate --non-block {arguments} {quoted(action.path)}",
+                   "advise": f"(advice) lfs migrate --non-block {arguments} {quoted(action.path)}"}[action.kind]
+        lines += [f"  {command}", f"      because {action.reason}"]
+    if len(moves) > 10:
+        lines.append(f"  and {len(moves) - 10} more moves, {size_text(sum(a.size_bytes for a in moves[10:]))} at most")
+    return lines
