@@ -130,7 +130,7 @@ def bystander_evidence(tracks: Tracks, slow: Slowdown, streams: Collection[Profi
         here = [target for target in slow.targets if target in stream.by_target]
         if stream.job == slow.victim.job or not here:
             continue
-        won = gained(tracks, stream, slow.other, here, settings)
+        won = gained(tracks, stream.job, slow, here, settings)
         rate = sum(stream.by_target[target].moved_bytes for target in here) / stream.seconds
         total += won
         largest = max(largest, won / rate if rate else 0.0)

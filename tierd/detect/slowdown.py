@@ -240,16 +240,19 @@ def dose_fits(course: Series, usual: float) -> bool:
     return early_dose < late_dose / 2 or usual - early >= (usual - late) / 3
 
 
-def gained(tracks: Tracks, bystander: Profile, other: Profile, targets: Collection[str],
-           settings: Settings) -> float:
-    """Bytes per second a stream has won on these targets since the other came: a slow victim leaves it room.
+def gained(tracks: Tracks, bystander: str, slow: Slowdown, targets: Collection[str], settings: Settings) -> float:
+    """Bytes per second a stream has won on these targets since the victim got slow, which leaves it room.
 
     0 where it is not clearly faster than by itself, or was not there before: then nothing is known of it.
     """
-    course = series(tracks, bystander.job, other.job, targets, settings.presence)
-    quiet, contended = course.quiet, course.contended
-    if len(quiet) < settings.least_windows or len(contended) < settings.least_windows:
+    course = slow.course
+    alone = {end for end, disturbed in zip(course.ends, course.disturbed, strict=True) if not disturbed}
+    rates = [(window.end, moved / window.seconds)
+             for window, moved in zip(tracks.windows, tracks.moved(targets, bystander), strict=True) if moved]
+    quiet = [rate for end, rate in rates if end in alone and end < course.onset_end]
+    since = [rate for end, rate in rates if end >= course.onset_end]
+    if len(quiet) < settings.least_windows or len(since) < settings.least_windows:
         return 0.0
-    usual = max(median(quiet), median(course.before_onset(settings.before_windows) or quiet))
-    now = course.now(settings.before_windows)
+    usual = max(median(quiet), median(quiet[-settings.before_windows:]))
+    now = median(since[-settings.before_windows:])
     return now - usual if now > usual * (1 + spread(quiet)) else 0.0

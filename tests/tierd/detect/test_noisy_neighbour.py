@@ -125,6 +125,17 @@ def test_what_another_stream_won_meanwhile_is_told() -> None:
     assert found.evidence["bystanders_gain_share"] == pytest.approx(4 / 11)
 
 
+def test_what_another_stream_won_counts_from_when_the_victim_got_slow() -> None:
+    def now(number: int, files_s: float) -> Window:
+        return window(QUIET + number, stream("s.1", 40, rpc_bytes=4 * MIB), stream("t.9", 53),
+                      small_files("m.2", files_s))
+
+    windows = [window(n, stream("s.1", 60, rpc_bytes=4 * MIB), stream("t.9", 46)) for n in range(QUIET)]
+    windows += [now(0, 0.5), now(1, 20), now(2, 20), now(3, 20)]  # of the many requests of t.9 the first are a fiftieth
+    (found,) = detect(windows, Settings())
+    assert found.evidence["bystanders_gain_bytes_per_second"] == pytest.approx(7e6)
+
+
 def test_a_disk_that_gets_slow_long_after_the_neighbour_came_is_not_its_fault() -> None:
     windows = episode(small_files("m.2", 10), now=65.0)
     windows += [window(len(windows) + n, stream("s.1", 65), small_files("m.2", 10)) for n in range(8)]
