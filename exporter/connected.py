@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from exporter.counters import Rule
 from exporter.families import Counter, Family, Gauge, Histogram, escape
-from lustre.text.import_ import Brief
+from lustre.text.import_brief import Brief
 
 Sample = tuple[Family, bytes, int]
 """A family, further label text, a value (microseconds where the family is in seconds)."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from exporter.busiest import Scored
 from exporter.job_numbers import Numbers
-from exporter.totals import AnyKey
+from exporter.read_outs import AnyKey
 from lustre.text import job_stats
 
 OTHER = b"other"

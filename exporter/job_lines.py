@@ -15,8 +15,8 @@ from itertools import accumulate
 from exporter.counters import CLIPPED, operation
 from exporter.families import INFINITY, escape, in_seconds
 from exporter.jobs import IO_SIZE, OPERATIONS, READ_BYTES, SECONDS, WRITE_BYTES, Chunks, bounds_of
+from exporter.read_outs import AnyKey
 from exporter.rpcs import READ, WRITE
-from exporter.totals import AnyKey
 from lustre.text.job_reader import Usual, usual
 from lustre.text.job_stats import buckets
 

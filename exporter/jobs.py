@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from exporter.counters import CLIPPED, operation
 from exporter.families import INFINITY, Counter, Gauge, Histogram, seconds
+from exporter.read_outs import AnyKey
 from exporter.rpcs import READ, WRITE
-from exporter.totals import AnyKey
 from lustre.text import job_stats
 from lustre.text.job_stats import Job
 

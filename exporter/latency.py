@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from exporter.families import INFINITY, Histogram
+from exporter.read_outs import Contribution
 from exporter.sources import Render, Rendered
-from exporter.totals import Contribution
 from lustre.text import io_latency_stats
 from lustre.text.io_latency_stats import IoLatency
 from lustre.text.rpc_stats import LATENCY_UNIT_NSEC

@@ -10,7 +10,8 @@ from exporter.links import link_families
 from exporter.node import Node, Survey
 from exporter.places import Client
 from exporter.pools import Membership
-from exporter.totals import Group, Summed, stats_out
+from exporter.read_outs import stats_out
+from exporter.totals import Group, Summed
 
 OSC = link_families("osc", ("fs", "mount", "pool"), "object servers")
 

@@ -11,10 +11,10 @@ from exporter.counters import Chunks, Plan
 from exporter.families import Gauge, Page
 from exporter.links import LinkFamilies
 from exporter.node import Node
+from exporter.read_outs import Contribution
 from exporter.rpc_lines import RpcRenderer
 from exporter.sources import Render, Rendered, SampleLines, Source, StatsRenderer
-from exporter.totals import Contribution
-from lustre.text import import_
+from lustre.text import import_brief
 from lustre.text.compiled import hash_of
 
 
@@ -23,8 +23,8 @@ class ConnectionSources:
 
     def __init__(self, kind: str, families: ConnectionFamilies, *, without_stats: bool = False) -> None:
         self._families = families
-        self._imports = import_.BriefReader()
-        imports = Source(kind, "import", self._import, hash_of(import_.essence))
+        self._imports = import_brief.BriefReader()
+        imports = Source(kind, "import", self._import, hash_of(import_brief.essence))
         stats = () if without_stats else (Source(kind, "stats", StatsRenderer(families.rule)),)
         self._sources = (*stats, imports)
 

@@ -17,8 +17,9 @@ from exporter.job_numbers import NumbersReader
 from exporter.job_texts import Job
 from exporter.jobs import SUMS
 from exporter.ledger import SPARE, Ledger
+from exporter.read_outs import AnyKey
 from exporter.shown_jobs import ShownJobs
-from exporter.totals import AnyKey, put_totals
+from exporter.totals import put_totals
 
 _REST: Final = "rest"
 REMEMBERED_PASSES = 20

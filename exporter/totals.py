@@ -6,20 +6,16 @@ A client of 2,000 object targets would be 170,000 series; the sums are a few hun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from exporter.connected import ConnectionFamilies, Sample
-from exporter.counters import Key, Plan, Planner, Rule
+from exporter.connected import Sample
+from exporter.counters import Key
 from exporter.families import Family, Histogram, Page, label_text, seconds
-from exporter.forms import RpcForm, StatsForm, rpc_forms, stats_forms
 from exporter.ledger import Ledger
 from exporter.node import Node
-from exporter.rpcs import BucketKey, RpcFamilies, RpcKeys
-from lustre.text import import_, stats
+from exporter.read_outs import AnyKey, Contribution, ReadOut
 from lustre.text.compiled import mark_below_times
-from lustre.text.rpc_reader import Reader
 
 
 class Labelled(Protocol):
@@ -48,31 +44,8 @@ class Group(NamedTuple):
         return label_text(fs=self.fs, mount=self.mount, pool=self.pool)
 
 
-AnyKey = Key | BucketKey
 Combine = Callable[[int, int], int]
 """Makes one value of two targets'."""
-
-
-@dataclass(frozen=True, slots=True)
-class Contribution:
-    """What one file adds to the sums."""
-
-    start: bytes
-    keys: Sequence[AnyKey]
-    values: Sequence[int]
-    gauges: Sequence[Sample]
-    """What is the case now."""
-    skipped: int
-    plan: Plan | None = None
-    """Of a ``stats`` file."""
-    digits: Sequence[bytes] = ()
-    """Of one that is shown by itself too: the values as they were printed, if they were read so."""
-    form: StatsForm | RpcForm | None = None
-    """What the device's next text is most likely of."""
-
-
-ReadOut = Callable[[bytes, Contribution | None], Contribution]
-"""Reads a device's text; is also given what was read out of the one before."""
 
 
 class Summed(Generic[G]):
@@ -177,59 +150,3 @@ def put_gauges(page: Page, samples: Iterable[tuple[G, Iterable[Sample]]], combin
         for (family, extra), value in sums.items():
             digits = b"%d" % value
             page.add(family, family.line(labels + extra, seconds(digits) if family.unit == "seconds" else digits))
-
-
-def stats_out(rule: Rule, *, keep_digits: bool = False) -> ReadOut:
-    """Reads out ``stats`` files."""
-    planner = Planner(rule)
-    forms = stats_forms(planner)
-
-    def read_out(data: bytes, before: Contribution | None) -> Contribution:
-        like = before.form if before is not None and isinstance(before.form, StatsForm) else None
-        found = forms.read(data, like)
-        if found is not None:
-            form, numbers, start = found
-            return Contribution(start, form.plan.keys, numbers, (), form.plan.unknown, form.plan, (), form)
-        parsed = stats.parse(data)
-        plan, columns = planner.plan(parsed)
-        digits = plan.pick(columns)
-        skipped = parsed.skipped + plan.unknown
-        kept = digits if keep_digits else ()
-        return Contribution(parsed.start_time, plan.keys, list(map(int, digits)), (), skipped, plan, kept)
-
-    return read_out
-
-
-def rpcs_out(families: RpcFamilies) -> ReadOut:
-    """Reads out ``rpc_stats`` files."""
-    rows = RpcKeys(families)
-    forms = rpc_forms(families)
-    reader = Reader()
-
-    def read_out(data: bytes, before: Contribution | None) -> Contribution:
-        like = before.form if before is not None and isinstance(before.form, RpcForm) else None
-        found = forms.read(data, like)
-        if found is not None:
-            form, numbers, start = found
-            return Contribution(start, form.keys, form.counts(numbers), form.samples(numbers), 0, form=form)
-        parsed = reader.read(data)
-        keys, values = rows.flatten(parsed)
-        return Contribution(parsed.start_time, keys, values, tuple(families.gauges(parsed)), parsed.skipped)
-
-    return read_out
-
-
-def imports_out(families: ConnectionFamilies) -> ReadOut:
-    """Reads out ``import`` files."""
-    imports = import_.BriefReader()
-    keys_of: dict[tuple[AnyKey, ...], tuple[AnyKey, ...]] = {}
-
-    def read_out(data: bytes, _: Contribution | None) -> Contribution:
-        link = imports.read(data)
-        counters = list(families.import_counters(link))
-        keys: tuple[AnyKey, ...] = tuple([(family, extra) for family, extra, _ in counters])
-        keys = keys_of.setdefault(keys, keys)
-        values = [value for _, _, value in counters]
-        return Contribution(b"", keys, values, list(families.import_gauges(link)), link.skipped)
-
-    return read_out

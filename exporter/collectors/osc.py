@@ -13,8 +13,9 @@ from exporter.families import Family, Page
 from exporter.node import Node
 from exporter.osc import OSC, Labelled, OscTotals
 from exporter.per_target import LinkSources, StatsLines
-from exporter.totals import Combine, Group, Summed, imports_out, put_gauges, rpcs_out
-from lustre.text import import_
+from exporter.read_outs import imports_out, rpcs_out
+from exporter.totals import Combine, Group, Summed, put_gauges
+from lustre.text import import_brief
 from lustre.text.compiled import hash_of
 
 COMBINE: dict[Family, Combine] = {OSC.average_wait: max, OSC.limits["max_pages_per_rpc"]: min}
@@ -27,7 +28,7 @@ def start(context: Context) -> Collect:
 
 def _summed(totals: OscTotals) -> Collect:
     rpcs: Summed[Group] = Summed("osc", "rpc_stats", rpcs_out(OSC.rpcs))
-    imports: Summed[Group] = Summed("osc", "import", imports_out(OSC), hash_of(import_.essence))
+    imports: Summed[Group] = Summed("osc", "import", imports_out(OSC), hash_of(import_brief.essence))
 
     def collect(node: Node, page: Page) -> None:
         by_device = totals.groups.of(node)

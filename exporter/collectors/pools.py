@@ -13,10 +13,11 @@ from exporter.counters import Key
 from exporter.families import Counter, Family, Gauge, Page, label_text
 from exporter.node import Node
 from exporter.osc import OSC
+from exporter.read_outs import AnyKey
 from exporter.room import room_families, total
 from exporter.spill import FAMILIES as SPILL
 from exporter.spill import Spill
-from exporter.totals import AnyKey, Group, Summed, put_totals
+from exporter.totals import Group, Summed, put_totals
 from lustre.text.df import Df
 
 LABELS = ("fs", "pool")

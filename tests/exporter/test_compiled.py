@@ -20,8 +20,8 @@ from exporter.jobs import FAMILIES, OPERATIONS, read_block, render, sums_left_ou
 from exporter.jobs import numbers as numbers_of
 from exporter.osc import OSC
 from exporter.per_target import StatsLines
+from exporter.read_outs import stats_out
 from exporter.rpcs import RpcKeys
-from exporter.totals import stats_out
 from lustre.text import compiled, header, job_stats, rpc_stats, stats
 from lustre.text.outline import LONGEST, Forms
 from tests.exporter.test_job_lines import block, counters

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustre.text import import_, job_stats, rpc_stats
-from lustre.text.import_ import Brief, BriefReader, Import
+from lustre.text.import_ import Import
+from lustre.text.import_brief import Brief, BriefReader
 from lustre.text.job_reader import Usual, usual
 from lustre.text.job_stats import Job
 from lustre.text.rpc_reader import Reader

@@ -1,0 +1,93 @@
+"""What one file adds to sums: ``stats``, ``rpc_stats`` and ``import`` files, read out by the form they had last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from exporter.connected import ConnectionFamilies, Sample
+from exporter.counters import Key, Plan, Planner, Rule
+from exporter.forms import RpcForm, StatsForm, rpc_forms, stats_forms
+from exporter.rpcs import BucketKey, RpcFamilies, RpcKeys
+from lustre.text import import_brief, stats
+from lustre.text.rpc_reader import Reader
+
+AnyKey = Key | BucketKey
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What one file adds to the sums."""
+
+    start: bytes
+    keys: Sequence[AnyKey]
+    values: Sequence[int]
+    gauges: Sequence[Sample]
+    """What is the case now."""
+    skipped: int
+    plan: Plan | None = None
+    """Of a ``stats`` file."""
+    digits: Sequence[bytes] = ()
+    """Of one that is shown by itself too: the values as they were printed, if they were read so."""
+    form: StatsForm | RpcForm | None = None
+    """What the device's next text is most likely of."""
+
+
+ReadOut = Callable[[bytes, Contribution | None], Contribution]
+"""Reads a device's text; is also given what was read out of the one before."""
+
+
+def stats_out(rule: Rule, *, keep_digits: bool = False) -> ReadOut:
+    """Reads out ``stats`` files."""
+    planner = Planner(rule)
+    forms = stats_forms(planner)
+
+    def read_out(data: bytes, before: Contribution | None) -> Contribution:
+        like = before.form if before is not None and isinstance(before.form, StatsForm) else None
+        found = forms.read(data, like)
+        if found is not None:
+            form, numbers, start = found
+            return Contribution(start, form.plan.keys, numbers, (), form.plan.unknown, form.plan, (), form)
+        parsed = stats.parse(data)
+        plan, columns = planner.plan(parsed)
+        digits = plan.pick(columns)
+        skipped = parsed.skipped + plan.unknown
+        kept = digits if keep_digits else ()
+        return Contribution(parsed.start_time, plan.keys, list(map(int, digits)), (), skipped, plan, kept)
+
+    return read_out
+
+
+def rpcs_out(families: RpcFamilies) -> ReadOut:
+    """Reads out ``rpc_stats`` files."""
+    rows = RpcKeys(families)
+    forms = rpc_forms(families)
+    reader = Reader()
+
+    def read_out(data: bytes, before: Contribution | None) -> Contribution:
+        like = before.form if before is not None and isinstance(before.form, RpcForm) else None
+        found = forms.read(data, like)
+        if found is not None:
+            form, numbers, start = found
+            return Contribution(start, form.keys, form.counts(numbers), form.samples(numbers), 0, form=form)
+        parsed = reader.read(data)
+        keys, values = rows.flatten(parsed)
+        return Contribution(parsed.start_time, keys, values, tuple(families.gauges(parsed)), parsed.skipped)
+
+    return read_out
+
+
+def imports_out(families: ConnectionFamilies) -> ReadOut:
+    """Reads out ``import`` files."""
+    imports = import_brief.BriefReader()
+    keys_of: dict[tuple[AnyKey, ...], tuple[AnyKey, ...]] = {}
+
+    def read_out(data: bytes, _: Contribution | None) -> Contribution:
+        link = imports.read(data)
+        counters = list(families.import_counters(link))
+        keys: tuple[AnyKey, ...] = tuple([(family, extra) for family, extra, _ in counters])
+        keys = keys_of.setdefault(keys, keys)
+        values = [value for _, _, value in counters]
+        return Contribution(b"", keys, values, list(families.import_gauges(link)), link.skipped)
+
+    return read_out
