@@ -13,7 +13,7 @@ import stat
 from collections.abc import Callable, Sequence
 
 from lustre.layout import Layout
-from lustre.layout_xattr import from_xattr
+from lustre.layout_xattr import understood
 
 Attribute = Callable[[str, str], bytes | None]
 """An extended attribute at a path, by name; None where there is none."""
@@ -28,7 +28,7 @@ def own(place: str, mount_point: str, attribute: Attribute, names: Names) -> Lay
     if told is None:
         return None
     inherits = stat.S_ISDIR(os.lstat(place).st_mode) and _inherits(place, told, mount_point, attribute, names)
-    return None if inherits else from_xattr(told)
+    return None if inherits else understood(told)
 
 
 def _inherits(place: str, told: bytes, mount_point: str, attribute: Attribute, names: Names) -> bool:

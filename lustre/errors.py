@@ -68,6 +68,14 @@ class Refused(LustreError):
     """A mover will not touch the file, for a reason it names. Nothing was tried."""
 
 
+class UnknownLayout(LustreError, ValueError):
+    """The file has a layout of a form that is not known here: a later release made it, or it is damaged."""
+
+
+class NoPath(LustreError, ValueError):
+    """Not a path below the root of the file system."""
+
+
 class LibraryMissing(LustreError):
     """liblustreapi, or a function this Lustre release does not have yet, is not on this machine."""
 

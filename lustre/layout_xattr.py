@@ -12,9 +12,11 @@ MDT it is.
 
 from __future__ import annotations
 
+import errno
 import struct
 from dataclasses import replace
 
+from lustre.errors import UnknownLayout
 from lustre.fid import Fid
 from lustre.layout_component import EOF, Component, Foreign, Layout, StripeObject
 
@@ -55,6 +57,14 @@ def from_xattr(data: bytes) -> Layout:
         return _composite(data)
     component, generation = _blob(data, 0, len(data), Component())
     return Layout((component,), generation=generation, composite=False)
+
+
+def understood(data: bytes) -> Layout:
+    """The same of what a file system said. Raises UnknownLayout, an OSError as all else that may become of a file."""
+    try:
+        return from_xattr(data)
+    except ValueError as error:
+        raise UnknownLayout(errno.EBADMSG, str(error)) from error
 
 
 def _unpack(form: struct.Struct, data: bytes, at: int, what: str, end: int | None = None) -> tuple[int, ...]:

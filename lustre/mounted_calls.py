@@ -10,10 +10,10 @@ from contextlib import suppress
 
 from lustre import inode_flags
 from lustre.calls import FileFlags, Hsm
-from lustre.errors import NotLustre, typed
+from lustre.errors import NoPath, NotLustre, typed
 from lustre.fid import Fid
 from lustre.layout import Layout
-from lustre.layout_xattr import from_xattr
+from lustre.layout_xattr import understood
 from lustre.llapi import Library
 from lustre.llapi_layout import open_with_layout
 from lustre.plain_calls import PlainCalls
@@ -157,16 +157,16 @@ class MountedCalls(PlainCalls):
 
 
 def whole(mount_point: str, path: str) -> str:
-    """A path below a mount point. Raises ValueError for one that would lead out of it."""
-    if not path.startswith("/") or ".." in path.split("/"):
-        raise ValueError(f"not a path from the root of the file system: {path!r}")
+    """A path below a mount point. Raises NoPath for one that would lead out of it."""
+    if not path.startswith("/") or ".." in path.split("/") or "\0" in path:
+        raise NoPath(errno.EINVAL, f"not a path from the root of the file system: {path!r}")
     return mount_point.rstrip("/") + path
 
 
 def layout_at(place: int | str) -> Layout | None:
     """Layout of an open file, or at a path, without following a symbolic link; None where there is none."""
     value = attribute(place, LAYOUT)
-    return None if value is None else from_xattr(value)
+    return None if value is None else understood(value)
 
 
 def attribute(place: int | str, name: str) -> bytes | None:

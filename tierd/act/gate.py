@@ -25,6 +25,7 @@ from tierd.act.standstill import Standstill
 from tierd.act.waiting import Queue, Waiting
 from tierd.clock import Clock
 from tierd.model import Action
+from tierd.text import quoted
 
 _NOTHING_READ = {str(Result.REFUSED), str(Result.ALREADY)}
 """How moves end before a byte of the file is read: they take nothing from the limits on bytes."""
@@ -190,17 +191,20 @@ class Gate:
         try:
             before = self._filesystem.layout(action.directory)
             fid = self._filesystem.status(action.directory).fid
+            real = self._filesystem.path_of(fid)
+            if real != action.directory:  # somebody's link where a directory was leads anywhere
+                refusal = f"the path leads to {quoted(real)} now"
         except OSError as error:
             failure = error.strerror or str(error)
         entry = self._journal.intend(action, finding, before, self._clock.now(), self._dry_run, fid)
-        if before is not None and same_shape(before, action.layout):
+        if not refusal and before is not None and same_shape(before, action.layout):
             refusal = "it has this layout already"
         refusal = refusal or self._halt() or self._guard.refusal(action)
         try:
             if not (failure or refusal or self._dry_run):
                 self._filesystem.set_default_layout(action.directory, action.layout)
-        except OSError as error:
-            failure = error.strerror or str(error)
+        except (OSError, ValueError) as error:  # the latter: a layout Lustre cannot have
+            failure = getattr(error, "strerror", None) or str(error)
         result = "failed" if failure else "refused" if refusal else "dry-run" if self._dry_run else "done"
         return self.endings.ended(action, result, failure or refusal, entry, before)
 

@@ -22,6 +22,8 @@ class MiniPort:
         self.calls = calls or MiniCalls(lustre)
         self.defaults: dict[str, Layout | None] = {}
         """Of directories, by path."""
+        self.links: dict[str, str] = {}
+        """Paths in which a link stands for a directory, and the directory they lead to."""
 
     def pools(self) -> Mapping[str, tuple[str, ...]]:
         return self.lustre.pool_members
@@ -30,6 +32,7 @@ class MiniPort:
         return self.lustre.space()
 
     def status(self, path: str) -> FileStatus:
+        path = self.links.get(path, path)
         if path in self.defaults:
             return FileStatus(Fid(7, sorted(self.defaults).index(path) + 1), 4096, 0.0, 0.0, 0, 0, 2, True)
         descriptor = self.calls.open_for_reading(path)
@@ -39,6 +42,7 @@ class MiniPort:
                           found.link_count)
 
     def layout(self, path: str) -> Layout | None:
+        path = self.links.get(path, path)
         if path in self.defaults:
             return self.defaults[path]
         descriptor = self.calls.open_for_reading(path)
@@ -47,6 +51,7 @@ class MiniPort:
         return found
 
     def set_default_layout(self, directory: str, layout: Layout | None) -> None:
+        directory = self.links.get(directory, directory)
         if directory not in self.defaults:
             raise of_errno(2, "set layout", directory)
         self.defaults[directory] = layout
@@ -55,6 +60,9 @@ class MiniPort:
         return b""
 
     def path_of(self, fid: Fid) -> str:
+        for path in self.defaults:
+            if self.status(path).fid == fid:
+                return path
         raise NotImplementedError
 
     def entries(self, directory: str) -> Iterator[str]:

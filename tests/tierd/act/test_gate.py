@@ -11,6 +11,7 @@ import pytest
 
 from lustre.errors import of_errno
 from lustre.layout import Component, Layout, same_shape
+from lustre.layout_xattr import understood
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, MiniLustre
@@ -121,6 +122,53 @@ def test_a_large_file_that_is_left_alone_holds_up_no_others(tmp_path: Path, by: 
     world.lustre.create("/small", DATA)
     world.submit("/large", "/small")
     assert world.pump() == {"refused": 1, "dry-run" if dry_run else "done": 1}
+
+
+def test_a_directory_in_whose_place_somebody_put_a_link_is_left_alone(world: World) -> None:
+    """Or a user could have tierd, which is root, change the directory of another."""
+    world.port.defaults["/victim"] = HDD
+    del world.port.defaults["/d"]
+    world.port.links["/d"] = "/victim"
+    outcome = world.default()
+    assert (outcome.result, outcome.detail) == ("refused", "the path leads to /victim now")
+    assert world.port.defaults == {"/victim": HDD}
+
+
+class Odd(MiniPort):
+    """Some files have a layout that a later release made."""
+
+    odd = frozenset({"/odd", "/d"})
+
+    def layout(self, path: str) -> Layout | None:
+        return understood(b"\xd0\x0b\xd9\x0b" * 20) if path in self.odd else super().layout(path)
+
+
+def test_a_layout_of_a_later_release_is_refused_and_holds_nothing_up(world: World) -> None:
+    port = Odd(world.lustre)
+    port.defaults["/d"] = HDD
+    gate = Gate(port, world.engine, Budget(FAST, 1000.0), Breaker(BreakerSettings()), world.journal, world.clock, False)
+    world.lustre.create("/odd", DATA)
+    world.lustre.create("/plain", DATA)
+    actions = [Action("migrate", FLASH, "", FINDING.key, "/", path, 100) for path in ("/odd", "/plain")]
+    (outcome,) = gate.submit([Action("set-default-layout", FLASH, "", FINDING.key, "/d"), *actions], world.finding)
+    assert (outcome.result, outcome.detail) == ("failed", "layout: unknown magic number 0xbd90bd0 at byte 0")
+    assert [(o.action.path, o.result) for o in gate.pump(world.clock.time + 2.5)] == [
+        ("/odd", "refused"), ("/plain", "done")]
+    world.journal.intend(actions[0], world.finding, HDD, 1.0, dry_run=False)
+    ((_, how, why),) = close_unfinished(world.journal, port, 2.0)
+    assert (how, "unknown magic" in why) == ("interrupted", True)
+
+
+def test_a_layout_lustre_cannot_have_is_a_failure_and_no_crash(world: World) -> None:
+    class Strict(MiniPort):
+        def set_default_layout(self, directory: str, layout: Layout | None) -> None:
+            raise ValueError("no file can be given the pattern 'compress'")
+
+    port = Strict(world.lustre)
+    port.defaults["/d"] = HDD
+    gate = Gate(port, world.engine, Budget(FAST, 1000.0), Breaker(BreakerSettings()), world.journal, world.clock, False)
+    (outcome,) = gate.submit([Action("set-default-layout", FLASH, "", FINDING.key, "/d")], world.finding)
+    assert (outcome.result, outcome.detail) == ("failed", "no file can be given the pattern 'compress'")
 
 
 def test_a_dry_run_looks_as_closely_as_a_move_and_changes_nothing(tmp_path: Path) -> None:

@@ -8,7 +8,19 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from lustre.errors import Busy, Gone, LustreError, NoKey, NoSpace, NotPermitted, QuotaExceeded, ReadOnly, Refused, Stale
+from lustre.errors import (
+    Busy,
+    Gone,
+    LustreError,
+    NoKey,
+    NoSpace,
+    NotPermitted,
+    QuotaExceeded,
+    ReadOnly,
+    Refused,
+    Stale,
+    UnknownLayout,
+)
 from lustre.fid import Fid
 from lustre.layout import Layout
 from tierd.act.standstill import Halt, never
@@ -85,6 +97,7 @@ _REASONS: tuple[tuple[type[OSError], str, Result], ...] = (
     (Stale, "busy", Result.GAVE_WAY),
     (Gone, "gone", Result.GAVE_WAY),
     (NoKey, "encrypted", Result.REFUSED),
+    (UnknownLayout, "layout", Result.REFUSED),
     (NoSpace, "no-space", Result.FAILED),
     (QuotaExceeded, "quota", Result.FAILED),
     (NotPermitted, "not-permitted", Result.FAILED),
