@@ -9,9 +9,9 @@ from tierd import scoped
 from tierd.config import Settings
 from tierd.decide import small_files_to_flash
 from tierd.detect import attribution, noisy_neighbour, shared_bandwidth
-from tierd.detect.baseline import Tracks
 from tierd.detect.plugin import View
 from tierd.detect.slowdown import scene
+from tierd.detect.tracks import Tracks
 from tierd.detect.watch import Watch
 from tierd.facts import Activities, Facts
 from tierd.history import History

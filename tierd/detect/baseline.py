@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
-from operator import eq
 from statistics import fmean, median, quantiles
 
-from tierd.model import Window
+from tierd.detect.tracks import Tracks
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,113 +95,6 @@ class Series:
     def usual_mean(self, count: int) -> float:
         """The same as a mean: what a stream with large calls does not get done in one window it does in the next."""
         return min(fmean(self.quiet), fmean(self.before_onset(count) or self.quiet))
-
-
-Course = tuple[Sequence[float], Sequence[float]]
-"""Bytes and operations, window by window."""
-Track = tuple["array[float]", "array[float]"]
-"""Bytes and operations of one job on one target, window by window."""
-NEVER: array[float] = array("d")
-
-
-class Tracks:
-    """What jobs did on targets, window by window. Each is looked up once, however many pairs of jobs it is in.
-
-    ``before`` is that of the cycle before, of which what was looked up is taken over: most windows are the same.
-    """
-
-    def __init__(self, windows: Sequence[Window], before: Tracks | None = None) -> None:
-        self.windows = windows
-        self._seconds = [window.seconds for window in windows]
-        self.marks = [(window.start, window.end, id(window.conditions)) for window in windows]
-        """What windows are known by: one that was packed is the same here."""
-        self.known: dict[tuple[str, str], Track] = {}
-        self._old: dict[tuple[str, str], Track] = {}
-        self._from = self._to = 0
-        """Where the windows at the front stand in ``before``."""
-        if before is not None and windows and self.marks[0] in before.marks:
-            self._old = before.known
-            self._from = before.marks.index(self.marks[0])
-            self._to = self._from + sum(takewhile(bool, map(eq, self.marks, before.marks[self._from:])))
-        self._loads = [window.loads for window in windows[self._to - self._from:]]
-
-    def of(self, target: str, job: str) -> Track:
-        """Of one job on one target."""
-        key = target, job
-        known = self.known.get(key)
-        if known is None:
-            old = self._old.get(key)
-            if old is None:
-                mine = [window.loads.get(key) for window in self.windows]
-                moved = operations = NEVER
-            else:
-                mine = [loads.get(key) for loads in self._loads]
-                moved, operations = old[0][self._from:self._to], old[1][self._from:self._to]
-            known = self.known[key] = (
-                moved + array("d", [load.read_bytes + load.write_bytes if load else 0.0 for load in mine]),
-                operations + array("d", [load.reads + load.writes + load.other_operations if load else 0.0
-                                         for load in mine]))
-        return known
-
-    def settle(self) -> None:
-        """Let go of what was taken over; nothing more is looked up."""
-        self._old = {}
-
-    def on(self, targets: Collection[str], job: str) -> Course:
-        """Of one job on several targets together."""
-        return self.moved(targets, job), self.operations(targets, job)
-
-    def moved(self, targets: Collection[str], job: str) -> Sequence[float]:
-        """Bytes of one job on several targets together."""
-        if len(targets) == 1:
-            return self.of(next(iter(targets)), job)[0]
-        return together([self.of(target, job)[0] for target in targets])
-
-    def operations(self, targets: Collection[str], job: str) -> Sequence[float]:
-        """Operations of one job on several targets together."""
-        if len(targets) == 1:
-            return self.of(next(iter(targets)), job)[1]
-        return together([self.of(target, job)[1] for target in targets])
-
-    def rates(self, targets: Collection[str], job: str) -> list[float]:
-        """Bytes per second of one job on several targets together, in the windows it was active in."""
-        return [moved / seconds for moved, seconds in zip(self.moved(targets, job), self._seconds, strict=True)
-                if moved]
-
-    def learnt_rates(self, targets: Collection[str], job: str) -> list[float]:
-        """The same, in the windows somebody else saw before our start."""
-        if not (self.windows and self.windows[0].learnt):
-            return []
-        return [moved / w.seconds for moved, w in zip(self.moved(targets, job), self.windows, strict=True)
-                if moved and w.learnt]
-
-
-def together(parts: Sequence[Sequence[float]]) -> Sequence[float]:
-    """Sums, window by window."""
-    return parts[0] if len(parts) == 1 else list(map(sum, zip(*parts, strict=True)))
-
-
-def may_be_told_apart(mine: Course, theirs: Sequence[float], presence: float, least: int) -> bool:
-    """Whether there are windows enough with and without the suspect, the former of late: else a series tells nothing.
-
-    Asked of thousands of pairs in each cycle, of which hardly any pass; the last windows tell it of half of them.
-    """
-    stay = gap = 0
-    for moved, own, other in zip(reversed(mine[0]), reversed(mine[1]), reversed(theirs), strict=True):
-        if moved:
-            if other > 0 and other >= presence * (own + other):
-                stay, gap = stay + gap + 1, 0
-                if stay >= least:
-                    break
-            else:
-                gap += 1
-                if gap > 1:
-                    return False
-    else:
-        return False
-    quiet = [moved for moved, own, other in zip(*mine, theirs, strict=True)
-             if moved and not (other > 0 and other >= presence * (own + other))]
-    return len(quiet) >= least
 
 
 def series(tracks: Tracks, victim: str, suspect: str, targets: Collection[str], presence: float) -> Series:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tierd.detect.packed import packed_loads, packed_namespace
-from tierd.detect.sums import Sum
+from tierd.detect.sums import ByKey, by_key, total
 from tierd.model import NamespaceLoad, Window
 
 SIZED = 4
@@ -32,7 +32,7 @@ class CoarseWindows:
 
     def _begin(self, start: float) -> None:
         self._start = self._end = start
-        self._loads: defaultdict[tuple[str, str], Sum] = defaultdict(Sum)
+        self._loads: ByKey = by_key(())
         self._names: defaultdict[str, list[NamespaceLoad]] = defaultdict(list)
 
     @property
@@ -45,13 +45,13 @@ class CoarseWindows:
         if window.start != self._end:
             self._begin(window.start)
         for key, load in window.loads.items():
-            self._loads[key].add(load)
+            self._loads[key].append(load)
         for job, names in window.namespace.items():
             self._names[job].append(names)
         self._end = window.end
         if self._end - self._start < self._span_seconds:
             return False
-        loads = {key: total.load(*key) for key, total in self._loads.items()}
+        loads = {key: total(each) for key, each in self._loads.items()}
         namespace = {job: together(parts) for job, parts in self._names.items()}
         self._done.append(self._thin(Window(self._start, self._end, loads, namespace, window.conditions)))
         if len(self._done) > SIZED:

@@ -23,10 +23,10 @@ from typing import Annotated
 from annotated_types import Gt, Lt
 
 from tierd.detect import slowdown
-from tierd.detect.baseline import Tracks
 from tierd.detect.profile import Classes, Profile, is_small_files, is_small_io, is_stream
 from tierd.detect.reach import most_taken
 from tierd.detect.slowdown import Scene, Slowdown, gained, scene, slowdowns
+from tierd.detect.tracks import Tracks
 from tierd.model import Finding, Window
 
 KIND = "noisy-neighbour"

@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Gt
 
-from tierd.detect.sums import Sum
+from tierd.detect.sums import by_key, total
 from tierd.model import JobLoad, Window
 
 SMALL_SHARE = 0.5
@@ -115,16 +115,13 @@ def is_stream(profile: Profile, classes: Classes) -> bool:
 
 def profiles(windows: Sequence[Window]) -> dict[str, Profile]:
     """Profiles of all jobs that did something in these windows."""
-    sums: defaultdict[tuple[str, str], Sum] = defaultdict(Sum)
     active: defaultdict[str, list[Window]] = defaultdict(list)
     for window in windows:
-        for key, load in window.loads.items():
-            sums[key].add(load)
         for job in window.jobs:
             active[job].append(window)
     loads: defaultdict[str, dict[str, JobLoad]] = defaultdict(dict)
-    for (target, job), total in sums.items():
-        loads[job][target] = total.load(target, job)
+    for (target, job), each in by_key(windows).items():
+        loads[job][target] = total(each)
     return {job: profile(job, active[job], targets) for job, targets in loads.items()}
 
 

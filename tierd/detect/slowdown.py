@@ -10,8 +10,10 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Gt, Lt
 
-from tierd.detect.baseline import Course, Series, Tracks, lower_edge, may_be_told_apart, series, spread
+from tierd.detect.baseline import Series, lower_edge, series, spread
+from tierd.detect.pairs import Asked, AtWork, asked, at_work, may_be_told_apart, shared_targets
 from tierd.detect.profile import Classes, Profile, profiles
+from tierd.detect.tracks import Tracks
 from tierd.model import Window
 
 Key = tuple[str, str, str]
@@ -94,6 +96,15 @@ class Scene:
     tracks: Tracks
     slow: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
     """What ``may_be_slow`` has said: several detectors ask for the same."""
+    asked: dict[str, Asked] = field(default_factory=dict, compare=False, repr=False)
+    """What jobs ask for of late, as far as it was looked up."""
+
+    def asked_by(self, job: Profile) -> Asked:
+        """What a job asks for of late, by target."""
+        known = self.asked.get(job.job)
+        if known is None:
+            known = self.asked[job.job] = asked(job)
+        return known
 
 
 def scene(windows: Sequence[Window], settings: Settings, before: Tracks | None = None) -> Scene:
@@ -114,13 +125,14 @@ def slowdowns(at: Scene, victims: Iterable[Profile], others: Iterable[Profile], 
             if not at.slow[victim.job]:
                 continue
         near = {other.job: other for target in victim.by_target for other in on[target] if other.job != victim.job}
-        mine: dict[tuple[str, ...], Course] = {}
+        own, ill = at.asked_by(victim), at.windows[-1].conditions
+        mine: dict[tuple[str, ...], AtWork] = {}
         for other in near.values():
-            targets = shared_targets(victim, other, at.windows[-1], settings.target_share)
+            targets = shared_targets(own, at.asked_by(other), ill, settings.target_share)
             if not targets:
                 continue
             if targets not in mine:
-                mine[targets] = at.tracks.on(targets, victim.job)
+                mine[targets] = at_work(at.tracks.on(targets, victim.job))
             if not may_be_told_apart(mine[targets], at.tracks.operations(targets, other.job), settings.presence,
                                      settings.least_windows):
                 continue
@@ -158,7 +170,7 @@ def may_be_slow(victim: Profile, tracks: Tracks, settings: Settings) -> bool:
         rates = tracks.rates(targets, victim.job)
         learnt = tracks.learnt_rates(targets, victim.job)
         usual = max(mostly(rates), mostly(learnt)) if learnt else mostly(rates)
-        return median(rates[-settings.least_windows:]) / usual if usual else 1.0
+        return middle(sorted(rates[-settings.least_windows:])) / usual if usual else 1.0
 
     if fraction(victim.by_target) <= settings.enter_steady + 0.01:
         return True
@@ -172,25 +184,17 @@ def mostly(rates: Sequence[float]) -> float:
     (0.0, 97.0)
     """
     ordered = sorted(rates)
-    return max(median(ordered), 0.97 * ordered[3 * len(ordered) // 4]) if ordered else 0.0
+    return max(middle(ordered), 0.97 * ordered[3 * len(ordered) // 4]) if ordered else 0.0
 
 
-def shared_targets(victim: Profile, other: Profile, now: Window, share: float) -> tuple[str, ...]:
-    """Healthy targets where both work and the other does at least its share of the operations or bytes of the two.
+def middle(ordered: Sequence[float]) -> float:
+    """The median of what is in order already; some thousand are asked for in each cycle.
 
-    Either is enough: 4 KiB writes are many operations and hardly any bytes, 4 MiB files the other way round.
+    >>> middle([1.0, 2.0, 4.0]), middle([1.0, 2.0, 4.0, 5.0])
+    (2.0, 3.0)
     """
-    found = []
-    mine, theirs = victim.by_target, other.by_target
-    for target in mine if len(mine) < len(theirs) else theirs:
-        if target not in mine or target not in theirs or target in now.conditions:
-            continue
-        own, load = mine[target], theirs[target]
-        operations, moved = load.reads + load.writes + load.other_operations, load.read_bytes + load.write_bytes
-        if (operations >= share * (operations + own.reads + own.writes + own.other_operations)
-                or moved >= share * (moved + own.read_bytes + own.write_bytes)):
-            found.append(target)
-    return tuple(sorted(found))
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
 def slowed(course: Series, held: bool, settings: Settings) -> bool:

@@ -1,48 +1,45 @@
-"""Loads of one job on one target, added up window by window."""
+"""Loads of one job on one target in several windows, added up.
+
+>>> first, second = JobLoad("l-OST0001", "j.1", writes=2.0, sizes={4096: 2.0}), JobLoad("l-OST0001", "j.1", reads=1.0)
+>>> total([first, second]) == JobLoad("l-OST0001", "j.1", reads=1.0, writes=2.0, sizes={4096: 2.0})
+True
+>>> total([first]) is first
+True
+"""
 
 from __future__ import annotations
 
-from tierd.model import JobLoad
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from tierd.model import JobLoad, Window
+
+ByKey = defaultdict[tuple[str, str], list[JobLoad]]
 
 
-class Sum:
-    """Growing sums."""
+def by_key(windows: Iterable[Window]) -> ByKey:
+    """What each job did on each target, window by window."""
+    found: ByKey = defaultdict(list)
+    for window in windows:
+        for key, load in window.loads.items():
+            found[key].append(load)
+    return found
 
-    __slots__ = ("_first", "_numbers", "_sizes")
 
-    def __init__(self) -> None:
-        self._first: JobLoad | None = None
-        """While there is no other: most have one, and it is the sum."""
-        self._numbers: list[float] = []
-        self._sizes: dict[int, float] = {}
-
-    def add(self, load: JobLoad) -> None:
-        """One more."""
-        numbers = self._numbers
-        if not numbers:
-            if self._first is None:
-                self._first = load
-                return
-            self._begin(self._first)
-            numbers = self._numbers
-        numbers[0] += load.read_bytes
-        numbers[1] += load.write_bytes
-        numbers[2] += load.reads
-        numbers[3] += load.writes
-        numbers[4] += load.other_operations
-        numbers[5] += load.busy_usec
-        sizes = self._sizes
-        for upper, count in load.sizes.items():
+def total(loads: Sequence[JobLoad]) -> JobLoad:
+    """All of them together, of which there must be one; many have no more, and that is the sum."""
+    if len(loads) == 1:
+        return loads[0]
+    read_bytes = write_bytes = reads = writes = others = busy_usec = 0.0
+    sizes: dict[int, float] = {}
+    target, job = loads[0][:2]
+    for _, _, bytes_in, bytes_out, in_, out, other, busy, by_size in loads:  # of ten thousands: not by name
+        read_bytes += bytes_in
+        write_bytes += bytes_out
+        reads += in_
+        writes += out
+        others += other
+        busy_usec += busy
+        for upper, count in by_size.items():
             sizes[upper] = sizes.get(upper, 0.0) + count
-
-    def _begin(self, load: JobLoad) -> None:
-        self._numbers = [load.read_bytes, load.write_bytes, load.reads, load.writes, load.other_operations,
-                         load.busy_usec]
-        self._sizes = dict(load.sizes)
-
-    def load(self, target: str, job: str) -> JobLoad:
-        """All of them together."""
-        if self._first is not None and not self._numbers:
-            return self._first
-        read_bytes, write_bytes, reads, writes, others, busy_usec = self._numbers
-        return JobLoad(target, job, read_bytes, write_bytes, reads, writes, others, busy_usec, self._sizes)
+    return JobLoad(target, job, read_bytes, write_bytes, reads, writes, others, busy_usec, sizes)

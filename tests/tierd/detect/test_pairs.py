@@ -5,7 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tierd.detect.baseline import Tracks, may_be_told_apart, series
+from tierd.detect.baseline import series
+from tierd.detect.pairs import at_work, may_be_told_apart
+from tierd.detect.tracks import Tracks
 from tierd.model import JobLoad, Window
 
 OSTS = ("l-OST0000", "l-OST0001")
@@ -28,7 +30,7 @@ def windows(loads: list[tuple[float, ...]], first: int = 0) -> list[Window]:
 def test_pairs_that_are_left_out_are_those_without_evidence(loads: list[tuple[float, ...]]) -> None:
     tracks = Tracks(windows(loads))
     course = series(tracks, "victim", "suspect", OSTS, PRESENCE)
-    told = may_be_told_apart(tracks.on(OSTS, "victim"), tracks.operations(OSTS, "suspect"), PRESENCE, LEAST)
+    told = may_be_told_apart(at_work(tracks.on(OSTS, "victim")), tracks.operations(OSTS, "suspect"), PRESENCE, LEAST)
     assert told == (len(course.quiet) >= LEAST and len(course.contended) >= LEAST)
 
 
