@@ -6,11 +6,11 @@ to :mod:`tierd.sense.readings`, which asks more questions and comes to the same 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import inf
-from operator import sub
+from operator import itemgetter, sub
 
 from tierd.model import NO_SIZES, JobLoad
 from tierd.sense.counters import JobCounters, Shape
@@ -18,6 +18,7 @@ from tierd.sense.counters import JobCounters, Shape
 DATA = frozenset({"read", "write", "read_bytes", "write_bytes"})
 FREE = frozenset({"statfs", "get_info", "set_info", "quotactl", "prealloc", "getattr"})
 """OST operations that are answered from memory: they make no disk seek and are no load."""
+_make = partial(tuple.__new__, JobLoad)
 _ABSENT = -1
 """Behind all numbers stands a zero."""
 
@@ -32,7 +33,8 @@ class _Places:
     writes: int
     read_calls: int
     write_calls: int
-    others: tuple[int, ...]
+    others: Callable[[Sequence[float]], Sequence[float]]
+    """Takes the numbers of all other operations out."""
     read_usec: int
     write_usec: int
 
@@ -46,9 +48,14 @@ def _places(shape: Shape) -> _Places:
     return _Places(
         at(sums, "read_bytes", first), at(sums, "write_bytes", first), at(samples, "read_bytes"),
         at(samples, "write_bytes"), at(samples, "read"), at(samples, "write"),
-        tuple(i for i, name in enumerate(samples) if name not in DATA and name not in FREE),
+        _out([i for i, name in enumerate(samples) if name not in DATA and name not in FREE]),
         at(sums, "read", first), at(sums, "write", first),
     )
+
+
+def _out(places: Sequence[int]) -> Callable[[Sequence[float]], Sequence[float]]:
+    """Several at once are taken out quickest; a single one would not come as a sequence."""
+    return itemgetter(*places) if len(places) > 1 else lambda numbers: [numbers[place] for place in places]
 
 
 def quick(target: str, job: str, before: JobCounters, after: JobCounters, most_operations: float,
@@ -70,9 +77,9 @@ def quick(target: str, job: str, before: JobCounters, after: JobCounters, most_o
     at = _places(shape)
     # 2.12 and 2.13 print no `read` and `write`; there the samples of the byte counters are the RPCs.
     # `or 0.0` is the same zero for all of them: most numbers of most loads are none
-    return JobLoad(
+    return _make((
         target, job, more[at.read_bytes] or 0.0, more[at.write_bytes] or 0.0,
         more[at.reads] or more[at.read_calls] or 0.0, more[at.writes] or more[at.write_calls] or 0.0,
-        sum([more[i] for i in at.others]) or 0.0, more[at.read_usec] + more[at.write_usec] or 0.0,
+        sum(at.others(more)) or 0.0, more[at.read_usec] + more[at.write_usec] or 0.0,
         {upper: count for upper, count in zip(shape.sizes, sizes, strict=True) if count} if sizes else NO_SIZES,
-    )
+    ))
