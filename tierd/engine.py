@@ -72,10 +72,11 @@ class Engine:
         self._learnt_of = frozenset(jobs)
 
     def think(self, window: Window, activities: Activities, facts: Callable[[], Facts] = Facts,
-              own_jobs: Collection[str] | None = None) -> Thought:
+              own_jobs: Collection[str] | None = None, counts: Activities | None = None) -> Thought:
         """Take a window in and say what is seen. ``facts`` is asked each half minute, by the further detectors.
 
-        ``own_jobs`` are left out of it: those of the settings, unless somebody knows better whose they were.
+        ``own_jobs`` are left out of it: those of the settings, unless somebody knows better whose they were. ``counts``
+        are the activities without their files, where they can be had so: only those are looked at in every cycle.
         """
         window = without(window, self._settings.own_jobs if own_jobs is None else own_jobs)
         complete = self._history.add(window)
@@ -88,7 +89,7 @@ class Engine:
                 if "learnt_windows" in finding.evidence and not {finding.aggressor, finding.victim} <= self._learnt_of:
                     continue
                 since = window.end - self._settings.history_seconds
-                found[finding.key] = attribution.attribute(finding, activities(finding.aggressor, since))
+                found[finding.key] = attribution.attribute(finding, (counts or activities)(finding.aggressor, since))
         at.tracks.settle()
         found.update((finding.key, finding) for finding in self._further(complete, activities, facts))
         begun = tuple(f for key, f in found.items() if key not in self._active)

@@ -97,7 +97,8 @@ class Daemon:
         self._learn(seen)
         whose = self._own_work(seen)
         self._telling.fault("mover", whose.trouble)
-        thought = self._engine.think(seen, self._table.of_job, lambda: self._gatherer.facts(now), whose.own_jobs)
+        thought = self._engine.think(seen, self._table.of_job, lambda: self._gatherer.facts(now), whose.own_jobs,
+                                     self._table.counts_of_job)
         for what in ("room", "clients"):
             self._telling.fault(what, self._gatherer.faults.get(what, ""))
         for name in self._detectors:

@@ -9,16 +9,17 @@ from tierd.sense.tallies import Tallies, Tally
 
 def of_job(known: Tallies, job: str, since: float) -> list[DirectoryActivity]:
     """Where the job has been active since then or still has files open, most files first."""
-    mine = [known.by_place[job, directory] for directory in known.directories.get(job, ())]
-    found = [_activity(known, tally) for tally in mine if tally.last_time >= since or _has_open(known, tally)]
-    return sorted(found, key=lambda a: (-(a.creates + a.opens + a.closes), a.directory))
+    return sorted([_activity(known, tally) for tally in _lately(known, job, since)], key=_most_files_first)
+
+
+def counts_of_job(known: Tallies, job: str, since: float) -> list[DirectoryActivity]:
+    """The same without the files, of which there may be a hundred thousand: cheap."""
+    return sorted(map(_counts, _lately(known, job, since)), key=_most_files_first)
 
 
 def summaries(known: Tallies, since: float) -> list[DirectoryActivity]:
     """All jobs and directories active since then, with their counts and without their files: cheap."""
-    return [DirectoryActivity(tally.job, tally.directory, tally.creates, tally.opens, tally.closes, tally.unlinks,
-                              tally.outgrown)
-            for tally in known.by_place.values() if tally.last_time >= since]
+    return [_counts(tally) for tally in known.by_place.values() if tally.last_time >= since]
 
 
 def shared_files(known: Tallies, least_openers: int) -> list[SharedFile]:
@@ -34,6 +35,20 @@ def places(known: Tallies) -> list[str]:
     for (_, directory), tally in known.by_place.items():
         latest[directory] = max(latest.get(directory, 0.0), tally.last_time)
     return sorted(latest, key=lambda directory: (-latest[directory], directory))
+
+
+def _most_files_first(activity: DirectoryActivity) -> tuple[int, str]:
+    return -(activity.creates + activity.opens + activity.closes), activity.directory
+
+
+def _lately(known: Tallies, job: str, since: float) -> list[Tally]:
+    mine = [known.by_place[job, directory] for directory in known.directories.get(job, ())]
+    return [tally for tally in mine if tally.last_time >= since or _has_open(known, tally)]
+
+
+def _counts(tally: Tally) -> DirectoryActivity:
+    return DirectoryActivity(tally.job, tally.directory, tally.creates, tally.opens, tally.closes, tally.unlinks,
+                             tally.outgrown)
 
 
 def _has_open(known: Tallies, tally: Tally) -> bool:

@@ -70,6 +70,10 @@ class ActivityTable:
         """Where the job has been active since then or still has files open, most files first."""
         return activities.of_job(self._known, job, since)
 
+    def counts_of_job(self, job: str, since: float) -> list[DirectoryActivity]:
+        """The same without the files: cheap."""
+        return activities.counts_of_job(self._known, job, since)
+
     def summaries(self, since: float) -> list[DirectoryActivity]:
         """All jobs and directories active since then, with their counts and without their files: cheap."""
         return activities.summaries(self._known, since)

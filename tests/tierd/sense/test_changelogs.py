@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -163,6 +165,16 @@ def test_a_directory_that_is_renamed_is_known_by_its_new_path() -> None:
     paths[DIRECTORY] = "/proj/elsewhere"
     table.add([record(RecordType.RENAME, 0, 20, name=b"elsewhere", source=DIRECTORY), *lived(2, 21.0)])
     assert {seen.directory for seen in table.of_job("m.2", 0)} == {"/proj/in", "/proj/elsewhere"}
+
+
+def test_counts_of_a_job_are_its_activities_without_the_files() -> None:
+    table = ActivityTable(resolve)
+    table.add([*lived(1), *lived(2, 20.0)[:2], record(RecordType.CREATE, 3, 5.0, parent=OTHER, name=b"x"),
+               record(RecordType.CREATE, 4, 5.0, parent=Fid(9, 9), name=b"y"), record(RecordType.OPEN, 4, 5.0)])
+    for since in (0.0, 6.0, 100.0):
+        whole = table.of_job("m.2", since)
+        assert len(whole) == {0.0: 3, 6.0: 2, 100.0: 2}[since]
+        assert table.counts_of_job("m.2", since) == [replace(a, existing_files=(), candidates=()) for a in whole]
 
 
 def test_jobs_that_come_and_go_for_months_are_not_all_remembered() -> None:
