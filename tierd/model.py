@@ -143,6 +143,8 @@ class DirectoryActivity:
     """Files nobody has open."""
     sizes: tuple[int, ...] = ()
     """Sizes of files in the directory, sampled by stat; empty where nothing can be asked."""
+    lately: int = 0
+    """Of creates and opens, those of the last minutes: where the job works now, and not where it did all its life."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,28 +14,41 @@ COVERED = 0.5
 """Directories that together hold less of it do not tell where the noise is; what they lie in does."""
 
 
-def weight(activity: DirectoryActivity) -> int:
-    """Files a job worked on in a directory."""
-    return activity.creates + activity.opens
+def weights(activities: Sequence[DirectoryActivity]) -> list[int]:
+    """Files a job worked on in each directory in the last minutes; where in none, since it began there.
+
+    A job may keep its name for months, and what it did where it was before must not hide where it is. One that holds
+    its files open for long works there all the same.
+    """
+    lately = [activity.lately for activity in activities]
+    return lately if any(lately) else [activity.creates + activity.opens for activity in activities]
+
+
+Weighed = list[tuple[int, DirectoryActivity]]
 
 
 def active_directories(activities: Sequence[DirectoryActivity]) -> tuple[DirectoryActivity, ...]:
     """Directories that hold a fair part of what the job does to files, the busiest first."""
-    total = sum(map(weight, activities))
-    return tuple(sorted((a for a in activities if total and weight(a) >= LEAST_SHARE * total),
-                        key=lambda a: (-weight(a), a.directory)))
+    return tuple(activity for _, activity in _active(list(zip(weights(activities), activities, strict=True))))
+
+
+def _active(weighed: Weighed) -> Weighed:
+    total = sum(weight for weight, _ in weighed)
+    return sorted(((weight, a) for weight, a in weighed if total and weight >= LEAST_SHARE * total),
+                  key=lambda each: (-each[0], each[1].directory))
 
 
 def directories(activities: Sequence[DirectoryActivity]) -> tuple[str, ...]:
     """Where the noise is: the active directories, or, for a job with very many, the ones that they lie in."""
-    total = sum(map(weight, activities))
-    active = active_directories(activities)
-    if sum(map(weight, active)) >= COVERED * total:
-        return tuple(a.directory for a in active)
+    weighed = list(zip(weights(activities), activities, strict=True))
+    total = sum(weight for weight, _ in weighed)
+    active = _active(weighed)
+    if sum(weight for weight, _ in active) >= COVERED * total:
+        return tuple(activity.directory for _, activity in active)
     above: Counter[str] = Counter()
-    for activity in activities:
+    for weight, activity in weighed:
         if activity.directory.startswith("/"):
-            above[activity.directory.rpartition("/")[0] or "/"] += weight(activity)
+            above[activity.directory.rpartition("/")[0] or "/"] += weight
     return tuple(place for place, count in above.most_common() if count >= LEAST_SHARE * total and place != "/")
 
 

@@ -63,4 +63,5 @@ def _activity(known: Tallies, tally: Tally) -> DirectoryActivity:
         existing_files=tuple(OpenFile(fid, file.path) for fid, file in mine if not file.created),
         candidates=tuple(Candidate(fid, file.path, file.closed_at, file.created_at, opens=file.reopened)
                          for fid, file in mine if not file.open_count and file.path),
+        lately=tally.lately,
     )

@@ -20,6 +20,9 @@ from tierd.sense.paths import PathCache, Resolve
 from tierd.sense.roll_up import RollUp
 from tierd.sense.tallies import Tallies
 
+MARK_SECONDS = 120.0
+"""What is older than one to two of these is not of late."""
+
 
 class ActivityTable:
     """A bounded table of files and of (job, directory) tallies, and the records that go into it."""
@@ -28,6 +31,7 @@ class ActivityTable:
                  max_tallies: int = 10_000, max_files_per_tally: int = 20_000,
                  is_echo: Echoes | None = None) -> None:
         self._known = Tallies(max_files, max_tallies, max_files_per_tally)
+        self._marked_at: float | None = None
         self._path = PathCache(resolve)
         self._movers = OtherMovers(max_tallies)
         self._records = RollUp(self._known, self._path, self._movers, own_jobs, is_echo or NoEchoes())
@@ -45,6 +49,12 @@ class ActivityTable:
     def add(self, records: Iterable[Record]) -> None:
         """Take records in, in the order of one MDT's changelog. Our own (by job id) are not activity."""
         self._records.add(records)
+
+    def mark(self, now: float) -> None:
+        """Tell what is of late from what was before; called in each cycle."""
+        if self._marked_at is None or not 0 <= now - self._marked_at < MARK_SECONDS:
+            self._marked_at = now
+            self._known.mark()
 
     def mover_in(self, directory: str, since: float) -> str:
         """Job that has moved several files of a directory since then, which is not ours; "" for none."""

@@ -39,6 +39,7 @@ class Ears:
         "" when everything is known; else what is not, and then nothing new should be done.
         """
         trouble = self.caught_up = ""
+        self._table.mark(self._now())
         try:
             self._table.add(records)
         except MissingRecordsError as error:

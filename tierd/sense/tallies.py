@@ -44,6 +44,15 @@ class Tally:
     """With more files than that they are put in order."""
     there: bool = True
     """Whether it is still in the table."""
+    earlier: int = 0
+    """Creates and opens, as they stood at the mark before the last."""
+    marked: int = 0
+    """The same at the last mark."""
+
+    @property
+    def lately(self) -> int:
+        """Creates and opens since the mark before the last."""
+        return self.creates + self.opens - self.earlier
 
 
 @dataclass(slots=True, eq=False)
@@ -103,6 +112,11 @@ class Tallies:
         if time > tally.last_time:  # noqa: PLR1730 -- of every record: max() takes twice as long
             tally.last_time = time
         return tally
+
+    def mark(self) -> None:
+        """From the next mark on, what has come until now is not of late."""
+        for tally in self.by_place.values():
+            tally.earlier, tally.marked = tally.marked, tally.creates + tally.opens
 
     def remember(self, fid: Fid, file: File) -> None:
         """Put a file into the table."""

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tierd.detect.attribution import active_directories, directories, located
 from tierd.model import DirectoryActivity, Finding
 
@@ -12,6 +14,12 @@ def test_the_busiest_first_and_none_that_hardly_counts() -> None:
     seen = [busy("/a", 30), busy("/b", 60), busy("/c", 5)]
     assert directories(seen) == ("/b", "/a")
     assert [a.directory for a in active_directories(seen)] == ["/b", "/a"]
+
+
+def test_where_a_job_works_now_is_not_hidden_by_where_it_did_for_months() -> None:
+    before, now = busy("/before", 1_000_000), replace(busy("/now", 300), lately=300)
+    assert directories([before, now]) == ("/now",)
+    assert directories([before, replace(now, lately=0)]) == ("/before",), "as one that holds its files open for long"
 
 
 def test_very_many_directories_are_told_by_what_they_lie_in() -> None:

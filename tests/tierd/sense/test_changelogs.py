@@ -158,6 +158,16 @@ def test_the_tallies_nobody_heard_of_for_longest_fall_out_first() -> None:
     assert [len(table.of_job(job, 0)) for job in ("a.1", "b.1", "c.1")] == [1, 0, 1]
 
 
+def test_what_was_done_minutes_ago_is_not_of_late() -> None:
+    table = ActivityTable(resolve)
+    seen = []
+    for now, files in ((0, 5), (60, 1), (121, 2), (242, 0), (363, 0), (0, 3)):  # at last the clock goes back
+        table.mark(now)
+        table.add([r for n in range(files) for r in lived(1000 * now + n)])
+        seen += [activity.lately for activity in table.of_job("m.2", 0)]
+    assert seen == [5, 6, 8, 2, 0, 3]
+
+
 def test_a_directory_that_is_renamed_is_known_by_its_new_path() -> None:
     paths = dict(PATHS)
     table = ActivityTable(lambda fid: paths[fid] if fid in paths else resolve(fid))
