@@ -48,7 +48,7 @@ def _lately(known: Tallies, job: str, since: float) -> list[Tally]:
 
 def _counts(tally: Tally) -> DirectoryActivity:
     return DirectoryActivity(tally.job, tally.directory, tally.creates, tally.opens, tally.closes, tally.unlinks,
-                             tally.outgrown)
+                             tally.outgrown, lately=tally.lately)
 
 
 def _has_open(known: Tallies, tally: Tally) -> bool:
