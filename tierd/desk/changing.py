@@ -68,7 +68,9 @@ class Changing:
         return {**views.stance(self._gate), "waiting_moves": view.waiting, "waiting_bytes": view.waiting_bytes}
 
     def _undo(self, request: Request) -> dict[str, Any]:
-        number = int(request.get("id", 0))
+        number = request.get("id")
+        if type(number) is not int:  # neither true nor 1.5 names an act
+            raise ValueError(f"undo takes the number of an act, not {number!r}")
         with between_cycles(self._lock):
             entry = self._journal.entry(number)
             if entry is None:

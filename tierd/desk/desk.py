@@ -26,7 +26,7 @@ class Desk:
             raise ValueError(f"unknown request {name!r}; known: {', '.join(sorted(self._requests))}")
         try:
             return answer(request)
-        except (TypeError, KeyError) as error:
+        except (TypeError, KeyError, OverflowError) as error:  # the last: a number no journal has
             raise ValueError(f"{name}: the request is not as it should be: {error!r}") from error
         except OSError as error:
             about = f"{quoted(os.fsdecode(error.filename))}: " if error.filename else ""
