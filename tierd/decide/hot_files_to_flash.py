@@ -16,7 +16,7 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge, Gt
 
 from tierd.decide import data_on_mdt, sizing
-from tierd.decide.small_files_to_flash import Plan, covers, flash_first, reserved
+from tierd.decide.small_files_to_flash import UNHEARD_OF, Plan, covers, flash_first, reserved
 from tierd.decide.small_files_to_flash import Settings as Pools
 from tierd.model import Action, Candidate, DirectoryActivity, Finding, Room
 from tierd.reasons import Reason, Refusal
@@ -83,7 +83,7 @@ def decide(finding: Finding, activities: Sequence[DirectoryActivity], room: Room
                            finding.key, activity.directory, c.path, c.size_bytes or 0, c.fid)
                     for w, c in sorted(worth, key=lambda pair: (-pair[0] / (pair[1].size_bytes or 1), pair[1].path))]
     if not activities:
-        refusals.append(Refusal(Reason.NO_CHANGELOG, "no changelog says where it works").of(finding.aggressor))
+        refusals.append(Refusal(Reason.NO_CHANGELOG, UNHEARD_OF).of(finding.aggressor))
     return Plan((*defaults, *fitting(moves, left, settings.most_moves)), tuple(refusals))
 
 

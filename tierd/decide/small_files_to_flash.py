@@ -17,6 +17,9 @@ from tierd.decide import sizing
 from tierd.model import Action, Candidate, DirectoryActivity, Finding, Room
 from tierd.reasons import Reason, Refusal
 
+UNHEARD_OF = "no changelog says where it works (is there a reader on each metadata target? lctl changelog_register)"
+"""Without a reader an MDT keeps no records, and its device is read all the same as if nothing happened there."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -65,7 +68,7 @@ def decide(finding: Finding, activities: Sequence[DirectoryActivity], room: Room
         actions += plan.actions
         refusals += plan.refusals
     if not activities:
-        refusals.append(Refusal(Reason.NO_CHANGELOG, "no changelog says where it works").of(finding.aggressor))
+        refusals.append(Refusal(Reason.NO_CHANGELOG, UNHEARD_OF).of(finding.aggressor))
     return Plan(tuple(actions), tuple(refusals))
 
 
