@@ -12,8 +12,8 @@ from typing import cast
 import pytest
 
 from tests.tierd.simulated import COVERING, HDD, NOISE, world
-from tests.tierd.test_service import Site, shown
-from tests.tierd.test_service import site as site  # noqa: PLC0414 -- the fixture
+from tests.tierd.site import Site, shown
+from tests.tierd.site import site as site  # noqa: PLC0414 -- the fixture
 from tierd.act.journal import Journal
 from tierd.config import Settings
 from tierd.cycle.casework import Casework

@@ -13,8 +13,8 @@ from simulator.cluster import Cluster
 from simulator.settings import recorded_test_bed
 from simulator.timeline import Event, Timeline
 from tests.tierd.simulated import NOISE, STREAM, world
-from tests.tierd.test_service import Clearing, Site, shown
-from tests.tierd.test_service import site as site  # noqa: PLC0414 -- the fixture
+from tests.tierd.site import Clearing, Site, shown
+from tests.tierd.site import site as site  # noqa: PLC0414 -- the fixture
 from tierd.service.ask import ask
 
 EVIL = [("evil\x1b[2J\"};$(id).7", "/proj/in\x1b[31m'\n$(id)"), ("a b:c,{d}\n.7", "/proj/\udcff\udcfe"),

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.tierd.test_service import Site
-from tests.tierd.test_service import site as site  # noqa: PLC0414 -- the fixture
+from tests.tierd.site import Site
+from tests.tierd.site import site as site  # noqa: PLC0414 -- the fixture
 from tierd.act.journal import Journal
 from tierd.config import Settings
 from tierd.service.ask import ControlError, ask
@@ -76,7 +76,7 @@ def test_a_configuration_that_does_not_work_leaves_the_old_one_in_force(
 
 
 @pytest.mark.parametrize(("text", "known"), [
-    ("[act]\nmode = 'full'\ndry_run = false\n", True), ("[sense]\nskew_seconds = 20.0\n", False)])
+    ("mode = 'full'\ndry_run = false\n", True), ("[sense]\nskew_seconds = 20.0\n", False)])
 def test_a_reload_forgets_what_was_seen_only_where_it_looks_elsewhere(
         site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str, known: bool) -> None:
     """To let tierd act after a dry run is a reload, and mostly done while a neighbour is there."""
@@ -88,7 +88,7 @@ def test_a_reload_forgets_what_was_seen_only_where_it_looks_elsewhere(
     # what a file of this test does not say is as at the site
     keeper.settings = replace(keeper.settings, filesystem=Settings().filesystem, sense=Settings().sense)
     cycles(site, keeper, 45)  # the stream alone for 30 s, then its neighbour
-    path.write_text(text)
+    path.write_text(f"[act]\njournal = '{site.settings.act.journal}'\n{text}")
     keeper.reload()
     cycles(site, keeper, 100)
     assert ("what streams usually get is still known" in caplog.text) == known

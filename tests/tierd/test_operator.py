@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from simulator import faults
-from tests.tierd.test_service import Site, shown
-from tests.tierd.test_service import site as site  # noqa: PLC0414 -- the fixture
+from tests.tierd.site import Site, shown
+from tests.tierd.site import site as site  # noqa: PLC0414 -- the fixture
 from tierd.act.inbox import Inbox
 from tierd.act.journal import Journal
 from tierd.act.kept import Stamp

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from tests.tierd.test_service import Site, fetched
-from tests.tierd.test_service import site as site  # noqa: PLC0414 -- the fixture
+from tests.tierd.site import Site, fetched
+from tests.tierd.site import site as site  # noqa: PLC0414 -- the fixture
 from tierd.desk.changing import CHANGING
 from tierd.service.ask import ControlError, ask
 from tierd.service.control import ControlServer

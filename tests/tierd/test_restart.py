@@ -15,9 +15,9 @@ from simulator import faults
 from simulator.cluster import Cluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
+from tests.tierd.site import Clearing, Site, shown
+from tests.tierd.site import site as site  # noqa: PLC0414 -- the fixture
 from tests.tierd.test_operator import HOSTILE
-from tests.tierd.test_service import Clearing, Site, shown
-from tests.tierd.test_service import site as site  # noqa: PLC0414 -- the fixture
 from tierd.act.inbox import Inbox
 from tierd.act.journal import Journal
 from tierd.act.kept import KeptMoves, Stamp

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.tierd.simulated import COVERING, HDD, NOISE, STREAM, world
-from tests.tierd.test_service import Site, shown
-from tests.tierd.test_service import site as site  # noqa: PLC0414 -- the fixture
+from tests.tierd.site import Site, shown
+from tests.tierd.site import site as site  # noqa: PLC0414 -- the fixture
 from tierd.sense.own_work import LEAST_BYTES
 
 MOVES = "moves its files; two never do"

@@ -10,8 +10,7 @@ import socket
 import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,75 +18,15 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lustre.layout import same_shape
 from simulator import faults
-from simulator.cluster import Cluster
-from simulator.filesystem import SimulatedFilesystem
-from simulator.settings import recorded_test_bed
-from tests.tierd.simulated import NOISE, STREAM
+from tests.tierd.simulated import NOISE
+from tests.tierd.site import Site, fetched, shown
+from tests.tierd.site import site as site  # noqa: PLC0414 -- the fixture
 from tierd.act.journal import Journal
-from tierd.act.port import PortMover
-from tierd.config import Settings
 from tierd.ctl import main
 from tierd.metrics import collector
 from tierd.service.ask import ControlError, ask
 from tierd.service.control import ControlServer
 from tierd.service.notify import Notifier
-from tierd.service.service import Service
-from tierd.simulation.world import VirtualClock, parameter_files
-
-
-class Clearing(SimulatedFilesystem):
-    """Remembers what was cleared."""
-
-    cleared: dict[tuple[str, str], int]
-
-    def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
-        self.cleared[mdt, reader] = index
-
-
-@dataclass
-class Site:
-    cluster: Cluster
-    filesystem: Clearing
-    settings: Settings
-    folder: Path
-    said: list[str] = field(default_factory=list)
-    service: Service = field(init=False)
-
-    def start(self) -> None:
-        clock = VirtualClock(self.cluster)
-        self.service = Service(self.settings, self.filesystem, PortMover(self.filesystem),
-                               parameter_files(self.cluster, self.folder / "node"),
-                               ["MDT0000", "MDT0001"], clock, self.said.append)
-
-    def run(self, until: float) -> None:
-        while self.cluster.now < until:
-            self.cluster.advance(5)
-            self.service.cycle()
-
-    @property
-    def socket(self) -> str:
-        return self.settings.act.socket
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    cluster = Cluster(recorded_test_bed(), (STREAM, NOISE))
-    filesystem = Clearing(cluster)
-    filesystem.cleared = {}
-    settings = Settings()
-    settings = replace(settings, act=replace(settings.act, dry_run=False, journal=str(tmp_path / "lib/journal.sqlite"),
-                                             socket=str(tmp_path / "tierd.sock"),
-                                             pause_file=str(tmp_path / "pause")),
-                       sense=replace(settings.sense, readers={"MDT0000": "cl1"}), web=replace(settings.web, port=0))
-    made = Site(cluster, filesystem, settings, tmp_path)
-    made.start()
-    yield made
-    made.service.close()
-
-
-def shown(capsys: pytest.CaptureFixture[str], *arguments: str, site: Site) -> str:
-    assert main([*arguments, "--socket", site.socket]) == 0
-    return capsys.readouterr().out
 
 
 def test_an_administrator_sees_what_was_done_and_takes_it_back(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -176,16 +115,6 @@ def test_the_pause_file_stops_everything_until_it_is_removed(site: Site, capsys:
     assert "refused" in shown(capsys, "undo", "1", site=site)
     pause.unlink()
     assert "undone" in shown(capsys, "undo", "1", site=site)
-
-
-def fetched(site: Site, path: str, method: str = "GET") -> tuple[int, str]:
-    assert site.service.web is not None
-    request = urllib.request.Request(f"http://127.0.0.1:{site.service.web.port}{path}", method=method)
-    try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
 
 
 def test_every_source_states_its_age(site: Site, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,86 @@
+"""A daemon with its socket, port and journal, over the simulated cluster, and tierctl and a browser to ask it with."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from simulator.cluster import Cluster
+from simulator.filesystem import SimulatedFilesystem
+from simulator.settings import recorded_test_bed
+from tests.tierd.simulated import NOISE, STREAM
+from tierd.act.port import PortMover
+from tierd.config import Settings
+from tierd.ctl import main
+from tierd.service.service import Service
+from tierd.simulation.world import VirtualClock, parameter_files
+
+
+class Clearing(SimulatedFilesystem):
+    """Remembers what was cleared."""
+
+    cleared: dict[tuple[str, str], int]
+
+    def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
+        self.cleared[mdt, reader] = index
+
+
+@dataclass
+class Site:
+    cluster: Cluster
+    filesystem: Clearing
+    settings: Settings
+    folder: Path
+    said: list[str] = field(default_factory=list)
+    service: Service = field(init=False)
+
+    def start(self) -> None:
+        clock = VirtualClock(self.cluster)
+        self.service = Service(self.settings, self.filesystem, PortMover(self.filesystem),
+                               parameter_files(self.cluster, self.folder / "node"),
+                               ["MDT0000", "MDT0001"], clock, self.said.append)
+
+    def run(self, until: float) -> None:
+        while self.cluster.now < until:
+            self.cluster.advance(5)
+            self.service.cycle()
+
+    @property
+    def socket(self) -> str:
+        return self.settings.act.socket
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    cluster = Cluster(recorded_test_bed(), (STREAM, NOISE))
+    filesystem = Clearing(cluster)
+    filesystem.cleared = {}
+    settings = Settings()
+    settings = replace(settings, act=replace(settings.act, dry_run=False, journal=str(tmp_path / "lib/journal.sqlite"),
+                                             socket=str(tmp_path / "tierd.sock"),
+                                             pause_file=str(tmp_path / "pause")),
+                       sense=replace(settings.sense, readers={"MDT0000": "cl1"}), web=replace(settings.web, port=0))
+    made = Site(cluster, filesystem, settings, tmp_path)
+    made.start()
+    yield made
+    made.service.close()
+
+
+def shown(capsys: pytest.CaptureFixture[str], *arguments: str, site: Site) -> str:
+    assert main([*arguments, "--socket", site.socket]) == 0
+    return capsys.readouterr().out
+
+
+def fetched(site: Site, path: str, method: str = "GET") -> tuple[int, str]:
+    assert site.service.web is not None
+    request = urllib.request.Request(f"http://127.0.0.1:{site.service.web.port}{path}", method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
