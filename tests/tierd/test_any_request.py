@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tests.tierd.test_service import Site
-from tests.tierd.test_service import site as site  # noqa: PLC0414 -- the fixture
+from tests.tierd.site import Site
+from tests.tierd.site import site as site  # noqa: PLC0414 -- the fixture
 from tierd.service.control import ControlServer
 from tierd.service.peers import Peer
 
