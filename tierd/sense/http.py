@@ -19,8 +19,11 @@ from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
 from tierd.sense.access import Access, SourceError, credentials, tls_of
+from tierd.text import printable
 
 CHUNK_BYTES = 1 << 16
+MOST_WORDS = 600
+"""Of a sentence about a server, which may choose its words."""
 _EXPLAINED_BYTES = 300
 """Of the body of an error, for the log."""
 
@@ -43,6 +46,16 @@ def shown(url: str) -> str:
     """
     parts = urlsplit(url)
     return parts._replace(netloc=f"***@{parts.netloc.rpartition('@')[2]}").geturl() if "@" in parts.netloc else url
+
+
+def in_short(words: str) -> str:
+    r"""What a server said, or what is said of it, in a log: no more than a line, and no orders for a terminal.
+
+    >>> in_short("500 Oh\x1b[31m"), len(in_short("x" * 5000)) < 700
+    ('500 Oh\\x1b[31m', True)
+    """
+    words = printable(words.strip()[:MOST_WORDS + 1])
+    return words if len(words) <= MOST_WORDS else f"{words[:MOST_WORDS]}…"
 
 
 class Client:
@@ -86,12 +99,12 @@ class Client:
                 late.cancel()
                 connection.close()
         except SourceError as error:
-            raise SourceError(f"{shown(url)}: {error}") from error
+            raise SourceError(f"{shown(url)}: {in_short(str(error))}") from error
         except ssl.SSLError as error:
             reason = getattr(error, "verify_message", "") or error.reason or error
             raise SourceError(f"{shown(url)}: TLS: {reason}") from error
         except (OSError, ValueError, http.client.HTTPException) as error:
-            raise SourceError(f"{shown(url)}: {error or type(error).__name__}") from error
+            raise SourceError(f"{shown(url)}: {in_short(str(error)) or type(error).__name__}") from error
 
     def _connection(self, url: str) -> http.client.HTTPConnection:
         parts = urlsplit(url)
@@ -113,7 +126,7 @@ class Client:
             raise SourceError(f"answers packed with {packed!r}, unasked")
         if response.status != 200:
             said = response.read(_EXPLAINED_BYTES).decode("utf-8", "replace").strip()
-            raise SourceError(f"{response.status} {response.reason}{': ' + ascii(said)[1:-1] if said else ''}")
+            raise SourceError(f"{response.status} {response.reason}{': ' + said if said else ''}")
         kind = response.getheader("Content-Type", "").partition(";")[0].strip().lower()
         if kind not in kinds:
             raise SourceError(f"answers with {kind or 'no content type'!r} in place of {kinds[0]!r}")

@@ -31,6 +31,9 @@ def asked(url: str, access: Access | None = None, seconds: float = 5.0, environm
     (lambda to, _: to.sendall(liars.head("text/plain", "200 OK", "Content-Length: 9") + b"x"), "ended after 1 of 9"),
     (lambda to, _: to.sendall(b"SSH-2.0-OpenSSH_9.2\r\n"), "SSH-2.0"),
     (lambda to, _: to.sendall(b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200 + b"\r\n"), "100 headers"),
+    (lambda to, _: to.sendall(b"HTTP/1.1 500 " + b"\x1b[2J" * 5000 + b"\r\n\r\n"), r"500 \x1b[2J\x1b[2J"),
+    (lambda to, _: to.sendall(b"HTTP/1.1 99999 Odd\x9b2J\r\n\r\n"), r"99999 Odd\x9b2J"),
+    (lambda to, _: to.sendall(b"\x00\xff\n" * 20_000), r"\x00"),
     (lambda to, _: None, "closed connection without response"),
 ])
 def test_a_bad_answer_is_an_error_that_says_why(behave: Behave, words: str) -> None:
@@ -38,6 +41,8 @@ def test_a_bad_answer_is_an_error_that_says_why(behave: Behave, words: str) -> N
         asked(server.url)
     assert words in str(raised.value)
     assert server.url in str(raised.value)
+    assert str(raised.value).isprintable()
+    assert len(str(raised.value)) < 1000
 
 
 @pytest.mark.parametrize("behave", [liars.slow_body, liars.slow_head, liars.silent])
