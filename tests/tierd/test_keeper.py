@@ -12,6 +12,7 @@ import pytest
 from tests.tierd.site import Site
 from tests.tierd.site import site as site  # noqa: PLC0414 -- the fixture
 from tierd.act.journal import Journal
+from tierd.act.journal_form import JournalError
 from tierd.config import Settings
 from tierd.service.ask import ControlError, ask
 from tierd.service.keeper import Keeper, Worker
@@ -108,6 +109,41 @@ def test_a_journal_that_takes_no_more_stops_everything_is_told_once_and_gone_on_
     assert "jobs on" in cycles(site, kept, 60)[-1], "it is at work again"
     assert "at work again" in caplog.text
     kept.close()
+
+
+class Failing:
+    """A service that starts, and whose journal then takes nothing, so many times."""
+
+    history = None
+
+    def __init__(self, left: list[None]) -> None:
+        self._left = left
+
+    def cycle(self) -> str:
+        if self._left:
+            self._left.pop()
+            raise JournalError(None, "the journal: database or disk is full", "/j")
+        return "looked"
+
+    def beat(self) -> bool:
+        return True
+
+    def remember(self, history: object) -> None:
+        raise AssertionError
+
+    def close(self) -> None:
+        pass
+
+
+def test_on_a_full_disk_on_which_it_can_still_start_it_is_told_once(tmp_path: Path,
+                                                                    caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    left: list[None] = [None] * 5
+    keeper = Keeper(tmp_path / "tierd.toml", Settings(), lambda _: Failing(left))
+    told = [keeper.cycle() for _ in range(7)]
+    assert told == ["nothing is done: /j: the journal: database or disk is full"] * 5 + ["looked"] * 2
+    assert [record.message.partition(";")[0] for record in caplog.records] == [
+        "/j: the journal: database or disk is full", "at work again"]
 
 
 @pytest.mark.parametrize(("spoil", "words"), [

@@ -58,11 +58,15 @@ class Keeper:
             return f"nothing is done: {self._told}"
         assert self._service is not None
         try:
-            return self._service.cycle()
+            told = self._service.cycle()
         except JournalError as error:
             self._end()
             self._tell(said(error))
             return f"nothing is done: {self._told}"
+        if self._told:  # not before: on a full disk a service may well start, and fail at its first word
+            log.info("at work again; %s", self._baselines())
+            self._told = ""
+        return told
 
     def beat(self) -> bool:
         """A sign of life; False when a cycle hangs."""
@@ -118,9 +122,6 @@ class Keeper:
         except (OSError, ValueError) as error:
             self._tell(said(error))
             return False
-        if self._told:
-            log.info("at work again; %s", self._baselines())
-        self._told = ""
         return True
 
     def _tell(self, why: str) -> None:
