@@ -3,9 +3,10 @@
 Drives a whole Daemon with counters that are made up, and changelogs as the bytes that a device gives, by way of
 all that stands between in the daemon. What it takes to make them up is not counted; to decode records is. Memory is set
 up as the unit file does. Asserts that a cycle takes no more than a second of processor time and the process no more
-than 250 MiB.
+than 250 MiB. ``--learnt`` begins with a day of windows as Prometheus' history gives them, which stay for half an hour;
+``--cases`` holds so many acts open, which are compared with before in every cycle.
 
-    python -m bench.tierd [--targets N] [--jobs N] [--records N] [--cycles N]
+    python -m bench.tierd [--targets N] [--jobs N] [--records N] [--cycles N] [--learnt] [--cases N]
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
+from bench import tierd_past
 from bench.tierd_changelogs import DIRECTORY_SEQUENCE, Changelogs
+from bench.tierd_jobs import Job
 from lustre.fid import Fid
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
@@ -62,18 +65,6 @@ class Clock:
         """Time passes."""
         self.time += seconds
         return False
-
-
-class Job:
-    """Streams, or creates small files, or does small I/O; on a few targets, at a rate of its own."""
-
-    def __init__(self, number: int, rng: Random, targets: int) -> None:
-        self.name = f"app{number % 300}.{number}"
-        self.kind = rng.choices(("stream", "files", "io"), (5, 4, 1))[0]
-        count = rng.choices((1, 2, 4, 8, 32), (30, 25, 25, 15, 5))[0]
-        self.targets = rng.sample(range(targets), count)
-        self.rate = min(200.0, rng.paretovariate(0.9))  # a few jobs do most of the work
-        self.active = rng.random()
 
 
 Made = tuple[str, dict[str, float], dict[str, float], dict[int, float]]
@@ -140,7 +131,7 @@ class WithPaths(SimulatedFilesystem):
         return f"/jobs/{fid.object_id:05}" if fid.sequence == DIRECTORY_SEQUENCE else super().path_of(fid)
 
 
-def daemon(folder: Path, counters: Counters, changelogs: Changelogs, clock: Clock) -> Daemon:
+def daemon(folder: Path, counters: Counters, changelogs: Changelogs, clock: Clock, *, learnt: bool) -> Daemon:
     """A whole daemon; its file system is a small simulated one, in which paths are looked up."""
     filesystem = WithPaths(Cluster(recorded_test_bed(), ()))
     settings = Settings()
@@ -152,7 +143,8 @@ def daemon(folder: Path, counters: Counters, changelogs: Changelogs, clock: Cloc
     budget, breaker = Budget(settings.limits, clock.now()), Breaker(settings.breaker)
     gate = Gate(filesystem, mover, budget, breaker, journal, clock, dry_run=True)
     undo = Undo(filesystem, mover, journal, clock)
-    return Daemon(source, filesystem, gate, undo, journal, clock, settings, lambda _: None)
+    return Daemon(source, filesystem, gate, undo, journal, clock, settings, lambda _: None,
+                  history=tierd_past.learnt if learnt else None)
 
 
 def resident_mib() -> float:
@@ -168,6 +160,8 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=5000)
     parser.add_argument("--records", type=int, default=20_000, help="changelog records a second")
     parser.add_argument("--cycles", type=int, default=400, help="of 5 s each: the history is full after 360")
+    parser.add_argument("--learnt", action="store_true", help="a day of windows from Prometheus' history")
+    parser.add_argument("--cases", type=int, default=0, help="acts that wait for judgement")
     chosen = parser.parse_args()
     clock = Clock()
     rng = Random(0)
@@ -178,10 +172,13 @@ def main() -> int:
     taken: list[float] = []
     resident: list[float] = []
     with tempfile.TemporaryDirectory(prefix="tierd-bench-") as folder:
-        at = daemon(Path(folder), counters, changelogs, clock)
+        at = daemon(Path(folder), counters, changelogs, clock, learnt=chosen.learnt)
+        cases = tierd_past.cases(chosen.cases, jobs)
+        at._cases.update((case.finding.key, case) for case in cases)
         look_rarely()
         for number in range(chosen.cycles):
             clock.wait(SECONDS)
+            tierd_past.keep_open(cases, clock.now())
             begun, spent = time.process_time(), counters.spent + changelogs.spent
             at.cycle(clock.now() + SECONDS / 2)
             taken.append(time.process_time() - begun - (counters.spent + changelogs.spent - spent))

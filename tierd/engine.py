@@ -9,6 +9,7 @@ from tierd import scoped
 from tierd.config import Settings
 from tierd.decide import small_files_to_flash
 from tierd.detect import attribution, noisy_neighbour, shared_bandwidth
+from tierd.detect.coarse import packed
 from tierd.detect.plugin import View
 from tierd.detect.slowdown import scene
 from tierd.detect.tracks import Tracks
@@ -68,7 +69,7 @@ class Engine:
 
     def learn(self, windows: Sequence[Window], jobs: Collection[str]) -> None:
         """Take what somebody else saw of these jobs before our start; our own history takes its place with time."""
-        self._history.learnt = tuple(without(window, self._settings.own_jobs) for window in windows)
+        self._history.learnt = tuple(packed(without(window, self._settings.own_jobs)) for window in windows)
         self._learnt_of = frozenset(jobs)
 
     def think(self, window: Window, activities: Activities, facts: Callable[[], Facts] = Facts,

@@ -8,7 +8,7 @@ not pay for it: another steady job that got clearly slower is a reason to take t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from statistics import median, quantiles
 from typing import Annotated, ClassVar
@@ -81,28 +81,68 @@ class Act:
     """Targets the files went to."""
 
 
-def judge(act: Act, windows: Sequence[Window], now: float, settings: Settings) -> Judgement:
+class Totals:
+    """What jobs did in a window on all targets and metadata targets: summed once, however many acts it judges."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Window, Mapping[str, float], Mapping[str, float]]] = {}
+        self._asked: set[int] = set()
+
+    def moved(self, window: Window) -> Mapping[str, float]:
+        """Bytes per second by job."""
+        return self._of(window)[1]
+
+    def asked(self, window: Window) -> Mapping[str, float]:
+        """Metadata operations per second by job."""
+        return self._of(window)[2]
+
+    def settle(self) -> None:
+        """Let go of windows nobody has asked for since the last time: most acts are judged within two minutes."""
+        self._known = {key: known for key, known in self._known.items() if key in self._asked}
+        self._asked = set()
+
+    def _of(self, window: Window) -> tuple[Window, Mapping[str, float], Mapping[str, float]]:
+        self._asked.add(id(window))
+        known = self._known.get(id(window))
+        if known is None:  # the window is held with it, so that no other gets its id
+            known = self._known[id(window)] = window, moved(window), asked(window)
+        return known
+
+
+def judge(act: Act, windows: Sequence[Window], now: float, settings: Settings,
+          totals: Totals | None = None) -> Judgement:
     """Judge one act by the windows before and since.
 
     ``cannot-tell`` when the victim or the aggressor has gone, when their targets were not well or told nonsense, or
     when the victim gets more than can be the doing of the act: then nothing was proven, and nothing disproven.
     """
-    finding = act.finding
+    finding, totals = act.finding, totals or Totals()
     usual, contended = (finding.evidence[f"victim_{name}bytes_per_second"] for name in ("usual_", ""))
     since = act.acted_at + settings.settle_seconds
+    if now < since + min(settings.harm_seconds, settings.judge_seconds):
+        return Judgement("too-early", usual, contended, 0.0)
     every = [w for w in windows if w.start >= since]
     later = [w for w in every if w.conditions.keys().isdisjoint(finding.targets)]
     before = [w for w in windows if act.begun_at - settings.judge_seconds <= w.start and w.end <= act.begun_at
               and finding.aggressor in w.jobs]
-    elsewhere = control(before, later, finding, settings)
-    rates = [rate for w in later if (rate := throughput(w, finding.victim)) > 0 and finding.aggressor in w.jobs]
-    after = median(rates) / elsewhere if rates else 0.0
-    harmed = losers(before, later, act, elsewhere, settings) if now >= since + settings.harm_seconds else {}
+    was, got = rates(before, totals.moved), rates(later, totals.moved)
+    elsewhere = control(before, later, was, got, finding, settings)
+    lately = [rate for w in later if (rate := totals.moved(w).get(finding.victim, 0.0)) > 0
+              and finding.aggressor in totals.moved(w)]
+    after = median(lately) / elsewhere if lately else 0.0
+    harmed: Mapping[str, float] = {}
+    if now >= since + settings.harm_seconds:
+        near = jobs_on(before, {*finding.targets, *act.flash}) - {finding.victim}
+        harmed = losers(was, got, near, elsewhere, settings)
+        asking = rates(before, totals.asked)
+        for job, lost in losers(asking, rates(later, totals.asked), asking.keys() - {finding.victim}, elsewhere,
+                                settings).items():
+            harmed = {**harmed, job: max(lost, harmed.get(job, 0.0))}
     if harmed:
         return Judgement("harmed-others", usual, contended, after, elsewhere, harmed)
     if now < since + settings.judge_seconds:
         return Judgement("too-early", usual, contended, after, elsewhere)
-    if len(rates) < max(2, len(every) // 2) or after > MOST_GAIN * usual:
+    if len(lately) < max(2, len(every) // 2) or after > MOST_GAIN * usual:
         return Judgement("cannot-tell", usual, contended, after, elsewhere)
     gained = after - contended >= settings.least_gain * (usual - contended)
     return Judgement("helped" if gained else "did-not-help", usual, contended, after, elsewhere)
@@ -131,8 +171,8 @@ def moved(window: Window) -> dict[str, float]:
     """Bytes per second by job."""
     found: defaultdict[str, float] = defaultdict(float)
     for (_, job), load in window.loads.items():
-        found[job] += load.moved_bytes / window.seconds
-    return found
+        found[job] += load.read_bytes + load.write_bytes
+    return {job: moved_bytes / window.seconds for job, moved_bytes in found.items()}
 
 
 def asked(window: Window) -> dict[str, float]:
@@ -140,27 +180,26 @@ def asked(window: Window) -> dict[str, float]:
     return {job: load.operations / window.seconds for job, load in window.namespace.items()}
 
 
-def control(before: Sequence[Window], later: Sequence[Window], finding: Finding, settings: Settings) -> float:
+def jobs_on(windows: Sequence[Window], targets: Collection[str]) -> set[str]:
+    """Jobs that did something there in these windows."""
+    return {job for window in windows for target, job in window.loads if target in targets}
+
+
+def control(before: Sequence[Window], later: Sequence[Window], was: Rates, now: Rates, finding: Finding,
+            settings: Settings) -> float:
     """What jobs that never touched the finding's targets get now as a fraction of before; 1 where few can tell."""
-    touched = {job for w in (*before, *later) for target, job in w.loads if target in finding.targets}
-    was, now = rates(before, moved), rates(later, moved)
+    touched = jobs_on((*before, *later), set(finding.targets))
     ratios = [median(now[job]) / median(was[job]) for job in was.keys() & now.keys() - touched - {finding.aggressor}]
     return min(2.0, max(0.5, median(ratios))) if len(ratios) >= settings.least_controls else 1.0
 
 
-def losers(before: Sequence[Window], later: Sequence[Window], act: Act, elsewhere: float,
-           settings: Settings) -> dict[str, float]:
-    """Steady jobs on the same disks, flash or metadata targets that lost more than they may, and how much of it."""
-    finding = act.finding
-    places = {*finding.targets, *act.flash}
-    near = {job for w in before for target, job in w.loads if target in places} - {finding.victim}
+def losers(was: Rates, now: Rates, whom: Set[str], elsewhere: float, settings: Settings) -> dict[str, float]:
+    """Steady jobs among these that lost more than they may, and how much of what they got before."""
     found: dict[str, float] = {}
-    for of, whom in ((moved, near), (asked, {job for w in before for job in w.namespace} - {finding.victim})):
-        was, now = rates(before, of), rates(later, of)
-        for job in whom & was.keys() & now.keys():
-            lost = 1 - median(now[job]) / min(1.0, elsewhere) / median(was[job])
-            if lost > max(settings.most_harm, variation(was[job]), variation(now[job])):
-                found[job] = max(lost, found.get(job, 0.0))
+    for job in whom & was.keys() & now.keys():
+        lost = 1 - median(now[job]) / min(1.0, elsewhere) / median(was[job])
+        if lost > max(settings.most_harm, variation(was[job]), variation(now[job])):
+            found[job] = lost
     return found
 
 

@@ -17,7 +17,7 @@ from tierd.cycle.telling import Key, Telling
 from tierd.decide.small_files_to_flash import reserved
 from tierd.engine import Engine
 from tierd.sense import space
-from tierd.verify import Act, Judgement, judge
+from tierd.verify import Act, Judgement, Totals, judge
 
 
 class Judging:
@@ -35,6 +35,7 @@ class Judging:
         self._clock = clock
         self._settings = settings
         self._tally = tally
+        self._totals = Totals()
 
     def judge(self, now: float) -> None:
         """Compare with before, where there was time enough."""
@@ -44,11 +45,12 @@ class Judging:
             if case.judged or (moving and now < case.begun_at + self._settings.verify.moving_seconds):
                 continue
             act = Act(case.finding, case.begun_at, case.acted_at, flash.get(case.pool, ()))
-            judgement = judge(act, self._engine.windows, now, self._settings.verify)
+            judgement = judge(act, self._engine.windows, now, self._settings.verify, self._totals)
             if judgement.verdict != "too-early":
                 self._note(case, judgement)
                 if judgement.verdict in {"did-not-help", "harmed-others"}:
                     self._undo(case, "it did not help" if judgement.verdict == "did-not-help" else "others paid for it")
+        self._totals.settle()
 
     def watch_room(self) -> None:
         """Take defaults back while there is still room for what is being written."""

@@ -15,6 +15,7 @@ of an undisturbed stream vary in recordings.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,8 +55,7 @@ def detect(windows: Sequence[Window], settings: Settings, active: Collection[tup
     for slow in slowdowns(at, streams, suspects.values(), KIND, active, settings):
         if not within_reach(slow, settings.operation_seconds):
             continue
-        before = [w for w in windows if w.end < slow.course.onset_end][-len(at.recent):]
-        if load_share(slow, rates(at.recent, slow.targets), rates(before, slow.targets)) >= settings.load_share:
+        if load_share(slow, rates(at, slow.targets), rates_before(at, slow)) >= settings.load_share:
             yield Finding(
                 KIND, windows[-1].end, slow.other.job, slow.victim.job, slow.targets,
                 sentence(slow, settings.classes),
@@ -77,17 +77,30 @@ Rates = Mapping[str, tuple[float, float]]
 """Job to its operations and bytes per second."""
 
 
-def rates(windows: Sequence[Window], targets: Collection[str]) -> Rates:
-    """What each job asked of the targets."""
+def rates(at: Scene, targets: Collection[str]) -> Rates:
+    """What each job asked of the targets of late."""
     totals: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-    for window in windows:
-        for key in window.loads:  # of old windows, which are packed, few loads are asked for
-            if key[0] in targets:
-                load = window.loads[key]
-                totals[key[1]][0] += load.operations
-                totals[key[1]][1] += load.moved_bytes
-    seconds = sum(window.seconds for window in windows) or 1.0
+    for target in targets:
+        for profile in at.on.get(target, ()):
+            load = profile.by_target[target]
+            totals[profile.job][0] += load.operations
+            totals[profile.job][1] += load.moved_bytes
+    seconds = sum(window.seconds for window in at.recent) or 1.0
     return {job: (operations / seconds, moved / seconds) for job, (operations, moved) in totals.items()}
+
+
+def rates_before(at: Scene, slow: Slowdown) -> Rates:
+    """The same of the same jobs, in as many windows just before the suspect came."""
+    windows = at.tracks.windows
+    last = bisect_left([window.end for window in windows], slow.course.onset_end)
+    span = slice(max(0, last - len(at.recent)), last)
+    seconds = sum(window.seconds for window in windows[span]) or 1.0
+    found = {}
+    for job in {profile.job for target in slow.targets for profile in at.on.get(target, ())}:
+        tracks = [at.tracks.of(target, job) for target in slow.targets]
+        found[job] = (sum(sum(operations[span]) for _, operations in tracks) / seconds,
+                      sum(sum(moved[span]) for moved, _ in tracks) / seconds)
+    return found
 
 
 def load_share(slow: Slowdown, now: Rates, before: Rates) -> float:

@@ -94,6 +94,8 @@ class Scene:
     jobs: Mapping[str, Profile]
     """What each job is like of late."""
     tracks: Tracks
+    on: Mapping[str, Sequence[Profile]] = field(repr=False)
+    """Who did something on a target of late."""
     slow: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
     """What ``may_be_slow`` has said: several detectors ask for the same."""
     asked: dict[str, Asked] = field(default_factory=dict, compare=False, repr=False)
@@ -110,7 +112,12 @@ class Scene:
 def scene(windows: Sequence[Window], settings: Settings, before: Tracks | None = None) -> Scene:
     """The scene of the newest window, of which there must be one. ``before`` are the tracks of the cycle before."""
     recent = [w for w in windows if w.end > windows[-1].end - settings.recent_seconds]
-    return Scene(windows, recent, profiles(recent), Tracks(windows, before))
+    jobs = profiles(recent)
+    on: defaultdict[str, list[Profile]] = defaultdict(list)
+    for each in jobs.values():
+        for target in each.by_target:
+            on[target].append(each)
+    return Scene(windows, recent, jobs, Tracks(windows, before), on)
 
 
 def slowdowns(at: Scene, victims: Iterable[Profile], others: Iterable[Profile], kind: str,
