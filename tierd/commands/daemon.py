@@ -79,6 +79,9 @@ def status(answer: Answer) -> list[str]:
     if answer["windows"] < 2 * answer["least_windows"]:
         lines.append(f"learning what streams usually get, {answer['windows']} looks so far: a neighbour is found "
                      f"against {answer['least_windows']} looks without it")
+    elif answer["looking_since"] and answer["time"] - answer["looking_since"] < answer["history_seconds"]:
+        lines.append(f"looking since {clock(answer['looking_since'])}: a neighbour that was at work within the first "
+                     f"{answer['least_seconds']:.0f} s of that is found only after it has been away")
     lines += [f"finding: {sentence}" for sentence in answer["findings"]] or ["no findings"]
     if answer["advice"]:
         lines.append(f"advice: {answer['advice']} pieces; tierctl advise shows them")
