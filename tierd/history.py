@@ -93,12 +93,13 @@ def thinned(window: Window) -> Window:
         return window
     kept: dict[tuple[str, str], JobLoad] = {}
     for target, loads in at.items():
+        operations = [load.reads + load.writes + load.other_operations for load in loads]
+        moved = [load.read_bytes + load.write_bytes for load in loads]
         least_operations = least_bytes = 0.0
         if len(loads) > CROWDED:
-            least_operations = LEAST_SHARE * sum(load.operations for load in loads)
-            least_bytes = LEAST_SHARE * sum(load.moved_bytes for load in loads)
-        for load in loads:
-            if load.operations >= least_operations or (load.moved_bytes >= least_bytes and load.moved_bytes):
+            least_operations, least_bytes = LEAST_SHARE * sum(operations), LEAST_SHARE * sum(moved)
+        for load, own_operations, own_bytes in zip(loads, operations, moved, strict=True):
+            if own_operations >= least_operations or (own_bytes >= least_bytes and own_bytes):
                 kept[target, load.job] = load
     return replace(window, loads=kept, namespace=thinned_namespace(window.namespace, {job for _, job in kept}))
 

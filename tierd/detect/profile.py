@@ -53,12 +53,12 @@ class Profile:
     @property
     def moved_bytes(self) -> float:
         """Read and written."""
-        return sum(load.moved_bytes for load in self.by_target.values())
+        return sum([load.read_bytes + load.write_bytes for load in self.by_target.values()])
 
     @property
     def bulk_operations(self) -> float:
         """Read and write RPCs."""
-        return sum(load.bulk_operations for load in self.by_target.values())
+        return sum([load.reads + load.writes for load in self.by_target.values()])
 
     @property
     def reads(self) -> float:
