@@ -1,7 +1,8 @@
 """Many exporters asked a few at a time, all by one deadline.
 
 A thread that is still waiting when the deadline has passed is left to its time-out, and its exporter is not asked again
-before it has come back: never more than a few threads, however many exporters there are and however they behave.
+before it has come back: never more than a few threads, however many exporters there are and however they behave. Those
+that gave nothing when they were asked last have threads of their own: a rack without power keeps nobody waiting.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from tierd.sense.http import shown
 Found = TypeVar("Found")
 AT_ONCE = 8
 """Threads, and with them answers that are in memory, at the same time. systemd grants the daemon a number of tasks."""
+TRIED_AGAIN_AT_ONCE = 4
+"""More threads, for exporters that gave nothing last time."""
 
 
 class Parallel(Generic[Found]):
@@ -27,7 +30,8 @@ class Parallel(Generic[Found]):
         self._ask = ask
         self._deadline_seconds = deadline_seconds
         self._busy: set[str] = set()
-        self._turn = threading.Semaphore(AT_ONCE)
+        self._places = threading.Semaphore(AT_ONCE), threading.Semaphore(TRIED_AGAIN_AT_ONCE)
+        self._silent: set[str] = set()
 
     def __call__(self, urls: Sequence[str]) -> tuple[dict[str, Found], dict[str, SourceError]]:
         """What each gave, and why some gave nothing."""
@@ -38,11 +42,7 @@ class Parallel(Generic[Found]):
         for url in dict.fromkeys(urls):
             if url in self._busy:
                 troubles[url] = SourceError(f"{shown(url)}: has not answered the question before this one yet")
-        turns = deque(asked)
-        for _ in asked:
-            if not self._turn.acquire(blocking=False):
-                break
-            threading.Thread(target=self._work, args=(turns, answers), name="tierd-scrape", daemon=True).start()
+        queues = self._begun(asked, answers)
         late = threading.Event()
         timer = threading.Timer(self._deadline_seconds, late.set)
         timer.daemon = True
@@ -57,26 +57,41 @@ class Parallel(Generic[Found]):
             else:
                 found[url] = answer
         timer.cancel()
-        never = {*turns}
-        turns.clear()
+        never = {url for queue in queues for url in queue}
+        for queue in queues:
+            queue.clear()
         for url in asked:
             if url not in found and url not in troubles:
                 what = f"was not asked within {self._deadline_seconds:g} s: others kept silent" if url in never else (
                     f"no answer within {self._deadline_seconds:g} s")
                 troubles[url] = SourceError(f"{shown(url)}: {what}")
+        self._silent = (self._silent | troubles.keys() - never) & {*urls} - found.keys()
         return found, troubles
 
-    def _work(self, turns: deque[str], answers: SimpleQueue[tuple[str, Found | SourceError]]) -> None:
+    def _begun(self, asked: Sequence[str], answers: SimpleQueue[tuple[str, Found | SourceError]]) -> list[deque[str]]:
+        """What nobody has begun to ask yet stays in these."""
+        queues = [deque(url for url in asked if (url in self._silent) is silent) for silent in (False, True)]
+        for queue, places in zip(queues, self._places, strict=True):
+            for _ in range(len(queue)):
+                if not places.acquire(blocking=False):
+                    break
+                worker = threading.Thread(target=self._work, args=(queue, places, answers), name="tierd-scrape")
+                worker.daemon = True
+                worker.start()
+        return queues
+
+    def _work(self, queue: deque[str], places: threading.Semaphore,
+              answers: SimpleQueue[tuple[str, Found | SourceError]]) -> None:
         try:
             while True:
                 try:
-                    url = turns.popleft()
+                    url = queue.popleft()
                 except IndexError:
                     return
                 self._busy.add(url)
                 self._one(url, answers)
         finally:
-            self._turn.release()
+            places.release()
 
     def _one(self, url: str, answers: SimpleQueue[tuple[str, Found | SourceError]]) -> None:
         try:

@@ -114,6 +114,30 @@ def test_when_all_threads_wait_the_others_are_told_of_and_asked_next_time() -> N
     assert set(whole([*slow, *quick])[0]) == {*slow, *quick}
 
 
+def test_a_rack_without_power_keeps_nobody_waiting_for_long() -> None:
+    before = {*threading.enumerate()}
+    rounds = [threading.Event() for _ in range(6)]
+    now = 0
+
+    def ask(url: str) -> str:
+        if url.startswith("dead"):
+            rounds[now].wait(60)
+            raise SourceError("timed out")
+        return url
+
+    dead, quick = [f"dead{n}" for n in range(2 * AT_ONCE + 4)], [f"quick{n}" for n in range(20)]
+    parallel = Parallel(ask, 0.05)
+    found: list[int] = []
+    for now in range(len(rounds)):
+        answers, troubles = parallel([*dead, *quick])
+        assert set(troubles) == {*dead, *quick} - answers.keys()
+        found.append(len(answers))
+        rounds[now].set()
+        for thread in {*threading.enumerate()} - before:
+            thread.join(30)
+    assert found == [0, 0, 20, 20, 20, 20]
+
+
 def test_an_exporter_whose_clock_is_off_is_not_believed() -> None:
     def behave(to: object, _: str) -> None:
         body = page("OST0000").encode()
