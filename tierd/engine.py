@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tierd import scoped
@@ -10,8 +10,9 @@ from tierd.config import Settings
 from tierd.decide import small_files_to_flash
 from tierd.detect import attribution, noisy_neighbour, shared_bandwidth
 from tierd.detect.coarse import packed
+from tierd.detect.holding import outlasting
 from tierd.detect.plugin import View
-from tierd.detect.slowdown import scene
+from tierd.detect.slowdown import Scene, scene
 from tierd.detect.tracks import Tracks
 from tierd.detect.watch import Watch
 from tierd.facts import Activities, Facts
@@ -20,6 +21,8 @@ from tierd.model import Action, DirectoryActivity, Finding, Room, Window
 
 OLD_SECONDS = 90.0
 """What the further detectors saw longer ago, before a gap in the counters, holds no more: nothing is done about it."""
+
+SLOWED = (noisy_neighbour.KIND, shared_bandwidth.KIND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +87,29 @@ class Engine:
         windows = self._history.windows
         at = scene(windows, self._settings.noisy_neighbour, self._tracks)
         self._tracks = at.tracks
-        found: dict[tuple[str, str, str], Finding] = {}
-        for detector in (noisy_neighbour, shared_bandwidth):
-            for finding in detector.detect(windows, self._settings.noisy_neighbour, self._active, at):
-                if "learnt_windows" in finding.evidence and not {finding.aggressor, finding.victim} <= self._learnt_of:
-                    continue
-                since = window.end - self._settings.history_seconds
-                found[finding.key] = attribution.attribute(finding, (counts or activities)(finding.aggressor, since))
+        since = window.end - self._settings.history_seconds
+        found = {finding.key: attribution.attribute(finding, (counts or activities)(finding.aggressor, since))
+                 for finding in self._slowed(at)}
         at.tracks.settle()
         found.update((finding.key, finding) for finding in self._further(complete, activities, facts))
         begun = tuple(f for key, f in found.items() if key not in self._active)
         ended = tuple(f for key, f in self._active.items() if key not in found)
         self._active = found
         return Thought(tuple(found.values()), begun, ended)
+
+    def _slowed(self, at: Scene) -> Iterator[Finding]:
+        """Who slows whom, found now or held from before."""
+        seen = set()
+        for detector in (noisy_neighbour, shared_bandwidth):
+            for finding in detector.detect(at.windows, self._settings.noisy_neighbour, self._active, at):
+                if "learnt_windows" not in finding.evidence or {finding.aggressor, finding.victim} <= self._learnt_of:
+                    seen.add(finding.key)
+                    yield finding
+        for key, finding in self._active.items():
+            if finding.kind in SLOWED and key not in seen:
+                held = outlasting(finding, at, self._settings.noisy_neighbour)
+                if held:
+                    yield held
 
     def _further(self, complete: bool, activities: Activities, facts: Callable[[], Facts]) -> tuple[Finding, ...]:
         """What the further detectors hold, each naming the directories of its job where that is known."""

@@ -17,7 +17,7 @@ from simulator.cluster import Cluster
 from simulator.jobs import Job
 from simulator.settings import recorded_test_bed
 from tierd.config import Settings
-from tierd.simulation.random_scenarios import NOISE_ENDS, SECONDS, Workload, workload
+from tierd.simulation.random_scenarios import NOISE_ENDS, SECONDS, workload
 from tierd.simulation.run import Outcome, run
 from tierd.simulation.variants import streams
 
@@ -130,8 +130,3 @@ def as_text(verdicts: Sequence[Verdict]) -> str:
                     f"{'not found' if v.found_after is None else f'found after {v.found_after:.0f} s'}, "
                     f"{'acted' if v.acted else 'did not act'}, harm {v.harm:.1%}" for v in odd)]
     return "\n".join(lines)
-
-
-def describe(case: Workload) -> str:
-    """A workload in one line."""
-    return f"{case.kind}: {', '.join(job.job_id for job in case.jobs)}; noise from {case.noise_starts:.0f} s"

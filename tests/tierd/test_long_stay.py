@@ -1,0 +1,62 @@
+"""A neighbour that stays until nobody remembers what its victim got before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.tierd.worlds import JobLoad, NamespaceLoad, small_files, stream, window
+from tierd.config import Settings
+from tierd.engine import Engine
+from tierd.model import DirectoryActivity
+
+Part = list[JobLoad] | tuple[list[JobLoad], NamespaceLoad]
+NOISE = small_files("m.2", 20)
+SLOW, WELL = stream("s.1", 44), stream("s.1", 66)
+MINUTE = 12
+"""Windows."""
+
+
+def nowhere(_: str, __: float) -> list[DirectoryActivity]:
+    return []
+
+
+def held(*spans: tuple[int, list[Part]], ill_from: int = 10**9) -> list[bool]:
+    """After each window of these spans, whether somebody is found to be slowed."""
+    engine, found, number = Engine(Settings()), [], 0
+    for count, parts in spans:
+        for _ in range(count):
+            seen = window(number, *parts)
+            if number >= ill_from:
+                seen = replace(seen, conditions=dict.fromkeys((target for target, _ in seen.loads), "degraded"))
+            found.append(any(f.victim == "s.1" for f in engine.think(seen, nowhere).findings))
+            number += 1
+    return found
+
+
+@pytest.mark.parametrize("minutes", [8, 35])
+def test_it_holds_as_long_as_it_lasts(minutes: int) -> None:
+    quiet = MINUTE // 2
+    found = held((quiet, [WELL]), (minutes * MINUTE, [SLOW, NOISE]), (6, [WELL]))
+    assert not any(found[:quiet + 3])
+    assert all(found[quiet + 3:quiet + minutes * MINUTE])
+    assert not found[-1]
+
+
+def test_it_ends_when_the_victim_gets_what_it_got() -> None:
+    found = held((6, [WELL]), (8 * MINUTE, [SLOW, NOISE]), (6, [WELL, NOISE]))
+    assert found[6 + 8 * MINUTE - 1]
+    assert not found[-1]
+
+
+def test_it_ends_when_the_victim_is_gone() -> None:
+    found = held((6, [WELL]), (8 * MINUTE, [SLOW, NOISE]), (8, [NOISE]))
+    assert found[6 + 8 * MINUTE - 1]
+    assert not found[-1]
+
+
+def test_nothing_is_held_on_targets_that_are_not_well() -> None:
+    found = held((6, [WELL]), (9 * MINUTE, [SLOW, NOISE]), ill_from=8 * MINUTE)
+    assert found[8 * MINUTE - 1]
+    assert not any(found[8 * MINUTE:])
