@@ -66,6 +66,11 @@ class Gate:
         return self._queue.size_bytes + self._left_over.size_bytes
 
     @property
+    def waits_for(self) -> str:
+        """Which limit the first of them has reached; "" for none."""
+        return self._queue.waits_for if len(self._queue) else ""
+
+    @property
     def left_over(self) -> int:
         """Those from before a restart that were not looked at yet."""
         return len(self._left_over)

@@ -49,6 +49,8 @@ class Queue:
         self._budget = budget
         self._waiting: deque[Waiting] = deque()
         self._paths: set[str] = set()
+        self.waits_for = ""
+        """What the first of those that could not go waited for, when it was last asked."""
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -92,6 +94,7 @@ class Queue:
         batch: list[Waiting] = []
         gone: list[Action] = []
         passed: list[Waiting] = []
+        self.waits_for = ""
         while self._waiting and len(batch) < BATCH and len(passed) < PASSED_OVER:
             each = self._waiting.popleft()
             if asked_for_only and each.action.finding[0] != REQUEST:
@@ -108,6 +111,7 @@ class Queue:
                 continue
             if wait is not None:
                 passed.append(each)
+                self.waits_for = self.waits_for or wait.sentence
                 if wait.everything:
                     break
                 continue

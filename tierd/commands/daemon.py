@@ -92,10 +92,15 @@ def status(answer: Answer) -> list[str]:
                      f"{clock(case['since'])}: {result}")
     outcomes = ", ".join(f"{count} {name}" for name, count in sorted(answer["outcomes"].items())) or "none"
     lines.append(f"acts since start: {outcomes}; {megabytes(answer['moved_bytes'])} moved")
-    waits = (f"{answer['waiting_moves']} moves wait, {megabytes(answer['waiting_bytes'])}" if answer["waiting_moves"]
-             else "no moves wait")
+    waits = (f"{answer['waiting_moves']} moves wait, {megabytes(answer['waiting_bytes'])}{limit(answer)}"
+             if answer["waiting_moves"] else "no moves wait")
     orders = f"; {answer['waiting_orders']} orders wait for the next cycle" if answer["waiting_orders"] else ""
     return [*lines, waits + orders, *over_a_restart(answer)]
+
+
+def limit(answer: Answer) -> str:
+    """What they wait for, where it is a limit of ours."""
+    return f" (limit: {answer['waits_for']})" if answer["waits_for"] else ""
 
 
 def over_a_restart(answer: Answer) -> Iterator[str]:

@@ -48,6 +48,8 @@ class View:
     cycles: int = 0
     cycle_seconds: float = 0.0
     last_cycle_at: float = 0.0
+    waits_for: str = ""
+    """Which limit the first of those that wait has reached."""
     looking_since: float = 0.0
     """Beginning of the history, where we saw all of it ourselves; 0 where somebody else told of what was before."""
 
@@ -70,5 +72,5 @@ class Board:
                            c.verdict) for c in daemon.cases),
             daemon.faults, dict(gate.endings.counts), gate.waiting, gate.waiting_bytes, gate.left_over, gate.not_kept,
             dict(gate.not_taken_up), gate.endings.moved_bytes,
-            tally.cycles, tally.cycle_seconds, tally.last_cycle_at,
+            tally.cycles, tally.cycle_seconds, tally.last_cycle_at, gate.waits_for,
             looking_since=windows[0].start if windows and not windows[0].learnt else 0.0)

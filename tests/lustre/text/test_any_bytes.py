@@ -103,8 +103,9 @@ HELPERS = {
     "outline",
     "rpc_numbers",
     "stats_numbers",
+    "import_brief",
 }
-"""Parts of the others; the two readers have tests of their own, and so has ``df`` below."""
+"""Parts of the others; the three readers have tests of their own, and so has ``df`` below."""
 WRITTEN = {
     # mdt_hsm_agent_debugfs_show, the same from 2.12.0 to 2.17: no copytool was running on the recorded node
     "hsm agents": b"uuid=ac6a5a5c-1c2d-4d43-a2a3-0e9a1e5a3f5e archive_id=ANY requests=[current:3 ok:1200 errors:4]\n"
