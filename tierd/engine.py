@@ -12,7 +12,7 @@ from tierd.detect import attribution, noisy_neighbour, shared_bandwidth
 from tierd.detect.coarse import packed
 from tierd.detect.holding import outlasting
 from tierd.detect.plugin import View
-from tierd.detect.slowdown import Scene, scene
+from tierd.detect.scene import Scene, scene
 from tierd.detect.tracks import Tracks
 from tierd.detect.watch import Watch
 from tierd.facts import Activities, Facts

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tierd.detect.baseline import series
-from tierd.detect.slowdown import Scene, Settings
+from tierd.detect.scene import Scene
+from tierd.detect.thresholds import Settings
 from tierd.model import Finding
 
 

@@ -23,10 +23,11 @@ from typing import Annotated
 
 from annotated_types import Gt, Lt
 
-from tierd.detect import slowdown
+from tierd.detect import thresholds
 from tierd.detect.profile import Classes, Profile, is_small_files, is_small_io, is_stream
 from tierd.detect.reach import most_taken
-from tierd.detect.slowdown import Scene, Slowdown, gained, scene, slowdowns
+from tierd.detect.scene import Scene, scene
+from tierd.detect.slowdown import Slowdown, gained, slowdowns
 from tierd.detect.tracks import Tracks
 from tierd.model import Finding, Window
 
@@ -34,7 +35,7 @@ KIND = "noisy-neighbour"
 
 
 @dataclass(frozen=True)
-class Settings(slowdown.Settings):
+class Settings(thresholds.Settings):
     """Thresholds. Fractions are of the victim's undisturbed throughput unless said otherwise."""
 
     load_share: Annotated[float, Gt(0), Lt(1)] = 0.25

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from tierd.detect.profile import is_stream
-from tierd.detect.slowdown import Scene, Settings, scene, slowdowns
+from tierd.detect.scene import Scene, scene
+from tierd.detect.slowdown import slowdowns
+from tierd.detect.thresholds import Settings
 from tierd.model import Finding, Window
 
 KIND = "shared-bandwidth"
