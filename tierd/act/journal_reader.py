@@ -27,6 +27,11 @@ class JournalReader:
                          *([outcome] if outcome else []), count)
         return [entry_of(row) for row in reversed(rows)]
 
+    def under_way(self) -> list[Entry]:
+        """Acts that have not come to their end, oldest first."""
+        return [entry_of(row) for row in self._all(
+            f"SELECT {ENTRY_COLUMNS} FROM actions WHERE outcome IS NULL ORDER BY id")]  # noqa: S608
+
     def acts_of(self, finding: int, count: int = 100_000) -> list[Entry]:
         """The acts because of a finding."""
         return [entry_of(row) for row in self._all(

@@ -72,8 +72,8 @@ def status(answer: Answer) -> list[str]:
     lines += [f"  in {quoted(scope['path'])}: mode {scope['mode']}" for scope in answer["scopes"]]
     lines += [f"CANNOT: {words}" for words in answer["faults"].values()]
     lines += [f"source {source['name']}: {source['state']}" for source in answer["sources"]]
-    busy = answer["cycle_under_way_seconds"]
-    under_way = f"; one has been under way for {ago(busy)}" if busy > 10 else ""
+    busy, what = answer["cycle_under_way_seconds"], answer["cycle_waits_for"]
+    under_way = f"; one has been under way for {ago(busy)}{what and ': '}{what}" if busy > 10 else ""
     age = f", {ago(answer['time'] - answer['last_cycle'])} ago" if answer["last_cycle"] else ""
     lines.append(f"last look {clock(answer['last_cycle'])}{age}{under_way}")
     if answer["windows"] < 2 * answer["least_windows"]:

@@ -61,6 +61,16 @@ class Board:
         self.view = View()
         self.cycle_begun_at = 0.0
         """0 between cycles."""
+        self.waits_for = ""
+        """What a cycle that has lasted long waits for."""
+
+    def begin(self, now: float) -> None:
+        """A cycle begins."""
+        self.cycle_begun_at, self.waits_for = now, ""
+
+    def end(self) -> None:
+        """It has ended."""
+        self.cycle_begun_at, self.waits_for = 0.0, ""
 
     def hang_out(self, daemon: Daemon, gate: Gate) -> None:
         """Take the view down, and put up how things are now."""

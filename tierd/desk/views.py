@@ -24,6 +24,7 @@ def status(board: Board, gate: Gate, settings: Settings, orders: int, now: float
         "looking_since": view.looking_since or None, "history_seconds": settings.history_seconds,
         "least_seconds": settings.noisy_neighbour.least_windows * settings.sense.cycle_seconds,
         "cycle_under_way_seconds": max(0.0, now - board.cycle_begun_at) if board.cycle_begun_at else 0.0,
+        "cycle_waits_for": board.waits_for,
         "waiting_moves": view.waiting, "waiting_bytes": view.waiting_bytes, "waiting_orders": orders,
         "waits_for": view.waits_for,
         "left_over_moves": view.left_over, "not_kept_moves": view.not_kept, "not_taken_up": dict(view.not_taken_up),

@@ -69,7 +69,10 @@ def registry(daemon: Daemon, gate: Gate, undo: Undo, settings: Settings, lock: R
              sources: Sources = tuple, beside: Beside | None = None) -> CollectorRegistry:
     """A registry with the daemon's metrics and those of the process."""
     made = CollectorRegistry()
-    made.register(DaemonCollector(daemon, gate, undo, settings, lock, sources, beside))
+    ours = DaemonCollector(daemon, gate, undo, settings, lock, sources, beside)
+    for _ in ours.collect():  # something to show while the first cycle waits for a file system that does not answer
+        pass
+    made.register(ours)
     for collector in (ProcessCollector, PlatformCollector, GCCollector):
         collector(registry=made)
     return made

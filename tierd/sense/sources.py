@@ -21,6 +21,7 @@ from tierd.sense.guard import Guard
 from tierd.sense.hot_files import HotFiles
 from tierd.sense.http import Client
 from tierd.sense.live import AgedRecords, LiveSource, local_files
+from tierd.sense.patience import Patience
 from tierd.sense.prometheus import PrometheusCounters
 from tierd.sense.prometheus_history import PrometheusHistory
 from tierd.sense.readings import Reading
@@ -82,13 +83,15 @@ class Sources:
         self.counters = Guard(name_of(sense), read, clock, sense.stale_seconds, sense.skew_seconds)
         self.history = history(sense, filesystem.fsname, clock, environment)
         self._watcher: Watcher | None = None
+        self.patience = Patience(clock)
+        """With the changelogs."""
         self.follower: Follower | WatchedDirectories
         if sense.watch:
             self._watcher = Watcher(clock.now)
             self.follower = WatchedDirectories(self._watcher, filesystem, mount, sense.watch,
                                                lambda: self.counters.jobs)
         else:
-            self.follower = Follower(filesystem.changelog, mdts, positions)
+            self.follower = Follower(self.patience.reading(filesystem.changelog), mdts, positions)
         self.records = AgedRecords("inotify" if sense.watch else "changelog", self.follower, clock,
                                    sense.stale_seconds, sense.skew_seconds)
         self.live = LiveSource(self.counters, self.records)

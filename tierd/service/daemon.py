@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import logging
 import os
 import signal
@@ -13,9 +14,10 @@ from tierd.config import Settings
 from tierd.config.watch import ConfigurationWatch
 from tierd.inotify import Watcher
 from tierd.service.garbage import look_rarely
-from tierd.service.keeper import Keeper
+from tierd.service.keeper import Keeper, Worker
 from tierd.service.notify import Notifier
-from tierd.service.pulse import Pulse
+from tierd.service.pulse import BEAT_SECONDS, Pulse
+from tierd.service.starting import starting
 from tierd.service.this_node import on_this_node
 
 log = logging.getLogger("tierd")
@@ -31,6 +33,11 @@ def call_oneself(name: str, comm: Path) -> None:
         comm.write_text(name, encoding="ascii")
 
 
+def signs_of_life(of: Worker, notify: Notifier, seconds: float) -> tuple[Pulse, Pulse]:
+    """To systemd, and to other movers: apart, as the claim cannot be renewed while an MDS is away."""
+    return Pulse(lambda: notify(WATCHDOG="1") if of.beat() else None, seconds).start(), Pulse(of.renew, seconds).start()
+
+
 def serve(path: Path, settings: Settings) -> int:
     """Run until SIGTERM or SIGINT. SIGHUP reads the configuration again; a bad one is told and the old one kept."""
     call_oneself("tierd", Path("/proc/self/comm"))
@@ -41,9 +48,11 @@ def serve(path: Path, settings: Settings) -> int:
     signal.signal(signal.SIGHUP, lambda *_: reload.append(True))
     notify = Notifier(os.environ)
     watch = ConfigurationWatch(path, lambda: Watcher(clock.now), log.warning)
-    keeper = Keeper(path, settings, lambda chosen: on_this_node(chosen, clock, log.info))
+    faulthandler.enable()  # where it hung, in the log, when systemd's watchdog ends it
+    with starting(notify, settings.filesystem.mount, log.warning):
+        keeper = Keeper(path, settings, lambda chosen: on_this_node(chosen, clock, log.info))
     look_rarely()
-    pulse = Pulse(lambda: notify(WATCHDOG="1") if keeper.beat() else None, 5.0).start()
+    pulses = signs_of_life(keeper, notify, BEAT_SECONDS)
     log.info("watching %s in mode %s%s", settings.filesystem.mount, settings.act.mode,
              ", dry run" if settings.act.dry_run else "")
     notify(READY="1", STATUS="looking for the first time")
@@ -59,7 +68,8 @@ def serve(path: Path, settings: Settings) -> int:
             notify(WATCHDOG="1", STATUS=told)
     finally:
         notify(STOPPING="1")
-        pulse.stop()
+        for pulse in pulses:
+            pulse.stop()
         watch.close()
         keeper.close()
     log.info("stopped")

@@ -25,8 +25,11 @@ class Worker(Protocol):
     def cycle(self) -> str:
         """One cycle, in a sentence. Raises JournalError."""
 
+    def renew(self) -> None:
+        """A sign of life to other movers, which may wait for the file system."""
+
     def beat(self) -> bool:
-        """A sign of life; False when it hangs."""
+        """False when it hangs. Never waits for the file system."""
 
     @property
     def history(self) -> History:
@@ -68,8 +71,14 @@ class Keeper:
             self._told = ""
         return told
 
+    def renew(self) -> None:
+        """A sign of life to other movers; waits for as long as the file system does not answer."""
+        service = self._service
+        if service is not None:
+            service.renew()
+
     def beat(self) -> bool:
-        """A sign of life; False when a cycle hangs."""
+        """Whether we live: False when a cycle hangs. Never waits for the file system."""
         service = self._service
         return service is None or service.beat()
 

@@ -1,7 +1,8 @@
 """Signs of life while a cycle takes long: of the claim to other movers, and of the process to systemd's watchdog.
 
-A move may take as long as its file is large. So a thread renews the claim and tells the watchdog, for as long as a
-cycle may last at the most; after that the process counts as hung, and systemd starts it anew.
+A move may take as long as its file is large. So one thread renews the claim, and another tells the watchdog, for as
+long as a cycle may last at the most; after that the process counts as hung, and systemd starts it anew. They are two,
+for the claim lies on the file system: while an MDS is away, renewing it waits, and that is no reason to be ended.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+BEAT_SECONDS = 5.0
 
 class Pulse:
     """Beats in a thread of its own until it is stopped."""

@@ -42,6 +42,7 @@ from tierd.sense.readings import Reading
 from tierd.sense.sources import Sources
 from tierd.service.control import ControlServer
 from tierd.service.hands import hands
+from tierd.service.long_cycle import LongCycle
 from tierd.service.web import STALE_CYCLES, App, WebServer
 from tierd.text import printable, quoted
 
@@ -95,13 +96,15 @@ class Service:
         self._closing.callback(self._sources.close)
         self._closing.callback(self._claim.release)
         follower = self._sources.follower
-        self._clearing = (Clearing(filesystem.clear_changelog, settings.sense.readers, follower, clock, say)
+        clear = self._sources.patience.clearing(filesystem.clear_changelog)
+        self._clearing = (Clearing(clear, settings.sense.readers, follower, clock, say)
                           if isinstance(follower, Follower) and not settings.act.dry_run else None)
         self._daemon = Daemon(self._sources.live, filesystem, gate, undo, self._journal, clock, settings, say,
                               self._claim, clients, len(mdts), self._sources.enriched, own_nids, metadata_free,
                               lambda directory: self._sources.coldest_first(directory, filesystem),
                               self._sources.history, unnamed)
         self._board = Board()
+        self._long_cycle = LongCycle(self._board, JournalReader(Path(settings.act.journal)), clock, say)
         self._curves = Curves(self._journal, lambda: space.room(filesystem, ()))
         self._inbox = Inbox(Path(settings.act.journal),
                             lambda: Stamp(filesystem.fsname, settings.act.dry_run, clock.now()))
@@ -161,7 +164,7 @@ class Service:
     def cycle(self) -> str:
         """One cycle; a sentence about the state for systemd. Raises JournalError, and then must be closed."""
         with self._lock, explained(self._settings.act.journal):
-            self._board.cycle_begun_at = self._clock.now()
+            self._board.begin(self._clock.now())
             self._intake.take_in()
             self._sources.look()
             self._daemon.cycle(self._clock.now() + self._settings.sense.cycle_seconds / 2)
@@ -169,12 +172,16 @@ class Service:
             self._gate.stance.keep()
             self._board.hang_out(self._daemon, self._gate)
             self._curves.draw(self._daemon, self._gate, self._clock.now())
-            self._board.cycle_begun_at = 0.0
+            self._board.end()
         return printable(sentence.cycle(self._board.view, self._gate))
 
-    def beat(self) -> bool:
-        """A sign of life of the claim; False when a cycle has taken longer than any may."""
+    def renew(self) -> None:
+        """A sign of life of the claim. It waits for as long as the file system does not answer."""
         self._claim.renew()
+
+    def beat(self) -> bool:
+        """False when a cycle has taken longer than any may. It never waits for the file system."""
+        self._long_cycle.look()
         return not self._hung()
 
     def _hung(self) -> bool:
