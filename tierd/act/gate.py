@@ -7,28 +7,24 @@ the act is refused, not forced.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
-from lustre.fid import Fid
 from lustre.filesystem import Filesystem
-from lustre.layout import Layout, same_shape
+from tierd.act.batches import Batches
 from tierd.act.breaker import Breaker
 from tierd.act.budget import Budget
-from tierd.act.endings import Endings, Outcome, word
+from tierd.act.default_layouts import DefaultLayouts
+from tierd.act.endings import Endings, Outcome
 from tierd.act.guard import Guard, Unguarded
 from tierd.act.journal import Journal
 from tierd.act.kept import KeptMove, Stamp
 from tierd.act.left_over import LeftOver
-from tierd.act.movers.outcome import Mover, Result
+from tierd.act.movers.outcome import Mover
 from tierd.act.stance import Stance
 from tierd.act.standstill import Standstill
-from tierd.act.waiting import Queue, Waiting
+from tierd.act.waiting import Queue
 from tierd.clock import Clock
 from tierd.model import Action
-from tierd.text import quoted
-
-_NOTHING_READ = {str(Result.REFUSED), str(Result.ALREADY)}
-"""How moves end before a byte of the file is read: they take nothing from the limits on bytes."""
 
 
 class Gate:
@@ -38,8 +34,6 @@ class Gate:
                  clock: Clock, dry_run: bool, guard: Guard | None = None,
                  standstill: Standstill | None = None) -> None:
         self._filesystem = filesystem
-        self._mover = mover
-        self._breaker = breaker
         self._journal = journal
         self._clock = clock
         self._dry_run = dry_run
@@ -47,9 +41,13 @@ class Gate:
         self.endings = Endings(journal, clock)
         self._guard = guard or Unguarded()
         self._queue = Queue(filesystem, budget, self._guard)
+        self._default_layouts = DefaultLayouts(filesystem, journal, self.endings, self._guard, self._halt, clock,
+                                               dry_run)
+        self._batches = Batches(mover, breaker, journal, self._queue, self.endings, self.stance, self._halt, clock)
         self._left_over = LeftOver(journal.waiting.all())
         self.not_taken_up: Counter[str] = Counter()
         """Moves that waited before a restart and do not any more, by reason."""
+
     @property
     def dry_run(self) -> bool:
         """Whether nothing is really done."""
@@ -92,7 +90,8 @@ class Gate:
     def submit(self, actions: Iterable[Action], finding: int) -> list[Outcome]:
         """Set default layouts now, queue the moves. Advice passes by: it is for people."""
         every = tuple(actions)
-        outcomes = [self._set_default(action, finding) for action in every if action.kind == "set-default-layout"]
+        outcomes = [self._default_layouts.set(action, finding)
+                    for action in every if action.kind == "set-default-layout"]
         moves = [action for action in every if action.kind == "migrate" and self._queue.add(action, finding)]
         if moves:
             with self._journal.together():
@@ -143,75 +142,8 @@ class Gate:
             outcomes += [self.endings.counted(Outcome(action, "gone", "", 0)) for action in gone]
             if not batch:
                 break
-            outcomes += self._dry(batch) if self._dry_run else self._move(batch)
+            outcomes += self._batches.examine(batch) if self._dry_run else self._batches.move(batch, self._keep)
         return outcomes
-
-    def _dry(self, batch: list[Waiting]) -> Iterator[Outcome]:
-        """The same look as before a move, and no more."""
-        found = {outcome.move.path: outcome for outcome in self._mover.examine([each.move for each in batch])}
-        for each, entry in self._intend_all(batch):
-            outcome = found[each.action.path]
-            result, detail = word(outcome), outcome.detail
-            if each.refusal:
-                result, detail = "refused", each.refusal
-            if result in _NOTHING_READ:
-                self._queue.give_back(each, self._clock.now())
-            yield self.endings.ended(each.action, result, detail, entry, each.before)
-
-    def _move(self, batch: list[Waiting]) -> Iterator[Outcome]:
-        entries: dict[str, tuple[Waiting, int]] = {}
-        for each, entry in self._intend_all(batch):
-            if each.refusal:
-                self._queue.give_back(each, self._clock.now())
-                yield self.endings.ended(each.action, "refused", each.refusal, entry, each.before)
-            else:
-                entries[each.action.path] = each, entry
-        moves = [each.move for each, _ in entries.values()]
-        for moved in self._mover.move(moves, self._halt) if moves else ():
-            each, entry = entries.pop(moved.move.path)
-            if str(moved.result) in _NOTHING_READ:
-                self._queue.give_back(each, self._clock.now())
-            if moved.result is Result.DONE:
-                self.endings.moved_bytes += each.action.size_bytes
-            if moved.reason == "halted" and self._queue.add(each.action, each.finding):  # its turn comes again
-                self._keep([each.action], each.finding)
-            if trouble := self._breaker.note(str(moved.result), each.action.path):
-                self.stance.pause(self.stance.paused or trouble, tripped=True)
-            yield self.endings.ended(each.action, word(moved), moved.detail, entry, each.before, each.move.fid)
-        for each, entry in entries.values():  # the engine said nothing of them
-            yield self.endings.ended(each.action, "failed", "the mover did not say how it went", entry, each.before)
-
-    def _intend_all(self, batch: list[Waiting]) -> list[tuple[Waiting, int]]:
-        """Enter the intents of a batch, and their numbers: from now on each is an act, and no longer waits."""
-        now = self._clock.now()
-        with self._journal.together():
-            self._journal.waiting.remove(each.action.path for each in batch)
-            return [(each, self._journal.intend(each.action, each.finding, each.before, now, self._dry_run,
-                                                each.move.fid)) for each in batch]
-
-    def _set_default(self, action: Action, finding: int) -> Outcome:
-        before: Layout | None = None
-        fid: Fid | None = None
-        refusal = failure = ""
-        try:
-            before = self._filesystem.layout(action.directory)
-            fid = self._filesystem.status(action.directory).fid
-            real = self._filesystem.path_of(fid)
-            if real != action.directory:  # somebody's link where a directory was leads anywhere
-                refusal = f"the path leads to {quoted(real)} now"
-        except OSError as error:
-            failure = error.strerror or str(error)
-        entry = self._journal.intend(action, finding, before, self._clock.now(), self._dry_run, fid)
-        if not refusal and before is not None and same_shape(before, action.layout):
-            refusal = "it has this layout already"
-        refusal = refusal or self._halt() or self._guard.refusal(action)
-        try:
-            if not (failure or refusal or self._dry_run):
-                self._filesystem.set_default_layout(action.directory, action.layout)
-        except (OSError, ValueError) as error:  # the latter: a layout Lustre cannot have
-            failure = getattr(error, "strerror", None) or str(error)
-        result = "failed" if failure else "refused" if refusal else "dry-run" if self._dry_run else "done"
-        return self.endings.ended(action, result, failure or refusal, entry, before)
 
     def _halt(self) -> str:
         """Why no further act may be begun."""
