@@ -17,7 +17,6 @@ from tierd.act.journal_form import JournalError, explained
 from tierd.act.journal_lock import JournalLock
 from tierd.act.journal_reader import JournalReader
 from tierd.act.kept import Stamp
-from tierd.act.left_over import out_of_date
 from tierd.act.movers.outcome import Mover
 from tierd.act.recovery import close_unfinished
 from tierd.act.undo import Undo
@@ -42,12 +41,11 @@ from tierd.sense.readings import Reading
 from tierd.sense.sources import Sources
 from tierd.service.control import ControlServer
 from tierd.service.hands import hands
+from tierd.service.liveness import Liveness
 from tierd.service.long_cycle import LongCycle
-from tierd.service.web import STALE_CYCLES, App, WebServer
+from tierd.service.restart import left_behind, taken_over
+from tierd.service.web import App, WebServer
 from tierd.text import printable, quoted
-
-HUNG_AFTER_SECONDS = 300.0
-"""A cycle that lasts so much longer than one move may counts as hung."""
 
 
 class Service:
@@ -64,7 +62,8 @@ class Service:
         self._filesystem = filesystem
         spoken, say = say, lambda sentence: spoken(printable(sentence))  # job ids and names may hold anything
         self._say = say
-        self._begun = clock.now()
+        self._board = Board()
+        self._liveness = Liveness(self._board, lambda: self._daemon.tally.last_cycle_at, settings, clock)
         self._open = True
         self._lock = RLock()
         self._closing = ExitStack()
@@ -103,7 +102,6 @@ class Service:
                               self._claim, clients, len(mdts), self._sources.enriched, own_nids, metadata_free,
                               lambda directory: self._sources.coldest_first(directory, filesystem),
                               self._sources.history, unnamed)
-        self._board = Board()
         self._long_cycle = LongCycle(self._board, JournalReader(Path(settings.act.journal)), clock, say)
         self._curves = Curves(self._journal, lambda: space.room(filesystem, ()))
         self._inbox = Inbox(Path(settings.act.journal),
@@ -114,7 +112,8 @@ class Service:
         self._listen(settings, undo, nudge)
         for entry, outcome, detail in close_unfinished(self._journal, filesystem, clock.now()):
             say(f"found unfinished: {entry.kind} of {quoted(entry.place)}: {outcome}: {detail}")
-        self._reload_waiting()
+        for told in taken_over(gate, self._inbox, filesystem.fsname, settings, clock.now()):
+            say(told)
 
     def _staffed(self, undo: Undo) -> Desk:
         """The desk, with those who look and those who change."""
@@ -125,16 +124,6 @@ class Service:
                             self._inbox, self._intake.made)
         return Desk(looking, changing)
 
-    def _reload_waiting(self) -> None:
-        """What waited when tierd ended waits again, or is told of."""
-        fs, now = self._filesystem, self._clock.now()
-        for order, why in self._inbox.reload(lambda stamp: out_of_date(stamp, fs.fsname, self._settings, now)):
-            self._say(f"not taken up after a restart: {order.what}: {why}")
-            self._gate.not_taken_up[why] += 1
-        if self._gate.waiting or len(self._inbox):
-            self._say(f"{self._gate.waiting} moves and {len(self._inbox)} orders have waited since before the start: "
-                      "each is looked at again before it goes on")
-
     def _listen(self, settings: Settings, undo: Undo, nudge: Callable[[], None]) -> None:
         """Open the control socket and the port. Raises OSError for one that is taken."""
         control = ControlServer(settings.act.socket, self._desk, settings.control.access, CHANGING)
@@ -143,7 +132,7 @@ class Service:
             beside = Beside(self._filesystem.fsname, self._claim, self._journal.size_bytes,
                             lambda: self._sources.follower.positions)
             metrics = registry(self._daemon, self._gate, undo, settings, self._lock, self._sources.states, beside)
-            app = App(metrics, self._desk, self._alive, nudge)
+            app = App(metrics, self._desk, self._liveness.alive, nudge)
             try:
                 self.web = WebServer(settings.web.address, settings.web.port, app)
             except OSError as error:
@@ -182,18 +171,7 @@ class Service:
     def beat(self) -> bool:
         """False when a cycle has taken longer than any may. It never waits for the file system."""
         self._long_cycle.look()
-        return not self._hung()
-
-    def _hung(self) -> bool:
-        begun = self._board.cycle_begun_at
-        return bool(begun) and self._clock.now() - begun > self._settings.movers.timeout_seconds + HUNG_AFTER_SECONDS
-
-    def _alive(self) -> bool:
-        """Whether cycles still come. One that moves a large file may take long."""
-        if self._board.cycle_begun_at:
-            return not self._hung()
-        last = self._daemon.tally.last_cycle_at or self._begun
-        return self._clock.now() - last < STALE_CYCLES * self._settings.sense.cycle_seconds + 30
+        return not self._liveness.hung()
 
     def _keep_positions(self) -> None:
         """Remember how far the changelogs were read, then let Lustre forget it, in this order."""
@@ -206,11 +184,10 @@ class Service:
 
         An act that somebody asked for, which is under way in another thread, comes to its end before.
         """
-        if self._open and (self._gate.waiting or len(self._inbox)):
+        if self._open:
             with suppress(JournalError), explained(self._settings.act.journal):
-                lost = f", but {self._gate.not_kept} of them are lost" if self._gate.not_kept else ""
-                self._say(f"{self._gate.waiting} moves and {len(self._inbox)} orders wait; the journal keeps them for "
-                          f"the next start{lost}")
+                if waits := left_behind(self._gate, self._inbox):
+                    self._say(waits)
         self._open = False
         with self._lock:
             self._closing.close()

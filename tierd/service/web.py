@@ -17,9 +17,6 @@ from prometheus_client.exposition import choose_encoder
 from tierd.service.places import Places
 from tierd.text import printable
 
-STALE_CYCLES = 5
-"""Without a cycle for so many cycle times the daemon no longer counts as living."""
-
 _PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="refresh" content="10"><title>tierd</title><style>
