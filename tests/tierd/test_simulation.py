@@ -11,7 +11,7 @@ import pytest
 from tierd.act.entry import Entry
 from tierd.config import Settings
 from tierd.ctl import main
-from tierd.simulation.evaluate import Verdict, as_text, evaluate, summary
+from tierd.simulation.evaluate import Verdict, as_json, as_text, evaluate, summary
 from tierd.simulation.random_scenarios import KINDS, workload
 from tierd.simulation.run import began
 
@@ -115,3 +115,5 @@ def test_figures_are_counted_as_said() -> None:
         "scenarios": 5, "with_aggressor": 3, "found": 2, "found_within_30s": 1, "without_aggressor": 1,
         "acted_wrongly": 1, "harmed": 1, "worst_harm": 0.03, "median_recovery": 0.94}
     assert "look at seed 3: a, aggressor, loss 30%, not found" in as_text(verdicts)
+    assert json.loads(as_json(verdicts)) == summary(verdicts) | {
+        "seeds": {"not_found": [3], "found_late": [2], "acted_wrongly": [4], "harmed": [4]}}

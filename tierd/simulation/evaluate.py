@@ -22,6 +22,8 @@ from tierd.simulation.run import Outcome, run
 from tierd.simulation.variants import streams
 
 AGGRESSOR_LOSS, INNOCENT_LOSS, HARM = 0.15, 0.05, 0.02
+SOON_SECONDS = 30.0
+"""From the onset."""
 TAIL_SECONDS = 30.0
 """The end of the noise, when tierd has had its time: recovery is measured there."""
 
@@ -98,7 +100,7 @@ def summary(verdicts: Sequence[Verdict]) -> dict[str, float]:
         "scenarios": len(verdicts),
         "with_aggressor": len(guilty),
         "found": sum(v.found_after is not None for v in guilty),
-        "found_within_30s": sum(v.found_after is not None and v.found_after <= 30 for v in guilty),
+        "found_within_30s": sum(v.found_after is not None and v.found_after <= SOON_SECONDS for v in guilty),
         "without_aggressor": len(innocent),
         "acted_wrongly": sum(v.acted for v in innocent),
         "harmed": sum(v.harm > HARM for v in verdicts),
@@ -107,9 +109,21 @@ def summary(verdicts: Sequence[Verdict]) -> dict[str, float]:
     }
 
 
+def odd(verdicts: Sequence[Verdict]) -> dict[str, list[Verdict]]:
+    """Those worth a look, by what is wrong with them."""
+    guilty = [v for v in verdicts if v.truth == "aggressor"]
+    return {
+        "not_found": [v for v in guilty if v.found_after is None],
+        "found_late": [v for v in guilty if v.found_after is not None and v.found_after > SOON_SECONDS],
+        "acted_wrongly": [v for v in verdicts if v.truth == "innocent" and v.acted],
+        "harmed": [v for v in verdicts if v.harm > HARM],
+    }
+
+
 def as_json(verdicts: Sequence[Verdict]) -> str:
-    """The summary for programs."""
-    return json.dumps(summary(verdicts), indent=1)
+    """The summary for programs, with the seeds worth a look."""
+    seeds = {what: [v.seed for v in of] for what, of in odd(verdicts).items()}
+    return json.dumps(summary(verdicts) | {"seeds": seeds}, indent=1)
 
 
 def as_text(verdicts: Sequence[Verdict]) -> str:
@@ -124,9 +138,9 @@ def as_text(verdicts: Sequence[Verdict]) -> str:
         wrongly = sum(v.truth == "innocent" and v.acted for v in of)
         lines.append(f"{kind:38} {count['aggressor']:6} {found:6} {count['innocent']:9} {wrongly:6} "
                      f"{sum(v.harm > HARM for v in of):7}")
-    odd = [v for v in verdicts if (v.truth == "aggressor" and v.found_after is None)
-           or (v.truth == "innocent" and v.acted) or v.harm > HARM]
+    worth_a_look = {v.seed: v for of in odd(verdicts).values() for v in of}
     lines += ["", *(f"look at seed {v.seed}: {v.kind}, {v.truth}, loss {v.loss:.0%}, "
                     f"{'not found' if v.found_after is None else f'found after {v.found_after:.0f} s'}, "
-                    f"{'acted' if v.acted else 'did not act'}, harm {v.harm:.1%}" for v in odd)]
+                    f"{'acted' if v.acted else 'did not act'}, harm {v.harm:.1%}"
+                    for _, v in sorted(worth_a_look.items()))]
     return "\n".join(lines)
