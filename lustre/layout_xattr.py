@@ -15,6 +15,7 @@ from __future__ import annotations
 import errno
 import struct
 from dataclasses import replace
+from itertools import accumulate
 
 from lustre.errors import UnknownLayout
 from lustre.fid import Fid
@@ -82,7 +83,15 @@ def _composite(data: bytes) -> Layout:
     if not components:
         raise ValueError("layout: composite without components at byte 14")
     state = _STATES.get(flags & 0xB, "")
+    if mirrors and not any(component.component_id for component in components):
+        components = _told_apart(components)
     return Layout(components, generation=generation, mirror_count=mirrors + 1, state=state)
+
+
+def _told_apart(components: tuple[Component, ...]) -> tuple[Component, ...]:
+    """Components of a directory's default have no numbers yet: each that begins a file begins a mirror."""
+    begun = accumulate(component.extent_start == 0 for component in components)
+    return tuple(replace(one, mirror_id=number) for one, number in zip(components, begun, strict=True))
 
 
 def _component(data: bytes, at: int, size: int) -> Component:

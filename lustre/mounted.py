@@ -17,7 +17,6 @@ from lustre.fid import Fid
 from lustre.filesystem import FileStatus, Space
 from lustre.layout import Layout
 from lustre.llapi import Library
-from lustre.llapi_layout import NO_LAYOUT, open_with_layout
 from lustre.mounted_calls import attribute, attribute_names, whole
 from lustre.mounts import Mount
 from lustre.tree import Tree
@@ -87,13 +86,12 @@ class MountedFilesystem:
 
     def layout(self, path: str) -> Layout | None:
         """See the port. Where a directory has none of its own, Lustre tells that of the root: it is left out here."""
-        return default_layout.own(self._whole(path), self._mount.path, attribute, attribute_names)
+        return default_layout.own(self._whole(path), self._mount.path, attribute, attribute_names,
+                                  default_layout.told_whole)
 
     def set_default_layout(self, directory: str, layout: Layout | None) -> None:
         """See the port. Raises ValueError for a layout Lustre cannot have."""
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-        wanted = NO_LAYOUT if layout is None else layout
-        os.close(open_with_layout(self._library, self._whole(directory), flags, 0, wanted))
+        default_layout.put(self._library, self._whole(directory), layout)
 
     def migrate(self, path: str, layout: Layout) -> None:
         """See the port."""

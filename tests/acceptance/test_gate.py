@@ -104,6 +104,37 @@ def test_a_default_is_set_and_taken_back(tierd: Tierd, site: Site, directory: Pa
     assert same_shape(after, before)
 
 
+@pytest.mark.parametrize("shape", ["-c 2", "-E 1M -c 1 -E -1 -c 2"])
+def test_a_default_without_a_pool_is_put_back_without_one(tierd: Tierd, site: Site, directory: Path,
+                                                          shape: str) -> None:
+    place = directory / "no-pool"
+    place.mkdir()
+    site.lfs("setstripe", "-d", str(place))
+    site.lfs("setstripe", *shape.split(), str(place))
+    said = site.lfs("getstripe", "-d", "-y", str(place))
+    wanted = Layout((Component(0, 1 << 20, site.flash), Component(1 << 20, None, site.hdd)))
+    action = Action("set-default-layout", wanted, "acceptance", FINDING.key, site.name(place))
+    (outcome,) = tierd.gate.submit([action], tierd.journal.found(FINDING))
+    assert outcome.result == "done", outcome.detail
+    (entry,) = tierd.journal.entries("done")
+    assert tierd.undo(entry, "acceptance") == ("undone", "acceptance")
+    assert site.lfs("getstripe", "-d", "-y", str(place)).split() == said.split()
+
+
+@pytest.mark.parametrize("shape", ["-c 1 -i 1", "-o 1,0", "-N -p {flash} -N -p {hdd}"])
+def test_a_default_that_could_not_be_put_back_is_left(tierd: Tierd, site: Site, directory: Path, shape: str) -> None:
+    place = directory / "pinned"
+    place.mkdir()
+    site.lfs("setstripe", "-d", str(place))
+    site.lfs("setstripe", *shape.format(flash=site.flash, hdd=site.hdd).split(), str(place))
+    said = site.lfs("getstripe", "-d", "-y", str(place))
+    wanted = Layout((Component(0, 1 << 20, site.flash), Component(1 << 20, None, site.hdd)))
+    action = Action("set-default-layout", wanted, "acceptance", FINDING.key, site.name(place))
+    (outcome,) = tierd.gate.submit([action], tierd.journal.found(FINDING))
+    assert outcome.result == "refused", outcome.detail
+    assert site.lfs("getstripe", "-d", "-y", str(place)) == said
+
+
 def test_a_dry_run_and_a_pause_change_nothing(site: Site, engine: Mover, directory: Path, tmp_path: Path) -> None:
     place = made(site, directory / "a", noise(10_000, 1))
     layout, digest = site.layout(place), checksum(place)

@@ -9,7 +9,7 @@ import pytest
 
 from lustre.changelog import RecordType, decode
 from lustre.filesystem import Filesystem
-from lustre.layout import Component, Layout, pools_of, same_shape
+from lustre.layout import EOF, Component, Layout, pools_of, same_shape
 
 MIB = 1 << 20
 
@@ -81,6 +81,19 @@ class PortContract:
         assert same_shape(layout, ground.covering())
         ground.filesystem.set_default_layout(place, None)
         assert ground.filesystem.layout(place) is None
+
+    def test_a_default_without_a_pool_is_put_back_without_one(self, ground: Ground) -> None:
+        """Lustre keeps the pool of the default that is replaced where the new one has no place for a name."""
+        place = f"{ground.root}/put-back"
+        ground.make_directory(place)
+        for before in (Layout((Component(stripe_count=2),), composite=False),
+                       Layout((Component(0, 1 << 20), Component(1 << 20, EOF, stripe_count=2)))):
+            ground.filesystem.set_default_layout(place, before)
+            ground.filesystem.set_default_layout(place, ground.covering())
+            ground.filesystem.set_default_layout(place, before)
+            found = ground.filesystem.layout(place)
+            assert found is not None
+            assert (pools_of(found), same_shape(found, before)) == ((), True)
 
     def test_a_move_changes_the_layout_and_nothing_else(self, ground: Ground) -> None:
         path = f"{ground.root}/moved"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from lustre.layout import Layout, same_shape
+from tierd.act.changing_defaults import give, kept
 from tierd.act.endings import Endings, Outcome
 from tierd.act.guard import Guard
 from tierd.act.journal import Journal
@@ -34,10 +35,12 @@ class DefaultLayouts:
     def set(self, action: Action, finding: int) -> Outcome:
         """Set it, unless somebody put another directory there, wants it left alone, or nothing may be done."""
         before: Layout | None = None
+        holds: Layout | None = None
         fid: Fid | None = None
         refusal = failure = ""
         try:
             before = self._filesystem.layout(action.directory)
+            holds = before or self._filesystem.layout("/")
             fid = self._filesystem.status(action.directory).fid
             real = self._filesystem.path_of(fid)
             if real != action.directory:  # somebody's link where a directory was leads anywhere
@@ -47,10 +50,10 @@ class DefaultLayouts:
         entry = self._journal.intend(action, finding, before, self._clock.now(), self._dry_run, fid)
         if not refusal and before is not None and same_shape(before, action.layout):
             refusal = "it has this layout already"
-        refusal = refusal or self._halt() or self._guard.refusal(action)
+        refusal = refusal or kept(holds) or self._halt() or self._guard.refusal(action)
         try:
             if not (failure or refusal or self._dry_run):
-                self._filesystem.set_default_layout(action.directory, action.layout)
+                failure = give(self._filesystem, action.directory, action.layout, before)
         except (OSError, ValueError) as error:  # the latter: a layout Lustre cannot have
             failure = getattr(error, "strerror", None) or str(error)
         result = "failed" if failure else "refused" if refusal else "dry-run" if self._dry_run else "done"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from lustre.filesystem import Filesystem
 from lustre.layout import same_shape
+from tierd.act.changing_defaults import same
 from tierd.act.entry import Entry
 from tierd.act.journal import Journal
 from tierd.act.movers.outcome import Move, Mover, Result
@@ -51,12 +52,12 @@ class Undo:
         present = self._filesystem.layout(entry.place)
         if entry.fid is not None and self._filesystem.status(entry.place).fid != entry.fid:
             return "refused", "another file or directory has this name now"
+        if entry.kind == "set-default-layout" and same(present, entry.layout_before):
+            return "undone", "it has the default again that it had"
         if present is None or entry.layout_after is None or not same_shape(present, entry.layout_after):
             return "refused", "somebody changed its layout since"
         if entry.kind == "set-default-layout":
-            self._journal.undoing(entry.id, self._clock.now())
-            self._filesystem.set_default_layout(entry.place, entry.layout_before)
-            return "undone", reason
+            return self._default_put_back(entry, reason)
         if entry.layout_before is None:
             return "refused", "the layout it had is not known"
         move = Move(entry.place, wish(entry.layout_before, self._filesystem.pools()), entry.fid)
@@ -65,6 +66,18 @@ class Undo:
         if result != "undone":
             self._journal.ended(entry.id, "done", f"not undone: {detail}", self._clock.now())
         return result, reason if result == "undone" else detail
+
+    def _default_put_back(self, entry: Entry, reason: str) -> tuple[str, str]:
+        self._journal.undoing(entry.id, self._clock.now())
+        try:
+            self._filesystem.set_default_layout(entry.place, entry.layout_before)
+            if same(self._filesystem.layout(entry.place), entry.layout_before):
+                return "undone", reason
+            detail = "Lustre made another default of the one it had"
+        except (OSError, ValueError) as error:  # whether it was done in spite of it, the next one who tries will see
+            detail = getattr(error, "strerror", None) or str(error)
+        self._journal.ended(entry.id, "done", f"not undone: {detail}", self._clock.now())
+        return "failed", detail
 
     def _moved_back(self, move: Move) -> tuple[str, str]:
         for moved in self._mover.move([move]):

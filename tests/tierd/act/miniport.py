@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from lustre.errors import of_errno
 from lustre.fid import Fid
@@ -22,6 +23,8 @@ class MiniPort:
         self.calls = calls or MiniCalls(lustre)
         self.defaults: dict[str, Layout | None] = {}
         """Of directories, by path."""
+        self.most_data_on_mdt: int | None = None
+        """``lod.*.dom_stripesize``; None for no limit."""
         self.links: dict[str, str] = {}
         """Paths in which a link stands for a directory, and the directory they lead to."""
 
@@ -43,8 +46,8 @@ class MiniPort:
 
     def layout(self, path: str) -> Layout | None:
         path = self.links.get(path, path)
-        if path in self.defaults:
-            return self.defaults[path]
+        if path in self.defaults or path == "/":
+            return self.defaults.get(path)
         descriptor = self.calls.open_for_reading(path)
         found = self.calls.layout(descriptor)
         self.calls.close(descriptor)
@@ -54,7 +57,16 @@ class MiniPort:
         directory = self.links.get(directory, directory)
         if directory not in self.defaults:
             raise of_errno(2, "set layout", directory)
-        self.defaults[directory] = layout
+        self.defaults[directory] = layout and self._limited(layout)
+
+    def _limited(self, layout: Layout) -> Layout:
+        """As ``lod_dom_stripesize_choose`` does it: without a word."""
+        first, rest = layout.components[0], layout.components[1:]
+        most = self.most_data_on_mdt
+        if most is None or not first.on_mdt or (first.extent_end or 0) <= most:
+            return layout
+        smaller = (replace(first, extent_end=most, stripe_size=most),) if most else ()
+        return replace(layout, components=(*smaller, replace(rest[0], extent_start=most), *rest[1:]))
 
     def xattr(self, path: str, name: str) -> bytes:
         return b""
