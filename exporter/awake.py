@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from exporter.clock import Clock
-from exporter.job_texts import Item, Run
+from exporter.job_runs import Item, Run
 from lustre.text import job_stats
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from exporter.clock import Clock
 from exporter.config import Settings
-from exporter.families import Family, Page
+from exporter.families import Family
 from exporter.node import Node
 from exporter.osc import OscTotals
+from exporter.page import Page
 
 Collect = Callable[[Node, Page], None]
 """Puts what it finds on the page. It may keep state from pass to pass."""

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from exporter.counters import Rule
-from exporter.families import Counter, Family, Gauge, Histogram, escape
+from exporter.families import Counter, Family, Gauge, Histogram
+from exporter.text_format import escape
 from lustre.text.import_brief import Brief
 
 Sample = tuple[Family, bytes, int]

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
 from exporter import printing
-from exporter.families import Counter, escape, in_seconds
+from exporter.families import Counter
+from exporter.text_format import escape, in_seconds
 from lustre.text.stats import Stats
 
 Key = tuple[Counter, bytes]

@@ -7,19 +7,18 @@ finished lines travel as chunks of bytes.
 >>> print(reads.head(openmetrics=True).decode(), end="")
 # HELP lustre_llite_read_bytes Bytes read.
 # TYPE lustre_llite_read_bytes counter
->>> reads.template(label_text(fs="50%")) % b"17"
+>>> reads.template(b'fs="50%"') % b"17"
 b'lustre_llite_read_bytes_total{fs="50%"} 17\n'
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import accumulate
+from dataclasses import dataclass
 from typing import ClassVar
 
-INFINITY = float("inf")
+from exporter.bounds import INFINITY, continued, cumulative
+from exporter.text_format import bound, double_percent
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,7 +84,7 @@ class Histogram(Family):
 
     def whole(self, bounds: Sequence[float]) -> tuple[float, ...]:
         """These bounds, and the usual ones above them."""
-        return _whole(self.usual, tuple(bounds))
+        return continued(self.usual, tuple(bounds))
 
     def buckets_template(self, labels: bytes, bounds: Sequence[float]) -> bytes:
         """Bucket lines with ``%d`` for the cumulative counts; the last is +Inf, whether ``bounds`` has it or not."""
@@ -102,115 +101,3 @@ class Histogram(Family):
             return lines
         name = self.name.encode()
         return b"%b%b_sum{%b} %b\n%b_count{%b} %d\n" % (lines, name, labels, total, name, labels, counted[-1])
-
-
-@lru_cache(maxsize=4096)
-def _whole(usual: tuple[float, ...], bounds: tuple[float, ...]) -> tuple[float, ...]:
-    last = bounds[-1] if bounds else 0.0
-    return (*bounds, *[upper for upper in usual if upper > last])
-
-
-def doubling(first: int, last: int, unit: float = 1.0) -> tuple[float, ...]:
-    """Bounds of a table of powers of two, from the first to the last.
-
-    >>> doubling(1, 8), doubling(1, 4, 1e-3)
-    ((1.0, 2.0, 4.0, 8.0), (0.001, 0.002, 0.004))
-    """
-    powers = range(first.bit_length() - 1, last.bit_length())
-    return tuple([round((1 << power) * unit, 12) for power in powers])
-
-
-def counting(last: int) -> tuple[float, ...]:
-    """Bounds of a table of single values, from 1 to the last."""
-    return tuple(map(float, range(1, last + 1)))
-
-
-SINGLE = counting(30)
-"""Bounds of a table of single values. The kernel's next bucket, 31, is its last: it counts all that is larger too."""
-
-
-def cumulative(bounds: Sequence[float], counts: Iterable[int]) -> tuple[int, ...]:
-    """Counts as a bucket template takes them. Where there are fewer than bounds, the rest are empty.
-
-    >>> cumulative((1, 2), (5, 7)), cumulative((1, INFINITY), (5, 7)), cumulative((1, 2, 4), (5, 7))
-    ((5, 12, 12), (5, 12), (5, 12, 12, 12))
-    """
-    counted = tuple(accumulate(counts))
-    lines = len(bounds) + (not bounds or bounds[-1] != INFINITY)
-    return counted + (counted[-1] if counted else 0,) * (lines - len(counted))
-
-
-@dataclass(slots=True)
-class Page:
-    """What one pass of one collector found: for each family its chunks of finished lines."""
-
-    chunks: dict[Family, list[bytes]] = field(default_factory=dict)
-
-    def add(self, family: Family, chunk: bytes) -> None:
-        """Put finished lines below their family."""
-        if chunk:
-            self.chunks.setdefault(family, []).append(chunk)
-
-    def extend(self, lines: Iterable[tuple[Family, bytes]]) -> None:
-        """Put finished lines of several families; none of them empty."""
-        chunks = self.chunks
-        for family, chunk in lines:
-            if family in chunks:
-                chunks[family].append(chunk)
-            else:
-                chunks[family] = [chunk]
-
-    def sample(self, family: Family, labels: bytes, value: int | float | bytes | None) -> None:
-        """Put one sample; None, what this node does not show, leaves none."""
-        if value is not None:
-            self.add(family, family.line(labels, value))
-
-    def lines(self) -> tuple[tuple[Family, bytes], ...]:
-        """Each family with all its lines."""
-        return tuple([(family, b"".join(chunks)) for family, chunks in self.chunks.items()])
-
-
-@lru_cache(maxsize=16384)
-def label_text(**labels: str | bytes) -> bytes:
-    r"""Label text as it stands between the braces.
-
-    >>> label_text(fs="a", job=b'b"c\\\n\xff').decode()
-    'fs="a",job="b\\"c\\\\\\n�"'
-    """
-    return b",".join([b'%b="%b"' % (name.encode(), escape(value)) for name, value in labels.items()])
-
-
-def escape(value: str | bytes) -> bytes:
-    """A label's value as it stands between the quotes; bytes that are no UTF-8 become U+FFFD."""
-    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-    text = text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
-    return text.encode("utf-8", "replace")
-
-
-def double_percent(text: bytes) -> bytes:
-    """For text that becomes part of a ``%`` template."""
-    return text.replace(b"%", b"%%")
-
-
-def bound(value: float) -> bytes:
-    """A bucket's bound as both formats want it: always a float.
-
-    >>> bound(4096), bound(0.000256)
-    (b'4096.0', b'0.000256')
-    """
-    return repr(float(value)).encode()
-
-
-def seconds(usec: bytes) -> bytes:
-    """Microseconds as seconds, by moving the decimal point in the digits.
-
-    >>> seconds(b"63381633"), seconds(b"12")
-    (b'63.381633', b'0.000012')
-    """
-    digits = usec.zfill(7)
-    return digits[:-6] + b"." + digits[-6:]
-
-
-def in_seconds(usecs: Iterable[bytes]) -> list[bytes]:
-    """The same of many, spelt out: a call for each would take as long again."""
-    return [usec[:-6] + b"." + usec[-6:] if len(usec) > 6 else b"0." + usec.zfill(6) for usec in usecs]

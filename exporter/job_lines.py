@@ -12,11 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
 
+from exporter.bounds import INFINITY
 from exporter.counters import CLIPPED, operation
-from exporter.families import INFINITY, escape, in_seconds
 from exporter.jobs import IO_SIZE, OPERATIONS, READ_BYTES, SECONDS, WRITE_BYTES, Chunks, bounds_of
 from exporter.read_outs import AnyKey
 from exporter.rpcs import READ, WRITE
+from exporter.text_format import escape, in_seconds
 from lustre.text.job_reader import Usual, usual
 from lustre.text.job_stats import buckets
 

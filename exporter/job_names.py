@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from exporter.families import escape
+from exporter.text_format import escape
 
 
 def unlike(job_id: bytes, taken: Container[bytes]) -> bytes:

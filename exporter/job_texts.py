@@ -8,64 +8,19 @@ whose time of last activity moved has changed for certain: its mark is not even 
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 
-from exporter.counted import Counted
-from exporter.jobs import Chunks
+from exporter.job_runs import RUN, Held, Item, Job, Run, every, is_there
 from lustre.text import job_stats
 from lustre.text.compiled import mark
 from lustre.text.job_stats import NEXT
 
-RUN = 8
-"""Jobs told together: one of them that works makes the others be told one by one."""
 FEW = 8
 """Runs are made when fewer than one job in so many changed; when more do, they are only in the way."""
 MOST_BYTES = 4 << 20
 """Of what is before the first job, or of one job: thousands of times what is."""
 _TIME = b"  snapshot_time:   "
 _TIME_BEGIN, _TIME_END = len(_TIME), len(_TIME) + 10
-
-
-class Job:
-    """A job as it was last seen."""
-
-    __slots__ = ("active_at", "chunks", "counted", "first_line", "mark", "name", "skipped", "stale", "times")
-
-    def __init__(self, first_line: bytes, marked: int) -> None:
-        self.first_line = first_line
-        self.times = b""
-        """The second line, which says when it last did something."""
-        self.mark: int | None = marked
-        """Of the text; None when it changed at the last scrape, as it will at the next."""
-        self.active_at = job_stats.UNKNOWN
-        self.name = b""
-        self.chunks: Chunks = (b"", b"", b"", b"", b"")
-        self.counted: Counted | None = None
-        """The job in numbers, when a limit is set; it has no lines then."""
-        self.skipped = 0
-        self.stale = True
-        """The lines, or numbers, must be made anew from the text."""
-
-
-class Run:
-    """Jobs that stand one after the other, none of which is stale."""
-
-    __slots__ = ("chunks", "jobs", "mark", "names", "newest", "oldest", "size", "skipped")
-
-    def __init__(self, jobs: Sequence[Job], text: bytes) -> None:
-        self.jobs = tuple(jobs)
-        self.size = len(text)
-        self.mark = mark(text, 0, len(text))
-        self.names = tuple([job.name for job in jobs])
-        columns = zip(*[job.chunks for job in jobs], strict=True)
-        self.chunks = tuple([tuple(filter(None, column)) for column in columns])
-        self.skipped = sum([job.skipped for job in jobs])
-        times = [job.active_at for job in jobs]
-        self.newest = max(times)
-        self.oldest = -1 if job_stats.UNKNOWN in times else min(times)
-
-
-Item = Run | Job
 
 
 class JobTexts:
@@ -126,7 +81,7 @@ class JobTexts:
     def _read(self, data: bytes, begin: int, end: int, *, last: bool) -> int:
         """All jobs that are whole; where the rest begins."""
         items, runs, jobs, find = self._items, self._runs, self._jobs, data.find
-        held = _Held(self._made, data, wanted=self._quiet)
+        held = Held(self._made, data, wanted=self._quiet)
         before = len(items)
         while begin < end:
             cut = find(b"\n", begin, end)
@@ -137,7 +92,7 @@ class JobTexts:
             if run is not None:
                 if not last and begin + run.size + len(job_stats.KEY) > end:
                     break
-                if _is_there(run, data, begin, end):
+                if is_there(run, data, begin, end):
                     self._keep(run, held)
                     begin += run.size
                     continue
@@ -163,7 +118,7 @@ class JobTexts:
         self._count += len(items) - before
         return begin
 
-    def _keep(self, run: Run, held: _Held) -> None:
+    def _keep(self, run: Run, held: Held) -> None:
         """The run is there again."""
         held.close()
         self._made[run.jobs[0].first_line] = run
@@ -173,47 +128,6 @@ class JobTexts:
     def forget(self) -> None:
         """Take all jobs for new at the next reading."""
         self._jobs, self._runs = {}, {}
-
-
-class _Held:
-    """Jobs side by side that may become a run."""
-
-    def __init__(self, runs: dict[bytes, Run], data: bytes, *, wanted: bool) -> None:
-        self._runs = runs
-        self._wanted = wanted
-        self._data = data
-        self._jobs: list[Job] = []
-        self._begin = self._end = 0
-
-    def add(self, job: Job, begin: int, end: int) -> None:
-        """The next job, and where its text is."""
-        if job.stale or len(self._jobs) == RUN:
-            self.close()
-        if self._wanted and not job.stale:
-            if not self._jobs:
-                self._begin = begin
-            self._jobs.append(job)
-            self._end = end
-
-    def close(self) -> None:
-        """What comes next is no part of the run."""
-        if len(self._jobs) > 1:
-            self._runs[self._jobs[0].first_line] = Run(self._jobs, self._data[self._begin : self._end])
-        self._jobs = []
-
-
-def _is_there(run: Run, data: bytes, begin: int, end: int) -> bool:
-    following = begin + run.size
-    return (following == end or data.startswith(job_stats.KEY, following)) and mark(data, begin, following) == run.mark
-
-
-def every(items: Iterable[Item]) -> Iterator[Job]:
-    """One by one, those of runs too."""
-    for item in items:
-        if isinstance(item, Run):
-            yield from item.jobs
-        else:
-            yield item
 
 
 def _active_at(times: bytes) -> int:

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from exporter.bounds import INFINITY
 from exporter.counters import CLIPPED, operation
-from exporter.families import INFINITY, Counter, Gauge, Histogram, seconds
+from exporter.families import Counter, Gauge, Histogram
 from exporter.read_outs import AnyKey
 from exporter.rpcs import READ, WRITE
+from exporter.text_format import seconds
 from lustre.text import job_stats
 from lustre.text.job_stats import Job
 

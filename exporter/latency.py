@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from exporter.families import INFINITY, Histogram
+from exporter.bounds import INFINITY
+from exporter.families import Histogram
 from exporter.read_outs import Contribution
 from exporter.sources import Render, Rendered
 from lustre.text import io_latency_stats

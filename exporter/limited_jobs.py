@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from exporter.awake import Idle
-from exporter.families import Page
 from exporter.job_numbers import NumbersReader
-from exporter.job_texts import Job, JobTexts, every
+from exporter.job_runs import Job, every
+from exporter.job_texts import JobTexts
 from exporter.jobs import IDLE, JOBS, UNNAMED, Read
+from exporter.page import Page
 from exporter.rest import Rest
 
 

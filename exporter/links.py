@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from exporter.bounds import SINGLE, doubling
 from exporter.connected import ConnectionFamilies, Maker, connection_families
-from exporter.families import SINGLE, Counter, Family, Gauge, doubling
+from exporter.families import Counter, Family, Gauge
 from exporter.rpcs import LATENCY_UNIT_SECONDS, RpcFamilies
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from exporter.families import label_text
 from exporter.mounts import Mounts
 from exporter.places import Client, Places, Target
 from exporter.pools import Membership
 from exporter.reader import Reader
 from exporter.tally import Tally
+from exporter.text_format import label_text
 from lustre.text import df
 from lustre.text.df import Df
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
-from exporter.families import label_text
 from exporter.links import link_families
 from exporter.node import Node, Survey
 from exporter.places import Client
 from exporter.pools import Membership
 from exporter.read_outs import stats_out
+from exporter.text_format import label_text
 from exporter.totals import Group, Summed
 
 OSC = link_families("osc", ("fs", "mount", "pool"), "object servers")

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Generic
 
 from exporter.connected import ConnectionFamilies
-from exporter.families import Page
 from exporter.node import Node
+from exporter.page import Page
 from exporter.read_outs import imports_out, stats_out
 from exporter.totals import G, Summed
 from lustre.text import import_brief

@@ -8,9 +8,10 @@ from typing import NamedTuple
 from exporter import printing
 from exporter.connected import ConnectionFamilies, Sample
 from exporter.counters import Chunks, Plan
-from exporter.families import Gauge, Page
+from exporter.families import Gauge
 from exporter.links import LinkFamilies
 from exporter.node import Node
+from exporter.page import Page
 from exporter.read_outs import Contribution
 from exporter.rpc_lines import RpcRenderer
 from exporter.sources import Render, Rendered, SampleLines, Source, StatsRenderer

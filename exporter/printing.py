@@ -13,7 +13,9 @@ import re
 import struct
 from collections.abc import Iterable, Sequence
 
-from exporter.families import INFINITY, Family, Histogram, bound
+from exporter.bounds import INFINITY
+from exporter.families import Family, Histogram
+from exporter.text_format import bound
 from lustre.text import compiled
 
 INTEGER = b"\x01"

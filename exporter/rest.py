@@ -12,11 +12,11 @@ from typing import Final
 
 from exporter.busiest import Busiest
 from exporter.counted import OTHER, Counted
-from exporter.families import Page
 from exporter.job_numbers import NumbersReader
-from exporter.job_texts import Job
+from exporter.job_runs import Job
 from exporter.jobs import SUMS
 from exporter.ledger import SPARE, Ledger
+from exporter.page import Page
 from exporter.read_outs import AnyKey
 from exporter.shown_jobs import ShownJobs
 from exporter.totals import put_totals

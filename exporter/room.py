@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from exporter.families import Gauge, Page
+from exporter.families import Gauge
+from exporter.page import Page
 from lustre.text.df import Df
 
 OSD_KINDS = ("osd-ldiskfs", "osd-zfs", "osd-wbcfs")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from exporter import printing
-from exporter.families import Histogram, cumulative
+from exporter.bounds import cumulative
+from exporter.families import Histogram
 from exporter.forms import RpcForm, rpc_forms
 from exporter.rpcs import RpcFamilies, directions
 from exporter.sources import Rendered, SampleLines

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from exporter.families import INFINITY, Family, Gauge, Histogram
+from exporter.bounds import INFINITY
+from exporter.families import Family, Gauge, Histogram
 from lustre.text import histogram
 from lustre.text.rpc_stats import LATENCY_UNIT_NSEC, RpcStats
 

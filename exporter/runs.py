@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from exporter.families import Gauge, Page
+from exporter.families import Gauge
+from exporter.page import Page
 
 
 class Run(Protocol):

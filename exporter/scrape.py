@@ -15,10 +15,11 @@ from exporter import clock as clocks
 from exporter.clock import Clock
 from exporter.collector import Collect, Collector, Context
 from exporter.config import Settings
-from exporter.families import Family, Page
+from exporter.families import Family
 from exporter.lane import BusyError, Lane, LateError
 from exporter.node import Node, Survey
 from exporter.osc import OscTotals
+from exporter.page import Page
 from exporter.places import Places
 from exporter.tally import Tally
 from lustre.tree import Tree

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from exporter.counted import OTHER, Counted
-from exporter.families import Family, Page
+from exporter.families import Family
 from exporter.job_names import unlike
 from exporter.jobs import SUMS
+from exporter.page import Page
 from exporter.totals import put_totals
 
 

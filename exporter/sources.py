@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from exporter import printing
 from exporter.counters import Planner, Rule
-from exporter.families import Family, Page, seconds
+from exporter.families import Family
 from exporter.forms import StatsForm, stats_forms
 from exporter.node import Node
+from exporter.page import Page
+from exporter.text_format import seconds
 from lustre.text import stats
 from lustre.text.compiled import mark_below_times
 from lustre.text.outline import Forms

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from exporter.families import Counter, Gauge, Page, label_text
+from exporter.families import Counter, Gauge
 from exporter.ledger import Ledger
 from exporter.node import Node
+from exporter.page import Page
+from exporter.text_format import label_text
 
 LABELS = ("fs", "pool")
 ACTIVE = Gauge(

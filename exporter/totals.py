@@ -11,10 +11,12 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from exporter.connected import Sample
 from exporter.counters import Key
-from exporter.families import Family, Histogram, Page, label_text, seconds
+from exporter.families import Family, Histogram
 from exporter.ledger import Ledger
 from exporter.node import Node
+from exporter.page import Page
 from exporter.read_outs import AnyKey, Contribution, ReadOut
+from exporter.text_format import label_text, seconds
 from lustre.text.compiled import mark_below_times
 
 

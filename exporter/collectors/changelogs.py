@@ -6,8 +6,10 @@ Records are kept until every registered user has cleared them: one that stopped 
 from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Counter, Gauge, Page, escape
+from exporter.families import Counter, Gauge
 from exporter.node import Node
+from exporter.page import Page
+from exporter.text_format import escape
 from lustre.text import changelog_users
 
 LABELS = ("fs", "target")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Page
 from exporter.node import Node
+from exporter.page import Page
 from exporter.room import room_families
 
 ROOM = room_families("lustre_filesystem", "the file system", ("fs", "mount"), "llite.*")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Gauge, Page
+from exporter.families import Gauge
 from exporter.node import Node
+from exporter.page import Page
 from lustre.text import health_check
 
 CHECK = "health_check"

@@ -6,9 +6,10 @@ The list of all actions (``hsm.actions``) is not read: it is kept on disk and ma
 from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Counter, Gauge, Page
+from exporter.families import Counter, Gauge
 from exporter.ledger import Ledger
 from exporter.node import Node
+from exporter.page import Page
 from lustre.text import hsm_agents
 
 LABELS = ("fs", "target")

@@ -12,14 +12,17 @@ from functools import partial
 
 from exporter.awake import Idle
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Family, Page, label_text
+from exporter.families import Family
 from exporter.job_lines import Renderer
 from exporter.job_names import unlike
 from exporter.job_numbers import NumbersReader
-from exporter.job_texts import Item, Job, JobTexts, Run
+from exporter.job_runs import Item, Job, Run
+from exporter.job_texts import JobTexts
 from exporter.jobs import FAMILIES, IDLE, JOBS, Chunks, Read, read_block, render
 from exporter.limited_jobs import LimitedJobs
 from exporter.node import Node
+from exporter.page import Page
+from exporter.text_format import label_text
 from lustre.text import job_stats
 
 SHOWN: tuple[Family, ...] = FAMILIES[:5]

@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Counter, Gauge, Page, label_text
+from exporter.families import Counter, Gauge
 from exporter.ledger import Ledger
 from exporter.node import Node
+from exporter.page import Page
+from exporter.text_format import label_text
 from lustre.text import stats
 
 KIND = "ldlm/namespaces"

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
 from exporter.counters import Rule
-from exporter.families import Counter, Page
+from exporter.families import Counter
 from exporter.node import Node
+from exporter.page import Page
 from exporter.sources import Source, StatsRenderer
 
 LABELS = ("fs", "mount")

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
 from exporter.counters import Rule
-from exporter.families import Counter, Page, label_text
+from exporter.families import Counter
 from exporter.node import Node
+from exporter.page import Page
 from exporter.sources import Source, StatsRenderer
+from exporter.text_format import label_text
 
 METADATA = Counter(
     "lustre_lmv_metadata_operations_total",

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Counter, Gauge, Page, label_text
+from exporter.families import Counter, Gauge
 from exporter.node import Node
+from exporter.page import Page
+from exporter.text_format import label_text
 from lustre.text import lnet_nis, lnet_stats
 from lustre.text.lnet_nis import Interface
 from lustre.text.lnet_stats import Carried

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Gauge, Page, label_text
+from exporter.families import Gauge
 from exporter.node import Node
+from exporter.page import Page
 from exporter.reader import integer
+from exporter.text_format import label_text
 from lustre.text import df
 
 LABELS = ("fs", "target")

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from exporter.collector import Collect, Collector, Context
 from exporter.connected import connection_families
-from exporter.families import Page, label_text
 from exporter.node import Node
+from exporter.page import Page
 from exporter.peers import PeerSums
+from exporter.text_format import label_text
 
 LWP = connection_families("lwp", ("fs", "target"), "metadata targets by this node's targets", "2.18+")
 

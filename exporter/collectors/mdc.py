@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from exporter.bounds import INFINITY, doubling
 from exporter.collector import Collect, Collector, Context
 from exporter.counters import Rule
-from exporter.families import INFINITY, Counter, Histogram, Page, doubling, label_text
+from exporter.families import Counter, Histogram
 from exporter.links import link_families
 from exporter.node import Node
+from exporter.page import Page
 from exporter.per_target import LinkSources
 from exporter.sources import Render, Rendered, Source, StatsRenderer
+from exporter.text_format import label_text
 from lustre.text import batch_stats
 
 LABELS = ("fs", "mount", "target")

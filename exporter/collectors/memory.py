@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Gauge, Page
+from exporter.families import Gauge
 from exporter.node import Node
+from exporter.page import Page
 
 NUMBERS = {
     "memused": Gauge("lustre_memory_used_bytes", "Memory Lustre has allocated.", (), "memused", "bytes"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Counter, Gauge, Page, escape, label_text
+from exporter.families import Counter, Gauge
 from exporter.node import Node
+from exporter.page import Page
+from exporter.text_format import escape, label_text
 from lustre.text import fields, header, import_
 
 LABELS = ("nid",)

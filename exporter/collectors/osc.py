@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 
 from exporter.collector import Collect, Collector, Context
 from exporter.connected import Sample
-from exporter.families import Family, Page
+from exporter.families import Family
 from exporter.node import Node
 from exporter.osc import OSC, Labelled, OscTotals
+from exporter.page import Page
 from exporter.per_target import LinkSources, StatsLines
 from exporter.read_outs import imports_out, rpcs_out
 from exporter.totals import Combine, Group, Summed, put_gauges

@@ -5,11 +5,13 @@ Off by default: some hundred series a pool, and another file of every target to 
 
 from __future__ import annotations
 
+from exporter.bounds import doubling
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Histogram, Page, doubling
+from exporter.families import Histogram
 from exporter.latency import LatencyOut, LatencyRenderer
 from exporter.node import Node
 from exporter.osc import Groups, Labelled
+from exporter.page import Page
 from exporter.rpcs import LATENCY_UNIT_SECONDS
 from exporter.sources import Source
 from exporter.totals import Group, Summed

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from exporter.bounds import SINGLE, doubling
 from exporter.collector import Collect, Collector, Context
 from exporter.counters import Rule
-from exporter.families import SINGLE, Counter, Family, Gauge, Histogram, Page, doubling
+from exporter.families import Counter, Family, Gauge, Histogram
 from exporter.node import Node
+from exporter.page import Page
 from exporter.room import OSD_KINDS
 from exporter.rpcs import READ, WRITE, bounds_of
 from exporter.sources import Render, Rendered, Source, StatsRenderer

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from exporter.bounds import doubling
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Histogram, Page, doubling
+from exporter.families import Histogram
 from exporter.latency import LatencyRenderer
 from exporter.node import Node
+from exporter.page import Page
 from exporter.room import OSD_KINDS
 from exporter.rpcs import LATENCY_UNIT_SECONDS
 from exporter.sources import Source

@@ -11,12 +11,14 @@ from typing import NamedTuple
 
 from exporter.collector import Collect, Collector, Context
 from exporter.connected import Sample, connection_families
-from exporter.families import Family, Gauge, Page, label_text
+from exporter.families import Family, Gauge
 from exporter.node import Node
+from exporter.page import Page
 from exporter.peers import PeerSums
 from exporter.per_target import ConnectionSources
 from exporter.places import Target
 from exporter.reader import integer
+from exporter.text_format import label_text
 from exporter.totals import Combine, put_gauges
 
 LABELS = ("fs", "mdt", "pool")

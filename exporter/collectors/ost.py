@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
 from exporter.counters import Rule
-from exporter.families import Counter, Gauge, Page
+from exporter.families import Counter, Gauge
 from exporter.node import Node
+from exporter.page import Page
 from exporter.room import room_families
 from exporter.sources import Source, StatsRenderer
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Counter, Gauge, Page
+from exporter.families import Counter, Gauge
 from exporter.node import Node
+from exporter.page import Page
 from exporter.sources import Render, Rendered, Source
 from lustre.text import max_cached_mb, unstable_stats
 

@@ -10,13 +10,15 @@ from collections.abc import Iterator, Mapping
 
 from exporter.collector import Collect, Collector, Context
 from exporter.counters import Key
-from exporter.families import Counter, Family, Gauge, Page, label_text
+from exporter.families import Counter, Family, Gauge
 from exporter.node import Node
 from exporter.osc import OSC
+from exporter.page import Page
 from exporter.read_outs import AnyKey
 from exporter.room import room_families, total
 from exporter.spill import FAMILIES as SPILL
 from exporter.spill import Spill
+from exporter.text_format import label_text
 from exporter.totals import Group, Summed, put_totals
 from lustre.text.df import Df
 

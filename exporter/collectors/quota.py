@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Gauge, Page, label_text
+from exporter.families import Gauge
 from exporter.node import Node
+from exporter.page import Page
 from exporter.room import OSD_KINDS
+from exporter.text_format import label_text
 from lustre.text import quota
 from lustre.text.quota import Account, Limit
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Gauge, Page
+from exporter.families import Gauge
 from exporter.node import Node
+from exporter.page import Page
 from exporter.room import OSD_KINDS
 from lustre.text import quota_slave
 from lustre.text.quota_slave import QuotaSlave

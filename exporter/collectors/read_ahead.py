@@ -6,9 +6,11 @@ Read-ahead fetches pages of a file before they are asked for; statahead fetches 
 from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Counter, Gauge, Page, escape
+from exporter.families import Counter, Gauge
 from exporter.node import Node
+from exporter.page import Page
 from exporter.sources import Render, Rendered, Source
+from exporter.text_format import escape
 from lustre.text import df, read_ahead_stats, statahead_stats
 
 LABELS = ("fs", "mount")

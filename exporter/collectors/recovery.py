@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Counter, Family, Gauge, Page
+from exporter.families import Counter, Family, Gauge
 from exporter.node import Node
+from exporter.page import Page
 from lustre.text import recovery_status
 from lustre.text.recovery_status import RecoveryStatus
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from exporter.bounds import doubling
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Histogram, Page, doubling
+from exporter.families import Histogram
 from exporter.node import Node
+from exporter.page import Page
 from exporter.rpcs import bounds_of
 from exporter.sources import Render, Rendered, Source
 from lustre.text import rename_stats

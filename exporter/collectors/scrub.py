@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from exporter import runs
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Counter, Gauge, Page
+from exporter.families import Counter, Gauge
 from exporter.node import Node
+from exporter.page import Page
 from exporter.room import OSD_KINDS
 from exporter.sources import Render, Rendered, Source
 from lustre.text import oi_scrub

@@ -6,8 +6,9 @@ Encryption takes pages, compression larger objects too. Pools that were never us
 from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Counter, Gauge, Page
+from exporter.families import Counter, Gauge
 from exporter.node import Node
+from exporter.page import Page
 from lustre.text import page_pools
 
 POOLS = "sptlrpc.encrypt_page_pools"

@@ -11,17 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exporter import printing
+from exporter.bounds import counting
 from exporter.counters import Planner, Rule
-from exporter.families import Counter, Histogram, Page, counting, escape
+from exporter.families import Counter, Histogram
 from exporter.forms import RpcForm, StatsForm, rpc_forms, stats_forms
 from exporter.job_lines import Renderer
 from exporter.job_numbers import NumbersReader
 from exporter.jobs import FAMILIES, OPERATIONS, read_block, render, sums_left_out
 from exporter.jobs import numbers as numbers_of
 from exporter.osc import OSC
+from exporter.page import Page
 from exporter.per_target import StatsLines
 from exporter.read_outs import stats_out
 from exporter.rpcs import RpcKeys
+from exporter.text_format import escape
 from lustre.text import compiled, header, job_stats, rpc_stats, stats
 from lustre.text.outline import LONGEST, Forms
 from tests.exporter.test_job_lines import block, counters

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from exporter.collectors import COLLECTORS
 from exporter.config import Settings
 from exporter.job_lines import Renderer
-from exporter.job_texts import Job, JobTexts, Run
+from exporter.job_runs import Job, Run
+from exporter.job_texts import JobTexts
 from exporter.jobs import numbers, read_block, render
 from exporter.scrape import Scraper
 from lustre.text import job_stats

@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from exporter.awake import Idle
-from exporter.families import Page
 from exporter.job_lines import Renderer
 from exporter.job_numbers import NumbersReader
 from exporter.jobs import OPERATIONS
 from exporter.ledger import SPARE
 from exporter.limited_jobs import LimitedJobs
+from exporter.page import Page
 from exporter.rest import REMEMBERED_PASSES
 from tests.exporter.test_job_lines import OST, block, busy, counters, line, stats
 

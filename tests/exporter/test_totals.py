@@ -8,7 +8,8 @@ import shutil
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.families import Histogram, doubling
+from exporter.bounds import doubling
+from exporter.families import Histogram
 
 A, B = "ffff9f0a8c3d1800", "ffff9f0a00000000"
 POOLS = "proc/fs/lustre/lov/lustre-clilov-{}/pools"
