@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import sys
 from collections.abc import Sequence
 
 from lustre import __version__
 
+INTERRUPTED = 130
+"""By Ctrl-C, as shells count it."""
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+"""How a file fails into which somebody sent the output."""
 EXAMPLES = """\
 at work:
   tierctl status                                         what the daemon sees and does
@@ -49,19 +54,37 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 when it did its work."""
     given = sys.argv[1:] if arguments is None else list(arguments)
-    if given[:1] == ["submit"]:
-        from tierd.commands import submit  # noqa: PLC0415 -- see above
-
-        quick = argparse.ArgumentParser(prog="tierctl submit", description=submit.DESCRIPTION)
-        submit.options(quick)
-        return submit.run(quick.parse_args(given[1:]))
-    chosen = parser().parse_args(given)
     try:
-        code: int = chosen.run(chosen)
+        code = handed_over(given[1:]) if given[:1] == ["submit"] else chosen(given)
+        sys.stdout.flush()
     except BrokenPipeError:  # tierctl … | head
         sys.stderr.close()
         return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        return INTERRUPTED
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        sys.stderr.write(f"standard output: {error.strerror}\n")
+        return 1
     return code
+
+
+def chosen(given: Sequence[str]) -> int:
+    """Any command."""
+    found = parser().parse_args(given)
+    code: int = found.run(found)
+    return code
+
+
+def handed_over(given: Sequence[str]) -> int:
+    """``tierctl submit``, without what the others need."""
+    from tierd.commands import submit  # noqa: PLC0415 -- see above
+
+    quick = argparse.ArgumentParser(prog="tierctl submit", description=submit.DESCRIPTION)
+    submit.options(quick)
+    return submit.run(quick.parse_args(given))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,44 @@
+"""tierctl where people and programs stop listening: Ctrl-C, a reader that goes, a full disk."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LOV = Path(__file__).parents[1] / "captures/2.17.57/layouts/pfl2.lustre.lov.hex"
+CTL = [sys.executable, "-m", "tierd.ctl"]
+
+
+@pytest.mark.parametrize("command", [["status"], ["top"], ["promote", "/a"], ["submit", "/a"]], ids=lambda c: c[0])
+def test_ctrl_c_is_no_error_of_ours(tmp_path: Path, command: list[str]) -> None:
+    with socket.socket(socket.AF_UNIX) as daemon:
+        daemon.bind(str(tmp_path / "s"))
+        daemon.listen()
+        process = subprocess.Popen([*CTL, *command, "--socket", str(tmp_path / "s")], stderr=subprocess.PIPE)
+        connection, _ = daemon.accept()  # it waits for an answer now
+        with connection:
+            connection.recv(1)
+            process.send_signal(signal.SIGINT)
+            _, complaint = process.communicate(timeout=60)
+    assert (process.returncode, complaint) == (130, b"interrupted\n")
+
+
+def test_a_full_disk_is_named() -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([*CTL, "layout", "--lov", LOV], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (1, b"standard output: No space left on device\n")
+
+
+def test_a_reader_that_goes_is_told_nothing() -> None:
+    process = subprocess.Popen([*CTL, "layout", "--lov", LOV], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    with process.stderr:
+        assert process.stderr.read() == b""
+    assert process.wait() == 1
