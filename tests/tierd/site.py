@@ -20,6 +20,8 @@ from tierd.ctl import main
 from tierd.service.service import Service
 from tierd.simulation.world import VirtualClock, parameter_files
 
+READ_AGAIN = replace(NOISE, rereads_per_second=8.0, files_per_second=10.0, keep=300)
+
 
 class Clearing(SimulatedFilesystem):
     """Remembers what was cleared."""
@@ -69,6 +71,21 @@ def site(tmp_path: Path) -> Iterator[Site]:
     made.start()
     yield made
     made.service.close()
+
+
+@pytest.fixture
+def reading(site: Site) -> Site:
+    """The site with a noisy job that reads its files again, of which most wait for their turn."""
+    site.service.close()
+    site.cluster = Cluster(recorded_test_bed(), (STREAM, READ_AGAIN))
+    site.filesystem = Clearing(site.cluster)
+    site.filesystem.cleared = {}
+    site.settings = replace(site.settings, limits=replace(site.settings.limits, files_per_second=1.0))
+    site.start()
+    while not any("QUEUED" in sentence for sentence in site.said):
+        site.run(until=site.cluster.now + 5)
+        assert site.cluster.now < 100
+    return site
 
 
 def shown(capsys: pytest.CaptureFixture[str], *arguments: str, site: Site) -> str:

@@ -373,7 +373,7 @@ def test_odd_requests_are_answered(site: Site, line: bytes) -> None:
         to.sendall(line + b"\n")
         to.shutdown(socket.SHUT_WR)
         answer = json.loads(to.makefile("rb").read())
-    assert "error" in answer or answer == {"entries": []}
+    assert "error" in answer or answer == {"entries": [], "all_outcomes": {}}
 
 
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,11 +12,9 @@ from pathlib import Path
 import pytest
 
 from simulator import faults
-from simulator.cluster import Cluster
-from simulator.settings import recorded_test_bed
-from tests.tierd.simulated import NOISE, STREAM
-from tests.tierd.site import Clearing, Site, shown
-from tests.tierd.site import site as site  # noqa: PLC0414 -- the fixture
+from tests.tierd.site import Site, shown
+from tests.tierd.site import reading as reading  # noqa: PLC0414 -- the fixtures
+from tests.tierd.site import site as site  # noqa: PLC0414
 from tests.tierd.test_operator import HOSTILE
 from tierd.act.inbox import Inbox
 from tierd.act.journal import Journal
@@ -180,24 +178,6 @@ def test_an_order_is_for_what_had_the_name_then(site: Site, capsys: pytest.Captu
     assert pool(site, "/proj/keep/a") != "flash"
 
 
-READ_AGAIN = replace(NOISE, rereads_per_second=8.0, files_per_second=10.0, keep=300)
-
-
-@pytest.fixture
-def reading(site: Site) -> Site:
-    """A noisy job that reads its files again, of which most wait when tierd ends."""
-    site.service.close()
-    site.cluster = Cluster(recorded_test_bed(), (STREAM, READ_AGAIN))
-    site.filesystem = Clearing(site.cluster)
-    site.filesystem.cleared = {}
-    site.settings = replace(site.settings, limits=replace(site.settings.limits, files_per_second=1.0))
-    site.start()
-    while not any("QUEUED" in sentence for sentence in site.said):
-        site.run(until=site.cluster.now + 5)
-        assert site.cluster.now < 100
-    return site
-
-
 def test_moves_of_a_case_go_on_with_it(reading: Site) -> None:
     before = reading.service._gate.waiting
     assert before > 20
@@ -211,7 +191,7 @@ def test_moves_of_a_case_go_on_with_it(reading: Site) -> None:
 
 
 def test_moves_of_a_case_that_is_over_are_left_to_the_next_finding(reading: Site) -> None:
-    assert ask(reading.socket, {"request": "undo", "id": 1})["result"] == "undone"
+    reading.service._journal.ended(1, "undone", "before a kill, when its moves could not be dropped any more", 0.0)
     restarted(reading)
     reading.run(until=reading.cluster.now + 10)
     assert "its case is over, or too old to be judged; what still holds is found again" in told_of(reading)

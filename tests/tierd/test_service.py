@@ -35,7 +35,7 @@ def test_an_administrator_sees_what_was_done_and_takes_it_back(site: Site, capsy
     assert "no findings" in shown(capsys, "status", site=site)
     site.run(until=55)
     status = shown(capsys, "status", site=site)
-    assert "finding: ior_stream.1002 streams at" in status
+    assert "finding F1: ior_stream.1002 streams at" in status
     assert re.search(r"looking since .* UTC: a neighbour that was at work within the first 20 s of that is ", status)
     assert "case F1: mdt_small.1001 against ior_stream.1002 in /proj/ingest since" in status
     assert "slowdown: 1." in shown(capsys, "findings", site=site)
@@ -113,7 +113,8 @@ def test_the_pause_file_stops_everything_until_it_is_removed(site: Site, capsys:
     assert "changes are made again" in site.said
     assert "set-default-layout" in shown(capsys, "history", site=site)
     pause.touch()
-    assert "refused" in shown(capsys, "undo", "1", site=site)
+    assert main(["undo", "1", "--socket", site.socket]) == 1
+    assert "refused" in capsys.readouterr().err
     pause.unlink()
     assert "undone" in shown(capsys, "undo", "1", site=site)
 
@@ -171,6 +172,8 @@ def test_metrics_health_and_a_page(site: Site) -> None:
     assert fetched(site, "/none")[0] == 404
     assert fetched(site, "/-/evaluate", "POST")[0] == 202
     assert fetched(site, "/", "POST")[0] == 405
+    assert fetched(site, "/-/evaluate") == (405, "GET, or POST to /-/evaluate\n")
+    assert "<p>F1: ior_stream.1002 streams at" in page
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not on the PATH")

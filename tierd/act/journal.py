@@ -173,6 +173,11 @@ class Journal:
         """One act by its number."""
         return next(self._select("WHERE id = ?", number), None)
 
+    def finding_of(self, act: int) -> int:
+        """Number of the finding, or the order, an act was done for."""
+        (number,) = self._db.execute("SELECT finding FROM actions WHERE id = ?", (act,)).fetchone()
+        return int(number)
+
     def entries(self, outcome: str | None = None) -> Iterator[Entry]:
         """Acts in order; those with one outcome only ("" for the unfinished), if asked for."""
         if outcome is None:

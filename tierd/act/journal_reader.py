@@ -11,6 +11,7 @@ from typing import Any
 
 from tierd.act.entry import ENTRY_COLUMNS, Entry, entry_of
 
+_OUTCOME = "ifnull(nullif(outcome, ''), 'under way')"
 _FINDING = "id, time, kind, aggressor, victim, sentence, evidence, targets, directories, subject"
 
 
@@ -22,7 +23,7 @@ class JournalReader:
 
     def last(self, count: int, outcome: str = "") -> list[Entry]:
         """The last acts, oldest first; those with one outcome only, if asked for."""
-        where = "WHERE ifnull(outcome, '') = ?" if outcome else ""
+        where = f"WHERE {_OUTCOME} = ?" if outcome else ""
         rows = self._all(f"SELECT {ENTRY_COLUMNS} FROM actions {where} ORDER BY id DESC LIMIT ?",  # noqa: S608
                          *([outcome] if outcome else []), count)
         return [entry_of(row) for row in reversed(rows)]
@@ -31,6 +32,10 @@ class JournalReader:
         """Acts that have not come to their end, oldest first."""
         return [entry_of(row) for row in self._all(
             f"SELECT {ENTRY_COLUMNS} FROM actions WHERE outcome IS NULL ORDER BY id")]  # noqa: S608
+
+    def outcomes(self) -> dict[str, int]:
+        """How all acts ended, and how many did."""
+        return dict(self._all(f"SELECT {_OUTCOME}, count(*) FROM actions GROUP BY 1"))  # noqa: S608
 
     def acts_of(self, finding: int, count: int = 100_000) -> list[Entry]:
         """The acts because of a finding."""

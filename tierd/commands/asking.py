@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tierd.service.ask import TIMEOUT_SECONDS, ControlError, ask
+from tierd.service.ask import ControlError, ask
 from tierd.text import printable
 
 RUN = "/run/tierd"
@@ -47,17 +47,24 @@ def socket_of(chosen: argparse.Namespace, run: Path = Path(RUN)) -> str:
     raise ControlError(f"several file systems are looked after here; name one: --fs {' | '.join(several)}")
 
 
+def done(_: Answer) -> bool:
+    """What is true of most answers: what was asked for was done."""
+    return True
+
+
 def asked(chosen: argparse.Namespace, request: Mapping[str, Any], show: Show,
-          timeout_seconds: float = TIMEOUT_SECONDS) -> int:
-    """Ask and show; 1 when the daemon does not answer or refuses."""
+          went_well: Callable[[Answer], bool] = done) -> int:
+    """Ask and show; 1 when the daemon does not answer or refuses, with the reason on standard error."""
     try:
         with spinner(str(request["request"])):
-            answer = ask(socket_of(chosen), request, timeout_seconds)
+            answer = ask(socket_of(chosen), request)
     except ControlError as error:
         print(error, file=sys.stderr)
         return 1
-    print(json.dumps(answer, indent=1) if chosen.json else "\n".join(map(printable, show(answer))))
-    return 0
+    well = went_well(answer)
+    print(json.dumps(answer, indent=1) if chosen.json else "\n".join(map(printable, show(answer))),
+          file=sys.stdout if well or chosen.json else sys.stderr)
+    return 0 if well else 1
 
 
 @contextmanager
@@ -70,6 +77,17 @@ def spinner(what: str) -> Iterator[None]:
 
     with Console(stderr=True).status(f"{what} …"):
         yield
+
+
+def positive(text: str) -> int:
+    """A number of things, in the command line."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return number
 
 
 def clock(seconds: float | None) -> str:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 
 from tierd.commands import asking, waiting
-from tierd.commands.asking import Answer, ago, clock, megabytes
+from tierd.commands.asking import Answer, ago, clock, megabytes, positive
 from tierd.commands.evidence import described
 from tierd.commands.verdicts import verdict
 from tierd.text import quoted, table
@@ -35,7 +35,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         if name == "undo":
             command.add_argument("id", type=int, metavar="ID", help="its number in tierctl history")
         if name == "history":
-            command.add_argument("--last", type=int, default=20, metavar="N", help="how many (default: 20)")
+            command.add_argument("--last", type=positive, default=20, metavar="N", help="how many (default: 20)")
             command.add_argument("--outcome", default="", metavar="WORD",
                                  help="only acts that ended so: done, dry-run, refused, gave-way, failed, undone…")
             command.add_argument("--long", action="store_true", help="layouts before and after, and the reason, too")
@@ -47,7 +47,8 @@ def run(chosen: argparse.Namespace) -> int:
     request |= {key: getattr(chosen, key) for key in ("reason", "id", "last", "outcome") if hasattr(chosen, key)}
     show = {"status": status, "findings": findings, "history": history, "pause": stance, "drain": stance,
             "resume": stance, "undo": undone}[chosen.command]
-    code = asking.asked(chosen, request, long_history if getattr(chosen, "long", False) else show)
+    well = taken_back if chosen.command == "undo" else asking.done
+    code = asking.asked(chosen, request, long_history if getattr(chosen, "long", False) else show, well)
     return waiting.wait(chosen) if getattr(chosen, "wait", False) and not code else code
 
 
@@ -82,7 +83,8 @@ def status(answer: Answer) -> list[str]:
     elif answer["looking_since"] and answer["time"] - answer["looking_since"] < answer["history_seconds"]:
         lines.append(f"looking since {clock(answer['looking_since'])}: a neighbour that was at work within the first "
                      f"{answer['least_seconds']:.0f} s of that is found only after it has been away")
-    lines += [f"finding: {sentence}" for sentence in answer["findings"]] or ["no findings"]
+    found = zip(answer["finding_ids"], answer["findings"], strict=True)
+    lines += [f"finding F{number}: {sentence}" for number, sentence in found] or ["no findings"]
     if answer["advice"]:
         lines.append(f"advice: {answer['advice']} pieces; tierctl advise shows them")
     for case in answer["cases"]:
@@ -134,13 +136,21 @@ def history(answer: Answer) -> list[str]:
              e["detail"] or (e["after"] or "" if e["kind"] == "set-default-layout" else megabytes(e["size_bytes"])))
             for e in answer["entries"]]
     if not rows:
-        return ["nothing was done yet"]
+        return nothing(answer)
     return table(("ID", "when", "outcome", "act", "place", "what"), rows, right=[0])
 
 
 def long_history(answer: Answer) -> list[str]:
     """With what was there before, and why."""
-    return [line for entry in answer["entries"] for line in act(entry)] or ["nothing was done yet"]
+    return [line for entry in answer["entries"] for line in act(entry)] or nothing(answer)
+
+
+def nothing(answer: Answer) -> list[str]:
+    """No act, or none that ended so: then how the others did."""
+    if not answer["all_outcomes"]:
+        return ["nothing was done yet"]
+    ended = ", ".join(f"{count} {outcome}" for outcome, count in sorted(answer["all_outcomes"].items()))
+    return [f"no act ended so; of all: {ended}"]
 
 
 def act(entry: Answer) -> Iterator[str]:
@@ -162,6 +172,11 @@ def stance(answer: Answer) -> list[str]:
         left = f"{answer['waiting_moves']} moves, {megabytes(answer['waiting_bytes'])}, are left"
         return [f"draining: {answer['draining']}", left if answer["waiting_moves"] else "nothing is queued"]
     return ["at work"]
+
+
+def taken_back(answer: Answer) -> bool:
+    """Whether an undo did what it was asked for."""
+    return bool(answer["result"] == "undone")
 
 
 def undone(answer: Answer) -> list[str]:

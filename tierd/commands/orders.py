@@ -7,7 +7,7 @@ import os
 
 from lustre.size import parse_size
 from tierd.commands import asking, waiting
-from tierd.commands.asking import Answer, megabytes
+from tierd.commands.asking import Answer, megabytes, positive
 from tierd.text import quoted, shell_word
 
 WORDS = {"promote": "to flash", "demote": "to the disks"}
@@ -30,14 +30,6 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         waiting.option(command)
         asking.options(command)
         command.set_defaults(run=run, command=name)
-
-
-def positive(text: str) -> int:
-    """A number of files."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("one, at the least")
-    return number
 
 
 def size(text: str) -> int:

@@ -34,7 +34,8 @@ def shown(answer: Answer) -> list[str]:
         lines += ["", f"F{finding['id']}  {finding['kind']}: {finding['evidence']['sentence']}"]
         if plan["case"]:
             acted = f"{clock(plan['case']['since'])} ({verdict(**plan['case']['outcome'])})"
-            lines.append(f"  acted on {acted}: only files that have settled since follow")
+            follows = "only files that have settled since follow"
+            lines.append(f"  acted on {acted}" + ("" if plan["case"]["outcome"]["judged"] else f": {follows}"))
         lines += steps(plan["actions"], "  ")
         if plan["recommended"]:
             lines += ["  kept back by the mode there:", *steps(plan["recommended"], "    ")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 WORDS = {
     "": "being judged", "helped": "it helped, and was kept", "did-not-help": "it did not help, and was taken back",
     "harmed-others": "others paid for it, and it was taken back",
+    "taken-back": "it was taken back by hand",
     "cannot-tell": "it cannot be judged: a job has gone, or the figures are in doubt",
 }
 

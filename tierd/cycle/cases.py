@@ -10,6 +10,9 @@ from tierd.act.endings import Outcome
 from tierd.act.journal import Journal
 from tierd.model import Action, Finding
 
+TAKEN_BACK = "taken-back"
+"""What stands for a verdict once somebody has taken its default layouts back by hand."""
+
 
 @dataclass(slots=True)
 class Case:

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 from lustre.filesystem import Filesystem
 from tierd import narrate
+from tierd.act.entry import Entry
 from tierd.act.gate import Gate
 from tierd.act.journal import Journal
 from tierd.act.undo import Undo
 from tierd.clock import Clock
 from tierd.config import Settings
-from tierd.cycle.cases import Case
+from tierd.cycle.cases import TAKEN_BACK, Case
 from tierd.cycle.tally import Tally
 from tierd.cycle.telling import Key, Telling
 from tierd.decide.small_files_to_flash import reserved
@@ -64,6 +65,21 @@ class Judging:
                     case.defaults[:0], case.earlier = case.earlier, []
                     self._undo(case, f"pool {settings.flash_pool!r} is down to its reserve")
                     break
+
+    def taken_back(self, entry: Entry, by: str) -> None:
+        """Somebody has taken an act back by hand: told; and a case without default layouts of its own is over.
+
+        What would be measured from then on says nothing of what was done, and the moves that wait were for it.
+        """
+        self._telling.of_number(self._journal.finding_of(entry.id), [narrate.undone(entry, "undone", f"by {by}")])
+        for case in self._cases.values():
+            case.earlier = [outcome for outcome in case.earlier if outcome.entry != entry.id]
+            left = [outcome for outcome in case.defaults if outcome.entry != entry.id]
+            if case.defaults and not left:
+                case.judged, case.verdict = True, TAKEN_BACK
+                if dropped := self._gate.drop(case.finding.key):
+                    self._telling.say(f"dropped {dropped} waiting moves: {by} took their default layout back")
+            case.defaults = left
 
     def _note(self, case: Case, judgement: Judgement) -> None:
         """What the acts came to: told, counted, and kept for later decisions."""

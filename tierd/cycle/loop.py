@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from lustre.filesystem import Filesystem
+from tierd.act.entry import Entry
 from tierd.act.gate import Gate
 from tierd.act.hold import Hold, NoClaim
 from tierd.act.journal import Journal
@@ -159,6 +160,10 @@ class Daemon:
     def carry_out(self, kind: str, by: str, what: str, found: Intent) -> None:
         """Put what somebody asked for into the queue."""
         self._casework.carry_out(kind, by, what, found)
+
+    def taken_back(self, entry: Entry, by: str) -> None:
+        """Somebody has taken an act back by hand."""
+        self._judging.taken_back(entry, by)
 
     def preview(self) -> list[tuple[Finding, Plan, Case | None]]:
         """What would be planned now for each finding, without doing it; and its case, where it was acted on before."""

@@ -7,6 +7,7 @@ from threading import RLock
 from typing import Any
 
 from lustre.filesystem import Filesystem
+from tierd.act.entry import Entry
 from tierd.act.gate import Gate
 from tierd.act.inbox import Inbox
 from tierd.act.journal import Journal
@@ -27,10 +28,14 @@ Request = Mapping[str, Any]
 
 
 class Changing:
-    """Does what somebody asked for, or puts it into the inbox. ``made`` tells what an order comes to at present."""
+    """Does what somebody asked for, or puts it into the inbox. ``made`` tells what an order comes to at present.
+
+    ``taken_back`` is told of each act that was, and by whom.
+    """
 
     def __init__(self, gate: Gate, undo: Undo, journal: Journal, settings: Settings, lock: RLock, board: Board,
-                 filesystem: Filesystem, inbox: Inbox, made: Callable[[Order], Intent]) -> None:
+                 filesystem: Filesystem, inbox: Inbox, made: Callable[[Order], Intent],
+                 taken_back: Callable[[Entry, str], None]) -> None:
         self._gate = gate
         self._undo_act = undo
         self._journal = journal
@@ -40,6 +45,7 @@ class Changing:
         self._filesystem = filesystem
         self._inbox = inbox
         self._made = made
+        self._taken_back = taken_back
         self.requests: Mapping[str, Callable[[Request], dict[str, Any]]] = {
             "pause": self._pause, "drain": self._drain, "resume": self._resume, "undo": self._undo,
             "promote": self._order, "demote": self._order, "submit": self._submit,
@@ -75,7 +81,10 @@ class Changing:
             entry = self._journal.entry(number)
             if entry is None:
                 raise ValueError(f"the journal has no act {number}; tierctl history lists them")
-            result, detail = self._undo_act(entry, f"by {request.get('by', 'tierctl')}")
+            by = str(request.get("by", "tierctl"))
+            result, detail = self._undo_act(entry, f"by {by}")
+            if result == "undone":
+                self._taken_back(entry, by)
         return {"result": result, "detail": detail, "entry": entry_json(entry)}
 
     def _order(self, request: Request) -> dict[str, Any]:

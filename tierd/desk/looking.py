@@ -54,7 +54,8 @@ class Looking:
 
     def _history(self, request: Request) -> dict[str, Any]:
         entries = self._reader.last(max(0, int(request.get("last", 50))), str(request.get("outcome") or ""))
-        return {"entries": [entry_json(entry) for entry in entries]}
+        return {"entries": [entry_json(entry) for entry in entries],
+                "all_outcomes": {} if entries else self._reader.outcomes()}
 
     def _report(self, request: Request) -> dict[str, Any]:
         until = float(request.get("until") or self._clock.now())

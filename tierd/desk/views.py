@@ -18,6 +18,7 @@ def status(board: Board, gate: Gate, settings: Settings, orders: int, now: float
         "time": now, "mode": settings.act.mode, "scopes": [{"path": s.path, "mode": s.mode} for s in settings.scopes],
         "dry_run": settings.act.dry_run, **stance(gate),
         "faults": dict(view.faults), "findings": [f.sentence for f in view.findings if not f.advice_only],
+        "finding_ids": [view.numbers.get(f.key) for f in view.findings if not f.advice_only],
         "advice": sum(f.advice_only for f in view.findings),
         "last_cycle": view.window.end if view.window else None, "windows": view.windows,
         "least_windows": settings.noisy_neighbour.least_windows,

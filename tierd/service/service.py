@@ -121,7 +121,7 @@ class Service:
         looking = Looking(self._daemon, self._gate, reader, settings, self._lock, self._board, self._clock, self._inbox,
                           self._sources.states)
         changing = Changing(self._gate, undo, self._journal, settings, self._lock, self._board, self._filesystem,
-                            self._inbox, self._intake.made)
+                            self._inbox, self._intake.made, self._daemon.taken_back)
         return Desk(looking, changing)
 
     def _listen(self, settings: Settings, undo: Undo, nudge: Callable[[], None]) -> None:

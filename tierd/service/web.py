@@ -56,7 +56,7 @@ class App:
             swallow(environ)
             self._evaluate()
             return answer(start, "202 Accepted", "a cycle will begin at once\n")
-        if method not in {"GET", "HEAD"}:
+        if method not in {"GET", "HEAD"} or path == "/-/evaluate":
             return answer(start, "405 Method Not Allowed", "GET, or POST to /-/evaluate\n")
         if path == "/metrics":
             encode, kind = choose_encoder(environ.get("HTTP_ACCEPT", ""))
@@ -84,7 +84,8 @@ class App:
         doing = f"Held: {held}." if held else f"Draining: {draining}." if draining else "At work."
         dry = " Dry run: nothing is changed." if status["dry_run"] else ""
         faults = "".join(f'<p class="bad">Cannot see: {safe(words)}</p>' for words in status["faults"].values())
-        findings = "".join(f"<p>{safe(sentence)}</p>" for sentence in status["findings"]) or "<p>None.</p>"
+        found = zip(status["finding_ids"], status["findings"], strict=True)
+        findings = "".join(f"<p>F{number}: {safe(sentence)}</p>" for number, sentence in found) or "<p>None.</p>"
         rows = "".join(
             f"<tr><td>{entry['id']}</td><td>{moment(entry['time'])}</td><td>{escape(entry['outcome'])}</td>"
             f"<td>{escape(entry['kind'])} {safe(entry['place'])}"

@@ -1,0 +1,68 @@
+"""What a person takes back: told, kept with the finding, and not judged by what is measured afterwards."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tierd.site import Site, shown
+from tests.tierd.site import reading as reading  # noqa: PLC0414 -- the fixtures
+from tests.tierd.site import site as site  # noqa: PLC0414
+from tierd.act.journal import Journal
+from tierd.ctl import main
+from tierd.service.ask import ask
+
+
+def judged(journal: Journal) -> int:
+    (number,) = journal._db.execute("SELECT count(*) FROM judgements").fetchone()
+    return int(number)
+
+
+def test_a_layout_taken_back_by_hand_ends_its_case(reading: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    waited = ask(reading.socket, {"request": "status"})["waiting_moves"]
+    assert "undone: set-default-layout of /proj/ingest" in shown(capsys, "undo", "1", site=reading)
+    assert any(sentence.startswith("UNDONE default layout of /proj/ingest: by ") for sentence in reading.said)
+    assert any(sentence.startswith(f"dropped {waited} waiting moves: ") for sentence in reading.said)
+    reading.run(until=reading.cluster.now + 100)
+    assert "UNDONE default layout of /proj/ingest: by " in shown(capsys, "explain", "F1", site=reading)
+    status = shown(capsys, "status", site=reading)
+    assert ": it was taken back by hand\n" in status
+    assert "no moves wait" in status
+    assert "settled since follow" not in shown(capsys, "plan", site=reading)
+    assert judged(reading.service._journal) == 0
+    assert not any(sentence.startswith("KEPT") for sentence in reading.said)
+
+
+def test_one_of_two_layouts_taken_back_leaves_the_case_open(reading: Site) -> None:
+    daemon = reading.service._daemon
+    (case,) = daemon.cases
+    (outcome,) = case.defaults
+    case.defaults.append(outcome.__class__(outcome.action, "done", "", 4711))
+    ask(reading.socket, {"request": "undo", "id": 1})
+    assert [kept.entry for kept in case.defaults] == [4711]
+    assert not case.judged
+    assert reading.service._gate.waiting
+
+
+def test_what_is_not_taken_back_is_no_success(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.run(until=55)
+    shown(capsys, "undo", "1", site=site)
+    told = len(site.said)
+    for form in ([], ["--json"]):
+        assert main(["undo", "1", *form, "--socket", site.socket]) == 1
+    printed = capsys.readouterr()
+    assert printed.err == "refused: set-default-layout of /proj/ingest: it is undone, so there is nothing to undo\n"
+    assert '"result": "refused"' in printed.out
+    assert site.said[told:] == []
+
+
+def test_no_such_outcome_is_not_no_history(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown(capsys, "history", "--outcome", "failed", site=site) == "nothing was done yet\n"
+    site.run(until=55)
+    for form in ([], ["--long"]):
+        assert shown(capsys, "history", "--outcome", "failed", *form, site=site) == (
+            "no act ended so; of all: 1 done\n")
+    site.service._journal._db.execute("UPDATE actions SET outcome = NULL")
+    assert "/proj/ingest" in shown(capsys, "history", "--outcome", "under way", site=site)
+    with pytest.raises(SystemExit):
+        main(["history", "--last", "0"])
+    assert "'0' is not a number from 1 on" in capsys.readouterr().err
