@@ -11,7 +11,7 @@ from tierd.act.entry import Entry
 from tierd.config import Settings
 from tierd.model import Action, Advice, Finding
 from tierd.text import quoted, some
-from tierd.verify import Judgement
+from tierd.verify.judgement import Judgement
 
 TARGETS_NAMED = 16
 

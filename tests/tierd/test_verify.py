@@ -4,7 +4,8 @@ import pytest
 
 from tests.tierd.worlds import TARGETS, small_files, stream, window
 from tierd.model import Finding, Window
-from tierd.verify import Act, Judgement, Settings, judge
+from tierd.verify.judgement import Act, Judgement, judge
+from tierd.verify.settings import Settings
 
 SETTINGS = Settings(settle_seconds=10, judge_seconds=30, harm_seconds=20)
 FINDING = Finding("noisy-neighbour", 0, "m.2", "s.1", TARGETS, "",

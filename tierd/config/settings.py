@@ -8,7 +8,6 @@ from typing import Annotated, ClassVar, Literal
 from annotated_types import Ge, Gt, Lt
 from pydantic import AfterValidator, InstanceOf
 
-from tierd import verify
 from tierd.act import breaker, budget, claim
 from tierd.act.movers import engines
 from tierd.act.windows import checked
@@ -20,6 +19,7 @@ from tierd.detect import noisy_neighbour
 from tierd.detect.plugin import Configured
 from tierd.sense import prometheus, robinhood
 from tierd.sense.access import Access
+from tierd.verify import settings as verify
 
 
 @dataclass(frozen=True)

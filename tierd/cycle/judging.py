@@ -18,7 +18,8 @@ from tierd.cycle.telling import Key, Telling
 from tierd.decide.small_files_to_flash import reserved
 from tierd.engine import Engine
 from tierd.sense import space
-from tierd.verify import Act, Judgement, Totals, judge
+from tierd.verify.judgement import Act, Judgement, judge
+from tierd.verify.totals import Totals
 
 
 class Judging:

@@ -12,7 +12,7 @@ from tierd.act.gate import Gate
 from tierd.act.journal import Journal
 from tierd.cycle.loop import Daemon
 from tierd.model import Room
-from tierd.verify import throughput
+from tierd.verify.totals import throughput
 
 EVERY_SECONDS = 60.0
 BEFORE_SECONDS = 300.0

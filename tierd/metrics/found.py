@@ -9,7 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from tierd.config import Settings
 from tierd.cycle.loop import Daemon
 from tierd.policies import JUDGED
-from tierd.verify import throughput
+from tierd.verify.totals import throughput
 
 
 def found(daemon: Daemon, settings: Settings) -> Iterator[Metric]:

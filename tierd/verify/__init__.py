@@ -1,0 +1,1 @@
+"""Did it help? Keep, or undo."""
