@@ -12,6 +12,7 @@ from exporter.room import OSD_KINDS
 from exporter.rpcs import READ, WRITE, bounds_of
 from exporter.sources import Render, Rendered, Source, StatsRenderer
 from lustre.text import brw_stats, histogram
+from lustre.text.bucket_labels import LINEAR
 
 LABELS = ("fs", "target")
 STATS = "osd-*.*.stats"
@@ -157,7 +158,7 @@ def empty(table: histogram.Histogram) -> list[int]:
     [1, 2]
     """
     first = table.uppers[0]
-    if table.name in histogram.LINEAR:
+    if table.name in LINEAR:
         return list(range(1, first))
     return [1 << power for power in range(12 if table.name == b"disk I/O size" else 0, first.bit_length() - 1)]
 

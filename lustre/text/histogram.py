@@ -8,21 +8,8 @@ A heading, then a row per bucket: the label, and for each direction count, perce
     2:                   0   0  63   |          0   0  21
     4:                 434  36 100   |        163  79 100
 
-What a label means differs from table to table. Found in Lustre's source (``osc/osc_request.c``, ``osc/lproc_osc.c``,
-``obdclass/genops.c``, ``obdclass/lprocfs_status.c``, ``osd-ldiskfs/osd_io.c``), alike from 2.10 to 2.17:
-
-* *inclusive upper bound*, powers of two (``lprocfs_oh_tally_log2`` puts a value into bucket ``fls(value - 1)``, and the
-  label is 1 << bucket): pages per rpc, pages per bulk r/w, disk I/O size, I/O time, block maps. Label 4 is 3 and 4;
-  label 1 is 0 and 1.
-* *the value itself* (``lprocfs_oh_tally``): rpcs in flight, modify RPCs in flight, discontiguous pages and blocks, disk
-  fragmented I/Os, disk I/Os in flight (after 2.17.0 it can be told to use powers of two there, which are upper bounds).
-* *inclusive lower bound*: offset. The kernel tallies offset + 1 and labels bucket n with 1 << (n - 1), so label 4 is
-  the pages 4 to 7, and label 0 is page 0.
-* *exclusive lower bound*: RPC latency. The kernel tallies the time itself, but labels bucket n with 1 << (n - 1) as
-  well, so label 4 is 5 to 8, and label 0 is 0 and 1.
-
-There are 32 buckets, and the last counts everything larger too: 31 *or more* in flight. See ``Histogram.overflow``.
-Rows end where the last request has been counted; empty rows at the beginning are left out in ``brw_stats`` only.
+What the labels mean is told in :mod:`lustre.text.bucket_labels`. Rows end where the last request has been counted;
+empty rows at the beginning are left out in ``brw_stats`` only.
 
 A table is all or nothing: one with a row that does not fit, or that does not reach 100 percent and so has lost its end,
 is dropped whole. (One loss cannot be seen: that of the last rows of a file's last table, cut between two rows, when one
@@ -38,16 +25,15 @@ direction is at 100 percent or has no rows yet and the other has counted nothing
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
+
+from lustre.text.bucket_labels import uppers_of
 
 _HEADING = re.compile(rb"([^\s:|%]++(?: [^\s:|%]++)*) {2,}+(?:rpcs|count|ios|maps) ++%[^:]*+")
 _DIRECTIONS = re.compile(rb"\s*+(?:read[ \t]++\|?+[ \t]*+write|modify)[ \t]*+")
-_LABEL = re.compile(rb"(\d{1,20}+)([KMG]?+):")
 _OF_ROWS = b"0123456789KMG:| \t\n"
-_SCALE = {b"": 1, b"K": 1 << 10, b"M": 1 << 20, b"G": 1 << 30}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,34 +66,6 @@ class Tables(NamedTuple):
     histograms: tuple[Histogram, ...]
     understood: int
     """Lines that belong to a table that was kept."""
-
-
-def _label_is_the_upper_bound(label: int) -> int:
-    return label
-
-
-def _label_is_the_lower_bound(label: int) -> int:
-    return 2 * label - 1 if label else 0
-
-
-def _label_is_below_the_bucket(label: int) -> int:
-    return 2 * label if label else 1
-
-
-LABELS: dict[bytes, Callable[[int], int]] = {
-    b"offset": _label_is_the_lower_bound,
-    b"RPC latency (us)": _label_is_below_the_bucket,
-}
-"""Tables whose labels are not the inclusive upper bound; all others' are."""
-
-LINEAR = frozenset({
-    b"rpcs in flight",
-    b"discontiguous pages",
-    b"discontiguous blocks",
-    b"disk fragmented I/Os",
-    b"disk I/Os in flight",
-})  # fmt: skip
-"""Tables that count single values, and therefore overflow at 31."""
 
 
 def parse(text: bytes) -> Tables:
@@ -167,7 +125,7 @@ def _histogram(name: bytes, body: bytes, width: int) -> Histogram | None:
     ):
         return None
     try:
-        uppers, overflow = _uppers(name, labels)
+        uppers, overflow = uppers_of(name, labels)
         columns = tuple([tuple(map(int, tokens[column::stride])) for column in range(1, stride, 4)])
         reached = [int(percent) for percent in tokens[-1 : -stride - 1 : -4]]
     except ValueError:
@@ -182,20 +140,3 @@ def _ends(columns: tuple[tuple[int, ...], ...], reached: list[int]) -> bool:
     if len(columns[0]) > 1 and not any(column[-1] for column in columns):
         return False
     return all(percent == 100 or not any(column) for percent, column in zip(reached, columns, strict=True))
-
-
-@lru_cache(maxsize=1024)
-def _uppers(name: bytes, labels: tuple[bytes, ...]) -> tuple[tuple[int, ...], bool]:
-    """Inclusive upper bounds, and whether the last is the kernel's last bucket. ValueError for what is no label."""
-    values = [_value(label) for label in labels]
-    upper = LABELS.get(name, _label_is_the_upper_bound)
-    last = values[-1] if values else 0
-    kernels_last = 31 if name in LINEAR else 1 << (30 if name in LABELS else 31)
-    return tuple(map(upper, values)), last == kernels_last
-
-
-def _value(label: bytes) -> int:
-    match = _LABEL.fullmatch(label)
-    if match is None:
-        raise ValueError(f"no bucket label: {label!r}")
-    return int(match[1]) * _SCALE[match[2]]

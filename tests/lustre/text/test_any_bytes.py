@@ -93,6 +93,7 @@ FILES: dict[str, tuple[Parse, str]] = {
     "lnet buffers": (lnet_routing.buffers, ""),
 }
 HELPERS = {
+    "bucket_labels",
     "fields",
     "header",
     "histogram",
