@@ -21,8 +21,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 from bench import measure
+from bench.client_tree import Client
 from bench.exporter import FEW, where
-from bench.trees import Client, Server
+from bench.server_tree import Server
 from lustre.text.compiled import AVAILABLE
 
 LEAST = {"few": 16.0, "all": 8.0} if AVAILABLE else {"few": 12.0, "all": 4.0}

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import measure
-from bench.trees import Client, Server
+from bench.client_tree import Client
+from bench.server_tree import Server
 
 FEW = 100
 """One in so many counts when few do."""

@@ -17,8 +17,9 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
+from bench.client_tree import Client
 from bench.exporter import where
-from bench.trees import Client, Server
+from bench.server_tree import Server
 
 MOVE_EVERY = 20
 """Scrapes between two movements of the tree: making it costs more than scraping it."""

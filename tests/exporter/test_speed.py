@@ -6,8 +6,9 @@ import tempfile
 from pathlib import Path
 
 from bench.against_prometheus_client import compare
+from bench.client_tree import Client
 from bench.exporter import where
-from bench.trees import Client, Server
+from bench.server_tree import Server
 from lustre.text.compiled import AVAILABLE
 
 
