@@ -50,6 +50,8 @@ class Hsm:
     """Being archived, restored or removed now."""
     unknown_flags: int = 0
     """Bits a later release gave a meaning that is not known here."""
+    left_behind: bool = False
+    """It has a copy in the archive, which this Lustre would not tell of a move (:mod:`lustre.archive_version`)."""
 
 
 @dataclass(frozen=True, slots=True)

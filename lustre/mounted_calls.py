@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 from lustre import inode_flags
-from lustre.calls import FileFlags, Hsm
+from lustre.calls import FileFlags, Hsm, HsmFlags
 from lustre.errors import NoPath, NotLustre, typed
 from lustre.fid import Fid
 from lustre.layout import Layout
@@ -29,8 +30,10 @@ _NOT_THE_FILES_OWN = ("lustre.", "trusted.")
 class MountedCalls(PlainCalls):
     """Implements :class:`lustre.calls.Calls`. One mount point; any number of threads."""
 
-    def __init__(self, library: Library, mount_point: str) -> None:
+    def __init__(self, library: Library, mount_point: str, archives_told: Callable[[], bool] = lambda: False) -> None:
+        """``archives_told``: whether an exchange of layouts tells the archive (:mod:`lustre.archive_version`)."""
         self._library = library
+        self._archives_told = archives_told
         self._mount = mount_point.rstrip("/") or "/"
 
     def whole(self, path: str) -> str:
@@ -107,7 +110,9 @@ class MountedCalls(PlainCalls):
 
     def hsm(self, descriptor: int) -> Hsm:
         """See :class:`~lustre.calls.Calls`."""
-        return self._library.hsm(descriptor)
+        found = self._library.hsm(descriptor)
+        copied = found.flags & (HsmFlags.EXISTS | HsmFlags.ARCHIVED)
+        return replace(found, left_behind=not self._archives_told()) if copied else found
 
     def pin(self, descriptor: int) -> bytes:
         """See :class:`~lustre.calls.Calls`. Releases that know no pins call the attribute unsupported."""

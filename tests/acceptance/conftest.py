@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from lustre import archive_version
 from lustre.errors import LustreError
 from lustre.llapi import Library
 from lustre.mounted_calls import MountedCalls
@@ -59,7 +60,7 @@ def site(request: pytest.FixtureRequest) -> Iterator[Site]:
     scratch = Path(tempfile.mkdtemp(prefix="tierd-acceptance-", dir=os.path.realpath(option("--lustre-mount"))))
     tree = Tree(Roots.of("/proc", "/sys"))
     found = Site(mount, scratch, option("--flash-pool"), option("--hdd-pool"), library, tree,
-                 MountedCalls(library, mount.path))
+                 MountedCalls(library, mount.path, lambda: archive_version.told_on(tree, mount.fsname)))
     missing = {found.flash, found.hdd} - {pool for pool, members in found.filesystem.pools().items() if members}
     if missing:
         shutil.rmtree(scratch)

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge, Gt, Lt
 
-from lustre import mounted_pools
+from lustre import archive_version, mounted_pools
 from lustre.calls import Quota
 from lustre.llapi import NAME, Library
 from lustre.mounted import MountedFilesystem
@@ -54,7 +54,7 @@ class Settings:
 
 def mover(mount: Mount, library: Library, tree: Tree, settings: Settings) -> Mover:
     """The engine of the settings, over one mount."""
-    calls = MountedCalls(library, mount.path)
+    calls = MountedCalls(library, mount.path, lambda: archive_version.told_on(tree, mount.fsname))
 
     def quota(kind: int, owner: int, pool: str) -> Quota:
         return library.quota(mount.path, kind, owner, pool)

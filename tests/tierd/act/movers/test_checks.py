@@ -32,6 +32,12 @@ def having(**changes: object) -> Callable[[Node], None]:
     return change
 
 
+def empty_in_the_archive(node: Node) -> None:
+    node.store.data.clear()
+    node.store.pages.clear()
+    node.hsm = Hsm(ARCHIVED)
+
+
 def laid_out(layout: Layout) -> Callable[[Node], None]:
     return lambda node: setattr(node.store, "layout", layout)
 
@@ -57,6 +63,9 @@ def reason(change: Callable[[Node], None], move: Move | None = None) -> str:
     (having(pin=b"- pool: hdd\n"), "pinned"),
     (having(hsm=Hsm(ARCHIVED)), ""),
     (having(hsm=Hsm(ARCHIVED | HsmFlags.NO_RELEASE)), ""),
+    (having(hsm=Hsm(ARCHIVED, left_behind=True)), "archived"),
+    (having(hsm=Hsm(HsmFlags.EXISTS, left_behind=True)), "archived"),
+    (empty_in_the_archive, "archived"),
     (having(hsm=Hsm(ARCHIVED | HsmFlags.DIRTY)), "archived-dirty"),
     (having(hsm=Hsm(ARCHIVED | HsmFlags.RELEASED)), "released"),
     (having(hsm=Hsm(ARCHIVED | HsmFlags.LOST)), "archive-state"),

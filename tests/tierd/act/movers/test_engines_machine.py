@@ -272,7 +272,8 @@ class Movers(RuleBasedStateMachine):
 
     def movable(self, node: Node) -> bool:
         dirty = HsmFlags.DIRTY in node.hsm.flags
-        return not (node.pin or dirty or node.writers) and self.lustre.room_bytes > 1 << 20
+        empty = HsmFlags.ARCHIVED in node.hsm.flags and not node.store.data
+        return not (node.pin or dirty or empty or node.writers) and self.lustre.room_bytes > 1 << 20
 
     def judge(self, outcome: Outcome, node: Node | None, layout: str, disturbed: bool) -> None:
         if not disturbed:

@@ -1,0 +1,64 @@
+"""Whether an exchange of layouts tells the archive: by the releases of the client and of all metadata targets."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from lustre.archive_version import told_on
+from lustre.calls import HsmFlags
+from lustre.mounted_calls import MountedCalls
+from lustre.tree import Roots, Tree
+from tests.conftest import Unpack
+from tests.lustre.fake_llapi import Handle
+
+
+@pytest.fixture
+def root(capture: Unpack, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(capture("2.17.57/tree-idle"), tmp_path / "tree", symlinks=True))
+
+
+def says(root: Path, fsname: str = "lustre") -> bool:
+    return told_on(Tree(Roots.of(root / "proc", root / "sys")), fsname)
+
+
+def imports(root: Path) -> list[Path]:
+    return sorted(root.glob("sys/kernel/debug/lustre/mdc/*/import"))
+
+
+def test_the_recorded_release_does(root: Path) -> None:
+    assert len(imports(root)) == 2
+    assert says(root)
+    assert not says(root, "other")
+
+
+@pytest.mark.parametrize("release", [b"2.15.8.0", b"2.9.99.0", b"1.16.0.0", b"", b"x"])
+def test_one_older_target_is_enough(root: Path, release: bytes) -> None:
+    path = imports(root)[1]
+    path.write_bytes(path.read_bytes().replace(b"target_version: 2.17.57.62", b"target_version: " + release))
+    assert not says(root)
+
+
+def test_an_older_client_or_an_unknown_one_does_not(root: Path) -> None:
+    place = root / "sys/fs/lustre/version"
+    for text in (b"2.15.8\n", b"what\n"):
+        place.write_bytes(text)
+        assert not says(root)
+    place.write_bytes(b"2.16.0\n")
+    assert says(root)
+    place.unlink()
+    assert not says(root)
+
+
+@pytest.mark.parametrize(("flags", "told", "behind"), [
+    (HsmFlags.NONE, False, False), (HsmFlags.ARCHIVED, True, False), (HsmFlags.ARCHIVED, False, True),
+])
+def test_only_what_is_in_the_archive_is_left_behind(tmp_path: Path, flags: HsmFlags, told: bool, behind: bool) -> None:
+    def hsm(descriptor: int, state: object) -> int:
+        state._obj.states = flags.value  # type: ignore[attr-defined]
+        return 0
+
+    calls = MountedCalls(Handle(llapi_hsm_state_get_fd=hsm).library(), str(tmp_path), lambda: told)
+    assert calls.hsm(3).left_behind is behind
