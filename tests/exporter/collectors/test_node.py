@@ -1,0 +1,54 @@
+"""The node as a whole: health, network, what is never read."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.exporter.collectors.families import DEBUG, MOUNT, SYSFS, shown
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("healthy\n", "1"), ("NOT HEALTHY\n", "0"), ("LBUG\n", "0"), ("LBUG\nNOT HEALTHY\n", "0"),
+     ("device lustre-OST0001 reported unhealthy\nNOT HEALTHY\n", "0")],
+)  # fmt: skip
+def test_health(grow, exporter, text, value) -> None:
+    running = exporter(grow({f"{SYSFS}/health_check": text}))
+    assert f"\nlustre_healthy {value}\n".encode() in running.scrape()
+    assert running.skipped() == {}
+
+
+def test_health_that_is_neither_is_not_shown(grow, exporter) -> None:
+    running = exporter(grow({f"{SYSFS}/health_check": "health"}))
+    assert running.scrape() == b""
+    assert running.skipped() == {"health_check": 1}
+
+
+def test_a_management_server_that_says_neither_is_counted(grow, exporter) -> None:
+    running = exporter(grow({f"{DEBUG}/mgc/MGC10.0.0.1@tcp/ir_state": "imperative_recovery: PERHAPS\n"}))
+    assert b"lustre_mgc_imperative_recovery" not in running.scrape()
+    assert running.skipped() == {"mgc.*.ir_state": 1}
+
+
+def test_an_interface_of_several_cpu_partitions_is_one(grow, exporter, samples) -> None:
+    nis = (
+        "nid                      status alive refs peer  rtr   max    tx   min\n"
+        "10.0.0.1@o2ib                up    -1    1    8    0   128   127   100\n"
+        "10.0.0.1@o2ib              down    -1    1    8    0   128    -3    -9\n"
+    )
+    text = exporter(grow({"sys/kernel/debug/lnet/nis": nis})).scrape()
+    assert shown(samples, text, "lustre_lnet_interface_credits", "nid") == {"10.0.0.1@o2ib": "124"}
+    assert shown(samples, text, "lustre_lnet_interface_max_credits", "nid") == {"10.0.0.1@o2ib": "256"}
+    assert shown(samples, text, "lustre_lnet_interface_up", "nid") == {"10.0.0.1@o2ib": "0"}
+
+
+def test_what_sends_a_request_is_never_read(grow, exporter) -> None:
+    """Reading ``ping`` asks a server. Here it is a folder, so that reading it would be an error."""
+    devices = (f"osc/lustre-OST0000-osc-{MOUNT}", f"mdc/lustre-MDT0000-mdc-{MOUNT}", "osp/lustre-OST0000-osc-MDT0000",
+               "lwp/lustre-MDT0000-lwp-OST0000", "mgc/MGC10.0.2.15@tcp")  # fmt: skip
+    root = grow({f"{SYSFS}/{device}/active": "1\n" for device in devices})
+    for device in devices:
+        (root / SYSFS / device / "ping").mkdir()
+    running = exporter(root, osp_per_target=True)
+    assert b"lustre_osp_active" in running.scrape()
+    assert running.errors() == {}
