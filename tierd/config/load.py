@@ -72,10 +72,11 @@ def once(error: ValidationError, values: Mapping[str, Any]) -> list[Problem]:
 
 def complaint(kind: str, location: Sequence[int | str], message: str, value: Any, detectors: Detectors) -> str:
     """One mistake, in words."""
-    where = ".".join(map(str, location))
+    where = ".".join(str(part) for part in location if part != "[key]")
     if kind in {"extra_forbidden", "unexpected_keyword_argument"}:
         return f"{where}: unknown setting; known here: {', '.join(known(location[:-1], detectors))}"
-    return f"{where}: {message.removeprefix('Value error, ')} (it is {value!r})"
+    stands = "" if isinstance(value, dict | list | tuple) else f" (it is {value!r})"
+    return f"{where}: {message.removeprefix('Value error, ')}{stands}"
 
 
 def known(location: Sequence[int | str], detectors: Detectors) -> list[str]:

@@ -12,12 +12,14 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator
 
 from tierd.act import budget
+from tierd.config.checked import two_pools
 from tierd.decide import small_files_to_flash
 
 Mode = Literal["observe", "recommend", "new-files-only", "full"]
 """``observe`` finds and tells; ``recommend`` tells what it would do as well; ``new-files-only`` sets default layouts
 and moves no file; ``full`` does both."""
 
+Pools = Annotated[small_files_to_flash.Settings, AfterValidator(two_pools)]
 _ACTS: dict[str, frozenset[str]] = {
     "observe": frozenset(), "recommend": frozenset(), "new-files-only": frozenset({"set-default-layout"}),
 }
@@ -42,7 +44,7 @@ class Scope:
 
     path: Annotated[str, AfterValidator(path_of_a_scope)]
     mode: Mode = "full"
-    small_files_to_flash: small_files_to_flash.Settings = field(default_factory=small_files_to_flash.Settings)
+    small_files_to_flash: Pools = field(default_factory=small_files_to_flash.Settings)
     limits: budget.Limits | None = None
     """For moves inside it, besides the limits for all; None for no more than those."""
 

@@ -6,20 +6,33 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge, Gt, Lt
-from pydantic import AfterValidator, InstanceOf
+from pydantic import AfterValidator, InstanceOf, Strict
 
 from tierd.act import breaker, budget, claim
 from tierd.act.movers import engines
 from tierd.act.windows import checked
 from tierd.config import plugins
+from tierd.config.checked import (
+    exporter_url,
+    mdt_name,
+    prometheus_url,
+    reader_name,
+    whole_path,
+    whole_path_or_none,
+)
 from tierd.config.permission import Control
-from tierd.config.scopes import Mode, Scope, deepest, each_path_once
+from tierd.config.scopes import Mode, Pools, Scope, deepest, each_path_once
 from tierd.decide import benefit, cold_to_disk, hot_files_to_flash, small_files_to_flash
 from tierd.detect import noisy_neighbour
 from tierd.detect.plugin import Configured
 from tierd.sense import prometheus, robinhood
 from tierd.sense.access import Access
 from tierd.verify import settings as verify
+
+WholePath = Annotated[str, AfterValidator(whole_path)]
+Url = Annotated[str, AfterValidator(exporter_url)]
+Prometheus = Annotated[prometheus.Settings, AfterValidator(prometheus_url)]
+MdtName = Annotated[str, AfterValidator(mdt_name)]
 
 
 @dataclass(frozen=True)
@@ -28,7 +41,7 @@ class Place:
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
-    mount: str = "/mnt/lustre"
+    mount: WholePath = "/mnt/lustre"
     """Where it is mounted on this node; with all targets' rights: tierd sets layouts and moves other users' files."""
 
 
@@ -38,7 +51,7 @@ class Sense:
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
-    exporters: tuple[str, ...] = ()
+    exporters: tuple[Url, ...] = ()
     """URLs of lustre-exporter on every OSS and MDS. Without any, and without the two below and Prometheus: the
     parameter files of this node, if it is the server."""
     exporter_files: tuple[str, ...] = ()
@@ -47,7 +60,7 @@ class Sense:
     """Names of exporters: ``_lustre-exporter._tcp.example.org`` (SRV), ``oss.example.org:9169`` (A and AAAA)."""
     dns_refresh_seconds: Annotated[float, Gt(0)] = 30.0
     exporter_access: Access = field(default_factory=Access)
-    prometheus: prometheus.Settings = field(default_factory=prometheus.Settings)
+    prometheus: Prometheus = field(default_factory=prometheus.Settings)
     stale_seconds: Annotated[float, Gt(0)] = 90.0
     """Counters and records may be so old; what is older is not acted on."""
     skew_seconds: Annotated[float, Gt(0)] = 30.0
@@ -58,11 +71,11 @@ class Sense:
     robinhood: robinhood.Settings = field(default_factory=robinhood.Settings)
     access_logs: str = ""
     """OST access logs of this node: ``/dev/lustre-access-log/*``. Empty: not read."""
-    mdts: tuple[str, ...] = ()
+    mdts: tuple[MdtName, ...] = ()
     """MDTs whose changelogs are read, as ``MDT0000``. Empty: all this client knows."""
-    readers: dict[str, str] = field(default_factory=dict)
+    readers: dict[MdtName, Annotated[str, AfterValidator(reader_name)]] = field(default_factory=dict)
     """MDT to the reader registered there (``cl1``), for which what was dealt with is cleared. Without: nothing is."""
-    clients: tuple[str, ...] = ()
+    clients: tuple[Url, ...] = ()
     """URLs of lustre-exporter on clients; a sample of each kind of node is enough. This node is looked at anyway."""
     clients_at_once: Annotated[int, Ge(1)] = 5
     """Of those, looked at each half minute."""
@@ -76,20 +89,20 @@ class Act:
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
-    dry_run: bool = True
+    dry_run: Annotated[bool, Strict()] = True
     """Walk the whole way, change nothing."""
     mode: Mode = "full"
     """``observe`` tells findings; ``recommend`` tells what it would do as well; ``new-files-only`` sets default layouts
     and moves no file; ``full`` does both. Scopes may have modes of their own."""
-    pause_file: str = "/var/lib/tierd/pause"
+    pause_file: Annotated[str, AfterValidator(whole_path_or_none)] = "/var/lib/tierd/pause"
     """While this file exists nothing is changed, and nothing taken back; its first line is told. "" for none."""
     windows: tuple[Annotated[str, AfterValidator(checked)], ...] = ()
     """Hours in which changes may be made, in local time: ``Mon-Fri 20:00-06:00``. Empty: at any time."""
     on: tuple[Literal["noisy-neighbour", "outgrown-component", "hot-small-files", "cold-on-flash"], ...] = (
         "noisy-neighbour", "outgrown-component", "cold-on-flash")
     """Kinds of findings that are acted on; the others are told only."""
-    journal: str = "/var/lib/tierd/journal.sqlite"
-    socket: str = "/run/tierd/tierd.sock"
+    journal: WholePath = "/var/lib/tierd/journal.sqlite"
+    socket: WholePath = "/run/tierd/tierd.sock"
     """Where tierctl talks to the daemon."""
 
 
@@ -120,7 +133,7 @@ class Settings:
     web: Web = field(default_factory=Web)
     movers: engines.Settings = field(default_factory=engines.Settings)
     noisy_neighbour: noisy_neighbour.Settings = field(default_factory=noisy_neighbour.Settings)
-    small_files_to_flash: small_files_to_flash.Settings = field(default_factory=small_files_to_flash.Settings)
+    small_files_to_flash: Pools = field(default_factory=small_files_to_flash.Settings)
     hot_files_to_flash: hot_files_to_flash.Settings = field(default_factory=hot_files_to_flash.Settings)
     cold_to_disk: cold_to_disk.Settings = field(default_factory=cold_to_disk.Settings)
     detect: InstanceOf[tuple[Configured, ...]] = field(default_factory=plugins.defaults)

@@ -36,6 +36,30 @@ small_file_bytes = -1
     assert "small_files_to_flahs: unknown setting; known here:" in told
 
 
+@pytest.mark.parametrize(("text", "says"), [
+    ('[filesystem]\nmount = "mnt/lustre"', "filesystem.mount: give the whole path, from / on (it is 'mnt/lustre')"),
+    ('[act]\njournal = ""', "act.journal: give the whole path, from / on (it is '')"),
+    ('[act]\nsocket = "tierd.sock"', "act.socket: give the whole path, from / on (it is 'tierd.sock')"),
+    ('[act]\npause_file = "pause"', "act.pause_file: give the whole path, from / on (it is 'pause')"),
+    ('[act]\ndry_run = "no"', "act.dry_run: Input should be a valid boolean (it is 'no')"),
+    ("[act]\ndry_run = 0", "act.dry_run: Input should be a valid boolean (it is 0)"),
+    ('[sense]\nexporters = ["oss1:9169/metrics"]', "sense.exporters.0: give the whole address: http://oss01:9169/"),
+    ('[sense]\nclients = ["ftp://login1"]', "sense.clients.0: give the whole address: http://oss01:9169/metrics"),
+    ('[sense.prometheus]\nurl = "prom:9090"', "sense.prometheus: url: give the whole address: https://prometheus"),
+    ('[sense]\nmdts = ["0"]', "sense.mdts.0: name the metadata target as MDT0000"),
+    ('[sense.readers]\n"lustre-MDT0000" = "cl1"', "sense.readers.lustre-MDT0000: name the metadata target as MDT0000"),
+    ('[sense.readers]\nMDT0000 = "1"', "sense.readers.MDT0000: name the reader as lctl changelog_register did: cl1"),
+    ('[small_files_to_flash]\nflash_pool = "hdd"', "small_files_to_flash: flash_pool and hdd_pool are both 'hdd'"),
+    ('[small_files_to_flash]\nhdd_pool = ""', "small_files_to_flash: flash_pool and hdd_pool need names"),
+    ('[[scopes]]\npath = "/a"\nsmall_files_to_flash.hdd_pool = "flash"', "flash_pool and hdd_pool are both 'flash'"),
+])
+def test_what_could_not_work_is_told_before_it_is_tried(text: str, says: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parse(text.encode(), "tierd.toml")
+    (line,) = str(caught.value).splitlines()
+    assert says in line
+
+
 @pytest.mark.parametrize("data", [b"x = [", b"\xff\xfe", b"x = 1\nx = 2\n"])
 def test_what_is_no_toml_is_named(data: bytes) -> None:
     with pytest.raises(ConfigurationError, match=r"tierd\.toml: not a TOML file"):
