@@ -20,6 +20,8 @@ from tierd.ctl import main
 from tierd.service.service import Service
 from tierd.simulation.world import VirtualClock, parameter_files
 
+HOSTILE = "/proj/keep/\udcff\n\x1b[2J 'x'"
+"""A path with all that names may hold."""
 READ_AGAIN = replace(NOISE, rereads_per_second=8.0, files_per_second=10.0, keep=300)
 
 
@@ -91,6 +93,11 @@ def reading(site: Site) -> Site:
 def shown(capsys: pytest.CaptureFixture[str], *arguments: str, site: Site) -> str:
     assert main([*arguments, "--socket", site.socket]) == 0
     return capsys.readouterr().out
+
+
+def failed(capsys: pytest.CaptureFixture[str], *arguments: str, site: Site) -> str:
+    assert main([*arguments, "--socket", site.socket]) == 1
+    return capsys.readouterr().err
 
 
 def fetched(site: Site, path: str, method: str = "GET") -> tuple[int, str]:

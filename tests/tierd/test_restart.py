@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from simulator import faults
-from tests.tierd.site import Site, shown
+from tests.tierd.site import HOSTILE, Site, shown
 from tests.tierd.site import reading as reading  # noqa: PLC0414 -- the fixtures
 from tests.tierd.site import site as site  # noqa: PLC0414
-from tests.tierd.test_operator import HOSTILE
 from tierd.act.inbox import Inbox
 from tierd.act.journal import Journal
 from tierd.act.kept import KeptMoves, Stamp

@@ -1,0 +1,190 @@
+"""What an administrator, or robinhood, asks for by name: files moved, a queue drained, and how long one waits."""
+
+from __future__ import annotations
+
+import re
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from simulator import faults
+from tests.tierd.site import HOSTILE, Site, failed, shown
+from tests.tierd.site import site as site  # noqa: PLC0414 -- the fixture
+from tierd.act.inbox import Inbox
+from tierd.act.journal import Journal
+from tierd.act.kept import Stamp
+from tierd.act.orders import Order
+from tierd.commands import submit, waiting
+from tierd.config.scopes import Scope
+from tierd.ctl import main, parser
+from tierd.desk import patience
+from tierd.service.ask import ask
+from tierd.service.control import ControlServer
+
+
+def test_a_drain_finishes_what_is_queued_and_begins_nothing(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(40):
+        site.cluster.make_file(f"/proj/keep/{number}", 1 << 20)
+    shown(capsys, "promote", "/proj/keep", site=site)
+    site.run(until=5)
+    shown(capsys, "drain", site=site)
+    assert "DRAINING: by " in shown(capsys, "status", site=site)
+    assert re.search(r"\d+ moves are left", shown(capsys, "status", site=site))
+    site.run(until=60)
+    history = ask(site.socket, {"request": "history", "last": 100})["entries"]
+    assert {(e["kind"], e["outcome"]) for e in history} == {("migrate", "done")}
+    assert len(history) == 40
+    shown(capsys, "resume", site=site)
+    assert "DRAINING" not in shown(capsys, "status", site=site)
+
+
+class Napping(threading.Event):
+    """While somebody waits, the daemon goes on."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__()
+        self._site = site
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self._site.run(until=self._site.cluster.now + 5)
+        return False
+
+
+def test_one_may_wait_for_the_queue(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(30):
+        site.cluster.make_file(f"/proj/keep/{number}", 1 << 20)
+    shown(capsys, "promote", "/proj/keep", site=site)
+    chosen = parser().parse_args(["drain", "--socket", site.socket, "--wait"])
+    site.run(until=5)
+    assert waiting.wait(chosen, Napping(site)) == 0
+    assert len(ask(site.socket, {"request": "history", "last": 100})["entries"]) == 30
+    assert main(["drain", "--wait", "--socket", site.socket]) == 0
+    shown(capsys, "resume", site=site)
+    shown(capsys, "demote", "/proj/keep", site=site)
+    shown(capsys, "pause", "enough", site=site)
+    assert waiting.wait(chosen) == 1
+    assert "held: enough; 1 wait" in capsys.readouterr().err
+
+
+def test_a_directory_is_promoted_and_taken_back_to_the_disks(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    small = site.cluster.make_file("/proj/keep/a/small", 700_000)
+    large = site.cluster.make_file("/proj/keep/large", 40 << 20)
+    preview = shown(capsys, "promote", "/mnt/lustre/proj/keep/", "--preview", site=site)
+    assert "would queue 2 files, 42.6 MB, of /proj/keep to flash" in preview
+    assert "lfs migrate --non-block -E 1M -c 1 -p flash -E -1 " in preview
+    site.run(until=10)
+    assert shown(capsys, "history", site=site) == "nothing was done yet\n"
+    assert "queued 2 files" in shown(capsys, "promote", "/proj/keep", site=site)
+    site.run(until=20)
+    for inode in (small, large):
+        assert inode.layout is not None
+        assert inode.layout.components[0].pool == "flash"
+    assert "left out: 2: it is there already" in shown(capsys, "promote", "/proj/keep", site=site)
+    shown(capsys, "demote", "/proj/keep", site=site)
+    site.run(until=40)
+    assert [c.pool for i in (small, large) for c in (i.layout.components if i.layout else ())] == ["hdd", "hdd"]
+    told = shown(capsys, "explain", "1", site=site)
+    assert "asked to promote /proj/keep" in told
+
+
+def test_an_order_keeps_its_bounds_the_room_and_the_owners_wish(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(5):
+        site.cluster.make_file(f"/proj/keep/{number}", 1000)
+    said = shown(capsys, "promote", "/proj/keep", "--max-files", "3", "--preview", site=site)
+    assert "would queue 3 files" in said
+    assert "and all that follow: 3 files are the most" in said
+    assert "2k" not in shown(capsys, "promote", "/proj/keep", "--max-bytes", "2K", "--preview", site=site)
+    site.filesystem.set_xattr("/proj/keep", "user.tierd", b"off")
+    shown(capsys, "promote", "/proj/keep", site=site)
+    site.run(until=10)
+    assert "its owner wants it left alone" in shown(capsys, "history", "--outcome", "refused", site=site)
+    for target in site.filesystem.pools()["flash"]:
+        faults.full(site.cluster, target, 5.0)
+    assert "has no room for it above its reserve" in shown(capsys, "promote", "/proj/keep", site=site)
+    assert "No such file or directory" in failed(capsys, "promote", "/proj/none", site=site)
+    assert "without . and .." in failed(capsys, "promote", "/proj/../etc", site=site)
+
+
+def test_a_dry_run_goes_through_an_order_and_moves_nothing(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.service.close()
+    site.settings = replace(site.settings, act=replace(site.settings.act, dry_run=True, mode="observe"))
+    site.start()
+    inode = site.cluster.make_file("/proj/keep/f", 1000)
+    before = inode.layout
+    assert "a dry run" in shown(capsys, "promote", "/proj/keep/f", site=site)
+    site.run(until=10)
+    assert inode.layout == before
+    assert "dry-run" in shown(capsys, "history", site=site)
+
+
+def test_what_robinhood_hands_over_goes_as_the_mode_allows(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.service.close()
+    site.settings = replace(site.settings, scopes=(Scope("/proj/looked-at", "recommend"),))
+    site.start()
+    moved, kept, odd = (site.cluster.make_file(path, 1000) for path in ("/proj/keep/f", "/proj/looked-at/f", HOSTILE))
+    path = f"/mnt/lustre{moved.path}"
+    assert shown(capsys, "submit", "--reason", "old rule", path, kept.path, odd.path, "/none", "/proj", site=site) == (
+        "taken in: 5\n")
+    site.run(until=10)
+    history = shown(capsys, "history", "--long", site=site)
+    assert "mode recommend holds there" in history
+    assert "(submit) asked for it: old rule" in history
+    pools = [inode.layout.components[0].pool if inode.layout else "" for inode in (moved, kept, odd)]
+    assert pools == ["flash", "", "flash"]
+    assert "\x1b" not in history
+    told = "\n".join(site.said)
+    assert "left out: 1 (No such file or directory)" in told
+    assert "left out: 1 (it is a directory: files are handed over one by one)" in told
+
+
+def test_handing_over_never_waits_for_a_cycle(site: Site) -> None:
+    with site.service._lock:  # a cycle that moves a large file
+        asked: list[object] = []
+        others = [threading.Thread(target=lambda r=r: asked.append(ask(site.socket, r, 10.0))) for r in (  # type: ignore[misc]
+            {"request": "submit", "paths": ["/proj/x"]}, {"request": "status"}, {"request": "pause"},
+            {"request": "history"}, {"request": "top"}, {"request": "explain", "id": "F1"})]
+        for other in others[:-1]:
+            other.start()
+        for other in others[:-1]:
+            other.join(10)
+        assert len(asked) == 5
+    assert ask(site.socket, {"request": "status"})["paused"].startswith("by ")
+
+
+def test_what_needs_the_daemon_does_not_wait_for_ever(site: Site, monkeypatch: pytest.MonkeyPatch,
+                                                      capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(patience, "PATIENCE_SECONDS", 0.05)
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with site.service._lock:
+            held.set()
+            done.wait(10)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(10)
+    assert "ask again later" in failed(capsys, "undo", "1", site=site)
+    done.set()
+    holder.join()
+
+
+def test_a_full_inbox_asks_to_come_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    Journal(tmp_path / "j").close()
+    inbox = Inbox(tmp_path / "j", lambda: Stamp("lustre", False, 1.0), most=2)
+    inbox.put([(Order("promote", "/a", "x"), None)])
+    with pytest.raises(ValueError, match="1 orders wait, of 2 at the most; try again later"):
+        inbox.put([(Order("promote", "/a", "x"), None)] * 2)
+    assert len(inbox.take(9)) == 1
+
+    def full(_: object) -> dict[str, object]:
+        raise ValueError("try again later")
+
+    server = ControlServer(str(tmp_path / "s"), full)
+    assert main(["submit", "/a", "--socket", str(tmp_path / "s")]) == submit.LATER
+    server.close()
+    assert main(["submit", "/a", "--socket", str(tmp_path / "s")]) == 1
+    assert main(["submit", "--socket", str(tmp_path / "s")]) == 1
+    assert "no paths" in capsys.readouterr().err
