@@ -15,16 +15,15 @@ of an undisturbed stream vary in recordings.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 from annotated_types import Gt, Lt
 
 from tierd.detect import thresholds
-from tierd.detect.profile import Classes, Profile, is_small_files, is_small_io, is_stream
+from tierd.detect.blame import blamed
+from tierd.detect.profile import Classes, Profile, is_in_between, is_small_files, is_stream, is_suspect
 from tierd.detect.reach import most_taken
 from tierd.detect.scene import Scene, scene
 from tierd.detect.slowdown import Slowdown, gained, slowdowns
@@ -39,7 +38,7 @@ class Settings(thresholds.Settings):
     """Thresholds. Fractions are of the victim's undisturbed throughput unless said otherwise."""
 
     load_share: Annotated[float, Gt(0), Lt(1)] = 0.25
-    """Aggressor's part of the load that came upon the shared targets since it came, the victim's aside."""
+    """Suspects' part of the load that came upon the shared targets since they came, the victim's aside."""
     operation_seconds: Annotated[float, Gt(0)] = 0.1
     """A stream loses no more by one operation: seeks, a commit of the journal, a RAID that reads to write."""
 
@@ -50,19 +49,18 @@ def detect(windows: Sequence[Window], settings: Settings, active: Collection[tup
     if not windows:
         return
     at = at or scene(windows, settings)
-    suspects = {p.job: p for p in at.jobs.values()
-                if is_small_files(p, settings.classes) or is_small_io(p, settings.classes)}
+    suspects = {p.job: p for p in at.jobs.values() if is_suspect(p, settings.classes)}
     streams = [p for p in at.jobs.values() if p.job not in suspects and is_stream(p, settings.classes)]
-    for slow in slowdowns(at, streams, suspects.values(), KIND, active, settings):
-        if not within_reach(slow, settings.operation_seconds):
-            continue
-        if load_share(slow, rates(at, slow.targets), rates_before(at, slow)) >= settings.load_share:
-            yield Finding(
-                KIND, windows[-1].end, slow.other.job, slow.victim.job, slow.targets,
-                sentence(slow, settings.classes),
-                {**slow.evidence, **suspect_evidence(slow, settings.classes),
-                 **bystander_evidence(at.tracks, slow, streams, settings)},
-            )
+    slowed = [slow for slow in slowdowns(at, streams, suspects.values(), KIND, active, settings)
+              if within_reach(slow, settings.operation_seconds)]
+    for slow in blamed(at, slowed, {key[1:] for key in active if key[0] == KIND}, settings.load_share):
+        yield Finding(
+            KIND, windows[-1].end, slow.other.job, slow.victim.job, slow.targets,
+            sentence(slow, settings.classes),
+            {**slow.evidence, **suspect_evidence(slow, settings.classes),
+             **bystander_evidence(at.tracks, slow, streams, settings)},
+            advice_only=is_in_between(slow.other, settings.classes),
+        )
 
 
 def within_reach(slow: Slowdown, operation_seconds: float) -> bool:
@@ -72,50 +70,6 @@ def within_reach(slow: Slowdown, operation_seconds: float) -> bool:
     taken = most_taken(sum(load.operations for load in here) / seconds,
                        sum(load.moved_bytes for load in here) / seconds, slow.usual, operation_seconds)
     return slow.usual - slow.now <= taken * slow.usual
-
-
-Rates = Mapping[str, tuple[float, float]]
-"""Job to its operations and bytes per second."""
-
-
-def rates(at: Scene, targets: Collection[str]) -> Rates:
-    """What each job asked of the targets of late."""
-    totals: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-    for target in targets:
-        for profile in at.on.get(target, ()):
-            load = profile.by_target[target]
-            totals[profile.job][0] += load.operations
-            totals[profile.job][1] += load.moved_bytes
-    seconds = sum(window.seconds for window in at.recent) or 1.0
-    return {job: (operations / seconds, moved / seconds) for job, (operations, moved) in totals.items()}
-
-
-def rates_before(at: Scene, slow: Slowdown) -> Rates:
-    """The same of the same jobs, in as many windows just before the suspect came."""
-    windows = at.tracks.windows
-    last = bisect_left([window.end for window in windows], slow.course.onset_end)
-    span = slice(max(0, last - len(at.recent)), last)
-    seconds = sum(window.seconds for window in windows[span]) or 1.0
-    found = {}
-    for job in {profile.job for target in slow.targets for profile in at.on.get(target, ())}:
-        tracks = [at.tracks.of(target, job) for target in slow.targets]
-        found[job] = (sum(sum(operations[span]) for _, operations in tracks) / seconds,
-                      sum(sum(moved[span]) for moved, _ in tracks) / seconds)
-    return found
-
-
-def load_share(slow: Slowdown, now: Rates, before: Rates) -> float:
-    """Suspect's part of what came upon the targets since it came: mean of its parts of operations and of bytes.
-
-    Jobs that were there before and ask for no more than then did not make the victim slower than then.
-    """
-    def part(of: int) -> float:
-        more = {job: max(0.0, rate[of] - before.get(job, (0.0, 0.0))[of]) for job, rate in now.items()
-                if job != slow.victim.job}
-        total = sum(more.values())
-        return more.get(slow.other.job, 0.0) / total if total else 0.0
-
-    return (part(0) + part(1)) / 2
 
 
 def suspect_evidence(slow: Slowdown, classes: Classes) -> dict[str, float]:

@@ -113,6 +113,20 @@ def is_stream(profile: Profile, classes: Classes) -> bool:
     return profile.mean_rpc_bytes >= classes.stream_rpc_bytes and not is_small_files(profile, classes)
 
 
+def is_in_between(profile: Profile, classes: Classes) -> bool:
+    """Whether its RPCs are too large for small I/O and too small for a stream: 128 KiB here and there, for instance.
+
+    It costs the disks seeks as small I/O does; whether it is a stream over short stripes is not to be seen.
+    """
+    return (0 < profile.mean_rpc_bytes < classes.stream_rpc_bytes
+            and not is_small_files(profile, classes) and not is_small_io(profile, classes))
+
+
+def is_suspect(profile: Profile, classes: Classes) -> bool:
+    """Whether a stream may get slow by what the job does, for another reason than that both stream."""
+    return is_small_files(profile, classes) or is_small_io(profile, classes) or is_in_between(profile, classes)
+
+
 def profiles(windows: Sequence[Window]) -> dict[str, Profile]:
     """Profiles of all jobs that did something in these windows."""
     active: defaultdict[str, list[Window]] = defaultdict(list)

@@ -195,3 +195,35 @@ def test_any_finding_means_a_real_loss(ratio: float, files: float, size_bits: in
     for found in detect(episode(small_files("m.2", files, 1 << size_bits), now=66.0 * ratio), Settings()):
         assert found.evidence["slowdown"] >= 1 / 0.94 - 1e-9
         assert found.aggressor == "m.2"
+
+
+@pytest.mark.parametrize("tasks", [2, 4, 5, 8, 10])
+def test_tasks_that_do_together_what_one_job_would_are_found(tasks: int) -> None:
+    array = [small_files(f"{7000 + n}", 24 / tasks) for n in range(tasks)]
+    found = pairs(episode(*array))
+    assert len(found) >= 0.8 * tasks
+    assert {victim for _, victim in found} == {"s.1"}
+    assert pairs(episode(*array, now=64.0)) == []
+
+
+def test_of_two_neighbours_that_differ_both_are_found() -> None:
+    assert set(pairs(episode(small_files("m.2", 20), small_io("f.3", 30)))) == {("m.2", "s.1"), ("f.3", "s.1")}
+
+
+def test_tasks_beside_a_stream_that_brought_most_of_the_load_are_not_blamed() -> None:
+    trickle = [small_files(f"{7000 + n}", 2, 64 << 10) for n in range(4)]
+    assert pairs(episode(stream("t.2", 400, rpc_bytes=MIB), *trickle, now=33.0)) == []
+
+
+def test_who_was_blamed_stays_so_while_it_does_a_fair_part() -> None:
+    windows = episode(small_files("m.2", 20), small_files("n.3", 4))
+    assert pairs(windows) == [("m.2", "s.1")]
+    held = detect(windows, Settings(), [("noisy-neighbour", "n.3", "s.1")])
+    assert {finding.aggressor for finding in held} == {"m.2", "n.3"}
+
+
+@pytest.mark.parametrize(("rpc_bytes", "found", "told_only"), [(64 << 10, 1, False), (128 << 10, 1, True),
+                                                               (192 << 10, 1, True), (256 << 10, 0, False)])
+def test_requests_between_small_ones_and_those_of_a_stream_are_told(rpc_bytes: int, found: int, told_only: bool) -> None:
+    seen = list(detect(episode(small_io("f.2", 60, rpc_bytes)), Settings()))
+    assert [f.advice_only for f in seen] == [told_only] * found
