@@ -129,7 +129,7 @@ class DirectoryActivity:
 
     job: str
     directory: str
-    """Path below the root of the file system, or its FID in brackets where nothing could name it."""
+    """Path below the root, its FID in brackets where nothing could name it, or "" where not even that was told."""
     creates: int = 0
     opens: int = 0
     """Opens of files that existed before."""
@@ -145,6 +145,8 @@ class DirectoryActivity:
     """Sizes of files in the directory, sampled by stat; empty where nothing can be asked."""
     lately: int = 0
     """Of creates and opens, those of the last minutes: where the job works now, and not where it did all its life."""
+    last_time: float = 0.0
+    """When something was heard of it last, epoch seconds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,10 @@ from tierd.model import DirectoryActivity, Finding
 
 LEAST_SHARE = 0.1
 """A directory with less of the job's files than this is not where the noise is."""
+STILL_SECONDS = 30.0
+"""In a directory of which nothing was heard for longer than this, before the last of the job, it does not stay."""
+MOST_PLACES = 32
+"""In more directories than that a job is everywhere."""
 COVERED = 0.5
 """Directories that together hold less of it do not tell where the noise is; what they lie in does."""
 
@@ -27,9 +31,15 @@ def weights(activities: Sequence[DirectoryActivity]) -> list[int]:
 Weighed = list[tuple[int, DirectoryActivity]]
 
 
+def _weighed(activities: Sequence[DirectoryActivity]) -> Weighed:
+    """Without places that nothing is known of, not even a FID: an open of a file that was gone before one could ask."""
+    return [(weight, activity) for weight, activity in zip(weights(activities), activities, strict=True)
+            if activity.directory]
+
+
 def active_directories(activities: Sequence[DirectoryActivity]) -> tuple[DirectoryActivity, ...]:
     """Directories that hold a fair part of what the job does to files, the busiest first."""
-    return tuple(activity for _, activity in _active(list(zip(weights(activities), activities, strict=True))))
+    return tuple(activity for _, activity in _active(_weighed(activities)))
 
 
 def _active(weighed: Weighed) -> Weighed:
@@ -39,17 +49,32 @@ def _active(weighed: Weighed) -> Weighed:
 
 
 def directories(activities: Sequence[DirectoryActivity]) -> tuple[str, ...]:
-    """Where the noise is: the active directories, or, for a job with very many, the ones that they lie in."""
-    weighed = list(zip(weights(activities), activities, strict=True))
+    """Where the noise is: the active directories, or some dozens in which the job stays; else what they lie in.
+
+    A job that makes a new directory for each step is told by what these lie in, as the next will lie there too. Of one
+    that stays where it is that would name a place that nothing of its work inherits from, and that is also others'.
+    """
+    weighed = _weighed(activities)
     total = sum(weight for weight, _ in weighed)
     active = _active(weighed)
     if sum(weight for weight, _ in active) >= COVERED * total:
         return tuple(activity.directory for _, activity in active)
+    staying = _staying(weighed)
+    if len(staying) <= MOST_PLACES and sum(weight for weight, _ in staying) >= COVERED * total:
+        return tuple(activity.directory for _, activity in staying)
     above: Counter[str] = Counter()
     for weight, activity in weighed:
         if activity.directory.startswith("/"):
             above[activity.directory.rpartition("/")[0] or "/"] += weight
     return tuple(place for place, count in above.most_common() if count >= LEAST_SHARE * total and place != "/")
+
+
+def _staying(weighed: Weighed) -> Weighed:
+    """Those of the directories that the job is still at work in, the busiest first, without what hardly counts."""
+    latest = max((a.last_time for _, a in weighed), default=0.0)
+    least = LEAST_SHARE * max((weight for weight, _ in weighed), default=0)
+    return sorted(((weight, a) for weight, a in weighed if a.last_time >= latest - STILL_SECONDS and weight >= least),
+                  key=lambda each: (-each[0], each[1].directory))
 
 
 def located(finding: Finding, activities: Sequence[DirectoryActivity]) -> tuple[DirectoryActivity, ...]:

@@ -48,7 +48,7 @@ def _lately(known: Tallies, job: str, since: float) -> list[Tally]:
 
 def _counts(tally: Tally) -> DirectoryActivity:
     return DirectoryActivity(tally.job, tally.directory, tally.creates, tally.opens, tally.closes, tally.unlinks,
-                             tally.outgrown, lately=tally.lately)
+                             tally.outgrown, lately=tally.lately, last_time=tally.last_time)
 
 
 def _has_open(known: Tallies, tally: Tally) -> bool:
@@ -64,4 +64,5 @@ def _activity(known: Tallies, tally: Tally) -> DirectoryActivity:
         candidates=tuple(Candidate(fid, file.path, file.closed_at, file.created_at, opens=file.reopened)
                          for fid, file in mine if not file.open_count and file.path),
         lately=tally.lately,
+        last_time=tally.last_time,
     )

@@ -39,7 +39,7 @@ class PathCache:
         return path
 
     def place(self, fid: Fid) -> str:
-        """Path of a directory, or its FID in brackets where it has none that is known."""
+        """Path of a directory, or its FID in brackets where it has none that is known; "" where a record named none."""
         path = self(fid)
         if path:
             return path
@@ -47,7 +47,7 @@ class PathCache:
         if place is None:
             if len(self._nameless) >= self._size:
                 self._nameless.clear()
-            place = self._nameless[fid] = str(fid)
+            place = self._nameless[fid] = str(fid) if fid else ""
         return place
 
     def learn(self, fid: Fid, path: str) -> None:
