@@ -224,6 +224,6 @@ def test_who_was_blamed_stays_so_while_it_does_a_fair_part() -> None:
 
 @pytest.mark.parametrize(("rpc_bytes", "found", "told_only"), [(64 << 10, 1, False), (128 << 10, 1, True),
                                                                (192 << 10, 1, True), (256 << 10, 0, False)])
-def test_requests_between_small_ones_and_those_of_a_stream_are_told(rpc_bytes: int, found: int, told_only: bool) -> None:
+def test_requests_neither_small_nor_those_of_a_stream_are_told(rpc_bytes: int, found: int, told_only: bool) -> None:
     seen = list(detect(episode(small_io("f.2", 60, rpc_bytes)), Settings()))
     assert [f.advice_only for f in seen] == [told_only] * found

@@ -1,0 +1,262 @@
+"""What must not matter in a recording does not: names, sizes, under how many job ids, what of the records is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lustre.changelog import Record, RecordType
+from lustre.fid import Fid
+from lustre.layout import Layout
+from lustre.text import job_stats
+from lustre.text.job_stats import Job
+from tests.tierd.varied import ENOUGH, Variation, counted, part, unpacked, write
+from tierd.config import Settings
+from tierd.model import Finding
+from tierd.replay.run import Report, replay
+from tierd.sense import tape as tapes
+
+STREAM, SMALL, RANDOM = "ior_stream.1002", "mdt_small.1001", "fio_rand.1001"
+CREATES, TOO_SMALL, RANDOM_4K = "noisy-create-1m", "noisy-flash-too-small", "noisy-random-4k"
+QUIET, COVERED, SLOW_DISK = "control-quiet", "control-flash-covers", "control-slow-disk"
+NOISY = {CREATES: SMALL, TOO_SMALL: SMALL, RANDOM_4K: RANDOM}
+MIB = 1 << 20
+ALONE = 9
+"""Windows before the noise."""
+
+Replayed = Callable[[str, Variation], Report]
+
+
+@pytest.fixture(scope="module")
+def replayed(tmp_path_factory: pytest.TempPathFactory) -> Replayed:
+    base = tmp_path_factory.mktemp("tapes")
+
+    def go(name: str, variation: Variation) -> Report:
+        folder = write(unpacked(name, base), tmp_path_factory.mktemp("varied"), variation)
+        with tapes.opened(folder) as tape:
+            return replay(tape, Settings())
+
+    return go
+
+
+@pytest.fixture(scope="module")
+def as_it_was(replayed: Replayed) -> Callable[[str], Report]:
+    def go(name: str) -> Report:
+        report = replayed(name, Variation())
+        assert [finding.aggressor for finding in noise(report)] == ([NOISY[name]] if name in NOISY else [])
+        return report
+
+    return cache(go)
+
+
+def noise(report: Report) -> list[Finding]:
+    return [finding for finding in report.findings if finding.kind == "noisy-neighbour"]
+
+
+def told(report: Report) -> list[tuple[Any, ...]]:
+    """Who, where and when, for comparison."""
+    return [(f.aggressor, f.victim, f.targets, f.directories, f.time) for f in noise(report)]
+
+
+def layouts(report: Report) -> list[tuple[str, Layout]]:
+    return [(action.directory, action.layout) for action in report.plan]
+
+
+def only(job: str, then: Callable[[Job], Iterable[Job]]) -> Callable[[Job], Iterable[Job]]:
+    return lambda entry: then(entry) if entry.job_id == job.encode() else (entry,)
+
+
+def renamed(names: Mapping[str, str]) -> Variation:
+    """Other job ids, in counters and records."""
+    new = {old.encode(): to.encode() for old, to in names.items()}
+    return Variation(lambda entry: [replace(entry, job_id=new.get(entry.job_id, entry.job_id))],
+                     lambda record: [record._replace(job_id=new.get(record.job_id, record.job_id))])
+
+
+@pytest.mark.parametrize(("stream", "other"), [
+    ("4242_7", "4243_11"), ("my job.5001", "größe.5002"), ('"x:y.0', "{hist: 1}.1"), ("null", "-" * 31),
+])
+def test_names_of_jobs_do_not_matter(replayed: Replayed, as_it_was: Callable[[str], Report], stream: str,
+                                     other: str) -> None:
+    name = CREATES
+    new = {STREAM: stream, SMALL: other}
+    report = replayed(name, renamed(new))
+    assert told(report) == [(new[a], new[v], *rest) for a, v, *rest in told(as_it_was(name))]
+    assert layouts(report) == layouts(as_it_was(name))
+
+
+@pytest.mark.parametrize("name", [*NOISY, COVERED])
+def test_names_of_file_systems_and_directories_do_not_matter(replayed: Replayed, as_it_was: Callable[[str], Report],
+                                                             name: str) -> None:
+    def other(text: str) -> str:
+        return text.replace("lustre-", "scratch-1-").replace("/proj/", "/größer als/")
+
+    report = replayed(name, Variation(described=other))
+    assert told(report) == [
+        (a, v, tuple(map(other, targets)), tuple(map(other, places)), time)
+        for a, v, targets, places, time in told(as_it_was(name))]
+    assert layouts(report) == [(other(place), layout) for place, layout in layouts(as_it_was(name))]
+
+
+@pytest.mark.parametrize("kib", [16, 256, 4096])
+def test_the_component_grows_with_the_files(replayed: Replayed, as_it_was: Callable[[str], Report], kib: int) -> None:
+    def sized(entry: Job) -> list[Job]:
+        return [counted(entry, int, lambda total: total * kib // 1024, lambda upper: max(4096, upper * kib // 1024))]
+
+    report = replayed(CREATES, Variation(only(SMALL, sized)))
+    assert told(report) == told(as_it_was(CREATES))
+    (default,) = report.plan
+    assert kib << 10 <= (default.layout.components[0].extent_end or 0) <= max(8 * kib << 10, 64 << 10)
+
+
+@pytest.mark.parametrize("name", [CREATES, RANDOM_4K, COVERED, SLOW_DISK])
+def test_a_stream_that_reads_is_judged_like_one_that_writes(replayed: Replayed, as_it_was: Callable[[str], Report],
+                                                            name: str) -> None:
+    assert told(replayed(name, Variation(only(STREAM, read_instead)))) == told(as_it_was(name))
+
+
+def read_instead(entry: Job) -> list[Job]:
+    """The same, with reads and writes exchanged."""
+    swap = {b"read": b"write", b"write": b"read", b"read_bytes": b"write_bytes", b"write_bytes": b"read_bytes"}
+    return [replace(entry, names=tuple(swap.get(name, name) for name in entry.names),
+                    histograms=tuple((swap.get(name, name), sizes) for name, sizes in entry.histograms))]
+
+
+def test_of_a_neighbour_that_reads_its_files_existing_ones_are_moved_too(replayed: Replayed) -> None:
+    report = replayed(CREATES, Variation(only(SMALL, read_instead)))
+    assert [finding.aggressor for finding in noise(report)] == [SMALL]
+    assert [action.kind for action in report.plan][:2] == ["set-default-layout", "migrate"]
+
+
+@pytest.mark.parametrize("tasks", [2, 5, 8])
+def test_a_neighbour_under_many_job_ids_is_found(replayed: Replayed, as_it_was: Callable[[str], Report],
+                                                 tasks: int) -> None:
+    def split(entry: Job) -> list[Job]:
+        return [replace(part(entry, number, tasks), job_id=b"%d" % (7000 + number)) for number in range(tasks)]
+
+    numbers: dict[Fid, int] = {}
+
+    def shared_out(record: Record) -> list[Record]:
+        task = 7000 + numbers.setdefault(record.target, len(numbers)) % tasks
+        return [record._replace(job_id=b"%d" % task) if record.job_id == SMALL.encode() else record]
+
+    report = replayed(CREATES, Variation(only(SMALL, split), shared_out))
+    assert len(noise(report)) >= 0.8 * tasks
+    assert min(finding.time for finding in noise(report)) <= noise(as_it_was(CREATES))[0].time + 15
+    assert {finding.directories for finding in noise(report)} == {("/proj/ingest",)}
+    assert [action.kind for action in report.plan] == ["set-default-layout"]
+
+
+def test_two_streams_that_suffer_are_both_found(replayed: Replayed) -> None:
+    def two(entry: Job) -> list[Job]:
+        return [part(entry, 0, 2), replace(part(entry, 1, 2), job_id=b"other_stream.1003")]
+
+    found = noise(replayed(RANDOM_4K, Variation(only(STREAM, two))))
+    assert {(f.aggressor, f.victim) for f in found} == {(RANDOM, STREAM), (RANDOM, "other_stream.1003")}
+
+
+def without(*types: RecordType) -> Callable[[Record], list[Record]]:
+    return lambda record: [] if record.type in types else [record]
+
+
+def bare(record: Record) -> list[Record]:
+    return [record._replace(nid="", uid=None, gid=None, open_mode=None, xattr_name=b"")]
+
+
+def named_once(record: Record) -> list[Record]:
+    return [record if record.type == RecordType.CREATE else record._replace(job_id=b"")]
+
+
+def every_other() -> Callable[[Record], list[Record]]:
+    turn = count()
+    return lambda record: [record] if next(turn) % 2 else []
+
+
+@pytest.mark.parametrize("records", [
+    pytest.param(bare, id="no client, user, mode"),
+    pytest.param(without(RecordType.CLOSE), id="no CLOSE"),
+    pytest.param(without(RecordType.CLOSE, RecordType.OPEN), id="no CLOSE, no OPEN"),
+    pytest.param(named_once, id="jobs with CREAT only"),
+    pytest.param(every_other(), id="half of them"),
+])
+def test_what_records_leave_out_does_not_matter(replayed: Replayed, as_it_was: Callable[[str], Report],
+                                                records: Callable[[Record], list[Record]]) -> None:
+    report = replayed(TOO_SMALL, Variation(records=records))
+    assert told(report) == told(as_it_was(TOO_SMALL))
+    assert layouts(report) == layouts(as_it_was(TOO_SMALL))
+
+
+def test_without_records_the_neighbour_is_found_and_left_alone(replayed: Replayed) -> None:
+    report = replayed(CREATES, Variation(records=lambda _: []))
+    assert [(f.aggressor, f.directories) for f in noise(report)] == [(SMALL, ())]
+    assert report.plan == ()
+    assert "no changelog says where it works" in report.refusals[0]
+
+
+@pytest.mark.parametrize(("places", "told_as"), [(2, 2), (12, 12), (40, 1)])
+def test_a_neighbour_in_several_directories(replayed: Replayed, places: int, told_as: int) -> None:
+    ingest, home = Fid(0x200000402, 0x4), '"/proj/ingest": "[0x200000402:0x4:0x0]"'
+    numbers: dict[Fid, int] = {}
+
+    def spread(record: Record) -> list[Record]:
+        if record.parent != ingest:
+            return [record]
+        number = numbers.setdefault(record.target, len(numbers)) % places
+        return [record._replace(parent=Fid(0x200000402, 0x9000 + number))]
+
+    def described(text: str) -> str:
+        more = (f'"/proj/run/d{n:02d}": "[0x200000402:{0x9000 + n:#x}:0x0]"' for n in range(places))
+        return text.replace(home, ", ".join((home, *more)))
+
+    (finding,) = noise(replayed(CREATES, Variation(records=spread, described=described)))
+    expected = tuple(f"/proj/run/d{n:02d}" for n in range(places)) if told_as == places else ("/proj/run",)
+    assert tuple(sorted(finding.directories)) == expected
+
+
+@pytest.mark.parametrize("name", [*NOISY, SLOW_DISK])
+@pytest.mark.parametrize("keeps", [
+    pytest.param(lambda n: n % 10 not in {3, 7, 8} and n < 24, id="three of ten lost"),
+    pytest.param(lambda n: ALONE - 4 <= n < ENOUGH, id="20 s alone"),
+])
+def test_snapshots_that_are_missing(replayed: Replayed, name: str, keeps: Callable[[int], bool]) -> None:
+    found = noise(replayed(name, Variation(keeps=keeps)))
+    assert [finding.aggressor for finding in found] == ([NOISY[name]] if name in NOISY else [])
+
+
+@pytest.mark.parametrize("times", [1, 20])
+def test_rates_matter_as_ratios(replayed: Replayed, as_it_was: Callable[[str], Report], times: int) -> None:
+    def more(entry: Job) -> list[Job]:
+        return [replace(counted(entry, lambda n: n * times, lambda n: n * times), histograms=())]
+
+    assert told(replayed(CREATES, Variation(more))) == told(as_it_was(CREATES))
+
+
+@pytest.mark.parametrize("donor", list(NOISY))
+def test_a_neighbour_that_slows_nobody_is_innocent(replayed: Replayed, tmp_path_factory: pytest.TempPathFactory,
+                                                   donor: str) -> None:
+    other = unpacked(donor, tmp_path_factory.mktemp("donor"))
+
+    def guest(path: str) -> Iterator[Job]:
+        file: Path = other / path
+        for entry in job_stats.parse(file.read_bytes()).jobs:
+            if entry.job_id == NOISY[donor].encode():
+                yield replace(entry, job_id=b"guest.1009")
+
+    assert replayed(QUIET, Variation(adds=guest)).findings == ()
+
+
+@pytest.mark.parametrize("name", [QUIET, COVERED, SLOW_DISK])
+def test_a_storm_of_metadata_is_no_noise_on_the_disks(replayed: Replayed, name: str) -> None:
+    def storm(path: str) -> list[Job]:
+        done = b"%d" % (500 * 5 * max(0, int(path.partition("/")[0]) - ALONE))
+        names = (b"open", b"close", b"mknod", b"unlink") if "/mdt/" in path else (b"setattr", b"destroy", b"punch")
+        return [Job(b"mdtest.1009", b"1", b"1", names, (done,) * len(names), (b"usecs",) * len(names),
+                    (done,) * len(names), (b"",) * len(names), (), 0)]
+
+    assert replayed(name, Variation(adds=storm)).findings == ()
