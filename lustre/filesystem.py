@@ -7,7 +7,7 @@ Every method may raise OSError with the errno Lustre gave.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -59,6 +59,9 @@ class Filesystem(Protocol):
 
     def entries(self, directory: str) -> Iterator[str]:
         """Names in a directory, without ``.`` and ``..``."""
+
+    def subdirectories(self, directory: str) -> Sequence[str]:
+        """Names of the directories in a directory, links to some left out; no file is asked about."""
 
     def xattr(self, path: str, name: str) -> bytes:
         """An extended attribute (``user.tierd``, ``lustre.pin``), of a symbolic link its own; b"" for none."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from lustre import changelog_device, default_layout, mounted_pools
 from lustre.calls import Quota
@@ -73,6 +73,11 @@ class MountedFilesystem:
         with typed("list", directory), os.scandir(self._whole(directory)) as found:
             for entry in found:
                 yield entry.name
+
+    def subdirectories(self, directory: str) -> Sequence[str]:
+        """See the port. Of what kind an entry is, the list itself says."""
+        with typed("list", directory), os.scandir(self._whole(directory)) as found:
+            return [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
 
     def xattr(self, path: str, name: str) -> bytes:
         """See the port. Releases that know no pins call it unsupported, and so do mounts with ``nouser_xattr``."""

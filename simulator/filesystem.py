@@ -66,6 +66,14 @@ class SimulatedFilesystem:
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
             return iter(list(inode.children))
 
+    def subdirectories(self, directory: str) -> list[str]:
+        """Names of the directories in a directory."""
+        with self._cluster.lock:
+            inode = self._cluster.namespace.lookup(directory)
+            if not inode.is_directory:
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
+            return [name for name, child in inode.children.items() if child.is_directory]
+
     def xattr(self, path: str, name: str) -> bytes:
         """An extended attribute; b"" for none."""
         with self._cluster.lock:

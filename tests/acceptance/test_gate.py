@@ -104,6 +104,28 @@ def test_a_default_is_set_and_taken_back(tierd: Tierd, site: Site, directory: Pa
     assert same_shape(after, before)
 
 
+def test_copies_in_directories_made_meanwhile_are_taken_back_too(tierd: Tierd, site: Site, directory: Path) -> None:
+    place = directory / "passes-on"
+    (place / "before").mkdir(parents=True)
+    before = site.filesystem.layout(site.name(place))
+    wanted = Layout((Component(0, 1 << 20, site.flash), Component(1 << 20, None, site.hdd)))
+    action = Action("set-default-layout", wanted, "acceptance", FINDING.key, site.name(place))
+    (outcome,) = tierd.gate.submit([action], tierd.journal.found(FINDING))
+    assert outcome.result == "done", outcome.detail
+    made = (place / "after", place / "after" / "deeper")
+    for one in made:
+        one.mkdir()
+        found = site.filesystem.layout(site.name(one))
+        assert found is not None
+        assert same_shape(found, wanted)
+    (entry,) = tierd.journal.entries("done")
+    assert tierd.undo(entry, "acceptance") == ("undone", "acceptance; and in 2 directories made below it meanwhile")
+    for one in (place, *made):
+        after = site.filesystem.layout(site.name(one))
+        assert (after is None) == (before is None)
+        assert after is None or before is None or same_shape(after, before)
+
+
 @pytest.mark.parametrize("shape", ["-c 2", "-E 1M -c 1 -E -1 -c 2"])
 def test_a_default_without_a_pool_is_put_back_without_one(tierd: Tierd, site: Site, directory: Path,
                                                           shape: str) -> None:

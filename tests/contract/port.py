@@ -60,6 +60,7 @@ class PortContract:
             lambda: ground.filesystem.status(missing),
             lambda: ground.filesystem.layout(missing),
             lambda: list(ground.filesystem.entries(missing)),
+            lambda: ground.filesystem.subdirectories(missing),
             lambda: ground.filesystem.set_default_layout(missing, ground.covering()),
             lambda: ground.filesystem.migrate(missing, ground.on(ground.flash)),
         )
@@ -81,6 +82,14 @@ class PortContract:
         assert same_shape(layout, ground.covering())
         ground.filesystem.set_default_layout(place, None)
         assert ground.filesystem.layout(place) is None
+
+    def test_directories_in_a_directory(self, ground: Ground) -> None:
+        place = f"{ground.root}/holds"
+        for path in (place, f"{place}/one", f"{place}/one/deeper", f"{place}/two"):
+            ground.make_directory(path)
+        ground.make_file(f"{place}/file", 1000)
+        assert sorted(ground.filesystem.subdirectories(place)) == ["one", "two"]
+        assert list(ground.filesystem.subdirectories(f"{place}/two")) == []
 
     def test_a_default_without_a_pool_is_put_back_without_one(self, ground: Ground) -> None:
         """Lustre keeps the pool of the default that is replaced where the new one has no place for a name."""

@@ -131,6 +131,11 @@ class Journal:
         return frozenset(place if kind == "set-default-layout" else place.rpartition("/")[0] or "/"
                          for kind, place in places)
 
+    def given_defaults(self) -> frozenset[str]:
+        """Directories that have the default layout tierd gave them."""
+        rows = self._db.execute("SELECT place FROM actions WHERE outcome = 'done' AND kind = 'set-default-layout'")
+        return frozenset(to_path(place) for (place,) in rows.fetchall())
+
     def tried(self, finding: int) -> frozenset[str]:
         """Files a move was tried of because of a finding."""
         rows = self._db.execute("SELECT place FROM actions WHERE finding = ? AND kind = 'migrate'", (finding,))

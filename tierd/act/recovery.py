@@ -36,7 +36,10 @@ def _seen(entry: Entry, filesystem: Filesystem) -> tuple[str, str]:
         return "gone", "tierd ended while it was under way, and something else has this name now"
     changed = present is not None and entry.layout_after is not None and same_shape(present, entry.layout_after)
     if entry.outcome == UNDOING:
-        return ("done", "tierd ended before it was undone") if changed else ("undone", "found undone")
+        if changed:
+            return "done", "tierd ended before it was undone"
+        below = "; directories made below it meanwhile may still have it: lfs getstripe -d -r"
+        return "undone", "found undone" + (below if entry.kind == "set-default-layout" else "")
     if changed:
         return "done", "tierd ended before it could say so; found done"
     return "interrupted", "tierd ended before it was done; it has the layout it had"

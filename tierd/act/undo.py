@@ -10,6 +10,7 @@ from tierd.act.changing_defaults import same
 from tierd.act.entry import Entry
 from tierd.act.journal import Journal
 from tierd.act.movers.outcome import Move, Mover, Result
+from tierd.act.passed_on import LONGEST_SECONDS, Passing, take_back
 from tierd.act.standstill import never
 from tierd.act.way_back import wish
 from tierd.clock import Clock
@@ -53,7 +54,7 @@ class Undo:
         if entry.fid is not None and self._filesystem.status(entry.place).fid != entry.fid:
             return "refused", "another file or directory has this name now"
         if entry.kind == "set-default-layout" and same(present, entry.layout_before):
-            return "undone", "it has the default again that it had"
+            return "undone", self._told("it has the default again that it had", entry)
         if present is None or entry.layout_after is None or not same_shape(present, entry.layout_after):
             return "refused", "somebody changed its layout since"
         if entry.kind == "set-default-layout":
@@ -72,12 +73,24 @@ class Undo:
         try:
             self._filesystem.set_default_layout(entry.place, entry.layout_before)
             if same(self._filesystem.layout(entry.place), entry.layout_before):
-                return "undone", reason
+                return "undone", self._told(reason, entry)
             detail = "Lustre made another default of the one it had"
         except (OSError, ValueError) as error:  # whether it was done in spite of it, the next one who tries will see
             detail = getattr(error, "strerror", None) or str(error)
         self._journal.ended(entry.id, "done", f"not undone: {detail}", self._clock.now())
         return "failed", detail
+
+    def _told(self, reason: str, entry: Entry) -> str:
+        """The reason, and what became of directories that were made below meanwhile."""
+        if entry.layout_after is None:
+            return reason
+        until = self._clock.now() + LONGEST_SECONDS
+        spared = self._journal.given_defaults() - {entry.place}
+        passing = Passing(entry.layout_after, entry.layout_before, entry.intended_at, spared)
+        late = "there was no time to look further"
+        more = take_back(self._filesystem, entry.place, passing,
+                         lambda: self._hindrance() or (late if self._clock.now() > until else ""))
+        return "; ".join(filter(None, (reason, more)))
 
     def _moved_back(self, move: Move) -> tuple[str, str]:
         for moved in self._mover.move([move]):

@@ -80,6 +80,10 @@ class MiniPort:
     def entries(self, directory: str) -> Iterator[str]:
         raise NotImplementedError
 
+    def subdirectories(self, directory: str) -> list[str]:
+        parents = (path.rpartition("/") for path in self.defaults)
+        return [name for parent, _, name in parents if (parent or "/") == directory]
+
     def migrate(self, path: str, layout: Layout) -> None:
         raise NotImplementedError
 
