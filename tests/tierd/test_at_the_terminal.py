@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -9,6 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tests.tierd.site import Site
+from tests.tierd.site import site as site  # noqa: PLC0414 -- the fixture
 
 LOV = Path(__file__).parents[1] / "captures/2.17.57/layouts/pfl2.lustre.lov.hex"
 CTL = [sys.executable, "-m", "tierd.ctl"]
@@ -42,3 +46,13 @@ def test_a_reader_that_goes_is_told_nothing() -> None:
     with process.stderr:
         assert process.stderr.read() == b""
     assert process.wait() == 1
+
+
+def test_a_terminal_that_cannot_go_back_is_shown_it_once(site: Site) -> None:
+    keeper, terminal = os.openpty()
+    with open(keeper, "rb", buffering=0) as shown:
+        with open(terminal, "wb", buffering=0) as out:
+            done = subprocess.run([*CTL, "top", "--socket", site.socket], stdout=out, check=False, timeout=60,
+                                  env={**os.environ, "TERM": "dumb"})
+        assert done.returncode == 0
+        assert shown.read(4096).startswith(b"tierd at work; mode full\r\n")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from tests.tierd.site import Site, failed, shown
 from tests.tierd.site import site as site  # noqa: PLC0414 -- the fixture
@@ -67,6 +69,29 @@ def test_the_live_view_shows_who_slows_whom(site: Site, capsys: pytest.CaptureFi
     assert {row["role"] for row in answer["jobs"]} == {"noise", "slowed"}
     assert quiet(answer | {"targets": [], "jobs": []}) == "no job is at work, as far as can be seen"
     screen(answer | {"paused": "[bold]x\x1b[2J", "faults": {"a": "[/]"}})  # no markup, no escapes
+
+
+@pytest.mark.parametrize(("width", "target_columns"), [
+    (120, "TARGET read/s write/s ops/s jobs slowdown condition"), (50, "TARGET read/s write/s ops/s jobs slowdown"),
+    (40, "TARGET read/s write/s slowdown"), (20, "TARGET slowdown")])
+def test_a_narrow_view_has_fewer_columns_and_cuts_none(site: Site, width: int, target_columns: str) -> None:
+    site.run(until=55)
+    answer = ask(site.socket, {"request": "top"})
+    for row in answer["targets"]:
+        row["target"] = row["target"].removeprefix("lustre-")
+    with io.StringIO() as page:
+        Console(file=page, width=width).print(screen(answer, width))
+        lines = page.getvalue().splitlines()
+    (header,) = (line for line in lines if line.startswith("TARGET"))
+    assert header.split() == target_columns.split()
+    assert any(line.startswith("OST0002") for line in lines)
+    assert "…" not in "".join(lines)
+
+
+def test_before_the_first_look_the_answer_has_the_same_keys(site: Site) -> None:
+    before = ask(site.socket, {"request": "top"})
+    site.run(until=15)
+    assert before.keys() == ask(site.socket, {"request": "top"}).keys()
 
 
 def test_a_report_loads_nothing(site: Site, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -94,10 +94,14 @@ def status(answer: Answer) -> list[str]:
                      f"{clock(case['since'])}: {result}")
     outcomes = ", ".join(f"{count} {name}" for name, count in sorted(answer["outcomes"].items())) or "none"
     lines.append(f"acts since start: {outcomes}; {megabytes(answer['moved_bytes'])} moved")
+    return [*lines, queue(answer), *over_a_restart(answer)]
+
+
+def queue(answer: Answer) -> str:
+    """What waits, and for what."""
     waits = (f"{answer['waiting_moves']} moves wait, {megabytes(answer['waiting_bytes'])}{limit(answer)}"
              if answer["waiting_moves"] else "no moves wait")
-    orders = f"; {answer['waiting_orders']} orders wait for the next cycle" if answer["waiting_orders"] else ""
-    return [*lines, waits + orders, *over_a_restart(answer)]
+    return waits + (f"; {answer['waiting_orders']} orders wait for the next cycle" if answer["waiting_orders"] else "")
 
 
 def limit(answer: Answer) -> str:

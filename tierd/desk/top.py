@@ -17,7 +17,7 @@ def top(view: View, most: int) -> dict[str, Any]:
     """Targets and jobs, so many of each at the most. Rates per second."""
     window = view.window
     if window is None:
-        return {"seconds": 0.0, "targets": [], "jobs": [], "findings": []}
+        return {"seconds": 0.0, "targets": [], "all_targets": 0, "jobs": [], "all_jobs": 0, "findings": []}
     role = {f.victim: "slowed" for f in view.findings if f.victim and not f.advice_only}
     role |= {f.aggressor: "noise" for f in view.findings if f.aggressor and not f.advice_only}
     return {
