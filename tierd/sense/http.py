@@ -9,16 +9,15 @@ from __future__ import annotations
 import binascii
 import http.client
 import os
-import socket
 import ssl
-import threading
 from collections.abc import Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
 from tierd.sense.access import Access, SourceError, credentials, tls_of
+from tierd.sense.deadline import Deadline
 from tierd.text import printable
 
 CHUNK_BYTES = 1 << 16
@@ -79,7 +78,7 @@ class Client:
              headers: Mapping[str, str]) -> Answer:
         try:
             connection = self._connection(url)
-            late = _Deadline(connection, self._timeout_seconds)
+            late = Deadline(connection, self._timeout_seconds)
             try:
                 path = urlsplit(url)._replace(scheme="", netloc="", fragment="").geturl() or "/"
                 connection.request(method, path, body, {
@@ -159,30 +158,3 @@ def date_of(header: str | None) -> float | None:
         return parsedate_to_datetime(header).timestamp() if header else None
     except (ValueError, TypeError, OverflowError, IndexError, binascii.Error):
         return None
-
-
-class _Deadline:
-    """Hangs up on a server that keeps sending a little: the time-out of a socket is for each read only."""
-
-    def __init__(self, connection: http.client.HTTPConnection, seconds: float) -> None:
-        self._connection = connection
-        self._socket: socket.socket | None = None
-        self.passed = False
-        self._timer = threading.Timer(seconds, self._hang_up)
-        self._timer.daemon = True
-        self._timer.start()
-
-    def watch(self) -> None:
-        """Take hold of the socket, now that there is one: a response takes it away from the connection."""
-        self._socket = self._connection.sock
-
-    def cancel(self) -> None:
-        """The request is over."""
-        self._timer.cancel()
-
-    def _hang_up(self) -> None:
-        self.passed = True
-        held: socket.socket | None = self._socket or self._connection.sock
-        if held is not None:
-            with suppress(OSError):  # closed meanwhile
-                socket.socket.shutdown(held, socket.SHUT_RDWR)

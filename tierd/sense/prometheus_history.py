@@ -15,7 +15,8 @@ from tierd.clock import Clock
 from tierd.model import JobLoad, Window
 from tierd.sense.access import SourceError
 from tierd.sense.http import Client, shown
-from tierd.sense.prometheus import Settings, asked, escaped, quoted, series_of
+from tierd.sense.prometheus import Settings
+from tierd.sense.query_api import asked, escaped, quoted, series_of
 from tierd.sense.scraped import Series
 
 BYTES, OPERATIONS = "fs_target_job:lustre_job_bytes:rate2m", "fs_target_job:lustre_job_bulk_operations:rate2m"

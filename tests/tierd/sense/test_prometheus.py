@@ -22,7 +22,8 @@ from tierd.demo import await_exporter, exporting
 from tierd.sense import exporters
 from tierd.sense.access import Access, SourceError
 from tierd.sense.http import Client
-from tierd.sense.prometheus import PrometheusCounters, Settings, series_of
+from tierd.sense.prometheus import PrometheusCounters, Settings
+from tierd.sense.query_api import series_of
 from tierd.sense.readings import window
 from tierd.sense.scraped import Series, merged, moment, value_at
 
