@@ -11,13 +11,14 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from lustre import changelog_device, default_layout, mounted_pools
+from lustre.attributes import attribute, attribute_names
 from lustre.calls import Quota
 from lustre.errors import Stale, typed
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, Space
 from lustre.layout import Layout
 from lustre.llapi import Library
-from lustre.mounted_calls import attribute, attribute_names, whole
+from lustre.mounted_calls import whole
 from lustre.mounts import Mount
 from lustre.tree import Tree
 

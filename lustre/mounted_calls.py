@@ -10,11 +10,11 @@ from contextlib import suppress
 from dataclasses import replace
 
 from lustre import inode_flags
+from lustre.attributes import layout_at
 from lustre.calls import FileFlags, Hsm, HsmFlags
 from lustre.errors import NoPath, NotLustre, typed
 from lustre.fid import Fid
 from lustre.layout import Layout
-from lustre.layout_xattr import understood
 from lustre.llapi import Library
 from lustre.llapi_layout import open_with_layout
 from lustre.plain_calls import PlainCalls
@@ -22,7 +22,6 @@ from lustre.plain_calls import PlainCalls
 _VOLATILE = ".\x0c\x13\x14\x12:VOLATILE"
 """How a name begins that Lustre never writes into a directory."""
 _CAREFUL = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
-LAYOUT = "lustre.lov"
 _NOT_THE_FILES_OWN = ("lustre.", "trusted.")
 """Attributes that describe the objects, or the file's place, and change with a move."""
 
@@ -166,26 +165,3 @@ def whole(mount_point: str, path: str) -> str:
     if not path.startswith("/") or ".." in path.split("/") or "\0" in path:
         raise NoPath(errno.EINVAL, f"not a path from the root of the file system: {path!r}")
     return mount_point.rstrip("/") + path
-
-
-def layout_at(place: int | str) -> Layout | None:
-    """Layout of an open file, or at a path, without following a symbolic link; None where there is none."""
-    value = attribute(place, LAYOUT)
-    return None if value is None else understood(value)
-
-
-def attribute(place: int | str, name: str) -> bytes | None:
-    """One extended attribute of an open file, or at a path, without following a symbolic link; None for none."""
-    try:
-        return os.getxattr(place, name) if isinstance(place, int) else os.getxattr(place, name, follow_symlinks=False)
-    except OSError as error:
-        if error.errno == errno.ENODATA:
-            return None
-        with typed(f"get {name}"):
-            raise
-
-
-def attribute_names(place: str) -> list[str]:
-    """Names of the extended attributes at a path that we may see, without following a symbolic link."""
-    with typed("list attributes"):
-        return os.listxattr(place, follow_symlinks=False)

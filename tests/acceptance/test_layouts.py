@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from lustre.attributes import layout_at
 from lustre.layout import Layout, same_shape
 from lustre.layout_yaml import from_yaml
-from lustre.mounted_calls import layout_at
 from tests.acceptance.site import MIB, Site
 
 SHAPES = (
