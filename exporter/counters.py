@@ -80,7 +80,6 @@ class Plan:
             ]
         )
 
-
     def printing_templates(self, labels: bytes) -> tuple[bytes, ...]:
         """The same for values that are numbers."""
         return tuple(

@@ -23,18 +23,23 @@ LFSCK = {
 }
 
 
+def run(prefix: str, labels: Labels, found: dict[str, str], numbers: dict[str, str]) -> Iterator[Sample]:
+    """What both tell of a run: its state, its flags, and numbers that may not be known yet."""
+    yield f"{prefix}_state", {**labels, "state": found["status"].strip()}, Decimal(1)
+    for flag in found["flags"].strip().split(",") if found["flags"] else ():
+        yield f"{prefix}_flag", {**labels, "flag": flag}, Decimal(1)
+    for key, name in numbers.items():
+        if (value := found.get(key, "N/A").split()[0]) != "N/A":
+            yield f"{prefix}_{name}", labels, Decimal(value)
+
+
 def scrubs(reader: Reader) -> Iterator[Sample]:
     for path, file in reader.places("osd-*/*/oi_scrub").items():
         labels = reader.server(path.split("/")[1])
         found = dict(line.split(":", 1) for line in file.read_text().splitlines())
         if not labels:
             continue
-        yield "lustre_osd_scrub_state", {**labels, "state": found["status"].strip()}, Decimal(1)
-        for flag in found["flags"].strip().split(",") if found["flags"] else ():
-            yield "lustre_osd_scrub_flag", {**labels, "flag": flag}, Decimal(1)
-        for key, name in SCRUB.items():
-            if (value := found.get(key, "N/A").split()[0]) != "N/A":
-                yield f"lustre_osd_scrub_{name}", labels, Decimal(value)
+        yield from run("lustre_osd_scrub", labels, found, SCRUB)
         for key, name in (("updated", "repaired"), ("inconsistent", "inconsistent")):
             if key in found:
                 value = int(found[key]) + int(found[f"prior_{key}"])
@@ -49,12 +54,7 @@ def checks(reader: Reader) -> Iterator[Sample]:
 
 def check(labels: Labels, text: str) -> Iterator[Sample]:
     found = dict(line.split(":", 1) for line in text.splitlines())
-    yield "lustre_lfsck_state", {**labels, "state": found["status"].strip()}, Decimal(1)
-    for flag in found["flags"].strip().split(",") if found["flags"] else ():
-        yield "lustre_lfsck_flag", {**labels, "flag": flag}, Decimal(1)
-    for key, name in LFSCK.items():
-        if (value := found.get(key, "N/A").split()[0]) != "N/A":
-            yield f"lustre_lfsck_{name}", labels, Decimal(value)
+    yield from run("lustre_lfsck", labels, found, LFSCK)
     for key, name in (("checked", "checked_items"), ("failed", "failed_items"), ("run_time", "run_seconds")):
         for phase in "12":
             value = found[f"{key}_phase{phase}"].split()[0]
