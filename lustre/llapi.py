@@ -105,8 +105,17 @@ class Library:
         return "/" + os.fsdecode(buffer.value).lstrip("/")
 
     def open_fid(self, mount: str, fid: Fid, flags: int) -> int:
-        """Open by identity; needs root, and the role ``byfid_ops`` where a nodemap restricts roles."""
-        return self.ask("llapi_open_by_fid", os.fsencode(mount), byref(struct_of(fid)), flags, path=str(fid))
+        """Open by identity; needs root, and the role ``byfid_ops`` where a nodemap restricts roles.
+
+        In 2.12 and 2.13 this function alone answers -1 and sets ``errno``: taken for the negative number of an error, a
+        file that is gone would be one we may not open.
+        """
+        ctypes.set_errno(0)
+        descriptor = int(self.function("llapi_open_by_fid")(os.fsencode(mount), byref(struct_of(fid)), flags))
+        if descriptor < 0:
+            number = ctypes.get_errno() if descriptor == -1 else 0
+            raise of_errno(number or descriptor, "llapi_open_by_fid", str(fid))
+        return descriptor
 
     def mdt_index(self, descriptor: int) -> int:
         """The MDT an open file is on."""

@@ -80,6 +80,22 @@ def test_never_clears_all_records() -> None:
     assert handle.llapi_changelog_clear.calls == [(b"lustre-MDT0000", b"cl1", 42)]
 
 
+@pytest.mark.parametrize(("answer", "number", "kind"), [
+    (-1, errno.ENOENT, Gone), (-1, errno.EPERM, NotPermitted), (-1, 0, NotPermitted), (-errno.ENOENT, 0, Gone),
+    (-errno.ESTALE, errno.ENOENT, Stale),
+])
+def test_opening_by_fid_answers_in_two_ways(answer: int, number: int, kind: type[OSError]) -> None:
+    """2.12 with -1 and ``errno``, later ones with the number itself."""
+    def opened(*_: Any) -> int:
+        ctypes.set_errno(number)
+        return answer
+
+    library = Handle(llapi_open_by_fid=opened).library()
+    with pytest.raises(kind, match="llapi_open_by_fid"):
+        library.open_fid("/mnt/lustre", FID, 0)
+    assert Handle(llapi_open_by_fid=lambda *_: 7).library().open_fid("/mnt/lustre", FID, 0) == 7
+
+
 def test_paths_of_fids_may_hold_any_bytes() -> None:
     def fid2path(device: bytes, fid: bytes, buffer: Any, length: int, record: Any, link: Any) -> int:
         assert (device, fid) == (b"/mnt/lustre", b"[0x200000402:0x14:0x0]")

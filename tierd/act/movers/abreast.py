@@ -9,6 +9,7 @@ from queue import SimpleQueue
 
 from tierd.act.movers.outcome import Move, Mover, Outcome, Result
 from tierd.act.movers.room import needed
+from tierd.act.movers.thread_name import as_the_process
 from tierd.act.standstill import Halt, never
 
 Pools = Callable[[], Mapping[str, tuple[str, ...]]]
@@ -48,7 +49,7 @@ class Abreast:
             finally:
                 told.put(None)
 
-        with ThreadPoolExecutor(len(lanes), "tierd-mover") as threads:
+        with ThreadPoolExecutor(len(lanes), "tierd-mover", as_the_process) as threads:
             futures = [threads.submit(work, lane) for lane in lanes]
             for _ in lanes:
                 while (outcome := told.get()) is not None:

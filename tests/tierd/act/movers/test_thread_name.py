@@ -1,0 +1,66 @@
+"""By which name the kernel, and so Lustre, knows the threads of a mover."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.tierd.act.movers.minilustre import FLASH
+from tierd.act.movers.abreast import Abreast
+from tierd.act.movers.outcome import Move, Outcome, Result
+from tierd.act.movers.thread_name import as_the_process
+from tierd.act.standstill import Halt, never
+
+
+def name() -> str:
+    return Path(f"/proc/self/task/{threading.get_native_id()}/comm").read_text(encoding="ascii")
+
+
+def take(other: str) -> None:
+    Path(f"/proc/self/task/{threading.get_native_id()}/comm").write_text(other, encoding="ascii")
+
+
+def test_a_thread_with_a_name_of_its_own_gives_it_up() -> None:
+    def named() -> tuple[str, str]:
+        take("tierd-mover_0")
+        before = name()
+        as_the_process()
+        return before, name()
+
+    with ThreadPoolExecutor(1) as pool:
+        before, after = pool.submit(named).result()
+    assert (before, after) == ("tierd-mover_0\n", Path("/proc/self/comm").read_text(encoding="ascii"))
+
+
+def test_without_procfs_it_goes_on(tmp_path: Path) -> None:
+    as_the_process(tmp_path)
+
+
+class Engine:
+    """Tells in which thread it works, by the kernel's name."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def move(self, moves: Sequence[Move], halt: Halt = never) -> Iterator[Outcome]:
+        for move in moves:
+            self.names.append(name())
+            yield Outcome(move, Result.DONE)
+
+    def examine(self, moves: Sequence[Move]) -> Iterator[Outcome]:
+        raise NotImplementedError
+
+
+def test_engines_abreast_work_by_the_name_of_the_process() -> None:
+    engine = Engine()
+    moves = [Move(f"/{number}", FLASH, targets=frozenset({f"t{number}"})) for number in range(4)]
+
+    def moved() -> int:
+        take("other")  # which threads inherit
+        return len(list(Abreast(engine, lambda: {"flash": ("a", "b", "c", "d")}, 2, 1).move(moves)))
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(moved).result() == 4
+    assert set(engine.names) == {Path("/proc/self/comm").read_text(encoding="ascii")}
