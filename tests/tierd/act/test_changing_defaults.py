@@ -11,8 +11,8 @@ import pytest
 from lustre.errors import of_errno
 from lustre.fid import Fid
 from lustre.layout import EOF, Component, Foreign, Layout, StripeObject
+from tests.tierd.act.gate_world import FINDING, World
 from tests.tierd.act.movers.minilustre import FLASH, HDD
-from tests.tierd.act.test_gate import FINDING, World
 from tierd.act.endings import Outcome
 from tierd.act.entry import Entry
 from tierd.act.recovery import close_unfinished

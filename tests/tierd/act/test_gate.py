@@ -1,92 +1,25 @@
-"""The gate over the Lustre in memory, with a real engine behind it."""
+"""What the gate lets through, what it refuses, and what holds nothing up."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from lustre.errors import of_errno
 from lustre.layout import Component, Layout, same_shape
 from lustre.layout_xattr import understood
+from tests.tierd.act.gate_world import DATA, FAST, FINDING, World
+from tests.tierd.act.gate_world import world as world  # noqa: PLC0414 -- the fixture
 from tests.tierd.act.miniport import MiniPort
-from tests.tierd.act.movers.minicalls import MiniCalls
-from tests.tierd.act.movers.minilustre import FLASH, HDD, MiniLustre
+from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tierd.act.breaker import Breaker
 from tierd.act.breaker import Settings as BreakerSettings
-from tierd.act.budget import Budget, Limits, Rate
-from tierd.act.endings import Outcome
+from tierd.act.budget import Budget, Rate
 from tierd.act.gate import Gate
-from tierd.act.journal import UNDOING, Journal
-from tierd.act.movers.lease import LeaseMover
-from tierd.act.movers.room import Destination
 from tierd.act.recovery import close_unfinished
-from tierd.act.standstill import Standstill
-from tierd.act.undo import Undo
-from tierd.act.way_back import wish
-from tierd.model import Action, Finding
-
-FINDING = Finding("noisy-neighbour", 1.0, "m", "s", ("lustre-OST0002",), "…", {"slowdown": 1.5}, ("/d",))
-DATA = b"data" * 25
-FAST = Limits(1e6, 1e12, per_pool=Rate(1e6, 1e12), per_target=Rate(1e6, 1e12))
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.time = 1000.0
-
-    def now(self) -> float:
-        return self.time
-
-    def wait(self, seconds: float) -> bool:
-        self.time += seconds
-        return False
-
-
-class World:
-    """Files ``/0`` … on HDD targets in turn, and a directory ``/d``."""
-
-    def __init__(self, folder: Path, limits: Limits = FAST, dry_run: bool = False) -> None:
-        self.lustre = MiniLustre()
-        self.port = MiniPort(self.lustre)
-        self.port.defaults["/d"] = HDD
-        self.clock = Clock()
-        self.journal = Journal(folder / "journal.sqlite")
-        self.pause = folder / "pause"
-        self.calls = MiniCalls(self.lustre)
-        self.engine = LeaseMover(self.calls, Destination(self.port.pools, self.port.space, self.lustre.quota))
-        still = Standstill(str(self.pause))
-        self.gate = Gate(self.port, self.engine, Budget(limits, 1000.0), Breaker(BreakerSettings()), self.journal,
-                         self.clock, dry_run, standstill=still)
-        self.undo = Undo(self.port, self.engine, self.journal, self.clock, still.by_file)
-        self.finding = self.journal.found(FINDING)
-
-    def files(self, count: int, size: int = 100) -> list[str]:
-        for number in range(count):
-            self.lustre.create(f"/{number}", bytes((number % 251,)) * size)
-        return [f"/{number}" for number in range(count)]
-
-    def submit(self, *paths: str, layout: Layout = FLASH) -> None:
-        self.gate.submit([Action("migrate", layout, "because", FINDING.key, "/", path, 100) for path in paths],
-                         self.finding)
-
-    def default(self) -> Outcome:
-        (outcome,) = self.gate.submit([Action("set-default-layout", FLASH, "because", FINDING.key, "/d")], self.finding)
-        return outcome
-
-    def pump(self) -> Counter[str]:
-        return Counter(outcome.result for outcome in self.gate.pump(self.clock.time + 2.5))
-
-    def pool(self, path: str) -> str:
-        return self.lustre.names[path].store.layout.components[0].pool
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+from tierd.model import Action
 
 
 def test_every_move_is_in_the_journal_with_what_was_there_before(world: World) -> None:
@@ -222,112 +155,3 @@ def test_what_changed_since_it_was_planned_is_left_alone(world: World, change: C
     world.gate.submit([Action("migrate", layout, "", FINDING.key, "/", "/0", 100, fid)], world.finding)
     change(world)
     assert world.pump()["done"] == 0
-
-
-# -- undo -------------------------------------------------------------------------------------------------------------
-
-
-def test_a_move_is_taken_back_and_only_of_the_file_that_was_moved(world: World) -> None:
-    world.submit(*world.files(2))
-    world.pump()
-    first, second = world.journal.entries("done")
-    assert world.undo(first, "by tierctl") == ("undone", "by tierctl")
-    assert (world.pool("/0"), world.lustre.contents("/0")) == ("hdd", bytes(100))
-    world.lustre.rename("/0", "/1")
-    assert world.undo(second, "by tierctl")[0] == "refused"
-    assert [e.outcome for e in world.journal.entries()] == ["undone", "done"]
-
-
-def test_a_file_that_had_no_pool_goes_back_to_the_pool_its_objects_were_in(world: World) -> None:
-    node = world.lustre.create("/plain", DATA, Layout((Component(),), composite=False))
-    assert [o.ost_index for o in node.store.layout.components[0].objects] == [5]
-    world.submit("/plain")
-    assert world.pump() == {"done": 1}
-    (entry,) = world.journal.entries("done")
-    assert world.undo(entry, "")[0] == "undone"
-    assert world.pool("/plain") == "hdd"
-    assert world.lustre.contents("/plain") == DATA
-
-
-def test_without_such_a_pool_people_decide(world: World) -> None:
-    world.lustre.create("/plain", DATA, Layout((Component(),), composite=False))
-    world.submit("/plain")
-    world.pump()
-    world.lustre.pool_members["hdd"] = ("lustre-OST0002",)
-    (entry,) = world.journal.entries("done")
-    result, detail = world.undo(entry, "")
-    assert result == "refused"
-    assert "lay on OST0005, and no pool holds all of these" in detail
-    assert [e.outcome for e in world.journal.entries()] == ["done"]
-
-
-def test_components_without_objects_go_where_the_one_before_went() -> None:
-    lustre = MiniLustre()
-    placed = lustre.create("/a", b"", Layout((Component(0, 1 << 20),))).store.layout.components[0]
-    before = Layout((placed, Component(1 << 20, None, stripe_count=4)))
-    assert [c.pool for c in wish(before, lustre.pool_members).components] == ["hdd", "hdd"]
-    with pytest.raises(ValueError, match="nothing says where it lay"):
-        wish(Layout((Component(),), composite=False), lustre.pool_members)
-
-
-def test_an_undo_that_fails_leaves_the_act_done(world: World) -> None:
-    world.submit(*world.files(1))
-    world.pump()
-    world.lustre.open_writer("/0")
-    (entry,) = world.journal.entries("done")
-    assert world.undo(entry, "")[0] == "gave-way"
-    (entry,) = world.journal.entries("done")
-    assert entry.detail.startswith("not undone: ")
-
-
-# -- what was under way when tierd died -------------------------------------------------------------------------------
-
-
-def test_unfinished_acts_are_closed_by_what_is_found(world: World) -> None:
-    names = world.files(4)
-    world.submit(*names)
-    world.pump()
-    world.default()
-    world.undo(next(world.journal.entries()), "")
-    world.lustre.unlink("/2")
-    world.lustre.rename("/3", "/2")
-    world.journal._db.execute("UPDATE actions SET outcome = NULL")
-    found = {entry.place: outcome for entry, outcome, _ in close_unfinished(world.journal, world.port, 2.0)}
-    assert found == {"/0": "interrupted", "/1": "done", "/2": "gone", "/3": "gone", "/d": "done"}
-    assert list(world.journal.entries("")) == []
-
-
-def test_an_undo_that_was_under_way_is_closed_either_way(world: World) -> None:
-    world.submit(*world.files(2))
-    world.pump()
-    first, second = world.journal.entries()
-    world.undo(first, "")
-    for entry in (first, second):
-        world.journal.undoing(entry.id, 2.0)
-    assert [e.outcome for e in world.journal.entries()] == [UNDOING, UNDOING]
-    assert [outcome for _, outcome, _ in close_unfinished(world.journal, world.port, 2.0)] == ["undone", "done"]
-
-
-def test_what_cannot_be_looked_at_is_closed_as_interrupted(world: World) -> None:
-    world.submit(*world.files(1))
-    world.pump()
-    world.journal._db.execute("UPDATE actions SET outcome = NULL")
-
-    def fails(name: str, _: int) -> None:
-        raise of_errno(5, name)
-
-    world.port.calls.before = fails
-    ((_, outcome, detail),) = close_unfinished(world.journal, world.port, 2.0)
-    assert outcome == "interrupted"
-    assert "cannot be looked at" in detail
-
-
-def test_a_journal_of_an_earlier_release_is_taken_over(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    world.submit(*world.files(1))
-    world.pump()
-    world.journal._db.execute("DROP INDEX actions_of_file")
-    world.journal._db.execute("ALTER TABLE actions DROP COLUMN fid")
-    world.journal.close()
-    (entry,) = Journal(tmp_path / "journal.sqlite").entries()
-    assert (entry.place, entry.fid, entry.outcome) == ("/0", None, "done")

@@ -10,10 +10,10 @@ import pytest
 from lustre.errors import of_errno
 from lustre.filesystem import FileStatus
 from lustre.layout import Component, Layout
+from tests.tierd.act.gate_world import FINDING, World
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tests.tierd.act.test_changing_defaults import done, given
-from tests.tierd.act.test_gate import FINDING, World
 from tierd.act.passed_on import LONGEST_SECONDS
 from tierd.act.recovery import close_unfinished
 from tierd.act.undo import Undo

@@ -1,0 +1,83 @@
+"""The gate over the Lustre in memory, with a real engine behind it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from lustre.layout import Layout
+from tests.tierd.act.miniport import MiniPort
+from tests.tierd.act.movers.minicalls import MiniCalls
+from tests.tierd.act.movers.minilustre import FLASH, HDD, MiniLustre
+from tierd.act.breaker import Breaker
+from tierd.act.breaker import Settings as BreakerSettings
+from tierd.act.budget import Budget, Limits, Rate
+from tierd.act.endings import Outcome
+from tierd.act.gate import Gate
+from tierd.act.journal import Journal
+from tierd.act.movers.lease import LeaseMover
+from tierd.act.movers.room import Destination
+from tierd.act.standstill import Standstill
+from tierd.act.undo import Undo
+from tierd.model import Action, Finding
+
+FINDING = Finding("noisy-neighbour", 1.0, "m", "s", ("lustre-OST0002",), "…", {"slowdown": 1.5}, ("/d",))
+DATA = b"data" * 25
+FAST = Limits(1e6, 1e12, per_pool=Rate(1e6, 1e12), per_target=Rate(1e6, 1e12))
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.time = 1000.0
+
+    def now(self) -> float:
+        return self.time
+
+    def wait(self, seconds: float) -> bool:
+        self.time += seconds
+        return False
+
+
+class World:
+    """Files ``/0`` … on HDD targets in turn, and a directory ``/d``."""
+
+    def __init__(self, folder: Path, limits: Limits = FAST, dry_run: bool = False) -> None:
+        self.lustre = MiniLustre()
+        self.port = MiniPort(self.lustre)
+        self.port.defaults["/d"] = HDD
+        self.clock = Clock()
+        self.journal = Journal(folder / "journal.sqlite")
+        self.pause = folder / "pause"
+        self.calls = MiniCalls(self.lustre)
+        self.engine = LeaseMover(self.calls, Destination(self.port.pools, self.port.space, self.lustre.quota))
+        still = Standstill(str(self.pause))
+        self.gate = Gate(self.port, self.engine, Budget(limits, 1000.0), Breaker(BreakerSettings()), self.journal,
+                         self.clock, dry_run, standstill=still)
+        self.undo = Undo(self.port, self.engine, self.journal, self.clock, still.by_file)
+        self.finding = self.journal.found(FINDING)
+
+    def files(self, count: int, size: int = 100) -> list[str]:
+        for number in range(count):
+            self.lustre.create(f"/{number}", bytes((number % 251,)) * size)
+        return [f"/{number}" for number in range(count)]
+
+    def submit(self, *paths: str, layout: Layout = FLASH) -> None:
+        self.gate.submit([Action("migrate", layout, "because", FINDING.key, "/", path, 100) for path in paths],
+                         self.finding)
+
+    def default(self) -> Outcome:
+        (outcome,) = self.gate.submit([Action("set-default-layout", FLASH, "because", FINDING.key, "/d")], self.finding)
+        return outcome
+
+    def pump(self) -> Counter[str]:
+        return Counter(outcome.result for outcome in self.gate.pump(self.clock.time + 2.5))
+
+    def pool(self, path: str) -> str:
+        return self.lustre.names[path].store.layout.components[0].pool
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)

@@ -1,0 +1,64 @@
+"""Acts taken back: only of the file that was moved, and only to where it lay."""
+
+from __future__ import annotations
+
+import pytest
+
+from lustre.layout import Component, Layout
+from tests.tierd.act.gate_world import DATA, World
+from tests.tierd.act.gate_world import world as world  # noqa: PLC0414 -- the fixture
+from tests.tierd.act.movers.minilustre import MiniLustre
+from tierd.act.way_back import wish
+
+
+def test_a_move_is_taken_back_and_only_of_the_file_that_was_moved(world: World) -> None:
+    world.submit(*world.files(2))
+    world.pump()
+    first, second = world.journal.entries("done")
+    assert world.undo(first, "by tierctl") == ("undone", "by tierctl")
+    assert (world.pool("/0"), world.lustre.contents("/0")) == ("hdd", bytes(100))
+    world.lustre.rename("/0", "/1")
+    assert world.undo(second, "by tierctl")[0] == "refused"
+    assert [e.outcome for e in world.journal.entries()] == ["undone", "done"]
+
+
+def test_a_file_that_had_no_pool_goes_back_to_the_pool_its_objects_were_in(world: World) -> None:
+    node = world.lustre.create("/plain", DATA, Layout((Component(),), composite=False))
+    assert [o.ost_index for o in node.store.layout.components[0].objects] == [5]
+    world.submit("/plain")
+    assert world.pump() == {"done": 1}
+    (entry,) = world.journal.entries("done")
+    assert world.undo(entry, "")[0] == "undone"
+    assert world.pool("/plain") == "hdd"
+    assert world.lustre.contents("/plain") == DATA
+
+
+def test_without_such_a_pool_people_decide(world: World) -> None:
+    world.lustre.create("/plain", DATA, Layout((Component(),), composite=False))
+    world.submit("/plain")
+    world.pump()
+    world.lustre.pool_members["hdd"] = ("lustre-OST0002",)
+    (entry,) = world.journal.entries("done")
+    result, detail = world.undo(entry, "")
+    assert result == "refused"
+    assert "lay on OST0005, and no pool holds all of these" in detail
+    assert [e.outcome for e in world.journal.entries()] == ["done"]
+
+
+def test_components_without_objects_go_where_the_one_before_went() -> None:
+    lustre = MiniLustre()
+    placed = lustre.create("/a", b"", Layout((Component(0, 1 << 20),))).store.layout.components[0]
+    before = Layout((placed, Component(1 << 20, None, stripe_count=4)))
+    assert [c.pool for c in wish(before, lustre.pool_members).components] == ["hdd", "hdd"]
+    with pytest.raises(ValueError, match="nothing says where it lay"):
+        wish(Layout((Component(),), composite=False), lustre.pool_members)
+
+
+def test_an_undo_that_fails_leaves_the_act_done(world: World) -> None:
+    world.submit(*world.files(1))
+    world.pump()
+    world.lustre.open_writer("/0")
+    (entry,) = world.journal.entries("done")
+    assert world.undo(entry, "")[0] == "gave-way"
+    (entry,) = world.journal.entries("done")
+    assert entry.detail.startswith("not undone: ")
