@@ -12,7 +12,7 @@ import pytest
 from tests.tierd.site import Site
 from tests.tierd.site import site as site  # noqa: PLC0414 -- the fixture
 from tierd.commands import asking
-from tierd.ctl import parser
+from tierd.ctl import main, parser
 from tierd.desk.changing import CHANGING
 from tierd.service.ask import ControlError, ask
 from tierd.service.control import ControlServer
@@ -98,3 +98,46 @@ def test_odd_requests_are_answered(site: Site, line: bytes) -> None:
         to.shutdown(socket.SHUT_WR)
         answer = json.loads(to.makefile("rb").read())
     assert "error" in answer or answer == {"entries": [], "all_outcomes": {}}
+
+
+def test_unknown_requests_are_answered_with_what_is_known(site: Site) -> None:
+    with pytest.raises(ControlError, match="unknown request 'reboot'; known: advise, demote, drain, explain, findings"):
+        ask(site.socket, {"request": "reboot"})
+    with pytest.raises(ControlError, match="the journal has no act 99"):
+        ask(site.socket, {"request": "undo", "id": 99})
+
+
+@pytest.mark.parametrize("line", [
+    b"", b"\xff\xfe\n", b"[]\n", b'{"request": {"a": []}}\n', b'{"request":"undo","id":"x"}\n'])
+def test_odd_requests_do_no_harm(site: Site, line: bytes) -> None:
+    with socket.socket(socket.AF_UNIX) as to:
+        to.connect(site.socket)
+        to.sendall(line)
+        to.shutdown(socket.SHUT_WR)
+        assert "error" in json.loads(to.makefile("rb").read())
+    assert ask(site.socket, {"request": "status"})["paused"] == ""
+
+
+def test_no_daemon_says_what_to_look_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "--socket", str(tmp_path / "none.sock")]) == 1
+    assert "no such socket: is tierd running" in capsys.readouterr().err
+
+
+def test_started_by_hand_the_folder_of_the_socket_is_made(tmp_path: Path) -> None:
+    """Under the unit systemd has made /run/tierd; the README's way, by hand, nobody has."""
+    server = ControlServer(str(tmp_path / "run/tierd/tierd.sock"), lambda _: {"ok": 1})
+    try:
+        assert ask(str(tmp_path / "run/tierd/tierd.sock"), {"request": "status"}) == {"ok": 1}
+    finally:
+        server.close()
+    assert (tmp_path / "run/tierd").stat().st_mode & 0o777 == 0o755
+
+
+def test_a_socket_left_by_a_killed_daemon_is_taken_over(tmp_path: Path) -> None:
+    left = socket.socket(socket.AF_UNIX)
+    left.bind(str(tmp_path / "s"))
+    left.close()
+    server = ControlServer(str(tmp_path / "s"), lambda _: {"ok": 1})
+    assert ask(str(tmp_path / "s"), {}) == {"ok": 1}
+    server.close()
+    assert not (tmp_path / "s").exists()
