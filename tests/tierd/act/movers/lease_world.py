@@ -1,0 +1,52 @@
+"""A file in the Lustre in memory, and the lease engine to move it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from lustre.layout import Layout
+from tests.tierd.act.movers.minicalls import MiniCalls
+from tests.tierd.act.movers.minilustre import FLASH, PAGE, MiniLustre
+from tierd.act.movers.lease import LeaseMover
+from tierd.act.movers.outcome import Move, Outcome
+from tierd.act.movers.room import Destination
+
+
+class World:
+    """A file ``/a`` of three pages on the HDD pool, and an engine."""
+
+    def __init__(self) -> None:
+        self.lustre = MiniLustre()
+        self.calls = MiniCalls(self.lustre)
+        self.data = b"first page".ljust(PAGE, b"x") + bytes(PAGE) + b"last"
+        self.node = self.lustre.create("/a", self.data)
+        self.mover = LeaseMover(
+            self.calls, Destination(lambda: self.lustre.pool_members, self.lustre.space, self.lustre.quota))
+
+    def move(self, layout: Layout = FLASH, path: str = "/a") -> Outcome:
+        (outcome,) = self.mover.move((Move(path, layout),))
+        assert not self.lustre.descriptors
+        return outcome
+
+    def at(self, call: str, act: Callable[[], object], occurrence: int = 1) -> None:
+        """Do something just before the mover's nth call of a kind."""
+        seen = 0
+
+        def before(name: str, number: int) -> None:
+            nonlocal seen
+            seen += name == call
+            if name == call and seen == occurrence:
+                act()
+
+        self.calls.before = before
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def pools_of_file(world: World) -> list[str]:
+    return [component.pool for component in world.node.store.layout.components]

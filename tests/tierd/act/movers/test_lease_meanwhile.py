@@ -1,0 +1,82 @@
+"""What others do to a file while the lease engine moves it: theirs stands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lustre.calls import FileFlags, Hsm, HsmFlags
+from tests.tierd.act.movers.lease_world import World, pools_of_file
+from tests.tierd.act.movers.lease_world import world as world  # noqa: PLC0414 -- the fixture
+from tierd.act.movers.outcome import Result
+
+
+@pytest.mark.parametrize("step", ["create_volatile", "read", "write", "sync", "set_times", "swap_and_close"])
+def test_a_writer_wins_at_any_step(world: World, step: str) -> None:
+    world.at(step, lambda: world.lustre.write("/a", b"THEIRS", 2))
+    assert world.move().result is Result.GAVE_WAY
+    assert pools_of_file(world) == ["hdd"]
+    assert world.lustre.contents("/a")[:8] == b"fiTHEIRS"
+
+
+@pytest.mark.parametrize("size", [0, 5, 100_000])
+def test_a_truncate_wins_even_when_it_comes_last(world: World, size: int) -> None:
+    world.at("swap_and_close", lambda: world.lustre.truncate_name("/a", size))
+    assert world.move().result is Result.GAVE_WAY
+    assert len(world.lustre.contents("/a")) == size
+
+
+def test_a_file_open_for_writing_is_not_touched(world: World) -> None:
+    world.lustre.open_writer("/a")
+    outcome = world.move()
+    assert (outcome.result, outcome.reason) == (Result.GAVE_WAY, "busy")
+    assert "create_volatile" not in world.calls.made
+
+
+@pytest.mark.parametrize("change", [
+    {"pin": b"- pool: hdd\n"}, {"flags": FileFlags.APPEND_ONLY}, {"project": 8}, {"uid": 1002},
+    {"hsm": Hsm(HsmFlags.EXISTS | HsmFlags.RELEASED)},
+])
+@pytest.mark.parametrize("step", ["lease", "write", "sync"])
+def test_what_speaks_against_a_move_is_seen_as_late_as_can_be(world: World, step: str, change: dict[str, Any]) -> None:
+    def act() -> None:
+        for name, value in change.items():
+            setattr(world.node, name, value)
+
+    world.at(step, act)
+    assert world.move().result in {Result.GAVE_WAY, Result.FAILED}
+    assert pools_of_file(world) == ["hdd"]
+
+
+def test_removed_while_copied(world: World) -> None:
+    world.at("write", lambda: world.lustre.unlink("/a"))
+    assert world.move().result is Result.GAVE_WAY
+    world.lustre.settle()
+    assert not world.lustre.live_stores()
+
+
+def test_renamed_while_copied_is_moved_all_the_same(world: World) -> None:
+    world.at("write", lambda: world.lustre.rename("/a", "/b"))
+    assert world.move().result is Result.DONE
+    assert world.lustre.contents("/b") == world.data
+
+
+def test_attributes_set_while_copied_stay(world: World) -> None:
+    world.at("write", lambda: world.node.xattrs.update({"user.late": b"1"}))
+    assert world.move().result is Result.DONE
+    assert world.node.xattrs == {"user.late": b"1"}
+
+
+def test_given_to_another_project_in_the_last_instant_is_told(world: World) -> None:
+    """The exchange compares owners, not projects: the objects then count for the wrong one."""
+    world.at("swap_and_close", lambda: setattr(world.node, "project", 8))
+    outcome = world.move()
+    assert outcome.result is Result.DOUBTFUL
+    assert "project differs" in outcome.detail
+
+
+def test_given_to_another_owner_in_the_last_instant_stops_the_exchange(world: World) -> None:
+    world.at("swap_and_close", lambda: setattr(world.node, "uid", 1002))
+    assert world.move().result is Result.FAILED
+    assert pools_of_file(world) == ["hdd"]
