@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lustre.filesystem import Filesystem
-from lustre.layout import same_shape
+from lustre.layout import explain, same_shape
+from tierd.act.changing_defaults import same
 from tierd.act.entry import Entry
 from tierd.act.journal import UNDOING, Journal
 
@@ -35,6 +36,9 @@ def _seen(entry: Entry, filesystem: Filesystem) -> tuple[str, str]:
     if entry.fid is not None and fid != entry.fid:
         return "gone", "tierd ended while it was under way, and something else has this name now"
     changed = present is not None and entry.layout_after is not None and same_shape(present, entry.layout_after)
+    if entry.kind == "set-default-layout" and not changed and not same(present, entry.layout_before):
+        now = "none" if present is None else explain(present)
+        return "interrupted", f"tierd ended while it was under way; its default is neither of the two now: {now}"
     if entry.outcome == UNDOING:
         if changed:
             return "done", "tierd ended before it was undone"

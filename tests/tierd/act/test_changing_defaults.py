@@ -127,3 +127,16 @@ def test_what_lustre_makes_of_the_default_that_is_put_back_is_seen(world: World)
     assert world.undo(done(world), "") == ("failed", "Lustre made another default of the one it had")
     assert done(world).detail == "not undone: Lustre made another default of the one it had"
     assert list(close_unfinished(world.journal, world.port, 2.0)) == []
+
+
+@pytest.mark.parametrize("undoing", [False, True])
+def test_a_default_that_is_neither_of_the_two_is_told_after_a_kill(world: World, undoing: bool) -> None:
+    """As Lustre leaves it where the MDT cut it, and tierd was killed before it could take it back."""
+    world.port.most_data_on_mdt = 32768
+    entry = world.journal.intend(Action("set-default-layout", ON_MDT, "", FINDING.key, "/d"), world.finding, HDD, 1.0,
+                                 dry_run=False, fid=world.port.status("/d").fid)
+    world.port.set_default_layout("/d", ON_MDT)
+    if undoing:
+        world.journal.undoing(entry, 2.0)
+    ((_, outcome, detail),) = close_unfinished(world.journal, world.port, 2.0)
+    assert (outcome, detail.partition("now: ")[2]) == ("interrupted", "first 32K on the MDT, rest on hdd (1 stripe)")
