@@ -22,6 +22,7 @@ class Space:
     size_bytes: int
     free_bytes: int
     avail_bytes: int
+    """What may still be written; less where there are fewer objects left than that."""
 
 
 @dataclass(frozen=True, slots=True)

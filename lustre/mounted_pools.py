@@ -37,5 +37,18 @@ def space(tree: Tree, fsname: str) -> dict[str, Space]:
         if room.size_bytes is None or room.free_bytes is None or room.avail_bytes is None:
             continue
         if room.size_bytes > 0:  # an OST that cannot be reached says 0 of everything
-            found[f"{fsname}-{device.target}"] = Space(room.size_bytes, room.free_bytes, room.avail_bytes)
+            found[f"{fsname}-{device.target}"] = Space(room.size_bytes, room.free_bytes, _avail(room, room.avail_bytes))
     return found
+
+
+def _avail(room: df.Df, avail_bytes: int) -> int:
+    """What may still be written, or less where the target has fewer objects left than bytes.
+
+    A target that has no objects left takes no file, however many bytes are free (``OS_STATFS_ENOINO`` in
+    lustre/osp/osp_precreate.c). One formatted with an object for every 64 KiB is full of 4 KiB files when a sixteenth
+    of its bytes is used. So it counts as full as the scarcer of the two says.
+    """
+    objects, left = room.files or 0, room.files_free
+    if objects <= 0 or left is None or left < 0:
+        return avail_bytes
+    return min(avail_bytes, (room.size_bytes or 0) * left // objects)

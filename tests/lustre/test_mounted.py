@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from lustre.fid import Fid
 from lustre.layout import Component, Layout
 from lustre.mounted import MountedFilesystem
 from lustre.mounted_calls import MountedCalls, whole
+from lustre.mounted_pools import space
 from lustre.mounts import Mount, find
 from lustre.tree import Roots, Tree
 from tests.conftest import Unpack
@@ -61,6 +63,24 @@ def test_pools_and_room_of_the_recorded_file_system(tmp_path: Path, tree: Tree) 
     space = mounted.space()
     assert sorted(space) == [f"lustre-OST000{n}" for n in range(6)]
     assert all(0 < room.avail_bytes <= room.free_bytes <= room.size_bytes for room in space.values())
+
+
+def test_a_target_is_full_without_objects(tmp_path: Path, capture: Unpack) -> None:
+    """Of 16384 objects and 956 MiB on the recorded flash target."""
+    root = Path(shutil.copytree(capture("2.17.57/tree-idle"), tmp_path / "tree", symlinks=True))
+    (place,) = root.glob("sys/fs/lustre/osc/lustre-OST0000-osc-ff*")
+
+    def avail_kib() -> int:
+        return space(Tree(Roots.of(root / "proc", root / "sys")), "lustre")["lustre-OST0000"].avail_bytes >> 10
+
+    for left, expected in ((b"16015\n", 908540), (b"8192\n", 489440), (b"0\n", 0)):
+        (place / "filesfree").write_bytes(left)
+        assert avail_kib() == expected
+    for odd in (b"0\n", b"-1\n", b"none\n"):
+        (place / "filestotal").write_bytes(odd)
+        assert avail_kib() == 908540
+    (place / "filestotal").unlink()
+    assert avail_kib() == 908540
 
 
 def test_another_file_system_has_none_of_them(tmp_path: Path, tree: Tree) -> None:
