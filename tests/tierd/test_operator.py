@@ -14,8 +14,6 @@ from tests.tierd.site import Site, failed, shown
 from tests.tierd.site import site as site  # noqa: PLC0414 -- the fixture
 from tierd.commands.top import quiet, screen
 from tierd.ctl import main, parser
-from tierd.desk.page import page
-from tierd.desk.plots import plot
 from tierd.service.ask import ask
 
 
@@ -92,38 +90,6 @@ def test_before_the_first_look_the_answer_has_the_same_keys(site: Site) -> None:
     before = ask(site.socket, {"request": "top"})
     site.run(until=15)
     assert before.keys() == ask(site.socket, {"request": "top"}).keys()
-
-
-def test_a_report_loads_nothing(site: Site, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    site.run(until=190)
-    now = site.cluster.epoch
-    answer = ask(site.socket, {"request": "report", "since": now - 200, "until": now})
-    answer["findings"][0]["sentence"] += "<script>\x1b\udcff</script>"
-    text = page(answer)
-    text.encode("utf-8")
-    assert "<script>" not in text
-    assert "\x1b" not in text
-    assert not re.search(r"(src|href)\s*=|url\(|@import|http", text)
-    assert "1 noisy-neighbour; 1 acts, 0 files moved, 0.00 GB; of what was judged: 1 helped, kept." in text
-    assert text.count("<svg") == 4
-    assert "ior_stream.1002" in text
-    assert set(answer["samples"]) >= {"findings", "waiting moves", "pool flash", "pool hdd", "victim ior_stream.1002"}
-    got = [rate for _, rate in answer["samples"]["victim ior_stream.1002"]]
-    (judged,) = answer["judgements"]
-    assert got[0] == pytest.approx(judged["usual"], rel=0.1)
-    assert min(got) == pytest.approx(judged["contended"], rel=0.1)
-    assert max(number for _, number in answer["samples"]["findings"]) == 1
-    path = tmp_path / "r.html"
-    assert shown(capsys, "report", "-o", str(path), "--since", "6h", site=site).endswith("0 findings, 0 acts\n")
-    assert "nothing was recorded" in path.read_text()
-    assert "neither a span" in failed(capsys, "report", "--since", "yesterday", site=site)
-
-
-def test_a_curve_is_broken_where_nothing_was_recorded() -> None:
-    drawn = plot("t", "u", {"a": [(0.0, 1.0), (60.0, 2.0), (6000.0, 1.0)]}, 0.0, 6000.0)
-    path = re.search(r' d="([^"]*)"', drawn)
-    assert path is not None
-    assert (path[1].count("M"), path[1].count("L")) == (2, 1)
 
 
 def test_advice_is_told_with_its_command(site: Site, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from tierd.act.entry import ENTRY_COLUMNS, Entry, entry_of
+from tierd.act.journal_sums import OUTCOME, Sums
 
-_OUTCOME = "ifnull(nullif(outcome, ''), 'under way')"
 _FINDING = "id, time, kind, aggressor, victim, sentence, evidence, targets, directories, subject"
 
 
@@ -20,10 +20,12 @@ class JournalReader:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self.sums = Sums(self._all)
+        """What there is too much of to be told one by one."""
 
     def last(self, count: int, outcome: str = "") -> list[Entry]:
         """The last acts, oldest first; those with one outcome only, if asked for."""
-        where = f"WHERE {_OUTCOME} = ?" if outcome else ""
+        where = f"WHERE {OUTCOME} = ?" if outcome else ""
         rows = self._all(f"SELECT {ENTRY_COLUMNS} FROM actions {where} ORDER BY id DESC LIMIT ?",  # noqa: S608
                          *([outcome] if outcome else []), count)
         return [entry_of(row) for row in reversed(rows)]
@@ -33,20 +35,16 @@ class JournalReader:
         return [entry_of(row) for row in self._all(
             f"SELECT {ENTRY_COLUMNS} FROM actions WHERE outcome IS NULL ORDER BY id")]  # noqa: S608
 
-    def outcomes(self) -> dict[str, int]:
-        """How all acts ended, and how many did."""
-        return dict(self._all(f"SELECT {_OUTCOME}, count(*) FROM actions GROUP BY 1"))  # noqa: S608
-
-    def acts_of(self, finding: int, count: int = 100_000) -> list[Entry]:
-        """The acts because of a finding."""
+    def acts_of(self, finding: int, count: int) -> list[Entry]:
+        """The first acts because of a finding."""
         return [entry_of(row) for row in self._all(
             f"SELECT {ENTRY_COLUMNS} FROM actions WHERE finding = ? ORDER BY id LIMIT ?", finding, count)]  # noqa: S608
 
-    def acts_between(self, since: float, until: float) -> list[Entry]:
-        """The acts of a period."""
-        return [entry_of(row) for row in self._all(
-            f"SELECT {ENTRY_COLUMNS} FROM actions WHERE intended_at BETWEEN ? AND ? ORDER BY id",  # noqa: S608
-            since, until)]
+    def acts_between(self, since: float, until: float, most: int, kind: str = "") -> list[Entry]:
+        """The last acts of a period, oldest first; those of one kind only, if asked for."""
+        rows = self._all(f"SELECT {ENTRY_COLUMNS} FROM actions WHERE intended_at BETWEEN ? AND ? AND "  # noqa: S608
+                         "kind LIKE ? ORDER BY intended_at DESC, id DESC LIMIT ?", since, until, kind or "%", most)
+        return [entry_of(row) for row in reversed(rows)]
 
     def finding_of(self, act: int) -> int | None:
         """The finding an act was done for."""
@@ -67,10 +65,11 @@ class JournalReader:
             finding, last)
         return [{"id": number, "time": time, "acts": acts} for number, time, acts in reversed(rows)]
 
-    def findings_between(self, since: float, until: float) -> list[dict[str, Any]]:
-        """The findings of a period."""
-        return [_finding(row) for row in self._all(
-            f"SELECT {_FINDING} FROM findings WHERE time BETWEEN ? AND ? ORDER BY id", since, until)]  # noqa: S608
+    def findings_between(self, since: float, until: float, most: int) -> list[dict[str, Any]]:
+        """The last findings and orders of a period, oldest first."""
+        rows = self._all(f"SELECT {_FINDING} FROM findings WHERE time BETWEEN ? AND ? "  # noqa: S608
+                         "ORDER BY time DESC, id DESC LIMIT ?", since, until, most)
+        return [_finding(row) for row in reversed(rows)]
 
     def told(self, finding: int) -> list[tuple[float, str]]:
         """What was said of a finding, and when."""
@@ -85,11 +84,15 @@ class JournalReader:
                          "ORDER BY time", *values, since, until)
         return [dict(zip(names, row, strict=True)) for row in rows]
 
-    def samples(self, since: float, until: float) -> dict[str, list[tuple[float, float]]]:
-        """Series of a period, by name."""
+    def samples(self, since: float, until: float, most: int) -> dict[str, list[tuple[float, float]]]:
+        """Series of a period, by name, of each no more points than that, evenly over the time there are any of."""
+        (first, last), = self._all("SELECT ifnull(min(time), 0), ifnull(max(time), 0) FROM samples "
+                                   "WHERE time BETWEEN ? AND ?", since, until)
         found: dict[str, list[tuple[float, float]]] = {}
         for name, time, value in self._all(
-                "SELECT series, time, value FROM samples WHERE time BETWEEN ? AND ? ORDER BY time", since, until):
+                "SELECT series, min(time), value FROM samples WHERE time BETWEEN ? AND ? "
+                "GROUP BY series, CAST((time - ?) / ? AS INTEGER) ORDER BY 2",
+                since, until, first, max(last - first, 1.0) / most * (1 + 1e-9)):
             found.setdefault(name, []).append((time, value))
         return found
 

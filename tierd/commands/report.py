@@ -56,7 +56,7 @@ def run(chosen: argparse.Namespace) -> int:
     except OSError as error:
         print(f"{chosen.output}: {error.strerror}", file=sys.stderr)
         return 1
-    print(f"{chosen.output}: {len(answer['findings'])} findings, {len(answer['acts'])} acts")
+    print(f"{chosen.output}: {sum(answer['kinds'].values())} findings, {answer['all_acts']} acts")
     return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from lustre.layout import explain as layout_words
@@ -19,14 +18,11 @@ def explained(name: str, journal: JournalReader, view: View) -> dict[str, Any]:
     finding = journal.finding(number)
     if finding is None:
         raise ValueError(f"the journal has no finding F{number}; tierctl findings and tierctl history list them")
-    acts = journal.acts_of(number)
     now = next((f for f in view.findings if view.numbers.get(f.key) == number), None)
     return {
         "finding": finding, "holds": now is not None,
         "advice": [{"command": a.command, "where": a.where, "effect": a.effect} for a in now.advice] if now else [],
-        "acts": [entry_json(entry) for entry in acts[:MOST_ACTS]], "all_acts": len(acts),
-        "outcomes": dict(Counter(f"{e.kind} {e.outcome or 'under way'}" for e in acts)),
-        "bytes_moved": sum(e.size_bytes for e in acts if (e.kind, e.outcome) == ("migrate", "done")),
+        "acts": [entry_json(entry) for entry in journal.acts_of(number, MOST_ACTS)], **journal.sums.of_finding(number),
         "told": [{"time": time, "sentence": sentence} for time, sentence in journal.told(number)],
         "judgements": journal.judgements(finding=number), "same": journal.same_as(number),
     }

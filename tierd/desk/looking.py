@@ -22,6 +22,12 @@ from tierd.desk.top import top
 from tierd.sense.ages import SourceState
 
 Request = Mapping[str, Any]
+MOST_TOLD = 500
+"""Findings, and acts, of a report one by one; of the others their number is told."""
+MOST_POINTS = 800
+"""Of each curve of a report: more cannot be seen."""
+MOST_LAST = 10_000
+"""Acts that history gives at once."""
 
 
 class Looking:
@@ -53,19 +59,26 @@ class Looking:
         return self._status(request) | top(self._board.view, int(request.get("most", 20)))
 
     def _history(self, request: Request) -> dict[str, Any]:
-        entries = self._reader.last(max(0, int(request.get("last", 50))), str(request.get("outcome") or ""))
+        last = max(0, int(request.get("last", 50)))
+        if last > MOST_LAST:
+            raise ValueError(f"history gives the last {MOST_LAST} acts at the most; the journal has all of them, in "
+                             f"SQLite: {self._settings.act.journal}")
+        entries = self._reader.last(last, str(request.get("outcome") or ""))
         return {"entries": [entry_json(entry) for entry in entries],
-                "all_outcomes": {} if entries else self._reader.outcomes()}
+                "all_outcomes": {} if entries else self._reader.sums.of_all()}
 
     def _report(self, request: Request) -> dict[str, Any]:
         until = float(request.get("until") or self._clock.now())
         since = float(request.get("since") or until - 86400)
         return {
             "since": since, "until": until, "mount": self._settings.filesystem.mount,
-            "findings": self._reader.findings_between(since, until),
-            "acts": [entry_json(entry) for entry in self._reader.acts_between(since, until)],
-            "judgements": self._reader.judgements(since, until), "samples": self._reader.samples(since, until),
-            "status": self._status(request),
+            **self._reader.sums.of_period(since, until),
+            "findings": self._reader.findings_between(since, until, MOST_TOLD),
+            "acts": [entry_json(entry) for entry in self._reader.acts_between(since, until, MOST_TOLD)],
+            "default_layouts": [entry_json(entry) for entry in self._reader.acts_between(
+                since, until, MOST_TOLD, "set-default-layout")],
+            "judgements": self._reader.judgements(since, until),
+            "samples": self._reader.samples(since, until, MOST_POINTS), "status": self._status(request),
         }
 
     def _plan(self, _: Request) -> dict[str, Any]:

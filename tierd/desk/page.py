@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
+from tierd.desk.curves import EVERY_SECONDS
 from tierd.desk.plots import plot
 from tierd.text import printable, quoted
 
@@ -20,7 +21,6 @@ th,td{padding:.3em .8em .3em 0;text-align:left;border-bottom:1px solid #8884;ver
 figure{margin:1em 0}figcaption{font-weight:600}svg{width:100%;height:auto}
 svg text{font-size:12px;fill:currentColor;opacity:.8}svg path{fill:none;stroke-width:1.6}
 .grid{stroke:currentColor;opacity:.15}.mark{stroke:#c2452d;opacity:.45;stroke-dasharray:3 3}.big{font-size:1.25em}"""
-_MOST_ROWS = 500
 VERDICTS = {"helped": "helped, kept", "did-not-help": "did not help, taken back",
             "harmed-others": "others paid for it, taken back", "cannot-tell": "cannot be judged"}
 
@@ -30,29 +30,49 @@ def page(answer: dict[str, Any]) -> str:
     since, until = answer["since"], answer["until"]
     samples = answer["samples"]
     marks = [(f["time"], f["sentence"]) for f in answer["findings"] if f["victim"]]
-    acted = [(e["time"], f"{e['kind']} {quoted(e['place'])}: {e['outcome']}") for e in answer["acts"]
-             if e["kind"] == "set-default-layout"]
+    acted = [(e["time"], f"{e['kind']} {quoted(e['place'])}: {e['outcome']}") for e in answer["default_layouts"]]
     streams = {name.partition(" ")[2]: [(t, v / 1e6) for t, v in points]
                for name, points in samples.items() if name.startswith("victim ")}
     pools = {name.partition(" ")[2]: [(t, 100 * v) for t, v in points]
              for name, points in samples.items() if name.startswith("pool ")}
+    begun = drawn_since(answer)
     body = [
         f"<h1>tierd on {escape(answer['mount'])}</h1>",
-        f"<p>{day(since)} to {day(until)}, UTC. {safe(stance(answer))}</p>",
+        f"<p>{day(since)} to {day(until)}, UTC. {safe(stance(answer))}{unknown_before(answer)}</p>",
         f'<p class="big">{safe(summary(answer))}</p>',
         "<h2>Streams that were slowed</h2>",
-        plot("Throughput; dashed lines: a default layout was set, or would have been", "MB/s", streams, since, until,
+        plot("Throughput; dashed lines: a default layout was set, or would have been", "MB/s", streams, begun, until,
              acted),
         "<h2>What went on</h2>",
         plot("Findings that held; dashed lines: one began", "number",
-             {"findings": samples.get("findings", [])}, since, until, marks),
-        plot("Files in the queue", "number", {"waiting moves": samples.get("waiting moves", [])}, since, until),
-        plot("Pools in use", "%", pools, since, until),
+             {"findings": samples.get("findings", [])}, begun, until, marks),
+        plot("Files in the queue", "number", {"waiting moves": samples.get("waiting moves", [])}, begun, until),
+        plot("Pools in use", "%", pools, begun, until),
         "<h2>Findings</h2>", findings(answer), "<h2>Acts</h2>", acts(answer),
     ]
     head = (f'<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
             f"<title>tierd report</title><style>{_STYLE}</style>")
     return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>{"".join(body)}</body></html>\n'
+
+
+def first_known(answer: dict[str, Any]) -> float:
+    """When the first point of a curve was recorded; the beginning of the period where there is none."""
+    return min((float(points[0][0]) for points in answer["samples"].values() if points), default=float(answer["since"]))
+
+
+def drawn_since(answer: dict[str, Any]) -> float:
+    """Where the pictures begin: not long before anything is known, or an hour at work would be a stroke in a week."""
+    since, first = float(answer["since"]), first_known(answer)
+    if first - since <= 2 * EVERY_SECONDS:
+        return since
+    return max(since, first - (float(answer["until"]) - first) / 20)
+
+
+def unknown_before(answer: dict[str, Any]) -> str:
+    """That the pictures show less than was asked for."""
+    if drawn_since(answer) <= answer["since"]:
+        return ""
+    return f" Nothing was recorded before {day(first_known(answer))}, and the pictures begin there."
 
 
 def stance(answer: dict[str, Any]) -> str:
@@ -64,36 +84,34 @@ def stance(answer: dict[str, Any]) -> str:
 
 def summary(answer: dict[str, Any]) -> str:
     """The period in a sentence."""
-    kinds = Counter(f["kind"] for f in answer["findings"])
     verdicts = Counter(j["verdict"] for j in answer["judgements"])
-    moved = [e for e in answer["acts"] if (e["kind"], e["outcome"]) == ("migrate", "done")]
-    found = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common()) or "nothing found"
+    found = ", ".join(f"{count} {kind}" for kind, count in answer["kinds"].items()) or "nothing found"
     judged = ", ".join(f"{count} {VERDICTS.get(name, name)}" for name, count in verdicts.most_common())
-    gigabytes = sum(e["size_bytes"] for e in moved) / 1e9
+    gigabytes = answer["bytes_moved"] / 1e9
     after = f"; of what was judged: {judged}" if judged else ""
-    return f"{found}; {len(answer['acts'])} acts, {len(moved)} files moved, {gigabytes:.2f} GB{after}."
+    return f"{found}; {answer['all_acts']} acts, {answer['files_moved']} files moved, {gigabytes:.2f} GB{after}."
 
 
 def findings(answer: dict[str, Any]) -> str:
     """With what was measured afterwards."""
     judged = {j["finding"]: j for j in answer["judgements"]}
     rows: list[tuple[str, ...]] = []
-    for finding in answer["findings"][-_MOST_ROWS:]:
+    for finding in answer["findings"]:
         verdict = judged.get(finding["id"])
         result = "" if verdict is None else (
             f"{VERDICTS.get(verdict['verdict'], verdict['verdict'])}: {verdict['usual'] / 1e6:.1f} MB/s before, "
             f"{verdict['contended'] / 1e6:.1f} during, {verdict['after'] / 1e6:.1f} after")
         where = ", ".join(map(quoted, finding["directories"]))
         rows.append((f"F{finding['id']}", day(finding["time"]), finding["kind"], finding["sentence"], where, result))
-    return table(("No.", "When", "Kind", "What", "Where", "Verdict"), rows, len(answer["findings"]))
+    return table(("No.", "When", "Kind", "What", "Where", "Verdict"), rows, sum(answer["kinds"].values()))
 
 
 def acts(answer: dict[str, Any]) -> str:
     """The last of them."""
     rows: list[tuple[str, ...]] = [
         (str(e["id"]), day(e["time"]), e["outcome"], f"{e['kind']} {quoted(e['place'])}",
-             e["detail"] or e["after"] or "", e["reason"]) for e in answer["acts"][-_MOST_ROWS:]]
-    return table(("No.", "When", "Outcome", "Act", "What", "Because"), rows, len(answer["acts"]))
+             e["detail"] or e["after"] or "", e["reason"]) for e in answer["acts"]]
+    return table(("No.", "When", "Outcome", "Act", "What", "Because"), rows, answer["all_acts"])
 
 
 def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]], all_of_them: int) -> str:

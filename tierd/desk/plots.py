@@ -14,13 +14,15 @@ WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 860, 220, 64, 26, 10
 COLOURS = ("#2a6fb0", "#c2452d", "#3b8f4a", "#8a5bb5", "#b8860b", "#4a9aa5")
 _GAP_SECONDS = 300.0
 """Longer than that without a point, and the line is broken: tierd was not at work."""
-_MOST_POINTS = 800
+_GAP_SHARE = 1 / 200
+"""The same of the whole picture, where that is long: points of a week are a quarter of an hour apart."""
 
 
 def plot(title: str, unit: str, curves: Mapping[str, Points], since: float, until: float,
          marks: Sequence[tuple[float, str]] = ()) -> str:
     """One picture. ``marks`` are moments with what happened then."""
-    shown = {name: thinned(points) for name, points in curves.items() if points}
+    shown = {name: points for name, points in curves.items() if points}
+    gap = max(_GAP_SECONDS, _GAP_SHARE * (until - since))
     top = nice(max((value for points in shown.values() for _, value in points), default=1.0))
 
     def x(time: float) -> float:
@@ -43,7 +45,7 @@ def plot(title: str, unit: str, curves: Mapping[str, Points], since: float, unti
         parts.append(f'<line class="mark" x1="{x(time):.1f}" x2="{x(time):.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}">'
                      f"<title>{escape(printable(words))}</title></line>")
     for number, (name, points) in enumerate(shown.items()):
-        path = line([(time, x(time), y(value)) for time, value in points])
+        path = line([(time, x(time), y(value)) for time, value in points], gap)
         colour, words = COLOURS[number % len(COLOURS)], escape(printable(name))
         parts.append(f'<path d="{path}" stroke="{colour}"><title>{words}</title></path>')
     legend = " ".join(f'<span style="color:{COLOURS[n % len(COLOURS)]}">&#9632;</span> {escape(printable(name))}'
@@ -51,20 +53,14 @@ def plot(title: str, unit: str, curves: Mapping[str, Points], since: float, unti
     return "".join(parts) + f"</svg><p>{legend or 'nothing was recorded'}</p></figure>"
 
 
-def line(points: Sequence[tuple[float, float, float]]) -> str:
+def line(points: Sequence[tuple[float, float, float]], gap_seconds: float) -> str:
     """The path of a curve, broken where there is a gap; points are (time, x, y)."""
     if not points:
         return ""
     parts = [f"M{points[0][1]:.1f} {points[0][2]:.1f}h.1"]
     for (before, _, _), (time, x, y) in pairwise(points):
-        parts.append(f"{'L' if time - before <= _GAP_SECONDS else 'M'}{x:.1f} {y:.1f}")
+        parts.append(f"{'L' if time - before <= gap_seconds else 'M'}{x:.1f} {y:.1f}")
     return "".join(parts)
-
-
-def thinned(points: Points) -> Points:
-    """No more points than can be seen."""
-    step = -(-len(points) // _MOST_POINTS)
-    return points[::step] if step > 1 else points
 
 
 def nice(value: float) -> float:
