@@ -21,8 +21,9 @@ from tierd.cycle.looking import Looking, Source
 from tierd.cycle.planning import Enrich, Planning, as_they_are
 from tierd.cycle.tally import Tally
 from tierd.cycle.telling import Key, Say, Telling
+from tierd.cycle.thinking import Thinking
 from tierd.decide.small_files_to_flash import Plan
-from tierd.engine import Engine, Thought
+from tierd.engine import Engine
 from tierd.history import History
 from tierd.model import Finding, Window
 from tierd.policies import JUDGED
@@ -50,13 +51,11 @@ class Daemon:
         self._claim = claim or NoClaim()
         self._engine = Engine(settings)
         echo = Echo(settings.own_jobs, own_nids, clock.now, journal.moved)
-        self._own_work = OwnWork(settings.own_jobs, journal.moved_since)
         self._table = ActivityTable(filesystem.path_of, is_echo=echo)
         flash_pool = settings.small_files_to_flash.flash_pool
         inventory = Inventory(filesystem, flash_pool,
                               lambda: journal.directories() | set(settings.cold_to_disk.directories), coldest_first)
-        self._gatherer = Gatherer(filesystem, self._table, inventory, flash_pool, metadata_targets, clients)
-        self._detectors = tuple(configured.detector.name for configured in settings.detect)
+        gatherer = Gatherer(filesystem, self._table, inventory, flash_pool, metadata_targets, clients)
         since = clock.now() - settings.verify.moving_seconds - settings.history_seconds
         self._cases: dict[Key, Case] = {case.finding.key: case for case in reopened(journal, since)
                                         if case.finding.kind in JUDGED}
@@ -64,16 +63,16 @@ class Daemon:
         self._telling = Telling(say, journal, clock, settings, self.tally)
         self._looking = Looking(source, Ears(self._table, filesystem, clock.now), self._telling, clock, self.tally,
                                 settings.sense.cycle_seconds, unnamed)
-        self._learn = Learning(history, self._engine, self._telling, clock)
+        learn = Learning(history, self._engine, self._telling, clock)
+        own_work = OwnWork(settings.own_jobs, journal.moved_since)
+        self._thinking = Thinking(self._engine, self._table, gatherer, learn, own_work, self._telling, self._cases,
+                                  settings)
         self._planning = Planning(self._engine, filesystem, gate, journal, self._table, clock, settings, enriched,
                                   metadata_free)
         self._casework = Casework(self._cases, self._planning, gate, journal, self._telling, echo, filesystem, clock,
                                   settings)
         self._judging = Judging(self._cases, self._engine, gate, undo, journal, self._telling, filesystem, clock,
                                 settings, self.tally)
-        self._findings: tuple[Finding, ...] = ()
-        self._fresh: tuple[Finding, ...] = ()
-        """The same, while nothing has hidden the world since."""
 
     def cycle(self, move_until: float) -> None:
         """One cycle; moves that wait go until then at the latest."""
@@ -86,42 +85,12 @@ class Daemon:
     def _cycle(self, move_until: float) -> None:
         seen = self._looking.look(move_until)
         if self._looking.blind:
-            self._fresh = ()
+            self._thinking.fresh = ()
             self._go_on_blind()
         elif seen is not None:
             if seen.window is not None:
-                self._think(seen.window, seen.time)
+                self._thinking.think(seen.window, seen.time)
             self._go_on(seen.time, move_until)
-
-    def _think(self, seen: Window, now: float) -> None:
-        """What holds, told where it is new."""
-        self._learn(seen)
-        whose = self._own_work(seen)
-        self._telling.fault("mover", whose.trouble)
-        thought = self._engine.think(seen, self._table.of_job, lambda: self._gatherer.facts(now), whose.own_jobs,
-                                     self._table.counts_of_job)
-        for what in ("room", "clients"):
-            self._telling.fault(what, self._gatherer.faults.get(what, ""))
-        for name in self._detectors:
-            failed = self._engine.blind.get(name, "")
-            self._telling.fault(f"detector {name}",
-                                failed and f"detector {name} failed and finds nothing: {failed}")
-        self._findings = self._fresh = thought.findings
-        self._tell(thought)
-
-    def _tell(self, thought: Thought) -> None:
-        for finding in thought.begun:
-            case = self._cases.get(finding.key)
-            if case is not None and not case.closed:
-                case.over = False
-            self._telling.begun(finding)
-        for finding in thought.ended:
-            case = self._cases.get(finding.key)
-            self._telling.ended(finding, acted_on=case is not None)
-            if case is not None:
-                case.over = True
-                if finding.kind not in JUDGED:
-                    case.tried.clear()  # when it comes back, what was tried may be tried again
 
     def _go_on(self, now: float, move_until: float) -> None:
         """Act on what is known, judge what was done."""
@@ -129,7 +98,7 @@ class Daemon:
             if self._may_act():
                 deaf, alone = "changelog" in self.faults, "mover" not in self.faults
                 if alone and not deaf and not self._gate.stance.held and not self._gate.stance.draining:
-                    self._casework.act(self._fresh)
+                    self._casework.act(self._thinking.fresh)
                 if alone and not self._gate.stance.held:
                     self._casework.take_up()
                     self._casework.move(move_until, asked_for_only=deaf)
@@ -168,7 +137,7 @@ class Daemon:
     def preview(self) -> list[tuple[Finding, Plan, Case | None]]:
         """What would be planned now for each finding, without doing it; and its case, where it was acted on before."""
         return [(finding, self._planning.as_it_would_go(finding), self._cases.get(finding.key))
-                for finding in self._findings if not finding.advice_only]
+                for finding in self.findings if not finding.advice_only]
 
     def number(self, finding: Finding) -> int:
         """Its number in the journal."""
@@ -196,7 +165,7 @@ class Daemon:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What holds now."""
-        return self._findings
+        return self._thinking.findings
 
     @property
     def cases(self) -> Sequence[Case]:
