@@ -1,0 +1,117 @@
+"""Requests and counters read by a form that was compiled are the same as without, whatever may be printed."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exporter.counters import Planner, Rule
+from exporter.forms import RpcForm, StatsForm, rpc_forms, stats_forms
+from exporter.osc import OSC
+from exporter.page import Page
+from exporter.per_target import StatsLines
+from exporter.read_outs import stats_out
+from exporter.rpcs import RpcKeys
+from lustre.text import compiled, rpc_stats, stats
+from lustre.text.outline import LONGEST, Forms
+from tests.spoilt import any_text, damage, renumbered, renumbering, spoilt, texts
+
+if not compiled.AVAILABLE:
+    pytest.skip("the modules in C were not built: no compiler, or no Python.h", allow_module_level=True)
+
+TREE = "2.17.57/tree-load-1"
+counts = st.lists(st.integers(0, 1 << 50), min_size=1, max_size=20)
+keys = st.lists(st.sampled_from([b"\na: ", b"\nb: ", b"a", b"\n"]), max_size=4).map(tuple)
+
+
+def rpcs_agree(forms: Forms[RpcForm], text: bytes, like: RpcForm | None = None) -> RpcForm | None:
+    found = forms.read(text, like)
+    if found is None:
+        return None
+    form, numbers, start = found
+    parsed = rpc_stats.parse(text)
+    keys, values = RpcKeys(OSC.rpcs).flatten(parsed)
+    assert (start, parsed.skipped) == (parsed.start_time, 0)
+    assert dict(zip(form.keys, form.counts(numbers), strict=True)) == dict(zip(keys, values, strict=True))
+    assert form.samples(numbers) == list(OSC.rpcs.gauges(parsed))
+    return form
+
+
+@any_text
+@given(st.integers(0, 99), st.lists(damage, max_size=2), renumbering, st.integers(1, 9), st.integers(0, 5000))
+def test_rpcs_of_a_form(capture, which, damages, numbers, every, cut) -> None:
+    known = texts(capture(TREE), "rpc_stats")
+    text = known[which % len(known)]
+    forms = rpc_forms(OSC.rpcs)
+    like = rpcs_agree(forms, text)
+    for changed in (renumbered(text, numbers, every), text[:cut], *(spoilt(text, *one) for one in damages)):
+        rpcs_agree(forms, changed, like)
+        rpcs_agree(forms, changed)
+
+
+def test_recorded_rpcs_have_a_form_as_soon_as_anything_was_sent(capture) -> None:
+    forms = rpc_forms(OSC.rpcs)
+    known = [text for text in texts(capture(TREE), "rpc_stats") if RpcKeys(OSC.rpcs).flatten(rpc_stats.parse(text))[1]]
+    found = [rpcs_agree(forms, text) for text in known if b"DIO" in text]
+    assert len(found) > 3
+    assert None not in found
+
+
+def stats_agree(
+    forms: Forms[StatsForm], planner: Planner, text: bytes, like: StatsForm | None = None
+) -> StatsForm | None:
+    found = forms.read(text, like)
+    if found is None:
+        return None
+    form, numbers, start = found
+    parsed = stats.parse(text)
+    plan, columns = planner.plan(parsed)
+    assert (start, parsed.skipped) == (parsed.start_time, 0)
+    assert form.plan is plan
+    assert numbers == tuple(map(int, plan.pick(columns)))
+    templates, printed = plan.templates(b'fs="a"'), plan.printing_templates(b'fs="a"')
+    assert plan.printed(printed, numbers) == plan.fill(templates, plan.pick(columns))
+    return form
+
+
+@any_text
+@given(st.integers(0, 999), st.lists(damage, max_size=2), renumbering, st.integers(1, 9), st.integers(0, 5000))
+def test_stats_of_a_form(capture, which, damages, numbers, every, cut) -> None:
+    known = texts(capture(TREE), "stats")
+    text = known[which % len(known)]
+    planner = Planner(OSC.rule)
+    forms = stats_forms(planner)
+    like = stats_agree(forms, planner, text)
+    for changed in (renumbered(text, numbers, every), text[:cut], *(spoilt(text, *one) for one in damages)):
+        stats_agree(forms, planner, changed, like)
+        stats_agree(forms, planner, changed)
+
+
+def test_recorded_stats_have_a_form(capture) -> None:
+    planner = Planner(Rule(OSC.rule.operations, OSC.rule.seconds))
+    forms = stats_forms(planner)
+    known = [text for text in texts(capture(TREE), "stats") if stats.parse(text).names]
+    found = [stats_agree(forms, planner, text) for text in known]
+    assert sum(form is not None for form in found) > 0.9 * len(found) > 20
+
+
+@pytest.mark.parametrize("mount", [b"/mnt/lustre", b"/mnt/\x01", b"/" + b"x" * 20000])
+def test_requests_of_a_target_whose_labels_fit_no_template_are_shown_all_the_same(capture, mount) -> None:
+    text = next(text for text in texts(capture(TREE), "stats") if b"req_waittime" in text)
+    contribution = stats_out(OSC.rule)(text, None)
+    assert contribution.form is not None
+    page, labels = Page(), b'mount="%b"' % mount
+    StatsLines().put(page, {"a": labels}, {"a": contribution})
+    plan, columns = Planner(OSC.rule).plan(stats.parse(text))
+    assert dict(page.lines()) == dict(plan.fill(plan.templates(labels), plan.pick(columns)))
+
+
+@pytest.mark.parametrize("name", ["n" * 20000, "n" * 70000, "a" * 31])
+def test_texts_beyond_all_measure_are_read_as_ever(name) -> None:
+    planner = Planner(OSC.rule)
+    forms = stats_forms(planner)
+    for rows in (1, 3, 30000):
+        text = b"".join([b"%b%d  1 samples [usecs] 1 2 %d\n" % (name.encode(), row, row) for row in range(rows)][:3000])
+        form = stats_agree(forms, planner, text)
+        assert (form is None) == (len(text) > LONGEST)

@@ -1,0 +1,81 @@
+"""Jobs read and shown by what was compiled are the same as without, whatever a kernel or a fault may print."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exporter.job_lines import Renderer
+from exporter.job_numbers import NumbersReader
+from exporter.jobs import FAMILIES, OPERATIONS, read_block, render, sums_left_out
+from exporter.jobs import numbers as numbers_of
+from exporter.text_format import escape
+from lustre.text import compiled, job_stats
+from tests.exporter.test_job_lines import block, counters
+from tests.spoilt import any_text, damage, renumbered, renumbering, spoilt, texts
+
+if not compiled.AVAILABLE:
+    pytest.skip("the modules in C were not built: no compiler, or no Python.h", allow_module_level=True)
+
+from exporter import _job_lines
+
+TREE = "2.17.57/tree-load-1"
+NODE = b'fs="100%",target="OST0000"'
+NAMES = tuple([family.name.encode() for family in FAMILIES[:5]])
+IDS = st.one_of(
+    st.sampled_from(["cp.0", '"4242:0:node1"', '"a\\x20b"', "a b", "ü", 'a"b', "a\\b", "", '"', "50%", '"a b"', '""']),
+    st.text(st.characters(exclude_characters="\n", codec="utf-8"), max_size=31),
+)
+RENDERER = Renderer()
+COMPILED, PLAIN = NumbersReader(RENDERER), NumbersReader(RENDERER, None)
+keys = st.lists(st.sampled_from([b"\na: ", b"\nb: ", b"a", b"\n"]), max_size=4).map(tuple)
+
+
+def same_numbers(text: bytes) -> None:
+    """However they are read; what is not understood of counters at zero may go unnoticed where it is done quickly."""
+    job = read_block(text)
+    (start, keys, values, operations, whole), skipped = COMPILED.read(text)
+    assert (start, keys, values, operations) == PLAIN.read(text)[0][:4]
+    assert start == job.start_time
+    assert dict(zip(keys, values, strict=True)) == dict(numbers_of(job))
+    assert operations == sum([value for key, value in zip(keys, values, strict=True) if key[0] is OPERATIONS])
+    assert 0 <= job.skipped + sums_left_out(job) - skipped <= text.count(b" samples:           0,")
+    assert whole or job.skipped
+
+
+def same_or_none(text: bytes) -> bool:
+    same_numbers(text)
+    found = _job_lines.lines(text, NODE, NAMES)
+    if found is None:
+        return False
+    name, chunks = found
+    job = read_block(text)
+    assert name == escape(job.job_id)
+    shown, skipped = render(job, b'%b,job="%b"' % (NODE, name))
+    assert chunks == shown
+    assert skipped <= text.count(b" samples:           0,")  # one listed twice, or of no unit
+    return True
+
+
+@settings(max_examples=600, deadline=None)
+@given(st.lists(counters, max_size=9), IDS)
+def test_jobs_of_any_counters(lines: list[str], job: str) -> None:
+    same_or_none(block(*lines, job=job))
+
+
+@any_text
+@given(st.integers(0, 9999), st.lists(damage, max_size=2), renumbering, st.integers(1, 9), st.integers(0, 3000))
+def test_recorded_jobs_spoilt(capture, which, damages, numbers, every, cut) -> None:
+    known = [one for text in texts(capture(TREE), "job_stats")[:2] for one in job_stats.split(text)]
+    text = renumbered(known[which % len(known)], numbers, every)
+    for changed in (text, text[:cut], *(spoilt(text, *one) for one in damages)):
+        if len(job_stats.split(changed)) == 1 and changed.endswith(b"\n"):
+            same_or_none(changed)
+
+
+@pytest.mark.parametrize("tree", ["tree-idle", "tree-load-1", "tree-load-2"])
+def test_recorded_jobs_are_of_the_form_that_was_compiled(capture, tree) -> None:
+    blocks = [one for text in texts(capture(f"2.17.57/{tree}"), "job_stats") for one in job_stats.split(text)]
+    assert sum(map(same_or_none, blocks)) >= 0.9 * len(blocks)
+    assert len([one for one in blocks if _job_lines.numbers(one)]) >= 0.9 * len(blocks)
