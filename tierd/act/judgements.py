@@ -43,6 +43,12 @@ class Judgements:
                               json.loads(evidence), tuple(json.loads(directories)))
             yield number, finding, self._default_layouts(number)
 
+    def standing(self) -> list[Entry]:
+        """All default layouts that were set and not taken back, the newest first."""
+        rows = self._db.execute(f"SELECT {ENTRY_COLUMNS} FROM actions WHERE "  # noqa: S608
+                                "kind = 'set-default-layout' AND outcome = 'done' ORDER BY id DESC")
+        return [entry_of(row) for row in rows.fetchall()]
+
     def _default_layouts(self, finding: int) -> list[Entry]:
         """Those that were set because of a finding, and stand."""
         rows = self._db.execute(f"SELECT {ENTRY_COLUMNS} FROM actions WHERE finding = ? AND "  # noqa: S608

@@ -31,6 +31,10 @@ class Undo:
         """Acts taken back since the start."""
         self.undone_at = 0.0
 
+    def held(self) -> str:
+        """Why nothing may be taken back now, or ""."""
+        return self._hindrance()
+
     def __call__(self, entry: Entry, reason: str) -> tuple[str, str]:
         """Undo one act: ``undone`` and the reason, or why not. Maintenance windows do not keep it from being done."""
         result, detail = "refused", f"it is {entry.outcome or 'under way'}, so there is nothing to undo"

@@ -34,6 +34,8 @@ class Case:
     """Empty until it is judged, and where there was nothing to judge."""
     over: bool = False
     """Whether the finding has ended since: once it is judged too, the same found again is another case."""
+    taking_back: str = ""
+    """Why its default layouts are taken back, while that has not come about for all of them."""
     earlier: list[Outcome] = field(default_factory=list)
     """Default layouts of earlier cases between the two jobs, which stand, and still fill the flash pool."""
 

@@ -17,6 +17,7 @@ from tierd.cycle.tally import Tally
 from tierd.cycle.telling import Key, Telling
 from tierd.decide.small_files_to_flash import reserved
 from tierd.engine import Engine
+from tierd.model import Room
 from tierd.sense import space
 from tierd.verify.judgement import Act, Judgement, judge
 from tierd.verify.totals import Totals
@@ -38,9 +39,17 @@ class Judging:
         self._settings = settings
         self._tally = tally
         self._totals = Totals()
+        in_cases = {outcome.entry for case in cases.values() for outcome in case.defaults}
+        self._standing = [entry for entry in journal.judgements.standing() if entry.id not in in_cases]
+        """Default layouts of before a restart that were judged, or are not to be: they go on filling the flash pool."""
+        self._said: dict[int, tuple[str, str]] = {}
+        """What was said last of taking an act back, as long as that has not come about."""
 
     def judge(self, now: float) -> None:
         """Compare with before, where there was time enough."""
+        for case in self._cases.values():
+            if case.taking_back:
+                self._undo(case, case.taking_back)
         flash = space.room(self._filesystem, ()).pools if any(not c.judged for c in self._cases.values()) else {}
         for case in self._cases.values():
             moving = self._gate.waiting_for(case.finding.key)
@@ -56,16 +65,29 @@ class Judging:
 
     def watch_room(self) -> None:
         """Take defaults back while there is still room for what is being written."""
-        if not any(case.defaults or case.earlier for case in self._cases.values()):
+        standing = [] if self._settings.act.dry_run else self._standing
+        if not standing and not any(case.defaults or case.earlier for case in self._cases.values()):
             return
         room = space.room(self._filesystem, ())
+        for entry in standing:
+            if why := self._short(entry.place, room):
+                number = self._journal.finding_of(entry.id)
+                if self._taken_back(number, entry.id, why):
+                    self._standing = [other for other in self._standing if other.id != entry.id]
         for case in self._cases.values():
             for outcome in (*case.earlier, *case.defaults):
-                settings = self._settings.scope_of(outcome.action.directory).small_files_to_flash
-                if room.avail_bytes.get(settings.flash_pool, 0) < reserved(room, settings):
+                if why := self._short(outcome.action.directory, room):
                     case.defaults[:0], case.earlier = case.earlier, []
-                    self._undo(case, f"pool {settings.flash_pool!r} is down to its reserve")
+                    self._undo(case, why)
                     break
+
+    def _short(self, directory: str, room: Room) -> str:
+        """Why no more may be written to flash from a directory, or ""."""
+        settings = self._settings.scope_of(directory).small_files_to_flash
+        if settings.flash_pool not in room.size_bytes:
+            return ""  # it is not there, and nothing is known of it
+        short = room.avail_bytes[settings.flash_pool] < reserved(room, settings)
+        return f"pool {settings.flash_pool!r} is down to its reserve" if short else ""
 
     def taken_back(self, entry: Entry, by: str) -> None:
         """Somebody has taken an act back by hand: told; and a case without default layouts of its own is over.
@@ -96,11 +118,23 @@ class Judging:
 
     def _undo(self, case: Case, reason: str) -> None:
         dropped = self._gate.drop(case.finding.key)
-        for outcome in case.defaults:
-            entry = self._journal.entry(outcome.entry)
-            if entry is not None:
-                self._telling.of_number(case.number, [narrate.undone(entry, *self._undo_act(entry, reason))])
+        case.defaults[:] = [outcome for outcome in case.defaults
+                            if not self._taken_back(case.number, outcome.entry, reason)]
+        case.taking_back = reason if case.defaults else ""
         if dropped:
             self._telling.say(f"dropped {dropped} waiting moves: {reason}")
-        case.defaults.clear()
         case.judged = True
+
+    def _taken_back(self, number: int, act: int, reason: str) -> bool:
+        """Take one back; False where that failed, or may not be now, and is to be tried again."""
+        entry = self._journal.entry(act)
+        if entry is None:
+            return True
+        held = self._undo_act.held()
+        told = self._undo_act(entry, reason)
+        if self._said.pop(act, None) != told:
+            self._telling.of_number(number, [narrate.undone(entry, *told)])
+        if told[0] == "undone" or (told[0] != "failed" and not held):
+            return True
+        self._said[act] = told
+        return False
