@@ -58,13 +58,14 @@ def test_one_may_wait_for_the_queue(site: Site, capsys: pytest.CaptureFixture[st
     shown(capsys, "promote", "/proj/keep", site=site)
     chosen = parser().parse_args(["drain", "--socket", site.socket, "--wait"])
     site.run(until=5)
-    assert waiting.wait(chosen, Napping(site)) == 0
+    assert waiting.wait(chosen, {}, Napping(site)) == 0
+    assert capsys.readouterr().out.endswith("ended meanwhile: 30 migrate done\n")
     assert len(ask(site.socket, {"request": "history", "last": 100})["entries"]) == 30
-    assert main(["drain", "--wait", "--socket", site.socket]) == 0
+    assert shown(capsys, "drain", "--wait", site=site).endswith("nothing was done meanwhile\n")
     shown(capsys, "resume", site=site)
     shown(capsys, "demote", "/proj/keep", site=site)
     shown(capsys, "pause", "enough", site=site)
-    assert waiting.wait(chosen) == 1
+    assert waiting.wait(chosen, {}) == 1
     assert "held: enough; 1 wait" in capsys.readouterr().err
 
 
@@ -87,6 +88,34 @@ def test_a_directory_is_promoted_and_taken_back_to_the_disks(site: Site, capsys:
     assert [c.pool for i in (small, large) for c in (i.layout.components if i.layout else ())] == ["hdd", "hdd"]
     told = shown(capsys, "explain", "1", site=site)
     assert "asked to promote /proj/keep" in told
+    assert told.startswith("F1, request, made 20")
+    assert "no longer holds" not in told
+    assert "Found" not in told  # again, or before: another order is no trouble that came back
+
+
+def test_what_is_being_moved_is_waited_for_though_nothing_seems_to_wait(capsys: pytest.CaptureFixture[str],
+                                                                        tmp_path: Path) -> None:
+    idle = {"waiting_moves": 0, "waiting_orders": 0, "held": "", "outcomes": {}, "cycle_under_way_seconds": 0.0}
+    answers = [idle | {"cycle_under_way_seconds": 7.0}, idle | {"outcomes": {"migrate gave-way": 1}}]
+    server = ControlServer(str(tmp_path / "s"), lambda _: answers.pop(0))
+    chosen = parser().parse_args(["promote", "/a", "--socket", str(tmp_path / "s"), "--wait"])
+    assert waiting.wait(chosen, {}, Immediate()) == 0
+    server.close()
+    assert capsys.readouterr().out == "ended meanwhile: 1 migrate gave-way\n"
+
+
+class Immediate(threading.Event):
+    """Nobody waits."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        return False
+
+
+def test_an_empty_path_is_a_slip_and_not_the_present_folder(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["promote", "", "--socket", site.socket])
+    assert "an empty path" in capsys.readouterr().err
+    assert failed(capsys, "submit", "", site=site) == "an empty path\n"
 
 
 def test_an_order_keeps_its_bounds_the_room_and_the_owners_wish(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,7 +123,7 @@ def test_an_order_keeps_its_bounds_the_room_and_the_owners_wish(site: Site, caps
         site.cluster.make_file(f"/proj/keep/{number}", 1000)
     said = shown(capsys, "promote", "/proj/keep", "--max-files", "3", "--preview", site=site)
     assert "would queue 3 files" in said
-    assert "and all that follow: 3 files are the most" in said
+    assert "this one and all after it: 3 files are the most" in said
     assert "2k" not in shown(capsys, "promote", "/proj/keep", "--max-bytes", "2K", "--preview", site=site)
     site.filesystem.set_xattr("/proj/keep", "user.tierd", b"off")
     shown(capsys, "promote", "/proj/keep", site=site)
@@ -103,7 +132,8 @@ def test_an_order_keeps_its_bounds_the_room_and_the_owners_wish(site: Site, caps
     for target in site.filesystem.pools()["flash"]:
         faults.full(site.cluster, target, 5.0)
     assert "has no room for it above its reserve" in shown(capsys, "promote", "/proj/keep", site=site)
-    assert "No such file or directory" in failed(capsys, "promote", "/proj/none", site=site)
+    assert failed(capsys, "promote", "/etc/passwd", site=site) == (
+        "/etc/passwd: there is no such file or directory on the file system at /mnt/lustre\n")
     assert "without . and .." in failed(capsys, "promote", "/proj/../etc", site=site)
 
 

@@ -126,10 +126,9 @@ class Journal:
 
     def directories(self) -> frozenset[str]:
         """Directories whose default layout was set, or files of which were moved: where files on flash may lie."""
-        rows = self._db.execute("SELECT DISTINCT kind, place FROM actions WHERE outcome = 'done'").fetchall()
-        places = [(kind, to_path(place)) for kind, place in rows]
-        return frozenset(place if kind == "set-default-layout" else place.rpartition("/")[0] or "/"
-                         for kind, place in places)
+        rows = self._db.execute("SELECT kind, place FROM actions WHERE outcome = 'done'")  # a million
+        return frozenset(map(to_path, {place if kind == "set-default-layout" else place.rpartition(b"/")[0] or b"/"
+                                       for kind, place in rows}))
 
     def given_defaults(self) -> frozenset[str]:
         """Directories that have the default layout tierd gave them."""

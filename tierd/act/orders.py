@@ -81,10 +81,10 @@ def intent(order: Order, filesystem: Filesystem, settings: Settings, now: Callab
             found.left_out["it is a directory: files are handed over one by one"] += 1
             break
         if len(found.actions) >= order.most_files:
-            found.left_out[f"and all that follow: {order.most_files} files are the most (--max-files)"] += 1
+            found.left_out[f"this one and all after it: {order.most_files} files are the most (--max-files)"] += 1
             break
         if size_bytes + status.size_bytes > order.most_bytes:
-            found.left_out[f"and all that follow: {order.most_bytes / 1e9:g} GB are the most (--max-bytes)"] += 1
+            found.left_out[f"this one and all after it: {order.most_bytes / 1e9:g} GB are the most (--max-bytes)"] += 1
             break
         if now() > until:
             found.left_out["there was no time to look further; order it in parts"] += 1

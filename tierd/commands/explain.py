@@ -31,7 +31,8 @@ def shown(answer: Answer) -> list[str]:
     """The story of a finding."""
     finding = answer["finding"]
     now = "it holds now" if answer["holds"] else "it no longer holds"
-    lines = [f"F{finding['id']}, {finding['kind']}, found {clock(finding['time'])}; {now}."]
+    since = f"made {clock(finding['time'])}" if answer["ordered"] else f"found {clock(finding['time'])}; {now}"
+    lines = [f"F{finding['id']}, {finding['kind']}, {since}."]
     lines += [f"  {finding['sentence']}."]
     if finding["evidence"]:
         lines += ["", "The numbers that made it:"]

@@ -21,7 +21,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
             description=f"Puts a file, or all files below a directory, into the queue of moves {where}: in pace with "
                         "[limits], in the journal, undone with tierctl undo, and only told in a dry run. Modes do not "
                         "hold for what you ask for by name; users' opt-outs and pins do.")
-        command.add_argument("path", metavar="PATH", help="below the mount, or from the root of the file system")
+        command.add_argument("path", type=named, metavar="PATH",
+                             help="below the mount, or from the root of the file system")
         command.add_argument("--max-files", type=positive, default=1000, metavar="N",
                              help="of a directory, no more than so many (default: %(default)s)")
         command.add_argument("--max-bytes", type=size, default=1 << 40, metavar="SIZE",
@@ -30,6 +31,13 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         waiting.option(command)
         asking.options(command)
         command.set_defaults(run=run, command=name)
+
+
+def named(path: str) -> str:
+    """A path; an empty one is a slip in a script, and not the folder one is in."""
+    if not path:
+        raise argparse.ArgumentTypeError("an empty path")
+    return path
 
 
 def size(text: str) -> int:
@@ -43,10 +51,12 @@ def size(text: str) -> int:
 def run(chosen: argparse.Namespace) -> int:
     """Order it. The path is taken as a shell gives it: from the folder one is in."""
     path = chosen.path if chosen.path.startswith("/") else os.path.abspath(chosen.path)
+    waits = chosen.wait and not chosen.preview
+    before = waiting.ended(chosen) if waits else {}
     code = asking.asked(chosen, {
         "request": chosen.command, "path": path, "most_files": chosen.max_files, "most_bytes": chosen.max_bytes,
         "preview": chosen.preview}, shown)
-    return waiting.wait(chosen) if chosen.wait and not (code or chosen.preview) else code
+    return waiting.wait(chosen, before) if waits and not code else code
 
 
 def shown(answer: Answer) -> list[str]:

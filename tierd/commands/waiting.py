@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import threading
+from collections.abc import Mapping
 
 from tierd.commands import asking
 from tierd.commands.asking import Answer
@@ -20,14 +21,26 @@ def option(command: argparse.ArgumentParser) -> None:
     command.add_argument("--wait", action="store_true", help="until the queue is empty, with a progress bar; 1 if held")
 
 
-def wait(chosen: argparse.Namespace, nap: threading.Event | None = None) -> int:
-    """Look again and again; 0 when nothing waits any more, 1 when something holds it or tierd does not answer."""
+def ended(chosen: argparse.Namespace) -> dict[str, int]:
+    """How acts have ended so far; empty where tierd does not answer, which what follows tells."""
+    try:
+        return dict(ask(asking.socket_of(chosen), {"request": "status"})["outcomes"])
+    except ControlError:
+        return {}
+
+
+def wait(chosen: argparse.Namespace, before: Mapping[str, int], nap: threading.Event | None = None) -> int:
+    """Look again and again; 0 when nothing waits any more, 1 when something holds it or tierd does not answer.
+
+    ``before`` is how acts had ended until then: the difference is told. In the middle of a cycle nothing may seem to
+    wait, though what has just been taken in is being moved.
+    """
     nap = nap or threading.Event()
     try:
         status = ask(asking.socket_of(chosen), {"request": "status"})
         whole = left(status)
         with bar("moves", float(whole)) as progress:
-            while left(status) and not status["held"]:
+            while (left(status) or status["cycle_under_way_seconds"]) and not status["held"]:
                 nap.wait(INTERVAL_SECONDS)
                 status = ask(asking.socket_of(chosen), {"request": "status"})
                 whole = max(whole, left(status))
@@ -41,7 +54,20 @@ def wait(chosen: argparse.Namespace, nap: threading.Event | None = None) -> int:
     if status["held"]:
         print(printable(f"held: {status['held']}; {left(status)} wait"), file=sys.stderr)
         return 1
+    if not chosen.json:
+        print(meanwhile(before, status["outcomes"]))
     return 0
+
+
+def meanwhile(before: Mapping[str, int], after: Mapping[str, int]) -> str:
+    """How acts ended while one waited, whoever wanted them.
+
+    >>> meanwhile({"migrate done": 2}, {"migrate done": 5, "migrate gone": 1}), meanwhile({}, {})
+    ('ended meanwhile: 3 migrate done, 1 migrate gone', 'nothing was done meanwhile')
+    """
+    more = {name: count - before.get(name, 0) for name, count in sorted(after.items())}
+    told = ", ".join(f"{count} {name}" for name, count in more.items() if count > 0)
+    return f"ended meanwhile: {told}" if told else "nothing was done meanwhile"
 
 
 def left(status: Answer) -> int:

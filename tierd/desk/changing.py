@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from threading import RLock
 from typing import Any
 
+from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from tierd.act.entry import Entry
 from tierd.act.gate import Gate
@@ -19,7 +20,7 @@ from tierd.desk import views
 from tierd.desk.board import Board
 from tierd.desk.explain import entry_json
 from tierd.desk.patience import between_cycles
-from tierd.text import printable
+from tierd.text import printable, quoted
 
 CHANGING = frozenset({"pause", "drain", "resume", "undo", "promote", "demote", "submit"})
 """Their names: not everybody who may look may make them."""
@@ -91,7 +92,7 @@ class Changing:
         path = self._from_root(str(request["path"]))
         order = Order(str(request["request"]), path, str(request.get("by", "tierctl")),
                       most_files=max(1, int(request.get("most_files", 1000))),
-                      most_bytes=max(1, int(request.get("most_bytes", 1 << 40))), fid=self._filesystem.status(path).fid)
+                      most_bytes=max(1, int(request.get("most_bytes", 1 << 40))), fid=self._fid(path))
         made = self._made(order)
         if made.actions and not request.get("preview"):
             self._inbox.put([(order, made)])
@@ -101,6 +102,14 @@ class Changing:
             "preview": bool(request.get("preview")), "held": self._gate.stance.held or self._gate.stance.draining,
             "actions": [action_json(action) for action in made.actions[:10]],
         }
+
+    def _fid(self, path: str) -> Fid:
+        """Of what is ordered. Raises OSError or ValueError."""
+        try:
+            return self._filesystem.status(path).fid
+        except FileNotFoundError:
+            raise ValueError(f"{quoted(path)}: there is no such file or directory on the file system at "
+                             f"{self._settings.filesystem.mount}") from None
 
     def _submit(self, request: Request) -> dict[str, Any]:
         direction = str(request.get("direction", "promote"))
@@ -116,6 +125,8 @@ class Changing:
 
     def _from_root(self, path: str) -> str:
         """A path below the mount point, or one from the file system's root as in history. Raises ValueError."""
+        if not path:
+            raise ValueError("an empty path")
         mount = self._settings.filesystem.mount.rstrip("/")
         inner = path[len(mount):] if mount and (path + "/").startswith(mount + "/") else path
         if not inner.startswith("/") and inner:

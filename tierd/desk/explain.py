@@ -6,10 +6,14 @@ from typing import Any
 
 from lustre.layout import explain as layout_words
 from tierd.act.entry import Entry
+from tierd.act.guard import REQUEST
 from tierd.act.journal_reader import JournalReader
+from tierd.act.orders import SUBMISSION
 from tierd.desk.board import View
 
 MOST_ACTS = 20
+ORDERED = frozenset({REQUEST, SUBMISSION})
+"""What stands among the findings because somebody asked for it: no trouble, which may hold or come again."""
 
 
 def explained(name: str, journal: JournalReader, view: View) -> dict[str, Any]:
@@ -20,11 +24,13 @@ def explained(name: str, journal: JournalReader, view: View) -> dict[str, Any]:
         raise ValueError(f"the journal has no finding F{number}; tierctl findings and tierctl history list them")
     now = next((f for f in view.findings if view.numbers.get(f.key) == number), None)
     return {
-        "finding": finding, "holds": now is not None,
+        "finding": finding, "holds": now is not None, "ordered": finding["kind"] in ORDERED,
         "advice": [{"command": a.command, "where": a.where, "effect": a.effect} for a in now.advice] if now else [],
-        "acts": [entry_json(entry) for entry in journal.acts_of(number, MOST_ACTS)], **journal.sums.of_finding(number),
+        "acts": [entry_json(entry) for entry in journal.acts_of(number, MOST_ACTS)],
+        **journal.sums.of_finding(number),
         "told": [{"time": time, "sentence": sentence} for time, sentence in journal.told(number)],
-        "judgements": journal.judgements(finding=number), "same": journal.same_as(number),
+        "judgements": journal.judgements(finding=number),
+        "same": [] if finding["kind"] in ORDERED else journal.same_as(number),
     }
 
 
