@@ -1,4 +1,4 @@
-"""Default layouts that stand from before a restart go on filling the flash pool; and an undo that fails is tried again."""
+"""Default layouts of before a restart go on filling the flash pool; an undo that fails is tried again."""
 
 from __future__ import annotations
 

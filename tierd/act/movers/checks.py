@@ -21,6 +21,8 @@ class Refusal:
 
 
 _KNOWN_PATTERNS = {"raid0", "mdt", "overstriped", "released"}
+_KNOWN_FLAGS = {"init", "stale", "prefer", "prefrd", "prefwr", "nosync", "extension"}
+"""Of components: what says how far they are, and what only mirrors have a use for. Compression is none of these."""
 _SETTLED = HsmFlags.EXISTS | HsmFlags.ARCHIVED | HsmFlags.NO_RELEASE | HsmFlags.NO_ARCHIVE
 """What an archive may say of a file that can be moved: its copy there is up to date."""
 
@@ -84,6 +86,9 @@ def _layout(move: Move, facts: Facts) -> Refusal | None:
             return Refusal("erasure-coded", "it has erasure coding, which a move would drop")
         if words - _KNOWN_PATTERNS:
             return Refusal("layout", f"layout pattern {component.pattern!r} is not known here")
+        if unknown := set(component.flags) - _KNOWN_FLAGS:
+            names = ", ".join(sorted(unknown))
+            return Refusal("layout", f"its layout has the flags {names}, which a move would drop")
     if facts.layout.mirror_count > 1 and not move.mirrors_may_go:
         return Refusal("mirrored", f"it has {facts.layout.mirror_count} mirrors, which a move would drop")
     return None
