@@ -16,13 +16,12 @@ _PATTERNS = {"raid0", "mdt", "overstriped"}
 _FLAGS = {"extension", "prefer", "prefrd", "prefwr"}
 
 
-def kept(present: Layout | None) -> str:
-    """Why the default that holds in a directory, its own or the root's, is not replaced; or ""."""
-    if present is None:
-        return ""
-    if present.mirror_count > 1:
-        return f"the default there gives new files {present.mirror_count} mirrors, which they would no longer have"
-    for component in present.components:
+def kept(own: Layout | None, of_the_root: Layout | None) -> str:
+    """Why a directory's own default is not replaced, nor that of the root where it has none; or ""."""
+    holds = own or of_the_root
+    if holds is not None and holds.mirror_count > 1:
+        return f"the default there gives new files {holds.mirror_count} mirrors, which they would no longer have"
+    for component in own.components if own is not None else ():
         if component.objects or component.stripe_offset >= 0:
             return "the default there names OSTs, which cannot be put back"
         unknown = set(component.pattern.split(",")) - _PATTERNS | set(component.flags) - _FLAGS

@@ -35,12 +35,12 @@ class DefaultLayouts:
     def set(self, action: Action, finding: int) -> Outcome:
         """Set it, unless somebody put another directory there, wants it left alone, or nothing may be done."""
         before: Layout | None = None
-        holds: Layout | None = None
+        of_the_root: Layout | None = None
         fid: Fid | None = None
         refusal = failure = ""
         try:
             before = self._filesystem.layout(action.directory)
-            holds = before or self._filesystem.layout("/")
+            of_the_root = None if before is not None else self._filesystem.layout("/")
             fid = self._filesystem.status(action.directory).fid
             real = self._filesystem.path_of(fid)
             if real != action.directory:  # somebody's link where a directory was leads anywhere
@@ -50,7 +50,7 @@ class DefaultLayouts:
         entry = self._journal.intend(action, finding, before, self._clock.now(), self._dry_run, fid)
         if not refusal and before is not None and same_shape(before, action.layout):
             refusal = "it has this layout already"
-        refusal = refusal or kept(holds) or self._halt() or self._guard.refusal(action)
+        refusal = refusal or kept(before, of_the_root) or self._halt() or self._guard.refusal(action)
         try:
             if not (failure or refusal or self._dry_run):
                 failure = give(self._filesystem, action.directory, action.layout, before)

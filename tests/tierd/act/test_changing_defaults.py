@@ -66,6 +66,13 @@ def test_mirrors_by_the_default_of_the_root_are_kept_too(world: World) -> None:
     assert given(world, FLASH).result == "done"
 
 
+def test_what_the_root_names_stays_where_it_is(world: World) -> None:
+    world.port.defaults |= {"/": one(stripe_offset=0), "/d": None}
+    assert given(world, FLASH).result == "done"
+    world.undo(done(world), "")
+    assert world.port.defaults == {"/": one(stripe_offset=0), "/d": None}
+
+
 @pytest.mark.parametrize("most", [0, 32768])
 def test_what_the_mdt_cuts_is_taken_back_at_once(world: World, most: int) -> None:
     world.port.most_data_on_mdt = most
