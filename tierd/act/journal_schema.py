@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 
 from tierd.act import journal_form, kept
+
+OWNER_ONLY = 0o600
+"""Names of everybody's files stand in it. SQLite makes its log beside it with the same mode."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS findings (
@@ -41,6 +46,8 @@ def opened(path: Path) -> tuple[sqlite3.Connection, bool]:
 
     What is entered is on the disk before the call returns. Raises JournalError for a file that is no journal of ours.
     """
+    with suppress(OSError):  # it is there, or cannot be made, which SQLite says better
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OWNER_ONLY))
     with journal_form.explained(path):
         db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:

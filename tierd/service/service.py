@@ -81,7 +81,7 @@ class Service:
                metadata_free: Callable[[], float | None], unnamed: Callable[[], str]) -> None:
         """Put everything together; what is under way or waits in the journal is closed or taken up."""
         settings, clock, say = self._settings, self._clock, self._say
-        Path(settings.act.journal).parent.mkdir(parents=True, exist_ok=True)
+        Path(settings.act.journal).parent.mkdir(mode=0o750, parents=True, exist_ok=True)
         self._closing.callback(JournalLock(Path(settings.act.journal)).close)
         self._journal = Journal(Path(settings.act.journal))
         self._closing.callback(self._journal.close)

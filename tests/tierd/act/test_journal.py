@@ -47,6 +47,17 @@ def test_an_act_is_there_before_it_is_done(journal: Journal) -> None:
     assert list(journal.entries("")) == []
 
 
+def test_nobody_else_reads_whose_files_were_moved(tmp_path: Path) -> None:
+    before = os.umask(0o022)  # of a shell, where the unit has a stricter one
+    try:
+        made = Journal(tmp_path / "journal.sqlite")
+        made.found(FINDING)
+        assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+        made.close()
+    finally:
+        os.umask(before)
+
+
 def test_the_layout_before_is_kept_for_undoing(journal: Journal) -> None:
     journal.intend(action(), journal.found(FINDING), BEFORE, 2.0, dry_run=False)
     journal.intend(action("/none"), journal.found(FINDING), None, 2.0, dry_run=False)
