@@ -171,7 +171,8 @@ def act(entry: Answer) -> Iterator[str]:
 def stance(answer: Answer) -> list[str]:
     """The state after pause, drain and resume."""
     if answer["paused"]:
-        return [f"paused: {answer['paused']}", "a move that is under way comes to its end; nothing else is changed"]
+        return [f"paused: {answer['paused']}",
+                "a move that is under way comes to its end; nothing else is changed, but by tierctl undo"]
     if answer["held"]:
         return [f"still held: {answer['held']}"]
     if answer["draining"]:

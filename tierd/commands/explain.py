@@ -45,9 +45,18 @@ def shown(answer: Answer) -> list[str]:
         lines += ["Where it comes from: no changelog has said."]
     if answer["told"]:
         lines += ["", "What was thought and done:"]
-        lines += [f"  {clock(told['time'])[11:19]}  {told['sentence']}" for told in answer["told"]]
+        lines += [f"  {hour(told['time'], finding['time'])}  {told['sentence']}" for told in answer["told"]]
     lines += ["", *acts(answer), *verdict(answer), *at_other_times(answer)]
     return [*lines, *[line for piece in answer["advice"] for line in advised(piece)]]
+
+
+def hour(time: float, begun: float) -> str:
+    """A time of the story; with the day, where that is not the one on which it began.
+
+    >>> hour(1_795_000_060, 1_795_000_000), hour(1_795_050_000, 1_795_000_000)
+    ('11:07:40', '2026-11-19 01:00:00')
+    """
+    return clock(time)[11:19] if clock(time)[:10] == clock(begun)[:10] else clock(time)[:19]
 
 
 def at_other_times(answer: Answer) -> list[str]:

@@ -36,6 +36,9 @@ HEADERS = (
     ("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"),
 )
 
+HELD = {"paused": "Paused", "held": "Held", "draining": "Draining"}
+"""What may hold tierd back, in words; as ``tierctl status`` has it, the first that does counts."""
+
 Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
@@ -80,8 +83,7 @@ class App:
 
     def _page(self) -> str:
         status, history = self._ask({"request": "status"}), self._ask({"request": "history", "last": 20})
-        held, draining = status.get("held") or status["paused"], status.get("draining")
-        doing = f"Held: {held}." if held else f"Draining: {draining}." if draining else "At work."
+        held = next((f"{word}: {status[what]}." for what, word in HELD.items() if status[what]), "At work.")
         dry = " Dry run: nothing is changed." if status["dry_run"] else ""
         faults = "".join(f'<p class="bad">Cannot see: {safe(words)}</p>' for words in status["faults"].values())
         found = zip(status["finding_ids"], status["findings"], strict=True)
@@ -93,7 +95,7 @@ class App:
             f"<td>{safe(entry['reason'])}</td></tr>" for entry in reversed(history["entries"]))
         acts = (f"<table><tr><th>No.</th><th>When (UTC)</th><th>Outcome</th><th>Act</th><th>Layout</th><th>Because</th>"
                 f"</tr>{rows}</table>" if rows else "<p>None.</p>")
-        return _PAGE.format(state=safe(f"{doing} Mode {status['mode']}.{dry}"), faults=faults, findings=findings,
+        return _PAGE.format(state=safe(f"{held} Mode {status['mode']}.{dry}"), faults=faults, findings=findings,
                             acts=acts)
 
 
