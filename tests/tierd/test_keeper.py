@@ -173,6 +173,23 @@ def test_while_the_journal_is_no_journal_it_is_tried_again_and_nothing_is_done(
     kept.close()
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_journal_taken_away_while_it_is_written_is_noticed(site: Site, kept: Keeper, *, replaced: bool) -> None:
+    cycles(site, kept, 55)
+    journal = Path(site.settings.act.journal)
+    copy = journal.read_bytes()
+    for file in journal.parent.glob("journal.sqlite*"):
+        if not file.name.endswith(".lock"):
+            file.unlink()
+    if replaced:
+        journal.write_bytes(copy)
+    first, second = cycles(site, kept, 65)
+    words = "another file has its name" if replaced else "No such file or directory, though it was there"
+    assert words in first
+    assert "job" in second  # at work again, on the file that is there now
+    assert "all_outcomes" in ask(site.socket, {"request": "history"})
+
+
 def test_who_asks_while_the_journal_fails_is_told(site: Site) -> None:
     site.run(until=10)
     site.service._journal._db.execute("PRAGMA query_only = ON")

@@ -13,6 +13,7 @@ from lustre.filesystem import Filesystem
 from tierd.act.hold import Hold, NoClaim
 from tierd.act.inbox import Inbox
 from tierd.act.journal import Journal
+from tierd.act.journal_file import JournalFile
 from tierd.act.journal_form import JournalError, explained
 from tierd.act.journal_lock import JournalLock
 from tierd.act.journal_reader import JournalReader
@@ -85,6 +86,7 @@ class Service:
         self._closing.callback(JournalLock(Path(settings.act.journal)).close)
         self._journal = Journal(Path(settings.act.journal))
         self._closing.callback(self._journal.close)
+        self._file = JournalFile(Path(settings.act.journal))
         if self._journal.new:
             say(f"a new journal is begun, {quoted(settings.act.journal)}: what may have been done before cannot be "
                 "undone from it")
@@ -153,6 +155,7 @@ class Service:
     def cycle(self) -> str:
         """One cycle; a sentence about the state for systemd. Raises JournalError, and then must be closed."""
         with self._lock, explained(self._settings.act.journal):
+            self._file.look()
             self._board.begin(self._clock.now())
             self._intake.take_in()
             self._sources.look()
