@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.tierd.site import Site, shown
@@ -41,6 +43,25 @@ def test_one_of_two_layouts_taken_back_leaves_the_case_open(reading: Site) -> No
     assert [kept.entry for kept in case.defaults] == [4711]
     assert not case.judged
     assert reading.service._gate.waiting
+
+
+def test_what_stands_since_before_a_restart_is_taken_back_once(site: Site) -> None:
+    site.run(until=55)
+    site.service._journal.judgements.judged(1, "noisy-neighbour", "flash", 1 << 20, "helped", 1.0, 1.0)
+    site.service.close()
+    site.start()
+    assert ask(site.socket, {"request": "undo", "id": 1})["result"] == "undone"
+    full = {target: replace(room, avail_bytes=0) for target, room in site.filesystem.space().items()}
+    site.filesystem.space = lambda: full  # type: ignore[method-assign]  # a flash pool that has run full since
+    site.run(until=site.cluster.now + 10)
+    assert sum("default layout of /proj/ingest" in sentence and "SET" not in sentence for sentence in site.said) == 1
+
+
+def test_a_taking_back_that_is_to_be_tried_again_is_over_with_one_by_hand(reading: Site) -> None:
+    (case,) = reading.service._daemon.cases
+    case.judged, case.taking_back = True, "it did not help"  # which failed
+    assert ask(reading.socket, {"request": "undo", "id": 1})["result"] == "undone"
+    assert case.taking_back == ""
 
 
 def test_what_is_not_taken_back_is_no_success(site: Site, capsys: pytest.CaptureFixture[str]) -> None:

@@ -95,11 +95,12 @@ class Judging:
         What would be measured from then on says nothing of what was done, and the moves that wait were for it.
         """
         self._telling.of_number(self._journal.finding_of(entry.id), [narrate.undone(entry, "undone", f"by {by}")])
+        self._standing = [other for other in self._standing if other.id != entry.id]
         for case in self._cases.values():
             case.earlier = [outcome for outcome in case.earlier if outcome.entry != entry.id]
             left = [outcome for outcome in case.defaults if outcome.entry != entry.id]
             if case.defaults and not left:
-                case.judged, case.verdict = True, TAKEN_BACK
+                case.judged, case.verdict, case.taking_back = True, TAKEN_BACK, ""
                 if dropped := self._gate.drop(case.finding.key):
                     self._telling.say(f"dropped {dropped} waiting moves: {by} took their default layout back")
             case.defaults = left
