@@ -14,7 +14,8 @@ from tierd.service.web import App, WebServer
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 ANSWERS = {
-    "status": {"mode": "full", "dry_run": True, "paused": "", "faults": {"changelog": "MDT0000: <gap> & loss"},
+    "status": {"mode": "full", "dry_run": True, "paused": "", "held": "", "draining": "",
+               "faults": {"changelog": "MDT0000: <gap> & loss"}, "finding_ids": [1],
                "findings": ["s.1 streams at 44 MB/s instead of 65 MB/s since <script>alert(1)</script>.2 came"]},
     "history": {"entries": [{"id": 1, "time": 1_795_000_000.0, "kind": "set-default-layout", "place": "/proj/a\nb",
                              "outcome": "dry-run", "detail": "", "before": None, "after": "first 1M on flash",
@@ -42,7 +43,7 @@ def test_the_page_shows_state_findings_and_acts(tmp_path: Path) -> None:
     shown = page(tmp_path, "--dump-dom")
     assert "Dry run: nothing is changed." in shown
     assert "Cannot see: MDT0000: &lt;gap&gt; &amp; loss" in shown
-    assert "instead of 65 MB/s" in shown
+    assert "F1: s.1 streams at 44 MB/s instead of 65 MB/s" in shown
     assert "<script>" not in shown
     assert "dry-run" in shown
     assert r"/proj/a\nb" in shown
