@@ -14,9 +14,9 @@ from tierd.config import Settings
 from tierd.config.watch import ConfigurationWatch
 from tierd.inotify import Watcher
 from tierd.service.garbage import look_rarely
-from tierd.service.keeper import Keeper, Worker
+from tierd.service.keeper import Keeper
 from tierd.service.notify import Notifier
-from tierd.service.pulse import BEAT_SECONDS, Pulse
+from tierd.service.pulse import BEAT_SECONDS, Lives, Pulse
 from tierd.service.starting import starting
 from tierd.service.this_node import on_this_node
 
@@ -33,7 +33,7 @@ def call_oneself(name: str, comm: Path) -> None:
         comm.write_text(name, encoding="ascii")
 
 
-def signs_of_life(of: Worker, notify: Notifier, seconds: float) -> tuple[Pulse, Pulse]:
+def signs_of_life(of: Lives, notify: Notifier, seconds: float) -> tuple[Pulse, Pulse]:
     """To systemd, and to other movers: apart, as the claim cannot be renewed while an MDS is away."""
     return Pulse(lambda: notify(WATCHDOG="1") if of.beat() else None, seconds).start(), Pulse(of.renew, seconds).start()
 

@@ -14,22 +14,17 @@ from typing import Protocol
 from tierd.act.journal_form import JournalError
 from tierd.config import ConfigurationError, Settings, load
 from tierd.history import History
+from tierd.service.pulse import Lives
 from tierd.text import printable
 
 log = logging.getLogger("tierd")
 
 
-class Worker(Protocol):
+class Worker(Lives, Protocol):
     """What is kept; :class:`tierd.service.service.Service`."""
 
     def cycle(self) -> str:
         """One cycle, in a sentence. Raises JournalError."""
-
-    def renew(self) -> None:
-        """A sign of life to other movers, which may wait for the file system."""
-
-    def beat(self) -> bool:
-        """False when it hangs. Never waits for the file system."""
 
     @property
     def history(self) -> History:

@@ -9,8 +9,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Protocol
 
 BEAT_SECONDS = 5.0
+
+
+class Lives(Protocol):
+    """What gives signs of life; :class:`tierd.service.service.Service`, and its keeper."""
+
+    def renew(self) -> None:
+        """A sign of life of the claim to other movers; waits for as long as the file system does not answer."""
+
+    def beat(self) -> bool:
+        """Whether we live: False when a cycle hangs. Never waits for the file system."""
+
 
 class Pulse:
     """Beats in a thread of its own until it is stopped."""
