@@ -51,6 +51,8 @@ class Transfer:
         start, end = _grains(piece)
         flush = partial(self.flush_object, piece.fid)
         lock = stored.locks.known(self._client.index, start, end, write, flush)
+        if lock is None and write and not direct:
+            return self._under_its_lock(osc, stored, handle, piece)
         if lock is None:
             asking = stored.locks.ask(self._client.index, start, end, write, flush, NETWORK_SECONDS)
             return self._client.engine.spawn(self._locked(asking, osc, stored, handle, piece, write, direct))
@@ -58,6 +60,13 @@ class Transfer:
         sent = osc.transfer(write, stored, piece.offset, piece.size_bytes, handle.actor.job_id, direct)
         sent.then(lock.put)
         return sent
+
+    def _under_its_lock(self, osc: Osc, stored: StoredObject, handle: FileHandle, piece: Extent) -> Completion:
+        """Dirty pages go out under the lock they were dirtied under, and ask for none.
+
+        That lock may be on its way back; who wants it waits for these pages, and they cannot wait for him.
+        """
+        return osc.transfer(True, stored, piece.offset, piece.size_bytes, handle.actor.job_id, False)
 
     def hold(self, handle: FileHandle, pieces: Iterable[Extent]) -> Steps[None]:
         """Have the locks below which pages may be dirtied; what others hold is called back first."""

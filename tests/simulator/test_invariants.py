@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -218,3 +219,20 @@ def test_flows_conserve_too(work: list[Job], seed: int, seconds: float) -> None:
     files = render(cluster)
     readback.counters(cluster, files)
     readback.jobs(cluster, files)
+
+
+@pytest.mark.parametrize(("seed", "threads", "direct"),
+                         [(0, 1, True), (1, 1, True), (3, 1, True), (1, 3, False), (4, 3, False)])
+def test_who_reads_what_another_writes_and_the_writer_do_not_wait_for_each_other(
+        seed: int, threads: int, direct: bool) -> None:
+    """Dirty pages whose lock is on its way back once asked for it again, behind the reader who waited for them."""
+    first, rest = Component(0, 128 << 10, "a", 1, stripe_size=MIB), Component(128 << 10, None, "a", 2, stripe_size=MIB)
+    layout = Layout((first, rest))
+    osts = tuple(OstSettings(device, Capacity(256 * MIB, 4096))
+                 for device in (RaidSettings(size_bytes=1 << 30), HddSettings()))
+    clients = ClientSettings(instance="ff01"), ClientSettings(instance="ff02")
+    cluster = Cluster(ClusterSettings(osts, {"a": (0, 1)}, clients=clients, seed=seed), [
+        StreamingWriter(file_bytes=32 * MIB, direct=False, layout=layout, stop_seconds=6.0, threads=threads),
+        StreamingReader(file_bytes=32 * MIB, direct=direct, stop_seconds=6.0, client=1, layout=None)])
+    cluster.advance(60)
+    assert [osc.dirty_bytes for client in cluster.clients for osc in client.oscs] == [0, 0, 0, 0]
