@@ -135,13 +135,28 @@ class Failing:
         pass
 
 
+def test_a_reload_is_a_reason_to_try_at_once(tmp_path: Path) -> None:
+    (tmp_path / "tierd.toml").touch()
+    left: list[None] = [None] * 3
+    keeper = Keeper(tmp_path / "tierd.toml", Settings(), lambda _: Failing(left))
+    for _ in range(5):
+        keeper.cycle()
+    assert not left
+    assert keeper.cycle() != "looked"
+    keeper.reload()
+    assert keeper.cycle() == "looked"
+
+
 def test_on_a_full_disk_on_which_it_can_still_start_it_is_told_once(tmp_path: Path,
                                                                     caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     left: list[None] = [None] * 5
     keeper = Keeper(tmp_path / "tierd.toml", Settings(), lambda _: Failing(left))
-    told = [keeper.cycle() for _ in range(7)]
-    assert told == ["nothing is done: /j: the journal: database or disk is full"] * 5 + ["looked"] * 2
+    told = [(keeper.cycle(), len(left)) for _ in range(28)]
+    full = "nothing is done: /j: the journal: database or disk is full"
+    assert {words for words, _ in told[:-1]} == {full}
+    assert [left for _, left in told] == [4] + [3] * 2 + [2] * 4 + [1] * 8 + [0] * 13  # each try has words in the log
+    assert told[-1][0] == "looked"
     assert [record.message.partition(";")[0] for record in caplog.records] == [
         "/j: the journal: database or disk is full", "at work again"]
 

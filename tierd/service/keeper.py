@@ -1,7 +1,7 @@
 """A service kept at work: reloaded when its settings change, and begun anew when its journal failed.
 
-While no service can be, each cycle tries again, as somebody may have mended what is wrong. Nothing is done meanwhile,
-and each new reason is said once.
+While no service can be, it is tried again, within a minute, as somebody may have mended what is wrong; a reload has it
+tried at once. Nothing is done meanwhile, and each new reason is said once.
 """
 
 from __future__ import annotations
@@ -18,6 +18,10 @@ from tierd.service.pulse import Lives
 from tierd.text import printable
 
 log = logging.getLogger("tierd")
+
+
+MOST_SKIPPED = 11
+"""Cycles, about a minute of them."""
 
 
 class Worker(Lives, Protocol):
@@ -49,9 +53,14 @@ class Keeper:
         self._seen: History | None = None
         """What the last service had seen when it ended, where the next one sees the same."""
         self._told = ""
+        self._failures = self._skip = 0
+        """Cycles in a row that failed, and cycles to let pass before the next try."""
 
     def cycle(self) -> str:
         """One cycle; a sentence about the state."""
+        if self._service is None and self._skip:
+            self._skip -= 1
+            return f"nothing is done: {self._told}"
         if self._service is None and not self._begin():
             return f"nothing is done: {self._told}"
         assert self._service is not None
@@ -59,8 +68,11 @@ class Keeper:
             told = self._service.cycle()
         except JournalError as error:
             self._end()
+            self._skip = min(2**self._failures - 1, MOST_SKIPPED)  # each try has its words in the log
+            self._failures += 1
             self._tell(said(error))
             return f"nothing is done: {self._told}"
+        self._failures = 0
         if self._told:  # not before: on a full disk a service may well start, and fail at its first word
             log.info("at work again; %s", self._baselines())
             self._told = ""
@@ -79,6 +91,7 @@ class Keeper:
 
     def reload(self) -> None:
         """Take up the configuration as it is now; where that is bad, the one there was stays in force."""
+        self._skip = 0
         try:
             wanted = load(self._path)
         except (ConfigurationError, OSError) as error:
@@ -130,8 +143,8 @@ class Keeper:
 
     def _tell(self, why: str) -> None:
         if why != self._told:
-            log.error("%s; nothing is done, and tierctl has no answer, until that is mended; it is tried again in each "
-                      "cycle", why)
+            log.error("%s; nothing is done, and tierctl has no answer, until that is mended; it is tried again within "
+                      "a minute", why)
         self._told = why
 
 
