@@ -39,14 +39,21 @@ class Patience:
     def __call__(self, whom: str, question: Hashable, ask: Callable[[], Answer]) -> Answer:
         """The answer, or what asking raised. Raises TimeoutError where it, or one before it, has not come in time."""
         asked = self._asked.get(whom)
-        if asked is None or (asked.answer.done() and asked.question != question):
+        if asked is not None and asked.question != question:
+            if not asked.answer.done():
+                raise self._late(asked)
+            asked = None
+        if asked is None:
             asked = self._asked[whom] = _Asked(question, self._clock.now(), _begun(ask))
             _done(asked.answer, self._seconds)
         if not asked.answer.done():
-            lasted = max(self._seconds, self._clock.now() - asked.at)
-            raise TimeoutError(errno.ETIMEDOUT, f"no answer for {lasted:.0f} s: its server is away, or recovers")
+            raise self._late(asked)
         del self._asked[whom]
         return cast("Answer", asked.answer.result())
+
+    def _late(self, asked: _Asked) -> TimeoutError:
+        lasted = max(self._seconds, self._clock.now() - asked.at)
+        return TimeoutError(errno.ETIMEDOUT, f"no answer for {lasted:.0f} s: its server is away, or recovers")
 
     def reading(self, read: ReadFrom) -> ReadFrom:
         """The same way to read changelogs, and no longer."""

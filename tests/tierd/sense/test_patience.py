@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -89,19 +90,21 @@ def test_what_comes_late_is_not_lost_and_not_asked_for_again(away: Away) -> None
     assert away.asked == [("MDT0001", 0), ("MDT0001", 3), ("MDT0001", 5)]
 
 
-def test_a_late_answer_to_another_question_is_let_go(away: Away) -> None:
-    patience = Patience(Watch(), 0.02)
-    with pytest.raises(TimeoutError):
-        patience("MDT0001", "old", away.back.wait)
-    with pytest.raises(TimeoutError):
-        patience("MDT0001", "new", lambda: "never asked")
-    away.back.set()
-    while True:
-        try:
-            assert patience("MDT0001", "new", lambda: "new") == "new"
-            break
-        except TimeoutError:
-            continue
+def test_a_late_answer_to_another_question_is_let_go() -> None:
+    """However close to the next question it comes."""
+    for _ in range(200):
+        back = threading.Event()
+        patience = Patience(Watch(), 0.001)
+        with pytest.raises(TimeoutError):
+            patience("MDT0001", "old", back.wait)
+        with pytest.raises(TimeoutError):
+            patience("MDT0001", "new", lambda: "never asked")
+        back.set()
+        answer = None
+        while answer is None:
+            with suppress(TimeoutError):
+                answer = patience("MDT0001", "new", lambda: "new")
+        assert answer == "new"
 
 
 def test_an_error_is_raised_as_it_was(away: Away) -> None:
