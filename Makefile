@@ -15,7 +15,7 @@ tools: .tools/stamp
 	@touch $@
 
 test: lint types .tools/stamp ## install what is needed, then ruff, mypy --strict and pytest
-	PATH="$(CURDIR)/.tools/bin:$$PATH" .venv/bin/pytest -n 2 $(PYTEST_ARGS)
+	PATH="$(CURDIR)/.tools/bin:$$PATH" .venv/bin/pytest -n 2 --dist worksteal $(PYTEST_ARGS)
 
 lint: .venv/stamp
 	.venv/bin/ruff check .

@@ -156,14 +156,16 @@ class Cluster:
         with self.lock:
             return self.log.per_second(job_id, since, until)
 
-    def write_parameters(self, root: Path, *, clients: bool = True) -> int:
+    def write_parameters(self, root: Path, *, clients: bool = True, shared: bool = True) -> int:
         """Bring the parameter files below a root up to date; how many changed. None do while nobody reaches them.
 
-        Without ``clients`` only those of a server: what mounts show is the larger part.
+        Without ``clients`` only those of a server: what mounts show is the larger part. Not ``shared``: nobody reads
+        them meanwhile.
         """
         if not self.exporter_reachable:
             return 0
-        return self._writers.setdefault((root, clients), ParameterWriter(root, clients=clients)).write(self)
+        writer = ParameterWriter(root, clients=clients, shared=shared)
+        return self._writers.setdefault((root, clients), writer).write(self)
 
     # What may be done to it
 

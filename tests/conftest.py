@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +14,10 @@ from lustre.unpack import unpack
 HERE = Path(__file__).parent
 CAPTURES = HERE / "captures"
 TAPES = HERE / "tapes"
+
+IN_MEMORY = Path("/dev/shm")
+IN_MEMORY_BYTES = 2 << 30
+"""Room there must be: a run needs a quarter of it."""
 
 Unpack = Callable[[str], Path]
 
@@ -31,6 +37,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "lustre: needs a real Lustre file system (--lustre-mount)")
+    if roomy(IN_MEMORY):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
+
+
+def roomy(place: Path) -> bool:
+    """Whether temporary folders may lie there. On a disk, half of the time would go into waiting for it: the parameter
+    files of a simulated cluster are written anew thousands of times."""
+    try:
+        return os.access(place, os.W_OK) and shutil.disk_usage(place).free >= IN_MEMORY_BYTES
+    except OSError:
+        return False
 
 
 @pytest.fixture(scope="session")

@@ -75,9 +75,9 @@ class FluidCluster(Cluster):
         now = self._current()
         return sum(rate for one, rate in zip(now.flows, now.per_second, strict=True) if one.job.job_id == job_id)
 
-    def write_parameters(self, root: Path, *, clients: bool = False) -> int:
+    def write_parameters(self, root: Path, *, clients: bool = False, shared: bool = True) -> int:
         """Bring the servers' parameter files below a root up to date; how many changed."""
-        return super().write_parameters(root, clients=clients)
+        return super().write_parameters(root, clients=clients, shared=shared)
 
     def _crowd(self, index: int) -> Callable[[], float]:
         return lambda: self._wait_seconds.get(index, 0.0)

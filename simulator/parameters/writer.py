@@ -13,11 +13,16 @@ if TYPE_CHECKING:
 
 
 class ParameterWriter:
-    """Keeps the files below one root up to date. The root should be on a file system in memory."""
+    """Keeps the files below one root up to date. The root should be on a file system in memory.
 
-    def __init__(self, root: Path, *, clients: bool = True) -> None:
+    Where nobody reads while it writes (``shared`` is false), files are unlinked before they are written anew: a disk
+    waits for what replaces a file, and not for what is gone before its turn comes.
+    """
+
+    def __init__(self, root: Path, *, clients: bool = True, shared: bool = True) -> None:
         self.root = root
         self._clients = clients
+        self._shared = shared
         self._written: dict[str, bytes] = {}
 
     def write(self, cluster: Cluster) -> int:
@@ -33,7 +38,10 @@ class ParameterWriter:
     def _replace(self, path: Path, content: bytes, *, new: bool) -> None:
         if new:
             path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = f"{path}.new"
-        with open(temporary, "wb", buffering=0) as file:
+        if not new and not self._shared:
+            path.unlink(missing_ok=True)
+        written = f"{path}.new" if self._shared else str(path)
+        with open(written, "wb", buffering=0) as file:
             file.write(content)
-        os.replace(temporary, path)
+        if self._shared:
+            os.replace(written, path)

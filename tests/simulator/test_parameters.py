@@ -171,10 +171,13 @@ def test_titles_and_headers_are_the_kernels(cluster: Cluster, files: dict[str, b
         assert titles(mine) == titles(recorded), path
 
 
-def test_files_are_replaced_whole_and_found_by_the_tree(cluster: Cluster, tmp_path: Path) -> None:
-    first = cluster.write_parameters(tmp_path)
+@pytest.mark.parametrize("shared", [True, False])
+def test_files_are_replaced_whole_and_found_by_the_tree(cluster: Cluster, tmp_path: Path, shared: bool) -> None:
+    first = cluster.write_parameters(tmp_path, shared=shared)
     assert first > 300
-    assert cluster.write_parameters(tmp_path) == 0
+    assert cluster.write_parameters(tmp_path, shared=shared) == 0
+    cluster.advance(1)
+    assert 0 < cluster.write_parameters(tmp_path, shared=shared) < first
     assert not list(tmp_path.rglob("*.new"))
     tree = Tree(Roots.of(tmp_path / "proc", tmp_path / "sys"))
     assert len(tree.devices("osc")) == 12

@@ -105,9 +105,9 @@ def test_no_lie_about_a_quiet_system_makes_tierd_act(tmp_path: Path, name: str) 
     at, source = lied_to(tmp_path, STREAM)
     at.run(until=60)
     source.lie = LIES[name]
-    at.run(until=160)
+    at.run(until=120)
     source.lie = None
-    at.run(until=220)
+    at.run(until=160)
     assert list(at.journal.entries()) == []
     if name in TOLD:
         assert any(word in " ".join(at.said) for word in TOLD[name].split("|"))
@@ -120,7 +120,7 @@ def test_nothing_is_done_while_it_lies_and_it_is_told_why(tmp_path: Path, name: 
     at, source = lied_to(tmp_path, STREAM, NOISE)
     at.run(until=28)
     source.lie = LIES[name]
-    at.run(until=120)
+    at.run(until=100)
     assert list(at.journal.entries()) == []
     assert source.guard.age.stale(at.cluster.epoch)
     assert any(sentence.startswith("blind: exporters: ") for sentence in at.said)
@@ -140,15 +140,16 @@ def test_every_lie_is_either_told_as_blind_or_by_what_it_does() -> None:
     assert EXPLAINED.keys() | TOLD.keys() == LIES.keys()
 
 
-@pytest.mark.parametrize("since", [28, 47, 52])
-@pytest.mark.parametrize("name", sorted(LIES))
+@pytest.mark.parametrize(("name", "since"), [
+    (name, since) for name in sorted(LIES) for since in (28, 47, 52) if since > 28 or name not in TOLD])
 def test_a_lie_while_there_is_a_neighbour_makes_no_unsafe_act_and_is_explained(tmp_path: Path, name: str,
                                                                                since: int) -> None:
-    """It begins before the noise (30 s), just before what is done about it (50 s), and just after."""
+    """It begins before the noise (30 s), just before what is done about it (50 s), and just after; the verdict would
+    come at 80 s."""
     at, source = lied_to(tmp_path, STREAM, NOISE)
     at.run(until=since)
     source.lie = LIES[name]
-    at.run(until=130)
+    at.run(until=105)
     told = " ".join(at.said)
     for entry in at.journal.entries():
         assert (entry.kind, entry.place) == ("set-default-layout", NOISE.directory)

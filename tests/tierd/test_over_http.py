@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site, fetched
 from tests.tierd.site import site as site  # noqa: PLC0414 -- the fixture
 from tierd.metrics import collector
@@ -88,8 +89,10 @@ def test_alertmanager_sends_a_body_and_has_it_read(site: Site) -> None:
 
 
 def test_a_cycle_that_hangs_is_no_sign_of_life(site: Site) -> None:
-    site.run(until=10)
+    site.run(until=35)
     assert site.service.beat()
+    site.cluster.stop(STREAM.job_id)  # the rest is only waiting
+    site.cluster.stop(NOISE.job_id)
     site.service._board.cycle_begun_at = site.cluster.epoch
     site.cluster.advance(600)
     assert site.service.beat()

@@ -16,11 +16,12 @@ from typing import Any
 
 NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 BREATH_SECONDS = 0.2
+A_DAY_SECONDS = 86400.0
 CUT_SECONDS = 1.0
 """So long is waited for the thread of a connection that was cut off."""
 
 
-class Places(socketserver.ThreadingMixIn, socketserver.BaseServer):
+class Places(socketserver.ThreadingMixIn, socketserver.TCPServer):
     """Mixed into a server. Its handlers call :meth:`heard` when a request has arrived."""
 
     daemon_threads = True
@@ -47,6 +48,16 @@ class Places(socketserver.ThreadingMixIn, socketserver.BaseServer):
 
     def turn_away(self, connection: Any) -> None:
         """Say that all places are taken, without waiting for anybody."""
+
+    def serve_forever(self, poll_interval: float = A_DAY_SECONDS) -> None:
+        """Accept until ``shutdown``, without waking the processor in between."""
+        super().serve_forever(poll_interval)
+
+    def shutdown(self) -> None:
+        """Accept nothing more."""
+        with suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)  # wakes the loop up
+        super().shutdown()
 
     def get_request(self) -> tuple[Any, Any]:
         """Accept a connection. Where the system has no room for it, it is tried again soon, and not all the time."""

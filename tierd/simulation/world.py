@@ -59,7 +59,7 @@ def parameter_files(cluster: Cluster, root: Path) -> Callable[[], Reading]:
     def read() -> Reading:
         if not cluster.exporter_reachable:
             raise ConnectionError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED), "exporter")
-        cluster.write_parameters(root, clients=False)
+        cluster.write_parameters(root, clients=False, shared=False)
         return local.reading(tree, cluster.epoch)
 
     return read
