@@ -20,7 +20,8 @@ ROOT = Path(__file__).parent.parent
 PORTS = Ports(1, 2, 3, 4, 5)
 
 
-def test_one_command_brings_all_and_ctrl_c_ends_all(tmp_path: Path) -> None:
+def test_one_command_brings_all_and_ctrl_c_ends_all(tmp_path_factory: pytest.TempPathFactory) -> None:
+    tmp_path = tmp_path_factory.mktemp("s")  # a socket will lie there, and its path may not be long
     program("prometheus")
     program("alertmanager")
     environment = {**os.environ, "PATH": f"{TOOLS}:{os.environ['PATH']}", "GRAFANA_HOME": "",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from urllib.parse import urlsplit
 
 from tierd.decide import small_files_to_flash
 from tierd.sense import prometheus
 
+SOCKET_PATH_BYTES_MAX = 107
 _READER = re.compile(r"cl\d+(-[A-Za-z0-9_.-]+)?")
 _MDT = re.compile(r"MDT[0-9a-f]{4}")
 
@@ -26,6 +28,17 @@ def whole_path(path: str) -> str:
 def whole_path_or_none(path: str) -> str:
     """The same, or nothing."""
     return path and whole_path(path)
+
+
+def socket_path(path: str) -> str:
+    """The same, and short enough for a socket of Linux (``sockaddr_un``). Raises ValueError.
+
+    >>> socket_path("/run/tierd/tierd.sock")
+    '/run/tierd/tierd.sock'
+    """
+    if len(os.fsencode(path)) > SOCKET_PATH_BYTES_MAX:
+        raise ValueError(f"give a path of {SOCKET_PATH_BYTES_MAX} bytes at the most, for it is that of a socket")
+    return whole_path(path)
 
 
 def exporter_url(url: str) -> str:

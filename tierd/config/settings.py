@@ -17,6 +17,7 @@ from tierd.config.checked import (
     mdt_name,
     prometheus_url,
     reader_name,
+    socket_path,
     whole_path,
     whole_path_or_none,
 )
@@ -102,7 +103,7 @@ class Act:
         "noisy-neighbour", "outgrown-component", "cold-on-flash")
     """Kinds of findings that are acted on; the others are told only."""
     journal: WholePath = "/var/lib/tierd/journal.sqlite"
-    socket: WholePath = "/run/tierd/tierd.sock"
+    socket: Annotated[str, AfterValidator(socket_path)] = "/run/tierd/tierd.sock"
     """Where tierctl talks to the daemon."""
 
 

@@ -40,6 +40,7 @@ small_file_bytes = -1
     ('[filesystem]\nmount = "mnt/lustre"', "filesystem.mount: give the whole path, from / on (it is 'mnt/lustre')"),
     ('[act]\njournal = ""', "act.journal: give the whole path, from / on (it is '')"),
     ('[act]\nsocket = "tierd.sock"', "act.socket: give the whole path, from / on (it is 'tierd.sock')"),
+    (f'[act]\nsocket = "/{"s" * 107}"', "act.socket: give a path of 107 bytes at the most, for it is that of a socket"),
     ('[act]\npause_file = "pause"', "act.pause_file: give the whole path, from / on (it is 'pause')"),
     ('[act]\ndry_run = "no"', "act.dry_run: Input should be a valid boolean (it is 'no')"),
     ("[act]\ndry_run = 0", "act.dry_run: Input should be a valid boolean (it is 0)"),
