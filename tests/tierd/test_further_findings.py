@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from lustre.layout import Component, Layout, explain, same_shape
+from simulator.cluster import Cluster
+from simulator.fluid import FluidCluster
 from simulator.jobs import Job, SmallFileWriter
 from tests.tierd.simulated import COVERING, HDD, MIB, NOISE, World, world
 from tests.tierd.worlds import window
@@ -26,7 +28,10 @@ FILLING = SmallFileWriter(job_id="fill.4", directory="/old", sizes=(16 * MIB,), 
 
 
 def lived(tmp_path: Path, job: Job, until: float, text: str = "", dry_run: bool = False) -> World:
-    at = world(tmp_path, jobs=(job,), settings=parse(text.encode(), "t.toml"), dry_run=dry_run)
+    """Flows know nothing of single files that are read again."""
+    model = Cluster if job is READING else FluidCluster
+    at = world(tmp_path, jobs=(job,), settings=parse(text.encode(), "t.toml"), dry_run=dry_run,
+               model=model)
     at.run(until=until)
     return at
 

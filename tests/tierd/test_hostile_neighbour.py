@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from simulator.cluster import Cluster
+from simulator.fluid import FluidCluster
 from simulator.settings import recorded_test_bed
 from simulator.timeline import Event, Timeline
 from tests.tierd.simulated import NOISE, STREAM, world
@@ -24,7 +24,7 @@ EVIL = [("evil\x1b[2J\"};$(id).7", "/proj/in\x1b[31m'\n$(id)"), ("a b:c,{d}\n.7"
 def moved_in(site: Site, job: str, directory: str) -> None:
     """The site, with a neighbour of that name in that place."""
     site.service.close()
-    site.cluster = Cluster(recorded_test_bed(), (STREAM, replace(NOISE, job_id=job, directory=directory)))
+    site.cluster = FluidCluster(recorded_test_bed(), (STREAM, replace(NOISE, job_id=job, directory=directory)))
     site.filesystem = Clearing(site.cluster)
     site.filesystem.cleared = {}
     site.start()

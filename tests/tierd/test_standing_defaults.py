@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from lustre.layout import Layout
-from simulator.cluster import Cluster
+from simulator.fluid import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Clearing, Site
@@ -23,7 +23,7 @@ FILLING = replace(NOISE, keep=100_000, files_per_second=20.0)
 def filling(site: Site) -> Site:
     """A neighbour that keeps its files, on whose directory a default was set that is judged already."""
     site.service.close()
-    site.cluster = Cluster(recorded_test_bed(), (STREAM, FILLING))
+    site.cluster = FluidCluster(recorded_test_bed(), (STREAM, FILLING))
     site.filesystem = Clearing(site.cluster)
     site.filesystem.cleared = {}
     site.start()
