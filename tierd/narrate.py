@@ -10,7 +10,7 @@ from tierd.act.endings import Outcome
 from tierd.act.entry import Entry
 from tierd.config import Settings
 from tierd.model import Action, Advice, Finding
-from tierd.text import quoted, some
+from tierd.text import counted, percent, quoted, some
 from tierd.verify.judgement import Judgement
 
 TARGETS_NAMED = 16
@@ -60,15 +60,16 @@ def recommended(actions: Sequence[Action], settings: Settings) -> Iterator[tuple
     for directory in dict.fromkeys(a.directory for a in moves):
         mine = [a for a in moves if a.directory == directory]
         mode = settings.scope_of(directory).mode
-        what = f"move {len(mine)} existing files of {quoted(directory)}, {sum(a.size_bytes for a in mine) / 1e6:.0f} MB"
+        files, megabytes = counted(len(mine), "existing file"), sum(a.size_bytes for a in mine) / 1e6
+        what = f"move {files} of {quoted(directory)}, {megabytes:.0f} MB"
         sentence = f"RECOMMENDED (mode {mode}): {what}, to {explain(mine[0].layout)}: {mine[0].reason}"
         yield f"moves in {directory}", mode, [sentence]
 
 
 def queued(moves: Sequence[Action]) -> str:
     """Moves that now wait for their turn."""
-    megabytes = sum(a.size_bytes for a in moves) / 1e6
-    return (f"QUEUED {len(moves)} existing files, {megabytes:.0f} MB, to move to {explain(moves[0].layout)}: "
+    files, megabytes = counted(len(moves), "existing file"), sum(a.size_bytes for a in moves) / 1e6
+    return (f"QUEUED {files}, {megabytes:.0f} MB, to move to {explain(moves[0].layout)}: "
             f"{moves[0].reason}")
 
 
@@ -95,11 +96,11 @@ def judged(finding: Finding, judgement: Judgement) -> str:
     numbers = (f"{finding.victim}: {judgement.usual / 1e6:.1f} MB/s before the noise, "
                f"{judgement.contended / 1e6:.1f} during, {judgement.after / 1e6:.1f} after")
     if judgement.verdict == "helped":
-        return f"KEPT: it helped. {numbers} ({judgement.won_back:.0%} of the loss won back)"
+        return f"KEPT: it helped. {numbers} ({percent(judgement.won_back)} of the loss won back)"
     if judgement.verdict == "cannot-tell":
         return f"KEPT: it cannot be judged, since a job has gone, or what was measured cannot be believed. {numbers}"
     if judgement.verdict == "harmed-others":
-        who = ", ".join(f"{quoted(job)} lost {part:.0%}" for job, part in sorted(judgement.harmed.items()))
+        who = ", ".join(f"{quoted(job)} lost {percent(part)}" for job, part in sorted(judgement.harmed.items()))
         return f"UNDOING: others paid for it: {who}. {numbers}"
     return f"UNDOING: it did not help. {numbers}"
 

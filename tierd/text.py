@@ -50,6 +50,15 @@ def some(names: Iterable[str], most: int = 3) -> str:
     return ", ".join(map(quoted, every[:most])) + more
 
 
+def counted(number: int, what: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "finding"), counted(0, "finding")
+    ('1 finding', '0 findings')
+    """
+    return f"{number} {what}" + ("" if number == 1 else "s")
+
+
 def percent(share: float) -> str:
     """A share for people.
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tierd.text import percent
+
 _ENDINGS: tuple[tuple[str, Callable[[float], str]], ...] = (
     ("_bytes_per_second", lambda v: f"{v / 1e6:.1f} MB/s"),
     ("_per_second", lambda v: f"{v:.1f} a second"),
     ("bytes", lambda v: f"{v / 2**20:.2f} MiB"),
     ("_bytes_per_file", lambda v: f"{v / 2**20:.2f} MiB"),
-    ("share", lambda v: f"{v:.0%}".replace("%", " %")),
+    ("share", percent),
     ("seconds", lambda v: f"{v:.0f} s"),
     ("usec", lambda v: f"{v / 1000:.1f} ms"),
     ("usec_per_rpc", lambda v: f"{v / 1000:.1f} ms"),

@@ -14,6 +14,7 @@ from annotated_types import Ge, Gt, Le, Lt
 
 from tierd.model import Action, Finding
 from tierd.reasons import Reason, Refusal
+from tierd.text import percent
 
 
 @dataclass(frozen=True)
@@ -53,12 +54,12 @@ def refusal(finding: Finding, expected: float, settings: Settings) -> Refusal | 
     gain = expected * (usual - finding.evidence["victim_bytes_per_second"])
     if not gain >= settings.least_gain * usual:  # a figure that is no number is no gain
         return Refusal(Reason.LITTLE_TO_GAIN, f"it would win {gain / 1e6:.1f} of {usual / 1e6:.1f} MB/s, which is less "
-                       f"than {settings.least_gain:.0%}").of(finding.victim)
+                       f"than {percent(settings.least_gain)}").of(finding.victim)
     lost = finding.evidence.get("bystanders_gain_bytes_per_second", 0.0)
     part = finding.evidence.get("bystanders_gain_share", 0.0)
     if part > settings.most_taken or gain < settings.factor * lost:
         return Refusal(Reason.OTHERS_WOULD_LOSE, f"other streams on these targets won {lost / 1e6:.1f} MB/s since "
-                       f"({part:.0%} of one of them) and would lose it again").of(finding.victim)
+                       f"({percent(part)} of one of them) and would lose it again").of(finding.victim)
     return None
 
 

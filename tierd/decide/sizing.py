@@ -14,6 +14,7 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge, Gt, Lt
 
 from tierd.reasons import Reason
+from tierd.text import percent
 
 UNIT_BYTES = 64 << 10
 """Component boundaries are multiples of this (Lustre's alignment)."""
@@ -72,8 +73,8 @@ def from_distribution(sizes: Sequence[int], settings: Settings) -> Size:
     if split > settings.split_share * len(ordered):
         return Size(0, f"a component of {size / 2**20:g} MiB would split {split} of {len(ordered)} files sampled",
                     Reason.SIZES_MIXED)
-    return Size(size, f"{len(small) / len(ordered):.0%} of {len(ordered)} files sampled fit, the largest of them "
-                      f"{small[-1] / 2**10:.0f} KiB".replace("%", " %"))
+    return Size(size, f"{percent(len(small) / len(ordered))} of {len(ordered)} files sampled fit, the largest of them "
+                      f"{small[-1] / 2**10:.0f} KiB")
 
 
 def small_mode(ordered: Sequence[int], limit_bytes: int) -> Sequence[int]:

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from tierd.act.gate import Gate
 from tierd.desk.board import View
-
-
-def counted(number: int, what: str) -> str:
-    """A number of things.
-
-    >>> counted(1, "finding"), counted(0, "finding")
-    ('1 finding', '0 findings')
-    """
-    return f"{number} {what}" + ("" if number == 1 else "s")
+from tierd.text import counted
 
 
 def cycle(view: View, gate: Gate) -> str:

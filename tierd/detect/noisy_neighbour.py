@@ -29,6 +29,7 @@ from tierd.detect.scene import Scene, scene
 from tierd.detect.slowdown import Slowdown, gained, slowdowns
 from tierd.detect.tracks import Tracks
 from tierd.model import Finding, Window
+from tierd.text import counted, percent
 
 KIND = "noisy-neighbour"
 
@@ -114,5 +115,5 @@ def sentence(slow: Slowdown, classes: Classes) -> str:
         what = f"{suspect.bulk_operations / suspect.seconds:.0f} RPCs/s of {suspect.mean_rpc_bytes / 2**10:.0f} KiB"
     share = suspect_evidence(slow, classes)["aggressor_operations_share"]
     return (f"{slow.victim.job} streams at {slow.now / 1e6:.1f} MB/s instead of {slow.usual / 1e6:.1f} MB/s "
-            f"({slow.now / slow.usual:.0%}) since {suspect.job} works on the same {len(slow.targets)} targets: {what}, "
-            f"{share:.0%} of the operations of the two there")
+            f"({percent(slow.now / slow.usual)}) since {suspect.job} works on the same "
+            f"{counted(len(slow.targets), 'target')}: {what}, {percent(share)} of the operations of the two there")

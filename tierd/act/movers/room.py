@@ -18,6 +18,7 @@ from tierd.act.cost import shares
 from tierd.act.movers.checks import Refusal
 from tierd.act.movers.facts import Facts
 from tierd.act.movers.outcome import Move
+from tierd.text import percent
 
 USER, GROUP, PROJECT = 0, 1, 2
 _NO_QUOTAS = {errno.ESRCH, errno.ENOENT, errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL}
@@ -81,7 +82,7 @@ class Batch:
         avail_bytes = sum(room.avail_bytes for room in rooms) - self._taken[pool]
         keep_free = self._destination.keep_free
         if avail_bytes - needed_bytes < size_bytes * keep_free:
-            return Refusal("room", f"pool {pool!r} has {avail_bytes} bytes left and keeps {keep_free:.0%}")
+            return Refusal("room", f"pool {pool!r} has {avail_bytes} bytes left and keeps {percent(keep_free)}")
         if all(room.avail_bytes <= needed_bytes for room in rooms):
             return Refusal("room", f"no target of pool {pool!r} has {needed_bytes} bytes")
         return None
