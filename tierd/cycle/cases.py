@@ -12,6 +12,8 @@ from tierd.model import Action, Finding
 
 TAKEN_BACK = "taken-back"
 """What stands for a verdict once somebody has taken its default layouts back by hand."""
+TAKEN_BACK_BY = frozenset({"did-not-help", "harmed-others", TAKEN_BACK})
+"""Verdicts that end in taking back."""
 
 
 @dataclass(slots=True)
@@ -27,6 +29,8 @@ class Case:
     layout: Layout
     """What files of the case get, new ones and moved ones alike."""
     defaults: list[Outcome] = field(default_factory=list)
+    places: set[str] = field(default_factory=set)
+    """Directories it was planned for. A job may go on to others while its finding holds."""
     tried: set[str] = field(default_factory=set)
     """Files whose move was tried or is waiting: each file once in a case."""
     judged: bool = False
@@ -38,6 +42,11 @@ class Case:
     """Why its default layouts are taken back, while that has not come about for all of them."""
     earlier: list[Outcome] = field(default_factory=list)
     """Default layouts of earlier cases between the two jobs, which stand, and still fill the flash pool."""
+
+    @property
+    def given_up(self) -> bool:
+        """Whether what was done was taken back: no more is tried while the same finding holds."""
+        return self.judged and self.verdict in TAKEN_BACK_BY
 
     @property
     def closed(self) -> bool:
@@ -67,6 +76,7 @@ def reopened(journal: Journal, since: float) -> Iterator[Case]:
             continue
         begun = min(entry.intended_at for entry in entries)
         case = Case(finding, number, begun, max(entry.intended_at for entry in entries), layout,
+                    places={*finding.directories, *(entry.place for entry in entries)},
                     tried=set(journal.tried(number)))
         case.defaults = [
             Outcome(Action(entry.kind, layout, entry.reason, finding.key, directory=entry.place), entry.outcome,

@@ -21,6 +21,9 @@ from tierd.model import Action, Finding
 from tierd.policies import JUDGED
 from tierd.sense.echo import Echo
 
+GOES_ON_SECONDS = 10.0
+"""No more often is it asked what is to be done where a job has gone on to."""
+
 
 class Casework:
     """The open cases, and what is done in them through the gate."""
@@ -37,7 +40,7 @@ class Casework:
         self._clock = clock
         self._settings = settings
         self._planned: dict[Key, float] = {}
-        """Findings without a victim: as of which look they were planned for last."""
+        """Findings without a victim: as of which look they were planned for last; the others, when they were again."""
 
     def act(self, findings: Sequence[Finding]) -> None:
         """Plan for what is new, and do it; then what has become possible since in older cases."""
@@ -59,9 +62,16 @@ class Casework:
         number = self._telling.number(finding)
         self._journal.located(number, finding)
         case = self._cases.get(finding.key)
-        if case is None or (case.closed and finding.kind in JUDGED):
+        known = case.places if case is not None and not case.closed and finding.kind in JUDGED else set()
+        actions = [a for a in actions if a.directory not in known]
+        if not actions:
+            return
+        if case is None or (case.judged and finding.kind in JUDGED):
             case = Case(finding, number, now, now, actions[0].layout, judged=finding.kind not in JUDGED,
                         earlier=[] if case is None else [*case.earlier, *case.defaults])
+        elif now < case.begun_at + self._settings.verify.moving_seconds:
+            case.acted_at = now  # it is judged by what comes after; one that always goes on is judged some time
+        case.places = known | {*finding.directories}
         if finding.kind not in JUDGED:
             case.number = number  # it came back under another: what is done now is done for that
         self._cases[finding.key] = case
@@ -70,14 +80,25 @@ class Casework:
         case.judged = case.judged or self._gate.dry_run or not (case.defaults or case.tried)
 
     def _in_hand(self, finding: Finding) -> bool:
-        """Whether there is nothing more to plan: a victim's case is planned once, the others until they end."""
+        """Whether there is nothing more to plan: a victim's case is planned once for each place, the others until they
+        end.
+        """
         if finding.kind in JUDGED:
             case = self._cases.get(finding.key)
-            return case is not None and not case.closed
+            return case is not None and not case.closed and not self._goes_on(case, finding)
         if self._planned.get(finding.key) == finding.time or self._gate.waiting_for(finding.key):
             return True
         self._planned[finding.key] = finding.time  # seen anew each half minute: no need to plan more often
         return False
+
+    def _goes_on(self, case: Case, finding: Finding) -> bool:
+        """Whether the job works in other places by now, as one does that makes a directory for each of its steps."""
+        now = self._clock.now()
+        if (case.given_up or case.places.issuperset(finding.directories)
+                or now < self._planned.get(finding.key, case.begun_at) + GOES_ON_SECONDS):
+            return False
+        self._planned[finding.key] = now
+        return True
 
     def _follow_up(self, case: Case) -> None:
         """Files that were too young to be moved when the plan was made have settled since."""
@@ -86,7 +107,8 @@ class Casework:
                 for activity in self._planning.activities(case.finding)]
         if any(activity.candidates for activity in left):
             plan = self._planning.for_activities(replace(case.finding, time=self._clock.now()), left)
-            self._submit(case, [replace(a, layout=case.layout) for a in plan.actions if a.kind == "migrate"])
+            moves = [a for a in plan.actions if a.kind == "migrate"]
+            self._submit(case, [replace(move, layout=case.layout_in(move.directory)) for move in moves])
 
     def _submit(self, case: Case, actions: Sequence[Action]) -> None:
         defaults = [a for a in actions if a.kind == "set-default-layout"]

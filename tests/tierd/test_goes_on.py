@@ -1,0 +1,145 @@
+"""A neighbour that makes a directory for each of its steps, while what was done in the first is not judged yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from tests.tierd.simulated import COVERING, HDD, NOISE, STREAM, World, world
+from tierd.config import Settings
+from tierd.cycle.cases import TAKEN_BACK, Case
+from tierd.cycle.casework import Casework
+from tierd.cycle.planning import Planning
+from tierd.cycle.tally import Tally
+from tierd.cycle.telling import Key, Telling
+from tierd.decide.small_files_to_flash import Plan
+from tierd.model import Action, DirectoryActivity, Finding
+from tierd.sense.echo import Echo
+from tierd.simulation.world import VirtualClock
+
+LONG_SECONDS, SHORT_SECONDS = 60.0, 20.0
+"""It is seen for what it is after 20 s, and what was done would be judged 70 s after that."""
+FOUND = Finding("noisy-neighbour", 0.0, "small.2", "stream.1", (), "it is slow", {}, ())
+
+
+def gone_through(at: World, steps: int, seconds: float) -> None:
+    """The neighbour makes one directory after the other, which inherit what the one they lie in has then."""
+    at.cluster.make_directory("/proj/run", HDD)
+    for number in range(steps):
+        begin = NOISE.start_seconds + number * seconds
+        at.run(until=begin)
+        place = f"/proj/run/step{number}"
+        at.cluster.make_directory(place, at.filesystem.layout("/proj/run"))
+        at.cluster.add(replace(NOISE, directory=place, start_seconds=begin, stop_seconds=begin + seconds, layout=None,
+                               keep=100))
+    at.run(until=begin + seconds)
+
+
+def test_each_long_step_goes_to_flash_and_none_is_taken_back(tmp_path: Path) -> None:
+    at = world(tmp_path, jobs=(STREAM,))
+    gone_through(at, 4, LONG_SECONDS)
+    assert [entry.place for entry in at.journal.entries()] == [f"/proj/run/step{number}" for number in range(4)]
+    assert not [words for words in at.said if words.startswith("UND")]
+    alone, last = at.rate(STREAM.job_id, 5, 30), at.rate(STREAM.job_id, at.cluster.now - 20, at.cluster.now - 5)
+    assert last > 0.8 * alone
+
+
+def test_of_many_short_steps_what_they_lie_in_goes_to_flash(tmp_path: Path) -> None:
+    at = world(tmp_path, jobs=(STREAM,))
+    gone_through(at, 15, SHORT_SECONDS)
+    assert "/proj/run" in [entry.place for entry in at.journal.entries()]
+    assert any(words.startswith("KEPT: it helped") for words in at.said)
+    alone, last = at.rate(STREAM.job_id, 5, 30), at.rate(STREAM.job_id, at.cluster.now - 30, at.cluster.now)
+    assert last > 0.97 * alone
+
+
+@dataclass
+class Planned:
+    """Plans a default layout for each directory of a finding."""
+
+    asked: int = 0
+
+    def for_finding(self, finding: Finding) -> Plan:
+        self.asked += 1
+        return Plan(tuple(Action("set-default-layout", COVERING, "because", finding.key, place)
+                          for place in finding.directories), ())
+
+    def activities(self, _: Finding) -> Sequence[DirectoryActivity]:
+        return ()
+
+
+@dataclass
+class Desk:
+    """Casework that is told what is found."""
+
+    at: World
+    planned: Planned
+    cases: dict[Key, Case]
+    casework: Casework
+
+    def found_in(self, *places: str) -> list[str]:
+        """Where a default layout has been set since, once the finding is seen in these places."""
+        before = len(list(self.at.journal.entries()))
+        self.at.cluster.advance(10)
+        self.casework.act([replace(FOUND, directories=places)])
+        return [entry.place for entry in self.at.journal.entries()][before:]
+
+    @property
+    def case(self) -> Case:
+        return self.cases[FOUND.key]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    at = world(tmp_path, jobs=())
+    for place in "abc":
+        at.cluster.make_directory(f"/{place}")
+    clock, planned, settings, cases = VirtualClock(at.cluster), Planned(), Settings(), dict[Key, Case]()
+    telling = Telling(at.said.append, at.journal, clock, settings, Tally())
+    telling.begun(FOUND)
+    echo = Echo((), tuple, clock.now, at.journal.moved)
+    return Desk(at, planned, cases, Casework(cases, cast(Planning, planned), at.gate, at.journal, telling, echo,
+                                             at.filesystem, clock, settings))
+
+
+def test_only_where_it_has_gone_on_to_is_acted_on(desk: Desk) -> None:
+    assert desk.found_in("/a") == ["/a"]
+    begun_at = desk.case.begun_at
+    assert desk.found_in("/a") == []
+    assert desk.planned.asked == 1, "nothing is new"
+    assert desk.found_in("/a", "/b") == ["/b"]
+    assert (desk.case.begun_at, desk.case.acted_at) == (begun_at, begun_at + 20), "judged by what comes after"
+    assert [outcome.action.directory for outcome in desk.case.defaults] == ["/a", "/b"]
+    assert desk.found_in("/b") == []
+    assert desk.planned.asked == 2
+
+
+def test_one_that_always_goes_on_is_judged_some_time(desk: Desk) -> None:
+    desk.found_in("/a")
+    desk.at.cluster.advance(Settings().verify.moving_seconds)
+    begun_at = desk.case.acted_at
+    assert desk.found_in("/b") == ["/b"]
+    assert desk.case.acted_at == begun_at
+
+
+@pytest.mark.parametrize("verdict", ["did-not-help", "harmed-others", TAKEN_BACK])
+def test_what_was_taken_back_is_not_tried_elsewhere_while_the_finding_holds(desk: Desk, verdict: str) -> None:
+    desk.found_in("/a")
+    desk.case.judged, desk.case.verdict = True, verdict
+    assert desk.found_in("/a", "/b") == []
+    desk.case.over = True
+    assert desk.found_in("/b") == ["/b"]
+
+
+@pytest.mark.parametrize("verdict", ["helped", "cannot-tell"])
+def test_what_was_judged_stays_judged_and_the_next_place_is_another_case(desk: Desk, verdict: str) -> None:
+    desk.found_in("/a")
+    desk.case.judged, desk.case.verdict = True, verdict
+    assert desk.found_in("/a", "/b") == ["/b"]
+    assert not desk.case.judged
+    assert [outcome.action.directory for outcome in desk.case.earlier] == ["/a"]
+    assert [outcome.action.directory for outcome in desk.case.defaults] == ["/b"]
