@@ -26,12 +26,14 @@ SAMPLE = 100
 
 
 class Files:
-    """Of one job."""
+    """Of one job in one directory. ``number`` is that of its last file: names count on from there."""
 
     def __init__(
         self, job: SmallFileWriter, namespace: Namespace, placement: Placement, osts: tuple[Ost, ...], mdt: Mdt,
-        random: Random, nids: tuple[str, ...],
+        random: Random, nids: tuple[str, ...], number: int = 0,
     ) -> None:  # fmt: skip
+        self.directory = job.directory
+        self.number = number
         self._job = job
         self._namespace = namespace
         self._placement = placement
@@ -41,7 +43,6 @@ class Files:
         self._nids = nids
         self._kept: deque[Inode] = deque()
         self._owed = self._owed_names = 0.0
-        self._number = 0
         self._user = user_of(job.job_id)
 
     def made(self, count: float, since: float, until: float, epoch: float) -> None:
@@ -78,8 +79,8 @@ class Files:
             if error.errno != errno.ENOSPC:
                 raise
             return
-        self._number += 1
-        name = f"f{self._number}"
+        self.number += 1
+        name = f"f{self.number}"
         inode = self._namespace.add(
             directory, name, self._namespace.new_fid(directory.mdt_index, 0), directory.mdt_index, time, directory=False
         )

@@ -168,3 +168,17 @@ def test_the_same_seed_gives_the_same_flows() -> None:
 
     assert story(3) == story(3)
     assert story(3) != story(4)
+
+
+def test_a_job_that_goes_on_to_another_directory_makes_its_files_there() -> None:
+    flows = FluidCluster(recorded_test_bed(), (SmallFileWriter(stop_seconds=10.0),))
+    flows.advance(10)
+    first = flows.namespace.lookup("/proj/ingest").children.keys()
+    before = set(first)
+    for place in ("/proj/next", "/proj/ingest"):
+        flows.add(SmallFileWriter(directory=place, start_seconds=flows.now, stop_seconds=flows.now + 10))
+        flows.advance(10)
+    there = flows.namespace.lookup("/proj/next").children.keys()
+    assert len(there) == pytest.approx(len(before), rel=0.1)
+    assert before < set(first)
+    assert not set(there) & set(first)
