@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,16 +40,20 @@ def rpcs_agree(forms: Forms[RpcForm], text: bytes, like: RpcForm | None = None) 
     return form
 
 
+def agree_when_changed(agree, text, damages, numbers, every, cut) -> None:
+    """Also when it is changed after it was read, and as the first that is read."""
+    like = agree(text)
+    for changed in (renumbered(text, numbers, every), text[:cut], *(spoilt(text, *one) for one in damages)):
+        agree(changed, like)
+        agree(changed)
+
+
 @any_text
 @given(st.integers(0, 99), st.lists(damage, max_size=2), renumbering, st.integers(1, 9), st.integers(0, 5000))
 def test_rpcs_of_a_form(capture, which, damages, numbers, every, cut) -> None:
     known = texts(capture(TREE), "rpc_stats")
     text = known[which % len(known)]
-    forms = rpc_forms(OSC.rpcs)
-    like = rpcs_agree(forms, text)
-    for changed in (renumbered(text, numbers, every), text[:cut], *(spoilt(text, *one) for one in damages)):
-        rpcs_agree(forms, changed, like)
-        rpcs_agree(forms, changed)
+    agree_when_changed(partial(rpcs_agree, rpc_forms(OSC.rpcs)), text, damages, numbers, every, cut)
 
 
 def test_recorded_rpcs_have_a_form_as_soon_as_anything_was_sent(capture) -> None:
@@ -81,11 +87,7 @@ def test_stats_of_a_form(capture, which, damages, numbers, every, cut) -> None:
     known = texts(capture(TREE), "stats")
     text = known[which % len(known)]
     planner = Planner(OSC.rule)
-    forms = stats_forms(planner)
-    like = stats_agree(forms, planner, text)
-    for changed in (renumbered(text, numbers, every), text[:cut], *(spoilt(text, *one) for one in damages)):
-        stats_agree(forms, planner, changed, like)
-        stats_agree(forms, planner, changed)
+    agree_when_changed(partial(stats_agree, stats_forms(planner), planner), text, damages, numbers, every, cut)
 
 
 def test_recorded_stats_have_a_form(capture) -> None:

@@ -28,7 +28,9 @@ READ_AGAIN = replace(NOISE, rereads_per_second=8.0, files_per_second=10.0, keep=
 class Clearing(SimulatedFilesystem):
     """Remembers what was cleared."""
 
-    cleared: dict[tuple[str, str], int]
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
+        self.cleared: dict[tuple[str, str], int] = {}
 
     def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
         self.cleared[mdt, reader] = index
@@ -49,6 +51,18 @@ class Site:
                                parameter_files(self.cluster, self.folder / "node"),
                                ["MDT0000", "MDT0001"], clock, self.said.append)
 
+    def begin_again(self, cluster: Cluster) -> None:
+        """Over another cluster."""
+        self.service.close()
+        self.cluster, self.filesystem = cluster, Clearing(cluster)
+        self.start()
+
+    def run_until_said(self, words: str, before: float) -> None:
+        """Until some sentence has these words, which must be before that time."""
+        while not any(words in sentence for sentence in self.said):
+            self.run(until=self.cluster.now + 5)
+            assert self.cluster.now < before
+
     def run(self, until: float) -> None:
         while self.cluster.now < until:
             self.cluster.advance(5)
@@ -63,7 +77,6 @@ class Site:
 def site(tmp_path: Path) -> Iterator[Site]:
     cluster = Cluster(recorded_test_bed(), (STREAM, NOISE))
     filesystem = Clearing(cluster)
-    filesystem.cleared = {}
     settings = Settings()
     settings = replace(settings, act=replace(settings.act, dry_run=False, journal=str(tmp_path / "lib/journal.sqlite"),
                                              socket=str(tmp_path / "tierd.sock"),
@@ -78,15 +91,9 @@ def site(tmp_path: Path) -> Iterator[Site]:
 @pytest.fixture
 def reading(site: Site) -> Site:
     """The site with a noisy job that reads its files again, of which most wait for their turn."""
-    site.service.close()
-    site.cluster = Cluster(recorded_test_bed(), (STREAM, READ_AGAIN))
-    site.filesystem = Clearing(site.cluster)
-    site.filesystem.cleared = {}
     site.settings = replace(site.settings, limits=replace(site.settings.limits, files_per_second=1.0))
-    site.start()
-    while not any("QUEUED" in sentence for sentence in site.said):
-        site.run(until=site.cluster.now + 5)
-        assert site.cluster.now < 100
+    site.begin_again(Cluster(recorded_test_bed(), (STREAM, READ_AGAIN)))
+    site.run_until_said("QUEUED", before=100)
     return site
 
 

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import pytest
 
+from tests.tierd.casework_desk import Desk, Planned
 from tests.tierd.simulated import COVERING, HDD, NOISE, world
 from tests.tierd.site import Site, shown
 from tests.tierd.site import site as site  # noqa: PLC0414 -- the fixture
 from tierd.act.journal import Journal
 from tierd.config import Settings
-from tierd.cycle.casework import Casework
-from tierd.cycle.planning import Planning
-from tierd.cycle.tally import Tally
-from tierd.cycle.telling import Telling
-from tierd.decide.small_files_to_flash import Plan
-from tierd.model import Action, DirectoryActivity, Finding
-from tierd.sense.echo import Echo
-from tierd.simulation.world import VirtualClock
+from tierd.model import Action, Finding
 
 
 def test_each_time_can_be_asked_for(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,37 +58,20 @@ def test_the_same_neighbour_in_another_directory_is_acted_on_again(tmp_path: Pat
 FOUND = Finding("hot-small-files", 100.0, "py.3", "", (), "it reads again and again", {}, ("/sw",), subject="/sw")
 
 
-class Canned:
-    """Plans what it is told to."""
-
-    def __init__(self) -> None:
-        self.actions: tuple[Action, ...] = ()
-
-    def for_finding(self, _: Finding) -> Plan:
-        return Plan(self.actions, ())
-
-    def activities(self, _: Finding) -> Sequence[DirectoryActivity]:
-        return ()
-
-
 def test_what_is_done_goes_with_the_finding_that_holds(tmp_path: Path) -> None:
     at = world(tmp_path, jobs=())
     at.cluster.make_directory("/sw")
     file = at.cluster.make_file("/sw/lib", 1000)
     settings = replace(Settings(), act=replace(Settings().act, on=("hot-small-files",)))
-    clock, planning = VirtualClock(at.cluster), Canned()
-    telling = Telling(at.said.append, at.journal, clock, settings, Tally())
-    echo = Echo((), tuple, clock.now, at.journal.moved)
-    casework = Casework({}, cast(Planning, planning), at.gate, at.journal, telling, echo, at.filesystem, clock,
-                        settings)
-    telling.begun(FOUND)
-    planning.actions = (Action("set-default-layout", COVERING, "because", FOUND.key, "/sw"),)
-    casework.act([FOUND])
-    telling.ended(FOUND, acted_on=True)
+    default = Action("set-default-layout", COVERING, "because", FOUND.key, "/sw")
+    move = Action("migrate", COVERING, "because", FOUND.key, "/sw", "/sw/lib", 1000, file.fid)
+    desk = Desk(at, Planned(lambda found: (default if found is FOUND else move,)), settings)
+    desk.telling.begun(FOUND)
+    desk.casework.act([FOUND])
+    desk.telling.ended(FOUND, acted_on=True)
     again = replace(FOUND, time=500.0)
-    telling.begun(again)
-    planning.actions = (Action("migrate", COVERING, "because", FOUND.key, "/sw", "/sw/lib", 1000, file.fid),)
-    casework.act([again])
+    desk.telling.begun(again)
+    desk.casework.act([again])
     assert [move.finding for move in at.journal.waiting.all()] == [2]
     with closing(sqlite3.connect(tmp_path / "journal.sqlite")) as db:
         told = db.execute("SELECT finding, sentence FROM told").fetchall()

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
 
 import pytest
 
+from tests.tierd.casework_desk import Desk, Planned
 from tests.tierd.simulated import COVERING, HDD, NOISE, STREAM, World, world
 from tierd.config import Settings
 from tierd.cycle.cases import TAKEN_BACK, Case
-from tierd.cycle.casework import Casework
-from tierd.cycle.planning import Planning
-from tierd.cycle.tally import Tally
-from tierd.cycle.telling import Key, Telling
-from tierd.decide.small_files_to_flash import Plan
-from tierd.model import Action, DirectoryActivity, Finding
-from tierd.sense.echo import Echo
-from tierd.simulation.world import VirtualClock
+from tierd.model import Action, Finding
 
 LONG_SECONDS, SHORT_SECONDS = 60.0, 20.0
 """It is seen for what it is after 20 s, and what was done would be judged 70 s after that."""
@@ -58,28 +50,8 @@ def test_of_many_short_steps_what_they_lie_in_goes_to_flash(tmp_path: Path) -> N
 
 
 @dataclass
-class Planned:
-    """Plans a default layout for each directory of a finding."""
-
-    asked: int = 0
-
-    def for_finding(self, finding: Finding) -> Plan:
-        self.asked += 1
-        return Plan(tuple(Action("set-default-layout", COVERING, "because", finding.key, place)
-                          for place in finding.directories), ())
-
-    def activities(self, _: Finding) -> Sequence[DirectoryActivity]:
-        return ()
-
-
-@dataclass
-class Desk:
-    """Casework that is told what is found."""
-
-    at: World
-    planned: Planned
-    cases: dict[Key, Case]
-    casework: Casework
+class Following(Desk):
+    """One that gives each place a default layout."""
 
     def found_in(self, *places: str) -> list[str]:
         """Where a default layout has been set since, once the finding is seen in these places."""
@@ -93,20 +65,22 @@ class Desk:
         return self.cases[FOUND.key]
 
 
+def defaults(finding: Finding) -> tuple[Action, ...]:
+    return tuple(Action("set-default-layout", COVERING, "because", finding.key, place)
+                 for place in finding.directories)
+
+
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
+def desk(tmp_path: Path) -> Following:
     at = world(tmp_path, jobs=())
     for place in "abc":
         at.cluster.make_directory(f"/{place}")
-    clock, planned, settings, cases = VirtualClock(at.cluster), Planned(), Settings(), dict[Key, Case]()
-    telling = Telling(at.said.append, at.journal, clock, settings, Tally())
-    telling.begun(FOUND)
-    echo = Echo((), tuple, clock.now, at.journal.moved)
-    return Desk(at, planned, cases, Casework(cases, cast(Planning, planned), at.gate, at.journal, telling, echo,
-                                             at.filesystem, clock, settings))
+    desk = Following(at, Planned(defaults))
+    desk.telling.begun(FOUND)
+    return desk
 
 
-def test_only_where_it_has_gone_on_to_is_acted_on(desk: Desk) -> None:
+def test_only_where_it_has_gone_on_to_is_acted_on(desk: Following) -> None:
     assert desk.found_in("/a") == ["/a"]
     begun_at = desk.case.begun_at
     assert desk.found_in("/a") == []
@@ -118,7 +92,7 @@ def test_only_where_it_has_gone_on_to_is_acted_on(desk: Desk) -> None:
     assert desk.planned.asked == 2
 
 
-def test_one_that_always_goes_on_is_judged_some_time(desk: Desk) -> None:
+def test_one_that_always_goes_on_is_judged_some_time(desk: Following) -> None:
     desk.found_in("/a")
     desk.at.cluster.advance(Settings().verify.moving_seconds)
     begun_at = desk.case.acted_at
@@ -127,7 +101,7 @@ def test_one_that_always_goes_on_is_judged_some_time(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("verdict", ["did-not-help", "harmed-others", TAKEN_BACK])
-def test_what_was_taken_back_is_not_tried_elsewhere_while_the_finding_holds(desk: Desk, verdict: str) -> None:
+def test_what_was_taken_back_is_not_tried_elsewhere_while_the_finding_holds(desk: Following, verdict: str) -> None:
     desk.found_in("/a")
     desk.case.judged, desk.case.verdict = True, verdict
     assert desk.found_in("/a", "/b") == []
@@ -136,7 +110,7 @@ def test_what_was_taken_back_is_not_tried_elsewhere_while_the_finding_holds(desk
 
 
 @pytest.mark.parametrize("verdict", ["helped", "cannot-tell"])
-def test_what_was_judged_stays_judged_and_the_next_place_is_another_case(desk: Desk, verdict: str) -> None:
+def test_what_was_judged_stays_judged_and_the_next_place_is_another_case(desk: Following, verdict: str) -> None:
     desk.found_in("/a")
     desk.case.judged, desk.case.verdict = True, verdict
     assert desk.found_in("/a", "/b") == ["/b"]

@@ -13,7 +13,7 @@ from simulator.fluid import FluidCluster
 from simulator.settings import recorded_test_bed
 from simulator.timeline import Event, Timeline
 from tests.tierd.simulated import NOISE, STREAM, world
-from tests.tierd.site import Clearing, Site, shown
+from tests.tierd.site import Site, shown
 from tests.tierd.site import site as site  # noqa: PLC0414 -- the fixture
 from tierd.service.ask import ask
 
@@ -21,19 +21,10 @@ EVIL = [("evil\x1b[2J\"};$(id).7", "/proj/in\x1b[31m'\n$(id)"), ("a b:c,{d}\n.7"
         ("-rf.7", "/proj/-rf"), ("../../etc.7", "/proj/.. "), ("<script>.7", "/proj/<script>alert(1)</script>")]
 
 
-def moved_in(site: Site, job: str, directory: str) -> None:
-    """The site, with a neighbour of that name in that place."""
-    site.service.close()
-    site.cluster = FluidCluster(recorded_test_bed(), (STREAM, replace(NOISE, job_id=job, directory=directory)))
-    site.filesystem = Clearing(site.cluster)
-    site.filesystem.cleared = {}
-    site.start()
-
-
 @pytest.mark.parametrize(("job", "directory"), EVIL, ids=["terminal", "bytes", "option", "path", "page"])
 def test_a_name_does_no_harm_from_the_finding_to_the_verdict(site: Site, capsys: pytest.CaptureFixture[str], job: str,
                                                              directory: str) -> None:
-    moved_in(site, job, directory)
+    site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, replace(NOISE, job_id=job, directory=directory))))
     sentences = []
     while site.cluster.now < 130:
         site.cluster.advance(5)

@@ -12,7 +12,7 @@ from lustre.layout import Layout
 from simulator.fluid import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
-from tests.tierd.site import Clearing, Site
+from tests.tierd.site import Site
 from tests.tierd.site import site as site  # noqa: PLC0414 -- a fixture
 from tests.tierd.test_restart import End, killed, restarted
 
@@ -22,14 +22,8 @@ FILLING = replace(NOISE, keep=100_000, files_per_second=20.0)
 @pytest.fixture
 def filling(site: Site) -> Site:
     """A neighbour that keeps its files, on whose directory a default was set that is judged already."""
-    site.service.close()
-    site.cluster = FluidCluster(recorded_test_bed(), (STREAM, FILLING))
-    site.filesystem = Clearing(site.cluster)
-    site.filesystem.cleared = {}
-    site.start()
-    while not any("SET default layout" in sentence for sentence in site.said):
-        site.run(until=site.cluster.now + 5)
-        assert site.cluster.now < 120
+    site.begin_again(FluidCluster(recorded_test_bed(), (STREAM, FILLING)))
+    site.run_until_said("SET default layout", before=120)
     return site
 
 
@@ -63,8 +57,6 @@ def test_an_undo_that_fails_is_tried_again_and_told_once(filling: Site, monkeypa
         change(directory, layout)
 
     filling.filesystem.set_default_layout = refused  # type: ignore[method-assign]
-    while not any("UNDONE default layout" in sentence for sentence in filling.said):
-        filling.run(until=filling.cluster.now + 5)
-        assert filling.cluster.now < 300
+    filling.run_until_said("UNDONE default layout", before=300)
     assert len(tries) == 4
     assert len([sentence for sentence in filling.said if "FAILED default layout" in sentence]) == 1
