@@ -53,6 +53,11 @@ class Hsm:
     left_behind: bool = False
     """It has a copy in the archive, which this Lustre would not tell of a move (:mod:`lustre.archive_version`)."""
 
+    @property
+    def copied(self) -> bool:
+        """Whether the archive has a copy, or is making its first."""
+        return bool(self.flags & (HsmFlags.EXISTS | HsmFlags.ARCHIVED))
+
 
 @dataclass(frozen=True, slots=True)
 class Status:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from lustre import inode_flags
 from lustre.attributes import layout_at
-from lustre.calls import FileFlags, Hsm, HsmFlags
+from lustre.calls import FileFlags, Hsm
 from lustre.errors import NoPath, NotLustre, typed
 from lustre.fid import Fid
 from lustre.layout import Layout
@@ -110,8 +110,7 @@ class MountedCalls(PlainCalls):
     def hsm(self, descriptor: int) -> Hsm:
         """See :class:`~lustre.calls.Calls`."""
         found = self._library.hsm(descriptor)
-        copied = found.flags & (HsmFlags.EXISTS | HsmFlags.ARCHIVED)
-        return replace(found, left_behind=not self._archives_told()) if copied else found
+        return replace(found, left_behind=not self._archives_told()) if found.copied else found
 
     def pin(self, descriptor: int) -> bytes:
         """See :class:`~lustre.calls.Calls`. Releases that know no pins call the attribute unsupported."""

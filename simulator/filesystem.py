@@ -18,6 +18,7 @@ from lustre.filesystem import FileStatus, Space
 from lustre.layout import Layout
 from simulator.cluster import Cluster
 from simulator.engine import Completion
+from simulator.namespace import Inode
 
 Wait = Callable[[Completion], None]
 
@@ -61,18 +62,18 @@ class SimulatedFilesystem:
     def entries(self, directory: str) -> Iterator[str]:
         """Names in a directory, without ``.`` and ``..``."""
         with self._cluster.lock:
-            inode = self._cluster.namespace.lookup(directory)
-            if not inode.is_directory:
-                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
-            return iter(list(inode.children))
+            return iter(list(self._children(directory)))
 
     def subdirectories(self, directory: str) -> list[str]:
         """Names of the directories in a directory."""
         with self._cluster.lock:
-            inode = self._cluster.namespace.lookup(directory)
-            if not inode.is_directory:
-                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
-            return [name for name, child in inode.children.items() if child.is_directory]
+            return [name for name, child in self._children(directory).items() if child.is_directory]
+
+    def _children(self, directory: str) -> Mapping[str, Inode]:
+        inode = self._cluster.namespace.lookup(directory)
+        if not inode.is_directory:
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
+        return inode.children
 
     def xattr(self, path: str, name: str) -> bytes:
         """An extended attribute; b"" for none."""

@@ -110,7 +110,7 @@ class FluidCluster(Cluster):
 
     def _files_of(self, job: SmallFileWriter) -> Files:
         files = self._files.get(job.job_id)
-        if files is None or files.directory != job.directory:
+        if files is None or files.job.directory != job.directory:
             mdt = self.mdts[self.namespace.lookup(job.directory).mdt_index]
             files = self._files[job.job_id] = Files(
                 job, self.namespace, self.placement, self.osts, mdt, self._random(job.job_id), self._nids,

@@ -32,9 +32,8 @@ class Files:
         self, job: SmallFileWriter, namespace: Namespace, placement: Placement, osts: tuple[Ost, ...], mdt: Mdt,
         random: Random, nids: tuple[str, ...], number: int = 0,
     ) -> None:  # fmt: skip
-        self.directory = job.directory
+        self.job = job
         self.number = number
-        self._job = job
         self._namespace = namespace
         self._placement = placement
         self._osts = osts
@@ -63,16 +62,16 @@ class Files:
         return {pool: pools.count(pool) / SAMPLE for pool in sorted(set(pools))}
 
     def _count(self, files: int, now: float) -> None:
-        unlinked = files if len(self._kept) >= self._job.keep * self._job.nodes else 0
+        unlinked = files if len(self._kept) >= self.job.keep * self.job.nodes else 0
         for operation, usec in OPERATION_USEC.items():
             times = unlinked if operation == "unlink" else files
             self._mdt.stats[operation].bulk(times, usec)
-            self._mdt.jobs.bulk(self._job.job_id, operation, times, usec, now)
+            self._mdt.jobs.bulk(self.job.job_id, operation, times, usec, now)
 
     def _file(self, time: float) -> None:
-        directory = self._namespace.lookup(self._job.directory)
-        drawn = self._job.distribution
-        size = drawn.draw(self._random) if drawn is not None else self._random.choice(self._job.sizes)
+        directory = self._namespace.lookup(self.job.directory)
+        drawn = self.job.distribution
+        size = drawn.draw(self._random) if drawn is not None else self._random.choice(self.job.sizes)
         try:
             layout = self._placement.create(directory.layout or self._namespace.root.layout)
         except OSError as error:
@@ -86,7 +85,7 @@ class Files:
         )
         inode.uid = inode.gid = self._user
         inode.layout = layout
-        actor = Actor(self._job.job_id, self._user, self._user, self._random.choice(self._nids))
+        actor = Actor(self.job.job_id, self._user, self._user, self._random.choice(self._nids))
         log = self._mdt.changelog
         log.add(RecordType.CREATE, time, inode.fid, actor, parent=directory.fid, name=name)
         mode = OPEN_MODE_BASE | OPEN_CREATE
@@ -95,7 +94,7 @@ class Files:
         log.add(RecordType.CLOSE, time, inode.fid, actor, flags=CLOSE_CREATE)
         self._mdt.inodes_used += 1
         self._kept.append(inode)
-        while len(self._kept) > self._job.keep * self._job.nodes:
+        while len(self._kept) > self.job.keep * self.job.nodes:
             self._unlink(self._kept.popleft(), actor, time)
 
     def _write(self, inode: Inode, size: int, time: float) -> None:

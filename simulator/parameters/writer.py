@@ -38,10 +38,9 @@ class ParameterWriter:
     def _replace(self, path: Path, content: bytes, *, new: bool) -> None:
         if new:
             path.parent.mkdir(parents=True, exist_ok=True)
-        if not new and not self._shared:
+        elif not self._shared:
             path.unlink(missing_ok=True)
-        written = f"{path}.new" if self._shared else str(path)
-        with open(written, "wb", buffering=0) as file:
+        temporary = f"{path}.new"
+        with open(temporary, "wb", buffering=0) as file:
             file.write(content)
-        if self._shared:
-            os.replace(written, path)
+        os.replace(temporary, path)

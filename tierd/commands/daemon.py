@@ -48,10 +48,9 @@ def run(chosen: argparse.Namespace) -> int:
     show = {"status": status, "findings": findings, "history": history, "pause": stance, "drain": stance,
             "resume": stance, "undo": undone}[chosen.command]
     well = taken_back if chosen.command == "undo" else asking.done
-    waits = getattr(chosen, "wait", False)
-    before = waiting.ended(chosen) if waits else {}
-    code = asking.asked(chosen, request, long_history if getattr(chosen, "long", False) else show, well)
-    return waiting.wait(chosen, before) if waits and not code else code
+    shown = long_history if getattr(chosen, "long", False) else show
+    return waiting.asked(chosen, lambda: asking.asked(chosen, request, shown, well),
+                         waits=getattr(chosen, "wait", False))
 
 
 def headline(answer: Answer) -> str:

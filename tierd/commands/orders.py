@@ -51,12 +51,9 @@ def size(text: str) -> int:
 def run(chosen: argparse.Namespace) -> int:
     """Order it. The path is taken as a shell gives it: from the folder one is in."""
     path = chosen.path if chosen.path.startswith("/") else os.path.abspath(chosen.path)
-    waits = chosen.wait and not chosen.preview
-    before = waiting.ended(chosen) if waits else {}
-    code = asking.asked(chosen, {
-        "request": chosen.command, "path": path, "most_files": chosen.max_files, "most_bytes": chosen.max_bytes,
-        "preview": chosen.preview}, shown)
-    return waiting.wait(chosen, before) if waits and not code else code
+    request = {"request": chosen.command, "path": path, "most_files": chosen.max_files,
+               "most_bytes": chosen.max_bytes, "preview": chosen.preview}
+    return waiting.asked(chosen, lambda: asking.asked(chosen, request, shown), waits=chosen.wait and not chosen.preview)
 
 
 def shown(answer: Answer) -> list[str]:

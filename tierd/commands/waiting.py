@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from tierd.commands import asking
 from tierd.commands.asking import Answer
@@ -19,6 +19,13 @@ INTERVAL_SECONDS = 1.0
 def option(command: argparse.ArgumentParser) -> None:
     """The option."""
     command.add_argument("--wait", action="store_true", help="until the queue is empty, with a progress bar; 1 if held")
+
+
+def asked(chosen: argparse.Namespace, ask_it: Callable[[], int], *, waits: bool) -> int:
+    """Ask for something, and wait for it where that is wanted and it was taken; an exit code."""
+    before = ended(chosen) if waits else {}
+    code = ask_it()
+    return wait(chosen, before) if waits and not code else code
 
 
 def ended(chosen: argparse.Namespace) -> dict[str, int]:

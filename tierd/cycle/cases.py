@@ -46,7 +46,7 @@ class Case:
     @property
     def given_up(self) -> bool:
         """Whether what was done was taken back: no more is tried while the same finding holds."""
-        return self.judged and self.verdict in TAKEN_BACK_BY
+        return self.verdict in TAKEN_BACK_BY
 
     @property
     def closed(self) -> bool:

@@ -40,7 +40,8 @@ class Judging:
         self._tally = tally
         self._totals = Totals()
         in_cases = {outcome.entry for case in cases.values() for outcome in case.defaults}
-        self._standing = [entry for entry in journal.judgements.standing() if entry.id not in in_cases]
+        self._standing = [] if settings.act.dry_run else [
+            entry for entry in journal.judgements.standing() if entry.id not in in_cases]
         """Default layouts of before a restart that were judged, or are not to be: they go on filling the flash pool."""
         self._said: dict[int, tuple[str, str]] = {}
         """What was said last of taking an act back, as long as that has not come about."""
@@ -59,27 +60,26 @@ class Judging:
             judgement = judge(act, self._engine.windows, now, self._settings.verify, self._totals)
             if judgement.verdict != "too-early":
                 self._note(case, judgement)
-                if judgement.verdict in {"did-not-help", "harmed-others"}:
+                if case.given_up:
                     self._undo(case, "it did not help" if judgement.verdict == "did-not-help" else "others paid for it")
         self._totals.settle()
 
     def watch_room(self) -> None:
         """Take defaults back while there is still room for what is being written."""
-        standing = [] if self._settings.act.dry_run else self._standing
-        if not standing and not any(case.defaults or case.earlier for case in self._cases.values()):
+        if not self._standing and not any(case.defaults or case.earlier for case in self._cases.values()):
             return
         room = space.room(self._filesystem, ())
-        for entry in standing:
-            if why := self._short(entry.place, room):
-                number = self._journal.finding_of(entry.id)
-                if self._taken_back(number, entry.id, why):
-                    self._standing = [other for other in self._standing if other.id != entry.id]
+        self._standing = [entry for entry in self._standing if not self._taken_back_for_room(entry, room)]
         for case in self._cases.values():
             for outcome in (*case.earlier, *case.defaults):
                 if why := self._short(outcome.action.directory, room):
                     case.defaults[:0], case.earlier = case.earlier, []
                     self._undo(case, why)
                     break
+
+    def _taken_back_for_room(self, entry: Entry, room: Room) -> bool:
+        why = self._short(entry.place, room)
+        return bool(why) and self._taken_back(self._journal.finding_of(entry.id), entry.id, why)
 
     def _short(self, directory: str, room: Room) -> str:
         """Why no more may be written to flash from a directory, or ""."""

@@ -65,8 +65,7 @@ def _archive(move: Move, facts: Facts) -> Refusal | None:
         return Refusal("archiving", "the archive is busy with it")
     if HsmFlags.DIRTY in hsm.flags:
         return Refusal("archived-dirty", "changed since it was archived")
-    copied = hsm.flags & (HsmFlags.EXISTS | HsmFlags.ARCHIVED)
-    if hsm.left_behind or (copied and not facts.status.size_bytes):  # that of an empty file is lost up to 2.17.51
+    if hsm.left_behind or (hsm.copied and not facts.status.size_bytes):  # that of an empty file is lost up to 2.17.51
         return Refusal("archived", "it has a copy in the archive, which this Lustre would no longer take for the right "
                        "one after a move: the file could not be released any more")
     if hsm.flags & ~_SETTLED or hsm.unknown_flags:
