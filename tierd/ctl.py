@@ -37,8 +37,8 @@ try before:
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    """Command line."""
+def parser(command: str = "") -> argparse.ArgumentParser:
+    """Command line; with a command, that of this command alone."""
     from tierd import commands  # noqa: PLC0415 -- `tierctl submit` runs once for every file, and needs none of the others
 
     main_parser = argparse.ArgumentParser(
@@ -46,8 +46,8 @@ def parser() -> argparse.ArgumentParser:
         description="Talks to the daemon, shows layouts of files on Lustre, and tries policies on simulated clusters.")
     main_parser.add_argument("--version", action="version", version=f"tierctl {__version__}")
     subparsers = main_parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in commands.all_of_them():
-        command.add(subparsers)
+    for module in commands.modules_for(command):
+        module.add(subparsers)
     return main_parser
 
 
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def chosen(given: Sequence[str]) -> int:
     """Any command."""
-    found = parser().parse_args(given)
+    found = parser(given[0] if given else "").parse_args(given)
     code: int = found.run(found)
     return code
 

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import argparse
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tierd.ctl import main
+from tierd.commands import MODULES
+from tierd.ctl import main, parser
 
 LAYOUTS = Path(__file__).parents[1] / "captures/2.17.57/layouts"
 
@@ -52,3 +56,28 @@ def test_a_file_elsewhere_is_not_on_lustre(tmp_path: Path, capsys: pytest.Captur
 def test_a_missing_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["layout", str(tmp_path / "none")]) == 1
     assert "No such file or directory" in capsys.readouterr().err
+
+
+def added(command: str) -> set[str]:
+    """Commands of the parser that is made for one."""
+    (found,) = [action for action in parser(command)._actions if isinstance(action, argparse._SubParsersAction)]
+    return set(found.choices)
+
+
+def test_each_module_adds_the_commands_it_is_listed_with() -> None:
+    assert added("") == {name for names in MODULES.values() for name in names}
+    for names in MODULES.values():
+        for name in names:
+            assert added(name) == set(names)
+
+
+def test_asking_the_daemon_loads_neither_the_simulator_nor_the_configuration() -> None:
+    """Importing them took 4 to 7 s of processor time on a loaded node, for each ``tierctl status``."""
+    heavy = "simulator", "tierd.config", "tierd.simulation", "pydantic", "prometheus_client"
+    script = f"""import sys
+from tierd.ctl import parser
+for command in ("status", "findings", "explain", "history", "plan", "pause", "undo", "submit"):
+    parser(command)
+print(*(name for name in {heavy!r} if name in sys.modules))"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""

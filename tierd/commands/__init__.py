@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from types import ModuleType
 
+MODULES = {
+    "daemon": ("status", "findings", "history", "pause", "drain", "resume", "undo"),
+    "top": ("top",), "explain": ("explain", "advise"), "plan": ("plan",), "orders": ("promote", "demote"),
+    "submit": ("submit",), "report": ("report",), "layout": ("layout",), "simulate": ("simulate",),
+    "evaluate": ("evaluate",),
+}
+"""Module to the commands it adds, in the order ``tierctl --help`` shows them."""
 
-def all_of_them() -> tuple[ModuleType, ...]:
-    """In the order ``tierctl --help`` shows them. Loaded when asked for: some bring much with them."""
-    from tierd.commands import (  # noqa: PLC0415
-        daemon,
-        evaluate,
-        explain,
-        layout,
-        orders,
-        plan,
-        report,
-        simulate,
-        submit,
-        top,
-    )
 
-    return daemon, top, explain, plan, orders, submit, report, layout, simulate, evaluate
+def modules_for(command: str) -> tuple[ModuleType, ...]:
+    """The module of one command; all modules for a word that is no command.
+
+    Some modules bring the simulator with them, which takes half a second of processor time to import: far too long for
+    ``tierctl status`` on a node under load.
+    """
+    wanted = [module for module, names in MODULES.items() if command in names] or list(MODULES)
+    return tuple(import_module(f"tierd.commands.{module}") for module in wanted)
