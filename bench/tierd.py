@@ -103,7 +103,7 @@ def main() -> int:
             clock.wait(SECONDS)
             tierd_past.keep_open(cases, clock.now())
             begun, spent = time.process_time(), counters.spent + changelogs.spent
-            at.cycle(clock.now() + SECONDS / 2)
+            at.cycle(SECONDS / 2)
             taken.append(time.process_time() - begun - (counters.spent + changelogs.spent - spent))
             resident.append(resident_mib())
             if number % 20 == 19:

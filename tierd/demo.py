@@ -91,7 +91,7 @@ def run(folder: Path, scenario: Scenario, clock: SystemClock, port: int, seconds
                         lambda sentence: print(f"{clock.now() - begun:5.0f} s  {sentence}", flush=True))
         reported = begun
         while not clock.wait(CYCLE_SECONDS) and clock.now() < begun + seconds and driver.error is None:
-            daemon.cycle(clock.now() + CYCLE_SECONDS / 2)
+            daemon.cycle(CYCLE_SECONDS / 2)
             if clock.now() >= reported + REPORT_SECONDS:
                 reported = clock.now()
                 print(f"{reported - begun:5.0f} s  {state(cluster, filesystem)}", flush=True)

@@ -38,15 +38,36 @@ def advised(advice: Advice) -> str:
     return f"{advice.command}, {advice.where}: {advice.effect}"
 
 
-def default_layout(outcome: Outcome) -> Iterator[str]:
-    """A default layout that was set, would have been, or was not."""
+def planned(defaults: Sequence[Action], moves: Sequence[Action]) -> str:
+    """What is going to be done for a finding, in one sentence."""
+    places = some(action.directory for action in defaults)
+    layouts = {explain(action.layout) for action in defaults}
+    layout = layouts.pop() if len(layouts) == 1 else "a flash component each that holds their files"
+    then = (f"; then move {counted(len(moves), 'existing file')}, {sum(a.size_bytes for a in moves) / 1e6:.0f} MB"
+            if moves else "")
+    return (f"PLAN: set the default layout of {counted(len(defaults), 'directory', 'directories')}, most active first "
+            f"({places}), to {layout}{then}")
+
+
+def default_layouts(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Default layouts that were set, would have been, or were not; those that went the same way in one sentence."""
     verb = {"done": "SET", "dry-run": "WOULD SET", "refused": "REFUSED to set", "failed": "FAILED to set"}
-    before = "none of its own" if outcome.before is None else explain(outcome.before)
-    detail = f" ({outcome.detail})" if outcome.detail else ""
-    action = outcome.action
-    yield (f"{verb[outcome.result]} default layout of {quoted(action.directory)}: {explain(action.layout)}; "
-           f"before: {before}{detail}")
-    yield f"      because {action.reason}"
+    groups: dict[tuple[str, str, str, str], list[Action]] = {}
+    for outcome in outcomes:
+        before = "none of its own" if outcome.before is None else explain(outcome.before)
+        way = outcome.result, explain(outcome.action.layout), before, outcome.detail
+        groups.setdefault(way, []).append(outcome.action)
+    for (result, layout, before, detail), actions in groups.items():
+        places = some(action.directory for action in actions)
+        of = places if len(actions) == 1 else f"{len(actions)} directories ({places})"
+        yield f"{verb[result]} default layout of {of}: {layout}; before: {before}{f' ({detail})' if detail else ''}"
+        yield f"      because {actions[0].reason}"
+
+
+def departed(finding: Finding, dropped: int) -> str:
+    """Moves that were dropped since nobody reads their files any more."""
+    return (f"dropped {counted(dropped, 'waiting move')}: {finding.aggressor} does nothing any more, and moving its "
+            "files would only load the disks")
 
 
 def recommended(actions: Sequence[Action], settings: Settings) -> Iterator[tuple[str, str, list[str]]]:
@@ -89,6 +110,12 @@ def moved(outcomes: Sequence[Outcome], waiting: int) -> Iterator[str]:
     for detail, count in left.items():
         example = next(o.action.path for o in outcomes if o.detail == detail)
         yield f"left alone: {quoted(example)}{f' and {count - 1} more' if count > 1 else ''}: {detail}"
+
+
+def measured_again(finding: Finding, judgement: Judgement) -> str:
+    """That the moves of a case wait, since nothing was won while they went on."""
+    return (f"no gain for {finding.victim} while files are moved ({judgement.after / 1e6:.1f} MB/s, "
+            f"{judgement.contended / 1e6:.1f} before the act): the moves that are left wait while it is measured again")
 
 
 def judged(finding: Finding, judgement: Judgement) -> str:

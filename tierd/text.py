@@ -50,13 +50,13 @@ def some(names: Iterable[str], most: int = 3) -> str:
     return ", ".join(map(quoted, every[:most])) + more
 
 
-def counted(number: int, what: str) -> str:
+def counted(number: int, what: str, plural: str = "") -> str:
     """A number of things.
 
-    >>> counted(1, "finding"), counted(0, "finding")
-    ('1 finding', '0 findings')
+    >>> counted(1, "finding"), counted(0, "finding"), counted(2, "directory", "directories")
+    ('1 finding', '0 findings', '2 directories')
     """
-    return f"{number} {what}" + ("" if number == 1 else "s")
+    return f"{number} {what if number == 1 else plural or what + 's'}"
 
 
 def percent(share: float) -> str:

@@ -12,6 +12,7 @@ from lustre.layout import Component, Layout, same_shape
 from tests.acceptance.files import made
 from tests.acceptance.ledger import Ledger
 from tests.acceptance.site import Site, checksum, noise
+from tests.tierd.act.gate_world import submitted
 from tierd.act.breaker import Breaker
 from tierd.act.breaker import Settings as BreakerSettings
 from tierd.act.budget import Budget, Limits, Rate
@@ -93,7 +94,7 @@ def test_a_file_that_had_no_pool_goes_back_to_targets_of_the_pool_it_lay_in(
 def test_a_default_is_set_and_taken_back(tierd: Tierd, site: Site, directory: Path) -> None:
     before = site.filesystem.layout(site.name(directory))
     wanted = Layout((Component(0, 1 << 20, site.flash), Component(1 << 20, None, site.hdd)))
-    (outcome,) = tierd.gate.submit([Action("set-default-layout", wanted, "acceptance", FINDING.key,
+    (outcome,) = submitted(tierd.gate, [Action("set-default-layout", wanted, "acceptance", FINDING.key,
                                            site.name(directory))], tierd.journal.found(FINDING))
     assert outcome.result == "done", outcome.detail
     (entry,) = tierd.journal.entries("done")
@@ -110,7 +111,7 @@ def test_copies_in_directories_made_meanwhile_are_taken_back_too(tierd: Tierd, s
     before = site.filesystem.layout(site.name(place))
     wanted = Layout((Component(0, 1 << 20, site.flash), Component(1 << 20, None, site.hdd)))
     action = Action("set-default-layout", wanted, "acceptance", FINDING.key, site.name(place))
-    (outcome,) = tierd.gate.submit([action], tierd.journal.found(FINDING))
+    (outcome,) = submitted(tierd.gate, [action], tierd.journal.found(FINDING))
     assert outcome.result == "done", outcome.detail
     made = (place / "after", place / "after" / "deeper")
     for one in made:
@@ -136,7 +137,7 @@ def test_a_default_without_a_pool_is_put_back_without_one(tierd: Tierd, site: Si
     said = site.lfs("getstripe", "-d", "-y", str(place))
     wanted = Layout((Component(0, 1 << 20, site.flash), Component(1 << 20, None, site.hdd)))
     action = Action("set-default-layout", wanted, "acceptance", FINDING.key, site.name(place))
-    (outcome,) = tierd.gate.submit([action], tierd.journal.found(FINDING))
+    (outcome,) = submitted(tierd.gate, [action], tierd.journal.found(FINDING))
     assert outcome.result == "done", outcome.detail
     (entry,) = tierd.journal.entries("done")
     assert tierd.undo(entry, "acceptance") == ("undone", "acceptance")
@@ -152,7 +153,7 @@ def test_a_default_that_could_not_be_put_back_is_left(tierd: Tierd, site: Site, 
     said = site.lfs("getstripe", "-d", "-y", str(place))
     wanted = Layout((Component(0, 1 << 20, site.flash), Component(1 << 20, None, site.hdd)))
     action = Action("set-default-layout", wanted, "acceptance", FINDING.key, site.name(place))
-    (outcome,) = tierd.gate.submit([action], tierd.journal.found(FINDING))
+    (outcome,) = submitted(tierd.gate, [action], tierd.journal.found(FINDING))
     assert outcome.result == "refused", outcome.detail
     assert site.lfs("getstripe", "-d", "-y", str(place)) == said
 

@@ -51,3 +51,9 @@ class Desk:
         echo = Echo((), tuple, clock.now, at.journal.moved)
         self.casework = Casework(self.cases, cast(Planning, self.planned), at.gate, at.journal, self.telling, echo,
                                  at.filesystem, clock, self.settings)
+
+    def act(self, findings: Sequence[Finding]) -> None:
+        """Plan for these, and set the default layouts that come of it."""
+        self.casework.act(findings)
+        while self.casework.set_defaults():
+            pass

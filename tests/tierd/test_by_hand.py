@@ -34,15 +34,18 @@ def test_a_layout_taken_back_by_hand_ends_its_case(reading: Site, capsys: pytest
     assert not any(sentence.startswith("KEPT") for sentence in reading.said)
 
 
-def test_one_of_two_layouts_taken_back_leaves_the_case_open(reading: Site) -> None:
-    daemon = reading.service._daemon
+def test_one_of_two_layouts_taken_back_leaves_the_case_open_and_drops_the_moves_that_rest_on_it(reading: Site) -> None:
+    daemon, gate = reading.service._daemon, reading.service._gate
     (case,) = daemon.cases
     (outcome,) = case.defaults
-    case.defaults.append(outcome.__class__(outcome.action, "done", "", 4711))
+    elsewhere = replace(outcome.action, directory="/proj/other")
+    case.defaults.append(replace(outcome, action=elsewhere, entry=4711))
+    gate.submit([replace(elsewhere, kind="migrate", path="/proj/other/f")], case.number)
+    assert gate.waiting > 1
     ask(reading.socket, {"request": "undo", "id": 1})
     assert [kept.entry for kept in case.defaults] == [4711]
     assert not case.judged
-    assert reading.service._gate.waiting
+    assert gate.waiting == 1, "what rests on the other one"
 
 
 def test_what_stands_since_before_a_restart_is_taken_back_once(site: Site) -> None:

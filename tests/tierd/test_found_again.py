@@ -67,11 +67,11 @@ def test_what_is_done_goes_with_the_finding_that_holds(tmp_path: Path) -> None:
     move = Action("migrate", COVERING, "because", FOUND.key, "/sw", "/sw/lib", 1000, file.fid)
     desk = Desk(at, Planned(lambda found: (default if found is FOUND else move,)), settings)
     desk.telling.begun(FOUND)
-    desk.casework.act([FOUND])
+    desk.act([FOUND])
     desk.telling.ended(FOUND, acted_on=True)
     again = replace(FOUND, time=500.0)
     desk.telling.begun(again)
-    desk.casework.act([again])
+    desk.act([again])
     assert [move.finding for move in at.journal.waiting.all()] == [2]
     with closing(sqlite3.connect(tmp_path / "journal.sqlite")) as db:
         told = db.execute("SELECT finding, sentence FROM told").fetchall()

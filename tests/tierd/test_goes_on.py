@@ -57,7 +57,7 @@ class Following(Desk):
         """Where a default layout has been set since, once the finding is seen in these places."""
         before = len(list(self.at.journal.entries()))
         self.at.cluster.advance(10)
-        self.casework.act([replace(FOUND, directories=places)])
+        self.act([replace(FOUND, directories=places)])
         return [entry.place for entry in self.at.journal.entries()][before:]
 
     @property

@@ -48,7 +48,7 @@ def in_a_thread(call: Callable[[], object], door: Door) -> Iterator[threading.Th
         assert not thread.is_alive()
 
 
-def test_a_cycle_that_waits_for_the_file_system_is_told_once_and_goes_on(
+def test_a_step_that_waits_for_the_file_system_is_reported_once_and_goes_on(
         site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     site.run(until=50)
     door = Door()
@@ -57,32 +57,30 @@ def test_a_cycle_that_waits_for_the_file_system_is_told_once_and_goes_on(
     site.cluster.advance(5)
     with in_a_thread(site.service.cycle, door):
         assert site.service.beat()
-        assert "under way" not in "".join(site.said)
+        assert "so far" not in "".join(site.said)
         site.cluster.advance(90)
         assert site.service.beat()
         assert site.service.beat()
-        (told,) = [words for words in site.said if "under way" in words]
-        assert told.startswith("a cycle has been under way for 90 s: the file system, or a server of it, does not ans")
-        status = shown(capsys, "status", site=site)
-        assert "one has been under way for 90 s: the file system, or a server of it, does not answer" in status
+        (reported,) = [words for words in site.said if "so far" in words]
+        assert " has taken 90 s so far: the file system, or a server of it, does not answer (lfs check" in reported
+        assert reported in shown(capsys, "status", site=site)
         assert "OST0002" in shown(capsys, "top", "--once", site=site)
         assert fetched(site, "/-/healthy")[0] == 200
         assert 'tierd_last_cycle_timestamp_seconds{fs="' in fetched(site, "/metrics")[1]
     site.run(until=site.cluster.now + 10)
-    assert "under way" not in shown(capsys, "status", site=site)
+    assert "so far" not in shown(capsys, "status", site=site)
 
 
-def test_an_act_that_takes_long_is_told_with_its_place(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_act_that_takes_long_is_reported_with_its_place(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     door = Door()
     change = site.filesystem.set_default_layout
     monkeypatch.setattr(site.filesystem, "set_default_layout",
                         lambda directory, layout: (door(), change(directory, layout))[1])
     with in_a_thread(lambda: site.run(until=55), door):
-        site.service._board.cycle_begun_at -= 70
+        site.cluster.advance(70)
         assert site.service.beat()
-        (told,) = [words for words in site.said if "under way" in words]
-        assert "a cycle has been under way for 7" in told
-        assert " s: set-default-layout of /proj/ingest" in told
+        (reported,) = [words for words in site.said if "so far" in words]
+        assert reported == "setting default layouts has taken 70 s so far: set-default-layout of /proj/ingest"
 
 
 def test_the_watchdog_hears_of_us_while_the_claim_cannot_be_renewed(site: Site, tmp_path: Path) -> None:

@@ -118,7 +118,8 @@ class TestGate:
     FINDING = ("noisy-neighbour", "m", "s")
 
     def act(self, at: World, action: Action) -> tuple[str, str]:
-        outcomes = at.gate.submit([action], 1) or at.gate.pump(at.cluster.epoch + 60)
+        at.gate.submit([action], 1)
+        outcomes = at.gate.set_defaults() or at.gate.pump(at.cluster.epoch + 60)
         (outcome,) = outcomes
         return outcome.result, outcome.detail
 
@@ -169,6 +170,7 @@ class TestGate:
 
     def test_a_default_somebody_changed_since_is_not_taken_back(self, at: World) -> None:
         at.gate.submit([Action("set-default-layout", COVERING, "", self.FINDING, "/proj/ingest")], 1)
+        at.gate.set_defaults()
         (entry,) = at.journal.entries()
         theirs = Layout((COVERING.components[0],))
         at.filesystem.set_default_layout("/proj/ingest", theirs)

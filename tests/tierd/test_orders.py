@@ -12,6 +12,7 @@ import pytest
 from simulator import faults
 from tests.tierd.site import HOSTILE, Site, failed, shown
 from tests.tierd.site import site as site  # noqa: PLC0414 -- the fixture
+from tests.tierd.test_hung_file_system import Door, in_a_thread
 from tierd.act.inbox import Inbox
 from tierd.act.journal import Journal
 from tierd.act.kept import Stamp
@@ -19,7 +20,6 @@ from tierd.act.orders import Order
 from tierd.commands import submit, waiting
 from tierd.config.scopes import Scope
 from tierd.ctl import main, parser
-from tierd.desk import patience
 from tierd.service.ask import ask
 from tierd.service.control import ControlServer
 
@@ -95,8 +95,8 @@ def test_a_directory_is_promoted_and_taken_back_to_the_disks(site: Site, capsys:
 
 def test_what_is_being_moved_is_waited_for_though_nothing_seems_to_wait(capsys: pytest.CaptureFixture[str],
                                                                         tmp_path: Path) -> None:
-    idle = {"waiting_moves": 0, "waiting_orders": 0, "held": "", "outcomes": {}, "cycle_under_way_seconds": 0.0}
-    answers = [idle | {"cycle_under_way_seconds": 7.0}, idle | {"outcomes": {"migrate gave-way": 1}}]
+    idle = {"waiting_moves": 0, "waiting_orders": 0, "held": "", "outcomes": {}, "under_way_moves": 0}
+    answers = [idle | {"under_way_moves": 1}, idle | {"outcomes": {"migrate gave-way": 1}}]
     server = ControlServer(str(tmp_path / "s"), lambda _: answers.pop(0))
     chosen = parser().parse_args(["promote", "/a", "--socket", str(tmp_path / "s"), "--wait"])
     assert waiting.wait(chosen, {}, Immediate()) == 0
@@ -169,36 +169,18 @@ def test_what_robinhood_hands_over_goes_as_the_mode_allows(site: Site, capsys: p
     assert "left out: 1 (it is a directory: files are handed over one by one)" in told
 
 
-def test_handing_over_never_waits_for_a_cycle(site: Site) -> None:
-    with site.service._lock:  # a cycle that moves a large file
-        asked: list[object] = []
-        others = [threading.Thread(target=lambda r=r: asked.append(ask(site.socket, r, 10.0))) for r in (  # type: ignore[misc]
-            {"request": "submit", "paths": ["/proj/x"]}, {"request": "status"}, {"request": "pause"},
-            {"request": "history"}, {"request": "top"}, {"request": "explain", "id": "F1"})]
-        for other in others[:-1]:
-            other.start()
-        for other in others[:-1]:
-            other.join(10)
-        assert len(asked) == 5
+def test_handing_over_never_waits_for_a_move(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.run(until=10)
+    site.cluster.make_file("/proj/keep/large", 1 << 20)
+    ask(site.socket, {"request": "promote", "path": "/proj/keep/large"})
+    door, migrate = Door(), site.filesystem.migrate
+    monkeypatch.setattr(site.filesystem, "migrate", lambda path, layout: (door(), migrate(path, layout))[1])
+    with in_a_thread(site.service.cycle, door):
+        for request in ({"request": "submit", "paths": ["/proj/x"]}, {"request": "status"}, {"request": "history"},
+                        {"request": "top"}, {"request": "explain", "id": "F1"}, {"request": "pause"}):
+            assert ask(site.socket, request, 10.0)
+        assert ask(site.socket, {"request": "status"})["under_way_moves"] == 1
     assert ask(site.socket, {"request": "status"})["paused"].startswith("by ")
-
-
-def test_what_needs_the_daemon_does_not_wait_for_ever(site: Site, monkeypatch: pytest.MonkeyPatch,
-                                                      capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(patience, "PATIENCE_SECONDS", 0.05)
-    held, done = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with site.service._lock:
-            held.set()
-            done.wait(10)
-
-    holder = threading.Thread(target=hold)
-    holder.start()
-    held.wait(10)
-    assert "ask again later" in failed(capsys, "undo", "1", site=site)
-    done.set()
-    holder.join()
 
 
 def test_a_full_inbox_asks_to_come_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

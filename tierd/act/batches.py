@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from lustre.fid import Fid
 from tierd.act.breaker import Breaker
 from tierd.act.endings import Endings, Outcome, word
 from tierd.act.journal import Journal
@@ -28,7 +29,7 @@ class Batches:
     """A few moves at a time, as the engine takes them."""
 
     def __init__(self, mover: Mover, breaker: Breaker, journal: Journal, queue: Queue, endings: Endings,
-                 stance: Stance, halt: Halt, clock: Clock) -> None:
+                 stance: Stance, halt: Halt, clock: Clock, on_begin: Callable[[Fid], None]) -> None:
         self._mover = mover
         self._breaker = breaker
         self._journal = journal
@@ -38,6 +39,9 @@ class Batches:
         self._halt = halt
         """Why no further act may be begun, or ""."""
         self._clock = clock
+        self._on_begin = on_begin
+        self.under_way = 0
+        """Moves the engine was given and has not said of how they went."""
 
     def examine(self, batch: list[Waiting]) -> Iterator[Outcome]:
         """The same look as before a move, and no more."""
@@ -61,8 +65,13 @@ class Batches:
             else:
                 entries[each.action.path] = each, entry
         moves = [each.move for each, _ in entries.values()]
+        for move in moves:
+            if move.fid is not None:
+                self._on_begin(move.fid)
+        self.under_way = len(moves)
         for moved in self._mover.move(moves, self._halt) if moves else ():
             each, entry = entries.pop(moved.move.path)
+            self.under_way = len(entries)
             if str(moved.result) in _NOTHING_READ:
                 self._queue.give_back(each, self._clock.now())
             if moved.result is Result.DONE:

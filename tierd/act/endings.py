@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from threading import Lock
 
 from lustre.fid import Fid
 from lustre.layout import Layout
@@ -38,6 +39,7 @@ class Endings:
     def __init__(self, journal: Journal, clock: Clock) -> None:
         self._journal = journal
         self._clock = clock
+        self._lock = Lock()
         self.counts: Counter[tuple[str, str]] = Counter()
         """By kind of act and result."""
         self.last: dict[tuple[str, str], float] = {}
@@ -52,8 +54,9 @@ class Endings:
 
     def counted(self, outcome: Outcome) -> Outcome:
         """The outcome, counted."""
-        self.counts[outcome.action.kind, outcome.result] += 1
-        self.last[outcome.action.kind, outcome.result] = self._clock.now()
+        with self._lock:
+            self.counts[outcome.action.kind, outcome.result] += 1
+            self.last[outcome.action.kind, outcome.result] = self._clock.now()
         return outcome
 
 

@@ -7,12 +7,14 @@ the act is refused, not forced.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import Executor
 
+from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from tierd.act.batches import Batches
 from tierd.act.breaker import Breaker
-from tierd.act.budget import Budget
+from tierd.act.budget import Bucket, Budget, Rate
 from tierd.act.default_layouts import DefaultLayouts
 from tierd.act.endings import Endings, Outcome
 from tierd.act.guard import Guard, Unguarded
@@ -26,13 +28,21 @@ from tierd.act.waiting import Queue
 from tierd.clock import Clock
 from tierd.model import Action
 
+BURST_SECONDS = 2.0
+"""Default layouts of so long may be set at once."""
+
 
 class Gate:
-    """Default layouts are set at once; moves wait in a queue and go as the budget allows."""
+    """Default layouts and moves wait, each in a queue of its own, and go as the budget allows.
+
+    Any thread may submit, drop and look. One thread sets default layouts, one moves files; neither waits for the other.
+    """
 
     def __init__(self, filesystem: Filesystem, mover: Mover, budget: Budget, breaker: Breaker, journal: Journal,
                  clock: Clock, dry_run: bool, guard: Guard | None = None,
-                 standstill: Standstill | None = None) -> None:
+                 standstill: Standstill | None = None, executor: Executor | None = None,
+                 default_layouts_per_second: float = 20.0) -> None:
+        """``executor`` sets several default layouts at the same time."""
         self._filesystem = filesystem
         self._journal = journal
         self._clock = clock
@@ -41,10 +51,16 @@ class Gate:
         self.endings = Endings(journal, clock)
         self._guard = guard or Unguarded()
         self._queue = Queue(filesystem, budget, self._guard)
+        bucket = Bucket(Rate(default_layouts_per_second), BURST_SECONDS, clock.now())
         self._default_layouts = DefaultLayouts(filesystem, journal, self.endings, self._guard, self._halt, clock,
-                                               dry_run)
-        self._batches = Batches(mover, breaker, journal, self._queue, self.endings, self.stance, self._halt, clock)
+                                               dry_run, bucket, executor)
+        self.on_begin: Callable[[Fid], None] = lambda _: None
+        """Called with each file just before it is moved."""
+        self._batches = Batches(mover, breaker, journal, self._queue, self.endings, self.stance, self._halt, clock,
+                                self._begins)
         self._left_over = LeftOver(journal.waiting.all())
+        self._waiting_since = clock.now()
+        self._stopping = ""
         self.not_taken_up: Counter[str] = Counter()
         """Moves that waited before a restart and do not any more, by reason."""
 
@@ -62,6 +78,11 @@ class Gate:
     def waiting_bytes(self) -> int:
         """Bytes of the files in the queue."""
         return self._queue.size_bytes + self._left_over.size_bytes
+
+    @property
+    def under_way(self) -> int:
+        """Moves the engine is at work on, or has in hand."""
+        return self._batches.under_way
 
     @property
     def waits_for(self) -> str:
@@ -83,20 +104,52 @@ class Gate:
         """Files and bytes that may be moved at once."""
         return self._queue.budget_left
 
+    @property
+    def waiting_since(self) -> float:
+        """When the queue was last empty, or moves were last queued into an empty one; 0 for a queue that never was."""
+        return self._waiting_since
+
+    @property
+    def last_move_at(self) -> float:
+        """When a move last came to an end, whatever end; 0 before the first."""
+        return max((at for (kind, _), at in tuple(self.endings.last.items()) if kind == "migrate"), default=0.0)
+
+    def stop(self) -> None:
+        """Begin no further act: the process ends. What waits stands in the journal."""
+        self._stopping = "tierd is stopping"
+
+    @property
+    def waiting_defaults(self) -> int:
+        """Default layouts that wait to be set."""
+        return len(self._default_layouts)
+
     def waiting_for(self, finding_key: tuple[str, str, str]) -> int:
         """Moves of one finding in the queue."""
         return self._queue.of(finding_key) + self._left_over.of(finding_key)
 
-    def submit(self, actions: Iterable[Action], finding: int) -> list[Outcome]:
-        """Set default layouts now, queue the moves. Advice passes by: it is for people."""
+    def defaults_waiting_for(self, finding_key: tuple[str, str, str]) -> int:
+        """Default layouts of one finding that wait to be set."""
+        return self._default_layouts.of(finding_key)
+
+    def default_waits(self, directory: str) -> bool:
+        """Whether the default layout of a directory is about to be set, for whatever finding."""
+        return self._default_layouts.has(directory)
+
+    def submit(self, actions: Iterable[Action], finding: int) -> None:
+        """Let default layouts and moves wait for their turn. Advice passes by: it is for people."""
         every = tuple(actions)
-        outcomes = [self._default_layouts.set(action, finding)
-                    for action in every if action.kind == "set-default-layout"]
+        self._default_layouts.add([action for action in every if action.kind == "set-default-layout"], finding)
+        was_empty = not self.waiting
         moves = [action for action in every if action.kind == "migrate" and self._queue.add(action, finding)]
+        if moves and was_empty:
+            self._waiting_since = self._clock.now()
         if moves:
             with self._journal.together():
                 self._keep(moves, finding)
-        return outcomes
+
+    def set_defaults(self) -> list[Outcome]:
+        """Set the next few default layouts that wait, as the budget allows; how each went."""
+        return self._default_layouts.set_next()
 
     def _keep(self, moves: Sequence[Action], finding: int) -> None:
         stamp = Stamp(self._filesystem.fsname, self._dry_run, self._clock.now())
@@ -108,9 +161,10 @@ class Gate:
 
     def take_up(self, again: Sequence[tuple[Action, int]], left: Sequence[tuple[KeptMove, str]]) -> None:
         """What was looked at waits for its turn again, or is forgotten. The journal keeps the first as it was."""
-        self._left_over.looked_at(len(again) + len(left))
+        still = self._left_over.looked_at({*(action.path for action, _ in again), *(move.path for move, _ in left)})
         for action, finding in again:
-            self._queue.add(action, finding)
+            if action.path in still:  # not dropped since
+                self._queue.add(action, finding)
         with self._journal.together():
             self._journal.waiting.remove(move.path for move, _ in left if not self._queue.has(move.path))
         self.not_taken_up.update(why for _, why in left)
@@ -123,10 +177,27 @@ class Gate:
         """Why this would be left alone when its turn comes, as far as its owner and the mode there go; or ""."""
         return self._guard.refusal(action)
 
-    def drop(self, finding_key: tuple[str, str, str]) -> int:
-        """Forget the moves of one finding; how many there were."""
+    def drop(self, finding_key: tuple[str, str, str], directory: str = "") -> list[Action]:
+        """Forget the moves of one finding, or only those in one directory; what was forgotten.
+
+        Moves from before a restart that were not looked at yet are dropped with the whole finding. A move the engine
+        has begun comes to its end.
+        """
+        dropped = self._queue.drop(finding_key, directory)
+        if directory:
+            with self._journal.together():
+                self._journal.waiting.remove(action.path for action in dropped)
+            return dropped
         self._journal.waiting.drop(finding_key)
-        return self._queue.drop(finding_key) + self._left_over.drop(finding_key)
+        return dropped + self._left_over.drop(finding_key)
+
+    def drop_defaults(self, finding_key: tuple[str, str, str]) -> list[Action]:
+        """Forget default layouts of one finding that wait to be set; which they were."""
+        return self._default_layouts.drop(finding_key)
+
+    def hold_moves(self, finding_keys: Collection[tuple[str, str, str]]) -> None:
+        """Let the moves of these findings wait while their acts are measured; those of all others go on."""
+        self._queue.hold(finding_keys)
 
     def pump(self, deadline: float, *, asked_for_only: bool = False) -> list[Outcome]:
         """Carry out waiting moves until the budget is spent, the queue empty, the time up or something holds them.
@@ -145,6 +216,9 @@ class Gate:
             outcomes += self._batches.examine(batch) if self._dry_run else self._batches.move(batch, self._keep)
         return outcomes
 
+    def _begins(self, fid: Fid) -> None:
+        self.on_begin(fid)
+
     def _halt(self) -> str:
         """Why no further act may be begun."""
-        return self.stance.held or self._guard.hindrance()
+        return self._stopping or self.stance.held or self._guard.hindrance()

@@ -27,7 +27,7 @@ UNDOING = "undoing"
 
 
 class Journal:
-    """One file, used by one thread at a time.
+    """One file, written by the threads of one process.
 
     Safe to be killed at any instruction: SQLite's write-ahead log. An intent is on the disk before the act begins; an
     outcome may be lost with the power, and is then found again by a look (:mod:`tierd.act.recovery`).
@@ -77,12 +77,19 @@ class Journal:
 
         ``detail`` may be what ``lfs`` wrote, with the names of files in it: any bytes, and of any length.
         """
-        self._db.execute("PRAGMA synchronous=NORMAL")
-        try:
-            self._db.execute("UPDATE actions SET outcome = ?, detail = ?, ended_at = ? WHERE id = ?",
-                             (outcome, printable(detail[:MOST_WORDS]), now, entry))
-        finally:
-            self._db.execute("PRAGMA synchronous=FULL")
+        with self._db.lock:  # an intent of another thread must not be entered with what holds for outcomes
+            if self._db.in_transaction:
+                self._ended(entry, outcome, detail, now)
+                return
+            self._db.execute("PRAGMA synchronous=NORMAL")
+            try:
+                self._ended(entry, outcome, detail, now)
+            finally:
+                self._db.execute("PRAGMA synchronous=FULL")
+
+    def _ended(self, entry: int, outcome: str, detail: str, now: float) -> None:
+        self._db.execute("UPDATE actions SET outcome = ?, detail = ?, ended_at = ? WHERE id = ?",
+                         (outcome, printable(detail[:MOST_WORDS]), now, entry))
 
     def undoing(self, entry: int, now: float) -> None:
         """Enter that an act is about to be taken back; on the disk before it is."""
@@ -91,15 +98,16 @@ class Journal:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """What is entered meanwhile reaches the disk in one go, or not at all."""
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._db.execute("COMMIT")
-        except BaseException:
-            if self._db.in_transaction:  # where the disk is full, SQLite has taken it back itself
-                self._db.execute("ROLLBACK")
-            raise
+        """What this thread enters meanwhile reaches the disk in one go, or not at all. Other threads wait."""
+        with self._db.lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:  # where the disk is full, SQLite has taken it back itself
+                    self._db.execute("ROLLBACK")
+                raise
 
     def positions(self) -> dict[str, int]:
         """MDT to the last changelog record that was dealt with."""
@@ -176,6 +184,14 @@ class Journal:
     def entry(self, number: int) -> Entry | None:
         """One act by its number."""
         return next(self._select("WHERE id = ?", number), None)
+
+    def done_for(self, finding: int) -> list[Entry]:
+        """Acts that were done for a finding and not taken back, in order."""
+        return list(self._select("WHERE finding = ? AND outcome = 'done'", finding))
+
+    def has_finding(self, number: int) -> bool:
+        """Whether there is a finding, or an order, of that number."""
+        return self._db.execute("SELECT 1 FROM findings WHERE id = ?", (number,)).fetchone() is not None
 
     def finding_of(self, act: int) -> int:
         """Number of the finding, or the order, an act was done for."""

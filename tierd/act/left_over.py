@@ -7,13 +7,14 @@ case, which is still to be judged. For other findings the next look decides, whi
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from threading import RLock
 
 from lustre.filesystem import Filesystem
-from lustre.layout import Layout
+from lustre.layout import Component, Layout
 from tierd.act import orders
 from tierd.act.guard import REQUEST
 from tierd.act.kept import KeptMove, Stamp
@@ -22,7 +23,7 @@ from tierd.config import Settings
 from tierd.decide.small_files_to_flash import reserved
 from tierd.model import Action, Room
 from tierd.sense import space
-from tierd.text import quoted
+from tierd.text import counted, quoted
 
 A_CYCLE = 500
 """Looked at in one cycle: each is two requests to an MDT."""
@@ -37,6 +38,7 @@ class LeftOver:
     """Those that were not looked at yet, oldest first."""
 
     def __init__(self, moves: Iterable[KeptMove] = ()) -> None:
+        self._lock = RLock()
         self._moves = deque(moves)
 
     def __len__(self) -> int:
@@ -45,27 +47,31 @@ class LeftOver:
     @property
     def size_bytes(self) -> int:
         """Of their files."""
-        return sum(move.size_bytes for move in self._moves)
+        return sum(move.size_bytes for move in tuple(self._moves))
 
     def of(self, key: Key) -> int:
         """How many are of one finding."""
-        return sum(move.key == key for move in self._moves)
+        return sum(move.key == key for move in tuple(self._moves))
 
-    def drop(self, key: Key) -> int:
-        """Forget those of one finding; how many there were."""
-        kept = deque(move for move in self._moves if move.key != key)
-        dropped = len(self._moves) - len(kept)
-        self._moves = kept
-        return dropped
+    def drop(self, key: Key) -> list[Action]:
+        """Forget those of one finding; what was forgotten, as moves to their pools."""
+        with self._lock:
+            dropped = [move for move in self._moves if move.key == key]
+            self._moves = deque(move for move in self._moves if move.key != key)
+        return [Action("migrate", Layout((Component(pool=move.pool),), composite=False), move.reason, key,
+                       path=move.path, size_bytes=move.size_bytes, fid=move.fid) for move in dropped]
 
     def first(self, most: int) -> list[KeptMove]:
         """The oldest."""
-        return list(islice(self._moves, most))
+        with self._lock:
+            return list(islice(self._moves, most))
 
-    def looked_at(self, count: int) -> None:
-        """So many of the oldest have been."""
-        for _ in range(count):
-            self._moves.popleft()
+    def looked_at(self, paths: Collection[str]) -> frozenset[str]:
+        """Files that were looked at and wait here no more; those of them that had not been dropped meanwhile."""
+        with self._lock:
+            found = frozenset(move.path for move in self._moves if move.path in paths)
+            self._moves = deque(move for move in self._moves if move.path not in paths)
+        return found
 
 
 @dataclass(slots=True)
@@ -77,15 +83,20 @@ class Looked:
     left: list[tuple[KeptMove, str]] = field(default_factory=list)
     """Not taken up, and why."""
 
-    @property
-    def told(self) -> dict[int, list[str]]:
-        """By the number of the finding, what is to be said."""
-        sentences: dict[int, list[str]] = {}
-        for number, count in Counter(number for _, number in self.again).items():
-            sentences.setdefault(number, []).append(f"taken up again after a restart: {count} moves of F{number}")
-        for (number, why), count in Counter((move.finding, why) for move, why in self.left).items():
-            sentences.setdefault(number, []).append(f"not taken up after a restart: {count} moves of F{number}: {why}")
-        return sentences
+
+def told(again: Mapping[int, int], left: Mapping[tuple[int, str], int]) -> dict[int, list[str]]:
+    """What is to be said of moves from before a restart, by the number of their finding.
+
+    ``again`` has how many wait again, ``left`` how many do not, and why.
+    """
+    sentences: dict[int, list[str]] = {}
+    for number, count in again.items():
+        moves = f"{counted(count, 'move')} of F{number}"
+        sentences.setdefault(number, []).append(f"taken up again after a restart: {moves}")
+    for (number, why), count in left.items():
+        moves = f"{counted(count, 'move')} of F{number}"
+        sentences.setdefault(number, []).append(f"not taken up after a restart: {moves}: {why}")
+    return sentences
 
 
 def look(moves: Sequence[KeptMove], filesystem: Filesystem, settings: Settings, layout_of: LayoutOf,

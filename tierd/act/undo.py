@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
 
 from lustre.filesystem import Filesystem
 from lustre.layout import same_shape
@@ -27,6 +28,9 @@ class Undo:
         self._mover = mover
         self._journal = journal
         self._clock = clock
+        self._lock = Lock()
+        self._busy: set[int] = set()
+        """Acts that a thread takes back at this moment."""
         self.undone = 0
         """Acts taken back since the start."""
         self.undone_at = 0.0
@@ -37,6 +41,17 @@ class Undo:
 
     def __call__(self, entry: Entry, reason: str) -> tuple[str, str]:
         """Undo one act: ``undone`` and the reason, or why not. Maintenance windows do not keep it from being done."""
+        with self._lock:
+            if entry.id in self._busy:
+                return "refused", "it is being taken back already"
+            self._busy.add(entry.id)
+        try:
+            return self._taken_back(self._journal.entry(entry.id) or entry, reason)
+        finally:
+            with self._lock:
+                self._busy.discard(entry.id)
+
+    def _taken_back(self, entry: Entry, reason: str) -> tuple[str, str]:
         result, detail = "refused", f"it is {entry.outcome or 'under way'}, so there is nothing to undo"
         if entry.outcome == "dry-run":
             result, detail = "undone", reason
@@ -49,7 +64,8 @@ class Undo:
             except ValueError as error:
                 result, detail = "refused", str(error)
         if result == "undone":
-            self.undone, self.undone_at = self.undone + 1, self._clock.now()
+            with self._lock:
+                self.undone, self.undone_at = self.undone + 1, self._clock.now()
             self._journal.ended(entry.id, result, detail, self._clock.now())
         return result, detail
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass, replace
+from threading import RLock
 
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
@@ -16,6 +18,7 @@ from tierd.model import Action
 
 BATCH = 16
 """Moves handed to the engine at a time: it may do them in one process."""
+FindingKey = tuple[str, str, str]
 PASSED_OVER = 256
 """Moves that are looked past for others whose targets have budget left."""
 
@@ -41,27 +44,36 @@ class Waiting:
 
 
 class Queue:
-    """First come, first served, as far as the budget of each pool and target goes."""
+    """First come, first served, as far as the budget of each pool and target goes.
+
+    Any thread may add, drop and count; one thread at a time takes batches out. The lock is never held while the file
+    system is asked about a file.
+    """
 
     def __init__(self, filesystem: Filesystem, budget: Budget, guard: Guard) -> None:
         self._guard = guard
         self._filesystem = filesystem
         self._budget = budget
+        self._lock = RLock()
         self._waiting: deque[Waiting] = deque()
+        self._in_hand: list[Waiting] = []
+        """Taken out of the queue to be looked at; still counted as waiting."""
         self._paths: set[str] = set()
+        self._held: frozenset[FindingKey] = frozenset()
         self.waits_for = ""
         """What the first of those that could not go waited for, when it was last asked."""
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._waiting) + len(self._in_hand)
 
     def add(self, action: Action, finding: int) -> bool:
         """Let it wait, unless a move of that path does already: then False."""
-        if action.path in self._paths:
-            return False
-        self._waiting.append(Waiting(action, finding))
-        self._paths.add(action.path)
-        return True
+        with self._lock:
+            if action.path in self._paths:
+                return False
+            self._waiting.append(Waiting(action, finding))
+            self._paths.add(action.path)
+            return True
 
     def has(self, path: str) -> bool:
         """Whether a move of that path waits."""
@@ -70,23 +82,38 @@ class Queue:
     @property
     def size_bytes(self) -> int:
         """Of the files that wait."""
-        return sum(each.action.size_bytes for each in self._waiting)
+        return sum(each.action.size_bytes for each in self._all())
 
     @property
     def budget_left(self) -> tuple[float, float]:
         """Files and bytes that may be moved at once, whatever their targets."""
         return self._budget.left
 
-    def of(self, finding_key: tuple[str, str, str]) -> int:
+    def of(self, finding_key: FindingKey) -> int:
         """How many moves of one finding wait."""
-        return sum(each.action.finding == finding_key for each in self._waiting)
+        return sum(each.action.finding == finding_key for each in self._all())
 
-    def drop(self, finding_key: tuple[str, str, str]) -> int:
-        """Forget the moves of one finding; how many there were."""
-        kept = deque(each for each in self._waiting if each.action.finding != finding_key)
-        dropped = len(self._waiting) - len(kept)
-        self._waiting = kept
-        self._paths = {each.action.path for each in kept}
+    def _all(self) -> list[Waiting]:
+        with self._lock:
+            return [*self._in_hand, *self._waiting]
+
+    def hold(self, finding_keys: Collection[FindingKey]) -> None:
+        """Pass over the moves of these findings, and of no others, until it is called again."""
+        self._held = frozenset(finding_keys)
+
+    def drop(self, finding_key: FindingKey, directory: str = "") -> list[Action]:
+        """Forget the moves of one finding, or only those in one directory; what was forgotten.
+
+        A move that is being looked at is among them. One that the engine has begun comes to its end.
+        """
+        def wanted(each: Waiting) -> bool:
+            return each.action.finding == finding_key and directory in {"", each.action.directory}
+
+        with self._lock:
+            dropped = [each.action for each in self._all() if wanted(each)]
+            self._waiting = deque(each for each in self._waiting if not wanted(each))
+            self._in_hand = [each for each in self._in_hand if not wanted(each)]
+            self._paths -= {action.path for action in dropped}
         return dropped
 
     def next_batch(self, now: float, *, asked_for_only: bool = False) -> tuple[list[Waiting], list[Action]]:
@@ -94,32 +121,53 @@ class Queue:
         batch: list[Waiting] = []
         gone: list[Action] = []
         passed: list[Waiting] = []
-        self.waits_for = ""
-        while self._waiting and len(batch) < BATCH and len(passed) < PASSED_OVER:
-            each = self._waiting.popleft()
-            if asked_for_only and each.action.finding[0] != REQUEST:
-                passed.append(each)
-                continue
-            try:
-                wait = self._wait(each.cost, each.action, now)
-                if wait is None:
-                    each = self._look(each)
+        waits_for = ""
+        try:
+            while len(batch) < BATCH and len(passed) < PASSED_OVER and (each := self._take()) is not None:
+                kind = each.action.finding[0]
+                if (asked_for_only and kind != REQUEST) or each.action.finding in self._held:
+                    passed.append(each)
+                    continue
+                try:
                     wait = self._wait(each.cost, each.action, now)
-            except FileNotFoundError:  # no act, and nothing to spend budget on
-                gone.append(each.action)
-                self._paths.discard(each.action.path)
-                continue
-            if wait is not None:
-                passed.append(each)
-                self.waits_for = self.waits_for or wait.sentence
-                if wait.everything:
-                    break
-                continue
-            self._spend(each, now)
-            self._paths.discard(each.action.path)
-            batch.append(each)
-        self._waiting.extendleft(reversed(passed))
+                    if wait is None:
+                        each = self._looked_at(each)
+                        wait = self._wait(each.cost, each.action, now)
+                except FileNotFoundError:  # no act, and nothing to spend budget on
+                    gone.append(each.action)
+                    continue
+                if wait is not None:
+                    passed.append(each)
+                    waits_for = waits_for or wait.sentence
+                    if wait.everything:
+                        break
+                    continue
+                self._spend(each, now)
+                batch.append(each)
+        finally:  # what was dropped meanwhile stays dropped; what a failure left unseen waits again
+            with self._lock:
+                there = {id(each.action) for each in self._in_hand}
+                done = {id(each.action) for each in batch} | {id(action) for action in gone}
+                for each in [each for each in batch if id(each.action) not in there]:
+                    self.give_back(each, now)
+                batch = [each for each in batch if id(each.action) in there]
+                gone = [action for action in gone if id(action) in there]
+                seen = {id(each.action): each for each in passed}
+                self._waiting.extendleft(reversed([seen.get(id(each.action), each) for each in self._in_hand
+                                                   if id(each.action) not in done]))
+                self._in_hand = []
+                self._paths -= {each.action.path for each in batch} | {action.path for action in gone}
+                self.waits_for = waits_for
         return batch, gone
+
+    def _take(self) -> Waiting | None:
+        """The first that waits, which is in hand from now on; None where none does."""
+        with self._lock:
+            if not self._waiting:
+                return None
+            each = self._waiting.popleft()
+            self._in_hand.append(each)
+            return each
 
     def give_back(self, waiting: Waiting, now: float) -> None:
         """Return the bytes of a move that was refused: one large file that stays where it is holds up no others."""
@@ -140,7 +188,7 @@ class Queue:
         self._guard.spend(waiting.action, cost, now)
         self._budget.take(cost, now)
 
-    def _look(self, waiting: Waiting) -> Waiting:
+    def _looked_at(self, waiting: Waiting) -> Waiting:
         """The file now: its layout, its cost, why it should not be moved. Raises FileNotFoundError when it is gone."""
         action = waiting.action
         try:

@@ -9,7 +9,10 @@ from tierd.commands import asking, waiting
 from tierd.commands.asking import Answer, ago, clock, megabytes, positive
 from tierd.commands.evidence import described
 from tierd.commands.verdicts import verdict
-from tierd.text import quoted, table
+from tierd.text import counted, quoted, some, table
+
+BUSY_SECONDS = 10.0
+"""A step of an activity that lasts longer is shown."""
 
 HELPS = {
     "status": "what the daemon sees and does at the moment",
@@ -18,7 +21,7 @@ HELPS = {
     "pause": "change nothing until resume; outlives a restart",
     "drain": "begin nothing new, finish what is queued, until resume",
     "resume": "go on after pause, drain, or the circuit breaker",
-    "undo": "take one act of the journal back",
+    "undo": "take one act back, or all that was done for a finding",
 }
 
 
@@ -33,7 +36,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         if name == "drain":
             waiting.option(command)
         if name == "undo":
-            command.add_argument("id", type=int, metavar="ID", help="its number in tierctl history")
+            command.add_argument("id", type=act_or_finding, metavar="ID",
+                                 help="17: an act, by its number in tierctl history; F3: all default layouts that were "
+                                      "set for a finding, and the moves that wait for it")
         if name == "history":
             command.add_argument("--last", type=positive, default=20, metavar="N", help="how many (default: 20)")
             command.add_argument("--outcome", default="", metavar="WORD",
@@ -74,28 +79,54 @@ def status(answer: Answer) -> list[str]:
     lines += [f"  in {quoted(scope['path'])}: mode {scope['mode']}" for scope in answer["scopes"]]
     lines += [f"CANNOT: {words}" for words in answer["faults"].values()]
     lines += [f"source {source['name']}: {source['state']}" for source in answer["sources"]]
-    busy, what = answer["cycle_under_way_seconds"], answer["cycle_waits_for"]
-    under_way = f"; one has been under way for {ago(busy)}{what and ': '}{what}" if busy > 10 else ""
     age = f", {ago(answer['time'] - answer['last_cycle'])} ago" if answer["last_cycle"] else ""
-    lines.append(f"last look {clock(answer['last_cycle'])}{age}{under_way}")
+    lines.append(f"last look {clock(answer['last_cycle'])}{age}")
+    for activity in answer["activities"]:
+        if activity["under_way_seconds"] > BUSY_SECONDS:
+            what = activity["waits_for"]
+            lines.append(f"{activity['doing']} has taken {ago(activity['under_way_seconds'])} so far"
+                         f"{what and ': '}{what}")
+    lines += [f"STALLED: {words}" for words in answer["stalled"]]
     if answer["windows"] < 2 * answer["least_windows"]:
         lines.append(f"learning what streams usually get, {answer['windows']} looks so far: a neighbour is found "
                      f"against {answer['least_windows']} looks without it")
     elif answer["looking_since"] and answer["time"] - answer["looking_since"] < answer["history_seconds"]:
         lines.append(f"looking since {clock(answer['looking_since'])}: a neighbour that was at work within the first "
                      f"{answer['least_seconds']:.0f} s of that is found only after it has been away")
-    found = zip(answer["finding_ids"], answer["findings"], strict=True)
-    lines += [f"finding F{number}: {sentence}" for number, sentence in found] or ["no findings"]
+    acted_on = {case["finding"] for case in answer["cases"]}
+    for number, sentence, whys in zip(answer["finding_ids"], answer["findings"], answer["why_not"], strict=True):
+        lines.append(f"finding F{number}: {sentence}")
+        lines += not_done(whys) if whys or number in acted_on else ["  not planned yet"]
+    if not answer["findings"]:
+        lines.append("no findings")
     if answer["advice"]:
         lines.append(f"advice: {answer['advice']} pieces; tierctl advise shows them")
     for case in answer["cases"]:
         result = verdict(case["verdict"], judged=case["judged"])
-        where = ", ".join(map(quoted, case["directories"]))
-        lines.append(f"case F{case['finding']}: {case['aggressor']} against {case['victim']} in {where} since "
-                     f"{clock(case['since'])}: {result}")
+        lines.append(f"case F{case['finding']}: {case['aggressor']} against {case['victim']} in "
+                     f"{some(case['directories'])} since {clock(case['since'])}: {result}{what_is_left(case)}")
     outcomes = ", ".join(f"{count} {name}" for name, count in sorted(answer["outcomes"].items())) or "none"
     lines.append(f"acts since start: {outcomes}; {megabytes(answer['moved_bytes'])} moved")
     return [*lines, queue(answer), *over_a_restart(answer)]
+
+
+def not_done(whys: list[Answer]) -> list[str]:
+    """Why nothing, or nothing more, is done about a finding, and what would change that."""
+    return [f"  not done: {why['sentence']}" + (f"; to change that: {why['remedy']}" if why["remedy"] else "")
+            for why in whys]
+
+
+def what_is_left(case: Answer) -> str:
+    """What of a case still waits for its turn."""
+    parts = []
+    if case["waiting_defaults"]:
+        parts.append(f"{case['waiting_defaults']} default layouts to set")
+    if case["waiting_moves"]:
+        held = " (held: the act is measured without them)" if case["moves_held"] else ""
+        parts.append(f"{case['waiting_moves']} files to move{held}")
+    if case["taking_back"]:
+        parts.append(f"being taken back: {case['taking_back']}")
+    return "; " + ", ".join(parts) if parts else ""
 
 
 def queue(answer: Answer) -> str:
@@ -180,6 +211,18 @@ def stance(answer: Answer) -> list[str]:
     return ["at work"]
 
 
+def act_or_finding(text: str) -> int | str:
+    """``17`` is an act, ``F3`` a finding.
+
+    >>> act_or_finding("17"), act_or_finding("f3")
+    (17, 'F3')
+    """
+    digits = text[1:] if text[:1] in {"F", "f"} else text
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 18):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither an act (17) nor a finding (F3)")
+    return int(digits) if digits == text else f"F{digits}"
+
+
 def taken_back(answer: Answer) -> bool:
     """Whether an undo did what it was asked for."""
     return bool(answer["result"] == "undone")
@@ -187,4 +230,18 @@ def taken_back(answer: Answer) -> bool:
 
 def undone(answer: Answer) -> list[str]:
     """How an undo went."""
-    return [f"{answer['result']}: {answer['entry']['kind']} of {quoted(answer['entry']['place'])}: {answer['detail']}"]
+    if "entry" in answer:
+        return [one_undone(answer)]
+    dropped = counted(answer["dropped_moves"], "waiting move")
+    lines = [f"F{answer['finding']}: {dropped} dropped, {counted(len(answer['acts']), 'default layout')} to put back"]
+    lines += [f"  {one_undone(act)}" for act in answer["acts"]]
+    if answer["moved_files"]:
+        first, last = answer["moved_files"][0], answer["moved_files"][-1]
+        lines.append(f"{counted(len(answer['moved_files']), 'moved file')} left in place (acts {first} to {last}); "
+                     "tierctl undo ID moves one back")
+    return lines
+
+
+def one_undone(answer: Answer) -> str:
+    """How one act was taken back, or why not."""
+    return f"{answer['result']}: {answer['entry']['kind']} of {quoted(answer['entry']['place'])}: {answer['detail']}"

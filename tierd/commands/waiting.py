@@ -39,15 +39,14 @@ def ended(chosen: argparse.Namespace) -> dict[str, int]:
 def wait(chosen: argparse.Namespace, before: Mapping[str, int], nap: threading.Event | None = None) -> int:
     """Look again and again; 0 when nothing waits any more, 1 when something holds it or tierd does not answer.
 
-    ``before`` is how acts had ended until then: the difference is told. In the middle of a cycle nothing may seem to
-    wait, though what has just been taken in is being moved.
+    ``before`` is how acts had ended until then: the difference is told.
     """
     nap = nap or threading.Event()
     try:
         status = ask(asking.socket_of(chosen), {"request": "status"})
         whole = left(status)
         with bar("moves", float(whole)) as progress:
-            while (left(status) or status["cycle_under_way_seconds"]) and not status["held"]:
+            while (left(status) or status["under_way_moves"]) and not status["held"]:
                 nap.wait(INTERVAL_SECONDS)
                 status = ask(asking.socket_of(chosen), {"request": "status"})
                 whole = max(whole, left(status))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
-from annotated_types import Ge, Gt, Lt
+from annotated_types import Ge, Gt, Le, Lt
 from pydantic import AfterValidator, InstanceOf, Strict
 
 from tierd.act import breaker, budget, claim
@@ -102,6 +102,10 @@ class Act:
     on: tuple[Literal["noisy-neighbour", "outgrown-component", "hot-small-files", "cold-on-flash"], ...] = (
         "noisy-neighbour", "outgrown-component", "cold-on-flash")
     """Kinds of findings that are acted on; the others are told only."""
+    default_layouts_per_second: Annotated[float, Gt(0)] = 20.0
+    """Default layouts of directories set, at the most; each takes half a dozen requests to an MDT."""
+    default_layouts_at_once: Annotated[int, Ge(1), Le(64)] = 8
+    """Requests to MDTs under way at the same time while default layouts are set and paths are looked up."""
     journal: WholePath = "/var/lib/tierd/journal.sqlite"
     socket: Annotated[str, AfterValidator(socket_path)] = "/run/tierd/tierd.sock"
     """Where tierctl talks to the daemon."""

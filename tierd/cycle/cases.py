@@ -25,7 +25,7 @@ class Case:
     begun_at: float
     """When the default layout was set: files created before that may lie on the disks."""
     acted_at: float
-    """When the last act was: moves load the disks themselves, so nothing is judged until they are over."""
+    """When the last default layout was set, or its moves were queued: what is measured begins then."""
     layout: Layout
     """What files of the case get, new ones and moved ones alike."""
     defaults: list[Outcome] = field(default_factory=list)
@@ -40,6 +40,15 @@ class Case:
     """Whether the finding has ended since: once it is judged too, the same found again is another case."""
     taking_back: str = ""
     """Why its default layouts are taken back, while that has not come about for all of them."""
+    queued: int = 0
+    """Moves that were queued for it."""
+    moved_at: float = 0.0
+    """When the last of its files was moved, or tried; 0 before the first. Moves load the disks themselves: what was
+    measured before this time speaks for the act, and never against it."""
+    moves_held: bool = False
+    """Whether its moves wait, so that the act is measured without them."""
+    departed: bool = False
+    """Whether its aggressor did nothing lately: then its files are not moved."""
     earlier: list[Outcome] = field(default_factory=list)
     """Default layouts of earlier cases between the two jobs, which stand, and still fill the flash pool."""
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from threading import RLock
 
 from lustre.filesystem import Filesystem
 from lustre.layout import Layout
 from tierd import narrate
 from tierd.act import left_over
+from tierd.act.endings import Outcome
 from tierd.act.gate import Gate
 from tierd.act.journal import Journal
 from tierd.act.orders import Intent
@@ -17,53 +20,97 @@ from tierd.config import Settings
 from tierd.cycle.cases import Case
 from tierd.cycle.planning import Planning
 from tierd.cycle.telling import Key, Telling
-from tierd.model import Action, Finding
+from tierd.model import Action, Finding, Window
 from tierd.policies import JUDGED
+from tierd.reasons import Reason, Refusal
 from tierd.sense.echo import Echo
+from tierd.text import counted
 
 GOES_ON_SECONDS = 10.0
 """No more often is it asked what is to be done where a job has gone on to."""
+DEPARTED_SECONDS, DEPARTED_LOOKS = 10.0, 2
+"""A job that did nothing for so long, in so many looks at the least, has departed: its files are not read any more."""
+NOTHING_TO_DO = Refusal(Reason.NOTHING_TO_DO, "what would help is there already, or no file is to be moved")
 
 
 class Casework:
-    """The open cases, and what is done in them through the gate."""
+    """The open cases, and what is done in them through the gate.
+
+    Each verb belongs to one activity of the daemon, and none holds the lock while it asks the file system.
+    """
 
     def __init__(self, cases: dict[Key, Case], planning: Planning, gate: Gate, journal: Journal, telling: Telling,
-                 echo: Echo, filesystem: Filesystem, clock: Clock, settings: Settings) -> None:
+                 echo: Echo, filesystem: Filesystem, clock: Clock, settings: Settings,
+                 lock: RLock | None = None) -> None:
+        """``lock`` guards the cases."""
         self._cases = cases
         self._planning = planning
         self._gate = gate
         self._journal = journal
         self._telling = telling
-        self._echo = echo
         self._filesystem = filesystem
         self._clock = clock
         self._settings = settings
+        self._lock = lock or RLock()
         self._planned: dict[Key, float] = {}
         """Findings without a victim: as of which look they were planned for last; the others, when they were again."""
+        self._refusals: dict[Key, tuple[Refusal, ...]] = {}
+        """What kept the last plan for a finding from doing more."""
+        self._taken_up: Counter[int] = Counter()
+        """Moves from before a restart that wait again, by the number of their finding, until all were looked at."""
+        self._not_taken_up: Counter[tuple[int, str]] = Counter()
+        gate.on_begin = echo.moved
+
+    def refusals(self, key: Key) -> tuple[Refusal, ...]:
+        """Why the last plan for a finding did nothing, or not all that it might have."""
+        with self._lock:
+            return self._refusals.get(key, ())
 
     def act(self, findings: Sequence[Finding]) -> None:
-        """Plan for what is new, and do it; then what has become possible since in older cases."""
+        """Plan for what is new, and let it wait for its turn; then what has become possible since in older cases."""
+        with self._lock:
+            self._refusals = {f.key: self._refusals[f.key] for f in findings if f.key in self._refusals}
         for finding in findings:
-            if (finding.advice_only or finding.kind not in self._settings.act.on
-                    or self._settings.modes == {"observe"} or self._in_hand(finding)):
+            if finding.advice_only or self._refused_by_settings(finding) or self._in_hand(finding):
                 continue
             plan = self._planning.for_finding(finding)
-            self._telling.refusals(finding, plan.refusals)
-            self._telling.recommended(finding, plan.recommended)
-            if plan.actions:
-                self._begin(finding, plan.actions)
-        for case in self._cases.values():
-            if not case.judged:
-                self._follow_up(case)
+            with self._lock:
+                self._refusals[finding.key] = plan.refusals
+                self._telling.refusals(finding, plan.refusals)
+                self._telling.recommended(finding, plan.recommended)
+                if plan.recommended:
+                    self._refusals[finding.key] += (_by_mode(plan.recommended, self._settings),)
+                if plan.actions:
+                    self._begin(finding, plan.actions)
+                elif not self._refusals[finding.key]:
+                    self._refusals[finding.key] = (NOTHING_TO_DO,)
+        with self._lock:
+            followed = [case for case in self._cases.values() if self._followed_up(case)]
+        for case in followed:
+            self._follow_up(case)
+
+    def _refused_by_settings(self, finding: Finding) -> bool:
+        """Whether findings of its kind are reported only. Entered as the reason why nothing is done."""
+        if finding.kind not in self._settings.act.on:
+            why = Refusal(Reason.REPORTED_ONLY, f"findings of kind {finding.kind} are reported only (act.on)")
+        elif self._settings.modes == {"observe"}:
+            why = Refusal(Reason.MODE, "mode observe: findings are reported, and nothing is planned")
+        else:
+            return False
+        with self._lock:
+            self._refusals[finding.key] = (why,)
+        return True
 
     def _begin(self, finding: Finding, actions: Sequence[Action]) -> None:
         now = self._clock.now()
         number = self._telling.number(finding)
         self._journal.located(number, finding)
         case = self._cases.get(finding.key)
+        if case is not None and case.given_up and not case.closed:
+            return  # somebody took it back while this was planned
         known = case.places if case is not None and not case.closed and finding.kind in JUDGED else set()
-        actions = [a for a in actions if a.directory not in known]
+        actions = [a for a in actions if a.directory not in known
+                   and not (a.kind == "set-default-layout" and self._gate.default_waits(a.directory))]
         if not actions:
             return
         if case is None or (case.judged and finding.kind in JUDGED):
@@ -77,19 +124,20 @@ class Casework:
         self._cases[finding.key] = case
         self._submit(case, [a for a in actions if (a.path or a.directory) not in case.tried])
         # advice alone, or a dry run, leaves nothing to be judged
-        case.judged = case.judged or self._gate.dry_run or not (case.defaults or case.tried)
+        case.judged = case.judged or self._gate.dry_run or not case.tried
 
     def _in_hand(self, finding: Finding) -> bool:
         """Whether there is nothing more to plan: a victim's case is planned once for each place, the others until they
         end.
         """
-        if finding.kind in JUDGED:
-            case = self._cases.get(finding.key)
-            return case is not None and not case.closed and not self._goes_on(case, finding)
-        if self._planned.get(finding.key) == finding.time or self._gate.waiting_for(finding.key):
-            return True
-        self._planned[finding.key] = finding.time  # seen anew each half minute: no need to plan more often
-        return False
+        with self._lock:
+            if finding.kind in JUDGED:
+                case = self._cases.get(finding.key)
+                return case is not None and not case.closed and not self._goes_on(case, finding)
+            if self._planned.get(finding.key) == finding.time or self._gate.waiting_for(finding.key):
+                return True
+            self._planned[finding.key] = finding.time  # seen anew each half minute: no need to plan more often
+            return False
 
     def _goes_on(self, case: Case, finding: Finding) -> bool:
         """Whether the job works in other places by now, as one does that makes a directory for each of its steps."""
@@ -100,6 +148,11 @@ class Casework:
         self._planned[finding.key] = now
         return True
 
+    def _followed_up(self, case: Case) -> bool:
+        """Whether files of a case may follow: until it is judged, and where it helped while its moves may go on."""
+        lately = self._clock.now() < case.begun_at + self._settings.verify.moving_seconds
+        return not case.departed and (not case.judged or (case.verdict == "helped" and lately and not case.over))
+
     def _follow_up(self, case: Case) -> None:
         """Files that were too young to be moved when the plan was made have settled since."""
         left = [replace(activity, candidates=tuple(c for c in activity.candidates
@@ -108,20 +161,47 @@ class Casework:
         if any(activity.candidates for activity in left):
             plan = self._planning.for_activities(replace(case.finding, time=self._clock.now()), left)
             moves = [a for a in plan.actions if a.kind == "migrate"]
-            self._submit(case, [replace(move, layout=case.layout_in(move.directory)) for move in moves])
+            with self._lock:
+                if not case.given_up:
+                    self._submit(case, [replace(move, layout=case.layout_in(move.directory)) for move in moves])
 
     def _submit(self, case: Case, actions: Sequence[Action]) -> None:
         defaults = [a for a in actions if a.kind == "set-default-layout"]
-        case.tried.update(a.directory for a in defaults)
-        for outcome in self._gate.submit(defaults, case.number):
-            self._telling.of_number(case.number, list(narrate.default_layout(outcome)))
-            if outcome.result in {"done", "dry-run"}:
-                case.defaults.append(outcome)
         moves = [a for a in actions if a.kind == "migrate" and a.path not in case.tried]
+        if len(defaults) > 1:
+            self._telling.of_number(case.number, [narrate.planned(defaults, moves)])
+        if defaults:
+            case.tried.update(a.directory for a in defaults)
+            self._gate.submit(defaults, case.number)
         if moves:
             case.tried.update(a.path for a in moves)
+            case.queued += len(moves)
             self._gate.submit(moves, case.number)
             self._telling.of_number(case.number, [narrate.queued(moves)])
+
+    def set_defaults(self) -> bool:
+        """Set the next few default layouts that wait, in their cases; whether there were any that could go."""
+        outcomes = self._gate.set_defaults()
+        with self._lock:
+            for key in dict.fromkeys(outcome.action.finding for outcome in outcomes):
+                if key in self._cases:
+                    self._were_set(self._cases[key], [o for o in outcomes if o.action.finding == key])
+        return bool(outcomes)
+
+    def _were_set(self, case: Case, outcomes: Sequence[Outcome]) -> None:
+        self._telling.of_number(case.number, list(narrate.default_layouts(outcomes)))
+        done = [outcome for outcome in outcomes if outcome.result in {"done", "dry-run"}]
+        now = self._clock.now()
+        if done and not case.judged:
+            if not case.defaults:
+                case.begun_at = case.acted_at = now
+            elif now < case.begun_at + self._settings.verify.moving_seconds:
+                case.acted_at = now
+        case.defaults += done
+        if case.given_up and not self._gate.dry_run:  # taken back while these were being set
+            case.taking_back = case.taking_back or "what was done for its finding was taken back"
+        elif not (case.defaults or case.queued or self._gate.defaults_waiting_for(case.finding.key)):
+            case.judged = True  # nothing came about: there is nothing to judge
 
     def carry_out(self, kind: str, by: str, what: str, found: Intent) -> None:
         """Put what somebody asked for into the queue. Doing it is for the gate."""
@@ -132,31 +212,68 @@ class Casework:
         self._gate.submit(found.actions, number)
 
     def take_up(self) -> None:
-        """Moves that waited when tierd ended: looked at, and queued again or told why not."""
+        """Look at moves that waited when tierd ended: queue them again, or say why not, once all were looked at."""
         moves = self._gate.first_left_over(left_over.A_CYCLE)
         if not moves:
             return
         looked = left_over.look(moves, self._filesystem, self._settings, self._layout_of, self._clock.now())
         self._gate.take_up(looked.again, looked.left)
-        for number, sentences in looked.told.items():
-            self._telling.of_number(number, sentences)
-        for action, _ in looked.again:
-            if action.finding in self._cases:
-                self._cases[action.finding].tried.add(action.path)
+        self._taken_up.update(number for _, number in looked.again)
+        self._not_taken_up.update((move.finding, why) for move, why in looked.left)
+        with self._lock:
+            for action, _ in looked.again:
+                if action.finding in self._cases:
+                    case = self._cases[action.finding]
+                    case.tried.add(action.path)
+                    case.queued += 1
+        if not self._gate.left_over:
+            for number, sentences in left_over.told(self._taken_up, self._not_taken_up).items():
+                self._telling.of_number(number, sentences)
+            self._taken_up.clear()
+            self._not_taken_up.clear()
 
     def _layout_of(self, key: Key, directory: str) -> Layout | None:
-        """What files of a directory get in a case that is not judged yet."""
-        case = self._cases.get(key)
-        return None if case is None or case.judged else case.layout_in(directory)
+        """What files of a directory get in a case that was not given up."""
+        with self._lock:
+            case = self._cases.get(key)
+            return None if case is None or case.given_up or case.departed else case.layout_in(directory)
 
-    def move(self, until: float, *, asked_for_only: bool) -> None:
-        """Let moves go whose turn has come."""
+    def move(self, until: float, *, asked_for_only: bool) -> int:
+        """Let moves go whose turn has come, until that time; how many came to an end."""
         outcomes = self._gate.pump(until, asked_for_only=asked_for_only)
-        for outcome in outcomes:
-            if outcome.fid is not None:
-                self._echo.moved(outcome.fid)
         self._telling.all(narrate.moved(outcomes, self._gate.waiting))
-        for key in {o.action.finding for o in outcomes if o.result != "gone"} & self._cases.keys():
-            self._cases[key].acted_at = self._clock.now()
-        if self._gate.stance.paused:
+        with self._lock:
+            for key in {o.action.finding for o in outcomes if o.result != "gone"} & self._cases.keys():
+                self._cases[key].moved_at = self._clock.now()
+        if outcomes and self._gate.stance.paused:
             self._telling.say(f"STOPPED moving: {self._gate.stance.paused}; look, then tierctl resume")
+        return len(outcomes)
+
+    def drop_departed(self, windows: Sequence[Window]) -> None:
+        """Drop the moves that wait in cases whose aggressor does nothing any more: they would load disks for nobody."""
+        with self._lock:
+            for case in self._cases.values():
+                if case.finding.kind not in JUDGED or case.closed:
+                    continue
+                case.departed = departed(case.finding.aggressor, windows)
+                if case.departed and case.queued and (dropped := self._gate.drop(case.finding.key)):
+                    case.tried -= {action.path for action in dropped}  # when it comes back, they may be moved again
+                    self._telling.of_number(case.number, [narrate.departed(case.finding, len(dropped))])
+
+
+def departed(job: str, windows: Sequence[Window]) -> bool:
+    """Whether a job did nothing in the last looks, two of them and ten seconds at the least."""
+    seconds = looks = 0.0
+    for window in reversed(windows):
+        if (seconds >= DEPARTED_SECONDS and looks >= DEPARTED_LOOKS) or window.learnt:
+            break
+        if job in window.jobs or job in window.namespace:
+            return False
+        seconds, looks = seconds + window.seconds, looks + 1
+    return seconds >= DEPARTED_SECONDS and looks >= DEPARTED_LOOKS
+
+
+def _by_mode(recommended: Sequence[Action], settings: Settings) -> Refusal:
+    modes = sorted({settings.scope_of(action.path or action.directory).mode for action in recommended})
+    return Refusal(Reason.MODE, f"mode {', '.join(modes)} holds there: {counted(len(recommended), 'act')} "
+                   "recommended and not done")

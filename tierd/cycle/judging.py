@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from threading import RLock
 
 from lustre.filesystem import Filesystem
 from tierd import narrate
@@ -16,20 +17,22 @@ from tierd.cycle.cases import TAKEN_BACK, Case
 from tierd.cycle.tally import Tally
 from tierd.cycle.telling import Key, Telling
 from tierd.decide.small_files_to_flash import reserved
-from tierd.engine import Engine
-from tierd.model import Room
+from tierd.model import Room, Window
 from tierd.sense import space
+from tierd.text import counted
 from tierd.verify.judgement import Act, Judgement, judge
 from tierd.verify.totals import Totals
 
 
 class Judging:
-    """Looks at the open cases after the act."""
+    """Looks at the open cases after the act. The file system is asked, and acts are taken back, without the lock."""
 
-    def __init__(self, cases: Mapping[Key, Case], engine: Engine, gate: Gate, undo: Undo, journal: Journal,
-                 telling: Telling, filesystem: Filesystem, clock: Clock, settings: Settings, tally: Tally) -> None:
+    def __init__(self, cases: Mapping[Key, Case], windows: Callable[[], Sequence[Window]], gate: Gate, undo: Undo,
+                 journal: Journal, telling: Telling, filesystem: Filesystem, clock: Clock, settings: Settings,
+                 tally: Tally, lock: RLock | None = None) -> None:
+        """``windows`` gives the history; ``lock`` guards the cases."""
         self._cases = cases
-        self._engine = engine
+        self._windows = windows
         self._gate = gate
         self._undo_act = undo
         self._journal = journal
@@ -38,6 +41,7 @@ class Judging:
         self._clock = clock
         self._settings = settings
         self._tally = tally
+        self._lock = lock or RLock()
         self._totals = Totals()
         in_cases = {outcome.entry for case in cases.values() for outcome in case.defaults}
         self._standing = [] if settings.act.dry_run else [
@@ -47,33 +51,64 @@ class Judging:
         """What was said last of taking an act back, as long as that has not come about."""
 
     def judge(self, now: float) -> None:
-        """Compare with before, where there was time enough."""
-        for case in self._cases.values():
-            if case.taking_back:
-                self._undo(case, case.taking_back)
-        flash = space.room(self._filesystem, ()).pools if any(not c.judged for c in self._cases.values()) else {}
-        for case in self._cases.values():
-            moving = self._gate.waiting_for(case.finding.key)
-            if case.judged or (moving and now < case.begun_at + self._settings.verify.moving_seconds):
-                continue
-            act = Act(case.finding, case.begun_at, case.acted_at, flash.get(case.pool, ()))
-            judgement = judge(act, self._engine.windows, now, self._settings.verify, self._totals)
-            if judgement.verdict != "too-early":
-                self._note(case, judgement)
-                if case.given_up:
-                    self._undo(case, "it did not help" if judgement.verdict == "did-not-help" else "others paid for it")
+        """Compare with before, where there was time enough; take back what did not help, and what is still to be."""
+        with self._lock:
+            judged = [case for case in self._cases.values() if not case.judged]
+        flash = space.room(self._filesystem, ()).pools if judged else {}
+        windows = self._windows()
+        for case in judged:
+            with self._lock:
+                if not case.judged:
+                    self._judged(case, windows, flash.get(case.pool, ()), now)
         self._totals.settle()
+        with self._lock:
+            self._gate.hold_moves([case.finding.key for case in self._cases.values() if case.moves_held])
+            taken_back = [case for case in self._cases.values() if case.taking_back]
+        for case in taken_back:
+            self._undo(case, case.taking_back)
+
+    def _judged(self, case: Case, windows: Sequence[Window], flash: Collection[str], now: float) -> None:
+        """The verdict on one case, if there is one by now.
+
+        Moves load the disks themselves. What is measured while they go on may speak for the act; before it speaks
+        against it the moves that are left wait, and it is measured again without them.
+        """
+        settings = self._settings.verify
+        if self._gate.defaults_waiting_for(case.finding.key):
+            return
+        if (not case.defaults and self._gate.waiting_for(case.finding.key)
+                and now < case.begun_at + settings.moving_seconds):
+            return  # all that is done for it is to move files
+        judgement = judge(Act(case.finding, case.begun_at, case.acted_at, flash), windows, now, settings, self._totals)
+        if judgement.verdict in {"did-not-help", "harmed-others"} and case.moved_at > case.acted_at:
+            if not case.moves_held and self._gate.waiting_for(case.finding.key):
+                case.moves_held = True
+                self._telling.of_number(case.number, [narrate.measured_again(case.finding, judgement)])
+            judgement = judge(Act(case.finding, case.begun_at, case.moved_at, flash), windows, now, settings,
+                              self._totals)
+        if judgement.verdict != "too-early":
+            case.moves_held = False
+            self._note(case, judgement)
+            if case.given_up:
+                case.taking_back = ("it did not help" if judgement.verdict == "did-not-help"
+                                    else "others paid for it")
 
     def watch_room(self) -> None:
         """Take defaults back while there is still room for what is being written."""
-        if not self._standing and not any(case.defaults or case.earlier for case in self._cases.values()):
+        with self._lock:
+            cases = [case for case in self._cases.values() if case.defaults or case.earlier]
+        if not self._standing and not cases:
             return
         room = space.room(self._filesystem, ())
-        self._standing = [entry for entry in self._standing if not self._taken_back_for_room(entry, room)]
-        for case in self._cases.values():
+        for entry in tuple(self._standing):
+            if self._taken_back_for_room(entry, room):
+                with self._lock:
+                    self._standing = [other for other in self._standing if other.id != entry.id]
+        for case in cases:
             for outcome in (*case.earlier, *case.defaults):
                 if why := self._short(outcome.action.directory, room):
-                    case.defaults[:0], case.earlier = case.earlier, []
+                    with self._lock:
+                        case.defaults[:0], case.earlier = case.earlier, []
                     self._undo(case, why)
                     break
 
@@ -90,20 +125,42 @@ class Judging:
         return f"pool {settings.flash_pool!r} is down to its reserve" if short else ""
 
     def taken_back(self, entry: Entry, by: str) -> None:
-        """Somebody has taken an act back by hand: told; and a case without default layouts of its own is over.
+        """Somebody has taken an act back by hand: the moves that rest on it are dropped.
 
-        What would be measured from then on says nothing of what was done, and the moves that wait were for it.
+        A case without default layouts of its own is over: what would be measured from then on says nothing of what was
+        done.
         """
         self._telling.of_number(self._journal.finding_of(entry.id), [narrate.undone(entry, "undone", f"by {by}")])
-        self._standing = [other for other in self._standing if other.id != entry.id]
-        for case in self._cases.values():
-            case.earlier = [outcome for outcome in case.earlier if outcome.entry != entry.id]
-            left = [outcome for outcome in case.defaults if outcome.entry != entry.id]
-            if case.defaults and not left:
-                case.judged, case.verdict, case.taking_back = True, TAKEN_BACK, ""
-                if dropped := self._gate.drop(case.finding.key):
-                    self._telling.say(f"dropped {dropped} waiting moves: {by} took their default layout back")
-            case.defaults = left
+        with self._lock:
+            self._standing = [other for other in self._standing if other.id != entry.id]
+            for case in self._cases.values():
+                case.earlier = [outcome for outcome in case.earlier if outcome.entry != entry.id]
+                left = [outcome for outcome in case.defaults if outcome.entry != entry.id]
+                if len(left) == len(case.defaults):
+                    continue
+                case.defaults = left
+                if left:
+                    dropped = len(self._gate.drop(case.finding.key, entry.place))
+                else:
+                    dropped = self._end(case)
+                if dropped:
+                    self._telling.say(f"dropped {counted(dropped, 'waiting move')}: {by} took their default layout "
+                                      "back")
+
+    def end(self, number: int, by: str) -> int:
+        """Somebody takes a whole case back: nothing more is done in it; how many of its moves were dropped."""
+        with self._lock:
+            dropped = sum(self._end(case) for case in self._cases.values() if case.number == number)
+            if dropped:
+                words = f"dropped {counted(dropped, 'waiting move')}: {by} took the case back"
+                self._telling.of_number(number, [words])
+        return dropped
+
+    def _end(self, case: Case) -> int:
+        """Nothing more is done in a case, nor measured; how many of its moves were dropped."""
+        case.judged, case.verdict, case.taking_back, case.moves_held = True, TAKEN_BACK, "", False
+        self._gate.drop_defaults(case.finding.key)
+        return len(self._gate.drop(case.finding.key))
 
     def _note(self, case: Case, judgement: Judgement) -> None:
         """What the acts came to: told, counted, and kept for later decisions."""
@@ -118,13 +175,18 @@ class Judging:
         self._telling.of_number(case.number, [narrate.judged(case.finding, judgement)])
 
     def _undo(self, case: Case, reason: str) -> None:
-        dropped = self._gate.drop(case.finding.key)
-        case.defaults[:] = [outcome for outcome in case.defaults
-                            if not self._taken_back(case.number, outcome.entry, reason)]
-        case.taking_back = reason if case.defaults else ""
+        """Take the default layouts of a case back; its moves are dropped first."""
+        with self._lock:
+            self._gate.drop_defaults(case.finding.key)
+            dropped = len(self._gate.drop(case.finding.key))
+            case.judged, case.taking_back = True, reason
+            there = tuple(case.defaults)
         if dropped:
-            self._telling.say(f"dropped {dropped} waiting moves: {reason}")
-        case.judged = True
+            self._telling.say(f"dropped {counted(dropped, 'waiting move')}: {reason}")
+        gone = {outcome.entry for outcome in there if self._taken_back(case.number, outcome.entry, reason)}
+        with self._lock:
+            case.defaults = [outcome for outcome in case.defaults if outcome.entry not in gone]
+            case.taking_back = reason if case.defaults else ""
 
     def _taken_back(self, number: int, act: int, reason: str) -> bool:
         """Take one back; False where that failed, or may not be now, and is to be tried again."""

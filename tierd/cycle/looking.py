@@ -1,4 +1,4 @@
-"""What has gone on since the last look: counters, changelogs, and which of them cannot be seen or make no sense."""
+"""Reads the counters of one cycle and the changelog records since the last; reports what cannot be seen or believed."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ class Looking:
         self.blind = False
         """Whether the last look saw nothing at all."""
 
-    def look(self, until: float) -> Seen | None:
-        """One look; None when there is nothing to compare with. ``until`` is for catching up with changelogs."""
+    def look(self) -> Seen | None:
+        """One look at the counters; None when there is nothing to compare with."""
         try:
             reading = self._source.reading()
         except OSError as error:
@@ -74,13 +74,6 @@ class Looking:
             return None
         self.blind = False
         self._telling.fault("blind", "")
-        now = self._clock.now()
-        missed = self._ears.listen(self._source.records(), until)
-        self._tally.records += self._ears.heard
-        self._tally.changelog_lag_seconds = max(0.0, now - self._ears.oldest)
-        self._telling.fault("changelog", missed and f"{missed}; findings are told, nothing new is done about them")
-        if self._ears.caught_up:
-            self._telling.say(self._ears.caught_up)
         self._tell_what_is_hidden(reading)
         last, self._last = self._last, reading
         if last is None:
@@ -97,6 +90,16 @@ class Looking:
         self._telling.fault("counters", f"{len(lying)} targets ({', '.join(map(quoted, lying[:3]))}, …): their "
                             "counters make no sense; nothing is found on them" if lying else "")
         return Seen(reading.time, seen)
+
+    def take_in_records(self, until: float) -> None:
+        """Take in the changelog records since the last call; catch up with missed ones until that time."""
+        now = self._clock.now()
+        missed = self._ears.listen(self._source.records(), until)
+        self._tally.records += self._ears.heard
+        self._tally.changelog_lag_seconds = max(0.0, now - self._ears.oldest)
+        self._telling.fault("changelog", missed and f"{missed}; findings are told, nothing new is done about them")
+        if self._ears.caught_up:
+            self._telling.say(self._ears.caught_up)
 
     def _tell_what_is_hidden(self, reading: Reading) -> None:
         """Say which targets tell nothing, and what no target tells."""

@@ -1,4 +1,4 @@
-"""What is hung out after each cycle: read without waiting for the next one, which may move files for minutes."""
+"""What the daemon knows, as a snapshot: published after each step of an activity, read without waiting for the next."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tierd.act.gate import Gate
 from tierd.cycle.loop import Daemon
 from tierd.model import Finding, Window
+from tierd.reasons import Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +23,18 @@ class CaseView:
     judged: bool
     verdict: str
     """Empty until it is judged."""
+    waiting_defaults: int = 0
+    """Default layouts that wait to be set."""
+    waiting_moves: int = 0
+    moves_held: bool = False
+    """Whether its moves wait, so that the act is measured without them."""
+    taking_back: str = ""
+    """Why its default layouts are being taken back."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The daemon between two cycles."""
+    """What the daemon knew when a step ended last."""
 
     window: Window | None = None
     windows: int = 0
@@ -34,6 +42,8 @@ class View:
     numbers: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
     """Of findings, in the journal."""
     cases: tuple[CaseView, ...] = ()
+    why_not: Mapping[tuple[str, str, str], tuple[Refusal, ...]] = field(default_factory=dict)
+    """What keeps more from being done about a finding, as of its last plan."""
     faults: Mapping[str, str] = field(default_factory=dict)
     outcomes: Mapping[tuple[str, str], int] = field(default_factory=dict)
     waiting: int = 0
@@ -55,31 +65,23 @@ class View:
 
 
 class Board:
-    """The present view. Hung out by the thread that cycles, read by all."""
+    """The present view. Published by the activities, read by all."""
 
     def __init__(self) -> None:
         self.view = View()
-        self.cycle_begun_at = 0.0
-        """0 between cycles."""
-        self.waits_for = ""
-        """What a cycle that has lasted long waits for."""
 
-    def begin(self, now: float) -> None:
-        """A cycle begins."""
-        self.cycle_begun_at, self.waits_for = now, ""
-
-    def end(self) -> None:
-        """It has ended."""
-        self.cycle_begun_at, self.waits_for = 0.0, ""
-
-    def hang_out(self, daemon: Daemon, gate: Gate) -> None:
-        """Take the view down, and put up how things are now."""
-        windows, tally = daemon.windows, daemon.tally
+    def publish(self, daemon: Daemon, gate: Gate) -> None:
+        """Put up how things are now."""
+        windows, tally, findings = daemon.windows, daemon.tally, daemon.findings
+        with daemon.lock:
+            cases = tuple(
+                CaseView(c.number, c.finding.aggressor, c.finding.victim, c.finding.directories, c.begun_at, c.judged,
+                         c.verdict, gate.defaults_waiting_for(c.finding.key),
+                         0 if c.closed else gate.waiting_for(c.finding.key), c.moves_held, c.taking_back)
+                for c in daemon.cases)
         self.view = View(
-            windows[-1] if windows else None, len(windows), daemon.findings,
-            {f.key: daemon.number(f) for f in daemon.findings},
-            tuple(CaseView(c.number, c.finding.aggressor, c.finding.victim, c.finding.directories, c.begun_at, c.judged,
-                           c.verdict) for c in daemon.cases),
+            windows[-1] if windows else None, len(windows), findings, {f.key: daemon.number(f) for f in findings},
+            cases, {f.key: daemon.why_not(f) for f in findings},
             daemon.faults, dict(gate.endings.counts), gate.waiting, gate.waiting_bytes, gate.left_over, gate.not_kept,
             dict(gate.not_taken_up), gate.endings.moved_bytes,
             tally.cycles, tally.cycle_seconds, tally.last_cycle_at, gate.waits_for,

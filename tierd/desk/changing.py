@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from threading import RLock
 from typing import Any
 
 from lustre.fid import Fid
@@ -19,7 +18,6 @@ from tierd.config import Settings
 from tierd.desk import views
 from tierd.desk.board import Board
 from tierd.desk.explain import entry_json
-from tierd.desk.patience import between_cycles
 from tierd.text import printable, quoted
 
 CHANGING = frozenset({"pause", "drain", "resume", "undo", "promote", "demote", "submit"})
@@ -31,22 +29,23 @@ Request = Mapping[str, Any]
 class Changing:
     """Does what somebody asked for, or puts it into the inbox. ``made`` tells what an order comes to at present.
 
-    ``taken_back`` is told of each act that was, and by whom.
+    ``taken_back`` is called with each act that was, and by whom; ``end_case`` with the number of a finding of which all
+    is taken back: it gives the number of moves that were dropped.
     """
 
-    def __init__(self, gate: Gate, undo: Undo, journal: Journal, settings: Settings, lock: RLock, board: Board,
+    def __init__(self, gate: Gate, undo: Undo, journal: Journal, settings: Settings, board: Board,
                  filesystem: Filesystem, inbox: Inbox, made: Callable[[Order], Intent],
-                 taken_back: Callable[[Entry, str], None]) -> None:
+                 taken_back: Callable[[Entry, str], None], end_case: Callable[[int, str], int]) -> None:
         self._gate = gate
         self._undo_act = undo
         self._journal = journal
         self._settings = settings
-        self._lock = lock
         self._board = board
         self._filesystem = filesystem
         self._inbox = inbox
         self._made = made
         self._taken_back = taken_back
+        self._end_case = end_case
         self.requests: Mapping[str, Callable[[Request], dict[str, Any]]] = {
             "pause": self._pause, "drain": self._drain, "resume": self._resume, "undo": self._undo,
             "promote": self._order, "demote": self._order, "submit": self._submit,
@@ -65,28 +64,44 @@ class Changing:
         return self._stance()
 
     def _stance(self) -> dict[str, Any]:
-        """As it is now; it is in the journal at the end of the cycle, or at once when none is under way."""
-        if self._lock.acquire(timeout=0.5):
-            try:
-                self._gate.stance.keep()
-            finally:
-                self._lock.release()
-        view = self._board.view
-        return {**views.stance(self._gate), "waiting_moves": view.waiting, "waiting_bytes": view.waiting_bytes}
+        """As it is now, and as the journal keeps it over a restart."""
+        self._gate.stance.keep()
+        return {**views.stance(self._gate), "waiting_moves": self._gate.waiting,
+                "waiting_bytes": self._gate.waiting_bytes}
 
     def _undo(self, request: Request) -> dict[str, Any]:
+        by = str(request.get("by", "tierctl"))
         number = request.get("id")
+        if isinstance(number, str) and number[:1] in {"F", "f"} and number[1:].isascii() and number[1:].isdigit():
+            return self._undo_case(int(number[1:]), by)
         if type(number) is not int:  # neither true nor 1.5 names an act
-            raise ValueError(f"undo takes the number of an act, not {number!r}")
-        with between_cycles(self._lock):
-            entry = self._journal.entry(number)
-            if entry is None:
-                raise ValueError(f"the journal has no act {number}; tierctl history lists them")
-            by = str(request.get("by", "tierctl"))
+            raise ValueError(f"undo takes the number of an act (17) or of a finding (F3), not {number!r}")
+        entry = self._journal.entry(number)
+        if entry is None:
+            raise ValueError(f"the journal has no act {number}; tierctl history lists them")
+        result, detail = self._undo_act(entry, f"by {by}")
+        if result == "undone":
+            self._taken_back(entry, by)
+        return {"result": result, "detail": detail, "entry": entry_json(entry)}
+
+    def _undo_case(self, number: int, by: str) -> dict[str, Any]:
+        """Take back what was done for a finding: its moves are dropped at once, then its default layouts put back.
+
+        Files that were moved stay where they are; their acts can be undone one by one.
+        """
+        done = self._journal.done_for(number)
+        if not done and not self._journal.has_finding(number):
+            raise ValueError(f"the journal has no finding F{number}; tierctl findings and tierctl history list them")
+        dropped = self._end_case(number, by)
+        acts = []
+        for entry in (entry for entry in done if entry.kind == "set-default-layout"):
             result, detail = self._undo_act(entry, f"by {by}")
             if result == "undone":
                 self._taken_back(entry, by)
-        return {"result": result, "detail": detail, "entry": entry_json(entry)}
+            acts.append({"result": result, "detail": detail, "entry": entry_json(entry)})
+        failed = [act for act in acts if act["result"] != "undone"]
+        return {"result": "undone" if not failed else "not undone", "finding": number, "dropped_moves": dropped,
+                "acts": acts, "moved_files": [entry.id for entry in done if entry.kind == "migrate"]}
 
     def _order(self, request: Request) -> dict[str, Any]:
         path = self._from_root(str(request["path"]))

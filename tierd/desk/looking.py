@@ -1,9 +1,8 @@
-"""Requests that look. They read the board and the journal, and never wait; but a plan is made between two cycles."""
+"""Requests that look. They read the board and the journal, and wait for no activity; a plan asks the file system."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from threading import RLock
 from typing import Any
 
 from tierd.act.gate import Gate
@@ -17,9 +16,9 @@ from tierd.cycle.loop import Daemon
 from tierd.desk import views
 from tierd.desk.board import Board
 from tierd.desk.explain import entry_json, explained
-from tierd.desk.patience import between_cycles
 from tierd.desk.top import top
 from tierd.sense.ages import SourceState
+from tierd.service.activities import ActivityState
 
 Request = Mapping[str, Any]
 MOST_TOLD = 500
@@ -33,17 +32,18 @@ MOST_LAST = 10_000
 class Looking:
     """Answers from what is known, and changes nothing."""
 
-    def __init__(self, daemon: Daemon, gate: Gate, reader: JournalReader, settings: Settings, lock: RLock, board: Board,
-                 clock: Clock, inbox: Inbox, sources: Callable[[], Sequence[SourceState]] = tuple) -> None:
+    def __init__(self, daemon: Daemon, gate: Gate, reader: JournalReader, settings: Settings, board: Board,
+                 clock: Clock, inbox: Inbox, sources: Callable[[], Sequence[SourceState]] = tuple,
+                 activities: Callable[[], Sequence[ActivityState]] = tuple) -> None:
         self._daemon = daemon
         self._gate = gate
         self._reader = reader
         self._settings = settings
-        self._lock = lock
         self._board = board
         self._clock = clock
         self._inbox = inbox
         self._sources = sources
+        self._activities = activities
         self.requests: Mapping[str, Callable[[Request], dict[str, Any]]] = {
             "status": self._status, "findings": lambda _: views.findings(board.view), "top": self._top,
             "advise": lambda _: views.findings(board.view, advice=True), "history": self._history,
@@ -52,7 +52,10 @@ class Looking:
         }
 
     def _status(self, _: Request) -> dict[str, Any]:
-        return views.status(self._board, self._gate, self._settings, len(self._inbox), self._clock.now()) | {
+        now = self._clock.now()
+        return views.status(self._board.view, self._gate, self._settings, len(self._inbox), now) | {
+            "activities": [activity_json(state, now) for state in self._activities()],
+            "stalled": views.stalled(self._daemon, self._gate, self._activities(), now),
             "sources": [source_json(state) for state in self._sources()]}
 
     def _top(self, request: Request) -> dict[str, Any]:
@@ -82,12 +85,11 @@ class Looking:
         }
 
     def _plan(self, _: Request) -> dict[str, Any]:
-        with between_cycles(self._lock):
-            plans = [{"finding": finding_json(finding) | {"id": self._daemon.number(finding)},
-                      "actions": [action_json(a) | {"size_bytes": a.size_bytes} for a in plan.actions],
-                      "recommended": [action_json(a) | {"size_bytes": a.size_bytes} for a in plan.recommended],
-                      "refusals": [str(refusal) for refusal in plan.refusals], "case": acted_on(case)}
-                     for finding, plan, case in self._daemon.preview()]
+        plans = [{"finding": finding_json(finding) | {"id": self._daemon.number(finding)},
+                  "actions": [action_json(a) | {"size_bytes": a.size_bytes} for a in plan.actions],
+                  "recommended": [action_json(a) | {"size_bytes": a.size_bytes} for a in plan.recommended],
+                  "refusals": [str(refusal) for refusal in plan.refusals], "case": acted_on(case)}
+                 for finding, plan, case in self._daemon.preview()]
         return {"plans": plans, "status": self._status({})}
 
 
@@ -101,3 +103,9 @@ def source_json(state: SourceState) -> dict[str, Any]:
     age = state.age_seconds if state.age_seconds < float("inf") else None
     return {"name": state.name, "age_seconds": age, "limit_seconds": state.limit_seconds, "stale": state.stale,
             "state": state.words}
+
+
+def activity_json(state: ActivityState, now: float) -> dict[str, Any]:
+    """An activity, for programs."""
+    return {"name": state.name, "doing": state.doing, "last_seconds": state.last_seconds, "waits_for": state.waits_for,
+            "under_way_seconds": max(0.0, now - state.begun_at) if state.begun_at else 0.0}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from threading import RLock
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.core import Metric
@@ -20,32 +19,24 @@ from tierd.metrics.state import Beside, held, state
 from tierd.sense.ages import SourceState
 
 Sources = Callable[[], Sequence[SourceState]]
-PATIENCE_SECONDS = 1.0
-"""So long a scrape waits for the cycle under way."""
 
 
 class DaemonCollector(Collector):
-    """Reads the daemon between two cycles."""
+    """Reads the daemon while its activities go on."""
 
-    def __init__(self, daemon: Daemon, gate: Gate, undo: Undo, settings: Settings, lock: RLock,
+    def __init__(self, daemon: Daemon, gate: Gate, undo: Undo, settings: Settings,
                  sources: Sources = tuple, beside: Beside | None = None) -> None:
         self._beside = beside or Beside()
-        self._kept: list[Metric] = []
         self._daemon = daemon
         self._gate = gate
         self._undo = undo
         self._settings = settings
-        self._lock = lock
         self._sources = sources
 
     def collect(self) -> Iterator[Metric]:
-        """All families; those of before while a cycle takes long, so that no scrape waits for a move."""
-        if self._lock.acquire(timeout=PATIENCE_SECONDS):
-            try:
-                self._kept = [self._labelled(family) for family in self._families()]
-            finally:
-                self._lock.release()
-        yield from self._kept
+        """All families. What they are made from is read without waiting for any activity."""
+        for family in self._families():
+            yield self._labelled(family)
 
     def _families(self) -> Iterator[Metric]:
         daemon, gate, undo, settings = self._daemon, self._gate, self._undo, self._settings
@@ -65,14 +56,11 @@ class DaemonCollector(Collector):
         return family
 
 
-def registry(daemon: Daemon, gate: Gate, undo: Undo, settings: Settings, lock: RLock,
-             sources: Sources = tuple, beside: Beside | None = None) -> CollectorRegistry:
+def registry(daemon: Daemon, gate: Gate, undo: Undo, settings: Settings, sources: Sources = tuple,
+             beside: Beside | None = None) -> CollectorRegistry:
     """A registry with the daemon's metrics and those of the process."""
     made = CollectorRegistry()
-    ours = DaemonCollector(daemon, gate, undo, settings, lock, sources, beside)
-    for _ in ours.collect():  # something to show while the first cycle waits for a file system that does not answer
-        pass
-    made.register(ours)
+    made.register(DaemonCollector(daemon, gate, undo, settings, sources, beside))
     for collector in (ProcessCollector, PlatformCollector, GCCollector):
         collector(registry=made)
     return made

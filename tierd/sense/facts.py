@@ -5,7 +5,7 @@ Each part may fail by itself; then it is empty, the detectors that need it find 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
@@ -109,3 +109,27 @@ class Gatherer:
                 yield replace(file, layout=self._filesystem.layout(file.path))
             except OSError:
                 yield file  # told without its stripes
+
+
+class LatestFacts:
+    """The facts as they were gathered last; gathered when they are asked for, until somebody gathers them beforehand.
+
+    Gathering asks the file system for dozens of things. Where it goes on in a thread of its own, whoever needs facts
+    takes those of some seconds ago, and waits for nothing.
+    """
+
+    def __init__(self, gather: Callable[[float], Facts]) -> None:
+        self._gather = gather
+        self._latest: Facts | None = None
+
+    def leave_to_others(self) -> None:
+        """From now on somebody gathers them beforehand; until that has come about there are none."""
+        self._latest = self._latest or Facts()
+
+    def gather(self, now: float) -> None:
+        """Look at everything, and keep it for who asks."""
+        self._latest = self._gather(now)
+
+    def __call__(self, now: float) -> Facts:
+        """What was gathered last."""
+        return self._gather(now) if self._latest is None else self._latest

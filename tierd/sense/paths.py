@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable
+from concurrent.futures import Executor
 
 from lustre.fid import Fid
 
@@ -29,10 +30,26 @@ class PathCache:
         if known is not None:
             self._paths.move_to_end(fid)
             return known
+        return self._keep(fid, self._asked(fid))
+
+    @property
+    def known(self) -> Container[Fid]:
+        """FIDs that need not be asked for."""
+        return self._paths
+
+    def look_up(self, fids: Iterable[Fid], executor: Executor) -> None:
+        """Ask for several at the same time: on a slow metadata target one after the other takes too long."""
+        asked = list(fids)
+        for fid, path in zip(asked, executor.map(self._asked, asked), strict=True):
+            self._keep(fid, path)
+
+    def _asked(self, fid: Fid) -> str:
         try:
-            path = self._resolve(fid) if fid else ""
+            return self._resolve(fid) if fid else ""
         except OSError:
-            path = ""
+            return ""
+
+    def _keep(self, fid: Fid, path: str) -> str:
         self._paths[fid] = path
         if len(self._paths) > self._size:
             self._paths.popitem(last=False)

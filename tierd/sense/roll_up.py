@@ -11,14 +11,19 @@ Three facts of the records rule this module (all seen in recordings of Lustre 2.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lustre.changelog import Record, RecordType
+from lustre.fid import Fid
 from tierd.sense.echo import Echoes
 from tierd.sense.job_places import Job, JobPlaces
 from tierd.sense.other_movers import OtherMovers
 from tierd.sense.paths import PathCache, directory_of, join
 from tierd.sense.tallies import File, Tallies
+
+_MADE_HERE = {RecordType.CREATE, RecordType.MKDIR}
+"""Of what was made in the same records no path is asked for: its own records name it."""
+_WITH_PARENT = {RecordType.CREATE, RecordType.UNLINK, RecordType.MKDIR, RecordType.RENAME}
 
 
 class RollUp:
@@ -66,6 +71,18 @@ class RollUp:
                 handle(record, job, time)
         finally:
             self.heard, self.oldest = heard, oldest
+
+    def fids_without_path(self, records: Sequence[Record]) -> set[Fid]:
+        """FIDs whose paths these records will ask for, as far as can be told before: directories, and files opened."""
+        found: set[Fid] = set()
+        known = self._path.known
+        for record in records:
+            if record.type is RecordType.OPEN:
+                if record.target not in self._files and record.target not in known:
+                    found.add(record.target)
+            elif record.type in _WITH_PARENT and record.parent and record.parent not in known:
+                found.add(record.parent)
+        return found - {record.target for record in records if record.type in _MADE_HERE}
 
     def _create(self, record: Record, job: Job, time: float) -> None:
         tally = job.places.get(record.parent)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
+
 from lustre.filesystem import Filesystem
 from tierd.act.breaker import Breaker
 from tierd.act.budget import Budget
@@ -18,11 +20,11 @@ from tierd.config import Settings
 
 
 def hands(settings: Settings, filesystem: Filesystem, mover: Mover, journal: Journal, claim: Hold, clock: Clock,
-          ) -> tuple[Gate, Undo]:
+          executor: Executor | None = None) -> tuple[Gate, Undo]:
     """The gate with its budget, breaker and guard; undoing heeds the pause file and the guard as well."""
     guard = SiteGuard(settings, Consent(filesystem, clock), claim, clock)
     standstill = Standstill(settings.act.pause_file, settings.act.windows)
     gate = Gate(filesystem, mover, Budget(settings.limits, clock.now()), Breaker(settings.breaker), journal, clock,
-                settings.act.dry_run, guard, standstill)
+                settings.act.dry_run, guard, standstill, executor, settings.act.default_layouts_per_second)
     undo = Undo(filesystem, mover, journal, clock, lambda: standstill.by_file() or guard.hindrance())
     return gate, undo

@@ -1,12 +1,12 @@
-"""The loop over one file system, with its journal, its control socket and its port: from start to stop."""
+"""The daemon over one file system, with its activities, journal, control socket and port: from start to stop."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Executor
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from threading import RLock
 from typing import Protocol
 
 from lustre.filesystem import Filesystem
@@ -40,46 +40,52 @@ from tierd.sense.facts import Clients
 from tierd.sense.follow import Follower
 from tierd.sense.readings import Reading
 from tierd.sense.sources import Sources
+from tierd.service.activities import Activities, Activity
 from tierd.service.control import ControlServer
 from tierd.service.hands import hands
 from tierd.service.liveness import Liveness
-from tierd.service.long_cycle import LongCycle
 from tierd.service.restart import left_behind, taken_over
 from tierd.service.web import App, WebServer
 from tierd.text import printable, quoted
 
+ACT_SECONDS = 0.5
+"""So often is looked whether something waits to be done."""
+FACTS_SECONDS = 15.0
+
 
 class Service:
-    """The loop over one file system, its journal and its control socket, from start to stop."""
+    """The daemon over one file system, its journal and its control socket, from start to stop."""
 
     def __init__(self, settings: Settings, filesystem: ClearingFilesystem, mover: Mover,
                  read: Callable[[], Reading], mdts: Sequence[str], clock: Clock, say: Callable[[str], None],
                  nudge: Callable[[], None] = lambda: None, claim: Hold | None = None,
                  clients: Clients | None = None, own_nids: Callable[[], Collection[str]] = tuple,
                  metadata_free: Callable[[], float | None] = lambda: None,
-                 unnamed: Callable[[], str] = str) -> None:
+                 unnamed: Callable[[], str] = str, executor: Executor | None = None) -> None:
+        """``executor`` asks the file system several things at the same time."""
         self._settings = settings
         self._clock = clock
         self._filesystem = filesystem
         spoken, say = say, lambda sentence: spoken(printable(sentence))  # job ids and names may hold anything
         self._say = say
         self._board = Board()
-        self._liveness = Liveness(self._board, lambda: self._daemon.tally.last_cycle_at, settings, clock)
+        self._liveness = Liveness(lambda: self.activities.driven_since(), lambda: self._daemon.tally.last_cycle_at,
+                                  settings, clock)
         self._open = True
-        self._lock = RLock()
         self._closing = ExitStack()
         self._claim = claim or NoClaim()
         self.web: WebServer | None = None
         try:
-            with self._lock, explained(settings.act.journal):
-                self._start(filesystem, mover, read, mdts, nudge, clients, own_nids, metadata_free, unnamed)
+            with explained(settings.act.journal):
+                self._start(filesystem, mover, read, mdts, nudge, clients, own_nids, metadata_free, unnamed, executor)
         except BaseException:  # what it holds already another one, with other settings, may need
             self._closing.close()
             raise
 
     def _start(self, filesystem: ClearingFilesystem, mover: Mover, read: Callable[[], Reading], mdts: Sequence[str],
                nudge: Callable[[], None], clients: Clients | None, own_nids: Callable[[], Collection[str]],
-               metadata_free: Callable[[], float | None], unnamed: Callable[[], str]) -> None:
+               metadata_free: Callable[[], float | None], unnamed: Callable[[], str],
+               executor: Executor | None) -> None:
         """Put everything together; what is under way or waits in the journal is closed or taken up."""
         settings, clock, say = self._settings, self._clock, self._say
         Path(settings.act.journal).parent.mkdir(mode=0o750, parents=True, exist_ok=True)
@@ -90,7 +96,7 @@ class Service:
         if self._journal.new:
             say(f"a new journal is begun, {quoted(settings.act.journal)}: what may have been done before cannot be "
                 "undone from it")
-        gate, undo = hands(settings, filesystem, mover, self._journal, self._claim, clock)
+        gate, undo = hands(settings, filesystem, mover, self._journal, self._claim, clock, executor)
         self._gate = gate
         self._sources = Sources(settings.sense, settings.filesystem.mount, read, filesystem, mdts,
                                 self._journal.positions(), clock, os.environ, settings.flash_pools)
@@ -103,13 +109,13 @@ class Service:
         self._daemon = Daemon(self._sources.live, filesystem, gate, undo, self._journal, clock, settings, say,
                               self._claim, clients, len(mdts), self._sources.enriched, own_nids, metadata_free,
                               lambda directory: self._sources.coldest_first(directory, filesystem),
-                              self._sources.history, unnamed)
-        self._long_cycle = LongCycle(self._board, JournalReader(Path(settings.act.journal)), clock, say)
+                              self._sources.history, unnamed, executor)
         self._curves = Curves(self._journal, lambda: space.room(filesystem, ()))
         self._inbox = Inbox(Path(settings.act.journal),
                             lambda: Stamp(filesystem.fsname, settings.act.dry_run, clock.now()))
         self._closing.callback(self._inbox.close)
         self._intake = Intake(self._daemon, gate, self._inbox, filesystem, settings, clock)
+        self.activities = self._made_activities()
         self._desk = self._staffed(undo)
         self._listen(settings, undo, nudge)
         for entry, outcome, detail in close_unfinished(self._journal, filesystem, clock.now()):
@@ -120,10 +126,10 @@ class Service:
     def _staffed(self, undo: Undo) -> Desk:
         """The desk, with those who look and those who change."""
         settings, reader = self._settings, JournalReader(Path(self._settings.act.journal))
-        looking = Looking(self._daemon, self._gate, reader, settings, self._lock, self._board, self._clock, self._inbox,
-                          self._sources.states)
-        changing = Changing(self._gate, undo, self._journal, settings, self._lock, self._board, self._filesystem,
-                            self._inbox, self._intake.made, self._daemon.taken_back)
+        looking = Looking(self._daemon, self._gate, reader, settings, self._board, self._clock, self._inbox,
+                          self._sources.states, lambda: self.activities.states)
+        changing = Changing(self._gate, undo, self._journal, settings, self._board, self._filesystem,
+                            self._inbox, self._intake.made, self._daemon.taken_back, self._daemon.take_back)
         return Desk(looking, changing)
 
     def _listen(self, settings: Settings, undo: Undo, nudge: Callable[[], None]) -> None:
@@ -133,7 +139,7 @@ class Service:
         if settings.web.enabled:
             beside = Beside(self._filesystem.fsname, self._claim, self._journal.size_bytes,
                             lambda: self._sources.follower.positions)
-            metrics = registry(self._daemon, self._gate, undo, settings, self._lock, self._sources.states, beside)
+            metrics = registry(self._daemon, self._gate, undo, settings, self._sources.states, beside)
             app = App(metrics, self._desk, self._liveness.alive, nudge)
             try:
                 self.web = WebServer(settings.web.address, settings.web.port, app)
@@ -152,28 +158,72 @@ class Service:
         """Go on from what the service before has seen."""
         self._daemon.remember(history)
 
+    def _made_activities(self) -> Activities:
+        """What goes on, in the order of one turn. The look at the counters is run by whoever drives the service."""
+        daemon, cycle_seconds = self._daemon, self._settings.sense.cycle_seconds
+
+        def activity(name: str, doing: str, step: Callable[[], object], seconds: float, *, acts: bool = False,
+                     driven: bool = False) -> Activity:
+            def published() -> None:
+                step()
+                self._board.publish(daemon, self._gate)
+
+            return Activity(name, doing, published, seconds, self._clock, acts=acts, driven=driven)
+
+        return Activities([
+            activity("records", "reading changelogs", self._take_in_records, cycle_seconds),
+            activity("observe", "looking at the counters", daemon.observe, cycle_seconds, driven=True),
+            activity("facts", "looking at clients, room and layouts", self._gather_facts, FACTS_SECONDS),
+            activity("plan", "planning", self._plan, cycle_seconds),
+            activity("default-layouts", "setting default layouts", daemon.set_defaults, ACT_SECONDS, acts=True),
+            activity("move", "moving files", self._move, ACT_SECONDS, acts=True),
+            activity("judge", "judging", self._judge, cycle_seconds, acts=True),
+        ], self._settings.act.journal, self._clock, self._say)
+
+    def start(self) -> None:
+        """Let the activities go on in threads of their own; :meth:`cycle` is then the look at the counters alone."""
+        self._daemon.gather_facts_beforehand()
+        self.activities.start()
+
     def cycle(self) -> str:
-        """One cycle; a sentence about the state for systemd. Raises JournalError, and then must be closed."""
-        with self._lock, explained(self._settings.act.journal):
+        """One step of what whoever drives the service runs; a sentence about the state for systemd.
+
+        Raises JournalError, and what an activity has failed with; the service must be closed then.
+        """
+        with explained(self._settings.act.journal):
             self._file.look()
-            self._board.begin(self._clock.now())
-            self._intake.take_in()
-            self._sources.look()
-            self._daemon.cycle(self._clock.now() + self._settings.sense.cycle_seconds / 2)
-            self._keep_positions()
-            self._gate.stance.keep()
-            self._board.hang_out(self._daemon, self._gate)
-            self._curves.draw(self._daemon, self._gate, self._clock.now())
-            self._board.end()
+            self.activities.run()
         return printable(sentence.cycle(self._board.view, self._gate))
+
+    def _take_in_records(self) -> None:
+        """Take in what has come from changelogs and from other sources, and remember how far they were read."""
+        self._sources.look()
+        self._daemon.take_in_records()
+        self._keep_positions()
+
+    def _gather_facts(self) -> None:
+        if self.activities.concurrent:
+            self._daemon.gather_facts()
+
+    def _plan(self) -> None:
+        self._intake.take_in()
+        self._daemon.plan()
+
+    def _move(self) -> None:
+        self._daemon.move(self._settings.sense.cycle_seconds / 2)
+
+    def _judge(self) -> None:
+        self._daemon.judge()
+        self._gate.stance.keep()
+        self._curves.draw(self._daemon, self._gate, self._clock.now())
 
     def renew(self) -> None:
         """A sign of life of the claim. It waits for as long as the file system does not answer."""
         self._claim.renew()
 
     def beat(self) -> bool:
-        """False when a cycle has taken longer than any may. It never waits for the file system."""
-        self._long_cycle.look()
+        """False when a look has taken longer than any may. It never waits for the file system."""
+        self.activities.look()
         return not self._liveness.hung()
 
     def _keep_positions(self) -> None:
@@ -185,15 +235,17 @@ class Service:
     def close(self) -> None:
         """Stop answering and close the journal; what was under way or waits stands in it.
 
-        An act that somebody asked for, which is under way in another thread, comes to its end before.
+        An act that is under way in another thread comes to its end before.
         """
+        if self._open and hasattr(self, "activities"):
+            self._gate.stop()
+            self.activities.stop()
         if self._open:
             with suppress(JournalError), explained(self._settings.act.journal):
                 if waits := left_behind(self._gate, self._inbox):
                     self._say(waits)
         self._open = False
-        with self._lock:
-            self._closing.close()
+        self._closing.close()
 
 
 class ClearingFilesystem(Filesystem, Protocol):

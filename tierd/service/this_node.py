@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from lustre import mounts
@@ -13,6 +14,7 @@ from tierd.act.claim import Claim
 from tierd.act.claim_folder import MountedFolder, holder, surely_gone
 from tierd.act.movers import engines
 from tierd.act.movers.abreast import Abreast
+from tierd.act.movers.thread_name import as_the_process
 from tierd.clock import SystemClock
 from tierd.config import Settings
 from tierd.sense.client_round import ClientRound, of_exporter, of_tree
@@ -43,8 +45,11 @@ def on_this_node(settings: Settings, clock: SystemClock, say: Callable[[str], No
     web = Client(settings.sense.exporter_access, settings.sense.timeout_seconds, os.environ)
     clients = ClientRound({THIS_NODE: of_tree(tree), **{url: of_exporter(url, web) for url in settings.sense.clients}},
                           clock, settings.sense.clients_at_once)
-    return Service(settings, filesystem, mover, read, mdts, clock, say, clock.nudge, claim, clients,
-                   lambda: own_nids(tree), lambda: share_free(tree, mount.fsname), lambda: unnamed(tree))
+    executor = ThreadPoolExecutor(settings.act.default_layouts_at_once, "tierd-request", as_the_process)
+    service = Service(settings, filesystem, mover, read, mdts, clock, say, clock.nudge, claim, clients,
+                      lambda: own_nids(tree), lambda: share_free(tree, mount.fsname), lambda: unnamed(tree), executor)
+    service.start()
+    return service
 
 
 def mdts_of(tree: Tree, fsname: str) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, timeline: Timelin
             if abs(cluster.epoch - cluster.now - clocks[-1][1]) > 1:
                 clocks.append((cluster.now, cluster.epoch - cluster.now))
             if policy is not None:
-                at.daemon.cycle(cluster.epoch + CYCLE_SECONDS / 2)
+                at.daemon.cycle(CYCLE_SECONDS / 2)
                 for finding in at.daemon.findings:
                     findings.setdefault(finding.key, (cluster.now, finding))
             for pool, share in shares_used(at.filesystem).items():

@@ -81,7 +81,7 @@ class World:
         """Cycle until a virtual time."""
         while self.cluster.now < until:
             self.cluster.advance(min(cycle_seconds, until - self.cluster.now))
-            self.daemon.cycle(self.cluster.epoch + cycle_seconds / 2)
+            self.daemon.cycle(cycle_seconds / 2)
 
     def rate(self, job: str, since: float, until: float) -> float:
         """Mean MB/s of a job."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,12 @@ from tierd.model import Action, Finding
 FINDING = Finding("noisy-neighbour", 1.0, "m", "s", ("lustre-OST0002",), "…", {"slowdown": 1.5}, ("/d",))
 DATA = b"data" * 25
 FAST = Limits(1e6, 1e12, per_pool=Rate(1e6, 1e12), per_target=Rate(1e6, 1e12))
+
+
+def submitted(gate: Gate, actions: Sequence[Action], finding: int) -> list[Outcome]:
+    """What becomes of default layouts that are submitted; moves wait."""
+    gate.submit(actions, finding)
+    return gate.set_defaults()
 
 
 class Clock:
@@ -68,7 +75,8 @@ class World:
                          self.finding)
 
     def default(self) -> Outcome:
-        (outcome,) = self.gate.submit([Action("set-default-layout", FLASH, "because", FINDING.key, "/d")], self.finding)
+        action = Action("set-default-layout", FLASH, "because", FINDING.key, "/d")
+        (outcome,) = submitted(self.gate, [action], self.finding)
         return outcome
 
     def pump(self) -> Counter[str]:

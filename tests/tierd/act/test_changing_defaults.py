@@ -11,7 +11,7 @@ import pytest
 from lustre.errors import of_errno
 from lustre.fid import Fid
 from lustre.layout import EOF, Component, Foreign, Layout, StripeObject
-from tests.tierd.act.gate_world import FINDING, World
+from tests.tierd.act.gate_world import FINDING, World, submitted
 from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tierd.act.endings import Outcome
 from tierd.act.entry import Entry
@@ -30,7 +30,8 @@ def world(tmp_path: Path) -> World:
 
 
 def given(world: World, layout: Layout) -> Outcome:
-    (outcome,) = world.gate.submit([Action("set-default-layout", layout, "because", FINDING.key, "/d")], world.finding)
+    action = Action("set-default-layout", layout, "because", FINDING.key, "/d")
+    (outcome,) = submitted(world.gate, [action], world.finding)
     return outcome
 
 

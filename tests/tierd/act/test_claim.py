@@ -16,6 +16,7 @@ from simulator import faults
 from simulator.cluster import Cluster
 from simulator.links import LinkFolder
 from simulator.settings import recorded_test_bed
+from tests.tierd.act.gate_world import submitted
 from tests.tierd.simulated import COVERING, NOISE, STREAM, world
 from tierd.act.claim import Claim, Folder, Settings, described
 from tierd.act.claim_folder import MountedFolder, holder, surely_gone
@@ -201,7 +202,7 @@ def test_a_user_starts_a_second_tierd(tmp_path: Path) -> None:
         if cluster.now >= 90:
             alive = ["b"]  # killed: nothing is given back
         for name in alive:
-            sites[name].daemon.cycle(cluster.epoch + 2)
+            sites[name].daemon.cycle(2)
     assert [e.outcome for e in sites["a"].journal.entries()] == ["done"]
     assert list(sites["b"].journal.entries()) == []  # its plan finds the layout set already
     assert sum("another tierd moves files of this file system: host a" in s for s in said["b"]) == 1
@@ -222,7 +223,7 @@ def test_one_that_is_taken_over_stops_before_its_next_act(tmp_path: Path) -> Non
     at.gate.submit([Action("migrate", COVERING, "why", key, "/proj/in", inode.path, 1000, inode.fid)], 1)
     assert theirs.hold() == ""
     assert at.gate.pump(cluster.epoch + 10) == []
-    (refused,) = at.gate.submit([Action("set-default-layout", COVERING, "why", key, "/proj/in")], 1)
+    (refused,) = submitted(at.gate, [Action("set-default-layout", COVERING, "why", key, "/proj/in")], 1)
     assert refused.result == "refused"
     assert refused.detail.startswith("another tierd moves files of this file system: host mgmt02, pid 7, since 2026")
     assert inode.layout == before

@@ -11,6 +11,7 @@ import pytest
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from simulator.settings import recorded_test_bed
+from tests.tierd.act.gate_world import submitted
 from tests.tierd.simulated import COVERING, HDD, NOISE, STREAM, world
 from tierd.act.consent import Consent
 from tierd.config import Settings
@@ -84,7 +85,7 @@ def test_the_gate_refuses_and_the_journal_says_why(tmp_path: Path) -> None:
     number = 1
     at.gate.submit([Action("migrate", COVERING, "because", FINDING, "/proj/in", "/proj/in/f", 1000, inode.fid)], number)
     (moved,) = at.gate.pump(at.cluster.epoch + 5)
-    (default,) = at.gate.submit([Action("set-default-layout", COVERING, "because", FINDING, "/proj/in")], number)
+    (default,) = submitted(at.gate, [Action("set-default-layout", COVERING, "because", FINDING, "/proj/in")], number)
     for outcome in (moved, default):
         assert (outcome.result, outcome.detail) == (
             "refused", "user.tierd is off at /proj/in: its owner wants it left alone")

@@ -10,7 +10,7 @@ import pytest
 
 from lustre.layout import Component, Layout, same_shape
 from lustre.layout_xattr import understood
-from tests.tierd.act.gate_world import DATA, FAST, FINDING, World
+from tests.tierd.act.gate_world import DATA, FAST, FINDING, World, submitted
 from tests.tierd.act.gate_world import world as world  # noqa: PLC0414 -- the fixture
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minilustre import FLASH, HDD
@@ -84,7 +84,7 @@ def test_a_layout_of_a_later_release_is_refused_and_holds_nothing_up(world: Worl
     world.lustre.create("/odd", DATA)
     world.lustre.create("/plain", DATA)
     actions = [Action("migrate", FLASH, "", FINDING.key, "/", path, 100) for path in ("/odd", "/plain")]
-    (outcome,) = gate.submit([Action("set-default-layout", FLASH, "", FINDING.key, "/d"), *actions], world.finding)
+    (outcome,) = submitted(gate, [Action("set-default-layout", FLASH, "", FINDING.key, "/d"), *actions], world.finding)
     assert (outcome.result, outcome.detail) == ("failed", "layout: unknown magic number 0xbd90bd0 at byte 0")
     assert [(o.action.path, o.result) for o in gate.pump(world.clock.time + 2.5)] == [
         ("/odd", "refused"), ("/plain", "done")]
@@ -101,7 +101,7 @@ def test_a_layout_lustre_cannot_have_is_a_failure_and_no_crash(world: World) -> 
     port = Strict(world.lustre)
     port.defaults["/d"] = HDD
     gate = Gate(port, world.engine, Budget(FAST, 1000.0), Breaker(BreakerSettings()), world.journal, world.clock, False)
-    (outcome,) = gate.submit([Action("set-default-layout", FLASH, "", FINDING.key, "/d")], world.finding)
+    (outcome,) = submitted(gate, [Action("set-default-layout", FLASH, "", FINDING.key, "/d")], world.finding)
     assert (outcome.result, outcome.detail) == ("failed", "no file can be given the pattern 'compress'")
 
 

@@ -10,7 +10,7 @@ import pytest
 from lustre.errors import of_errno
 from lustre.filesystem import FileStatus
 from lustre.layout import Component, Layout
-from tests.tierd.act.gate_world import FINDING, World
+from tests.tierd.act.gate_world import FINDING, World, submitted
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tests.tierd.act.test_changing_defaults import done, given
@@ -88,7 +88,7 @@ def test_an_act_of_its_own_is_taken_back_on_its_own(world: World) -> None:
     given(world, FLASH)
     (first,) = world.journal.entries("done")
     own = Action("set-default-layout", FLASH, "because", FINDING.key, "/d/own")
-    assert [outcome.result for outcome in world.gate.submit([own], world.finding)] == ["done"]
+    assert [outcome.result for outcome in submitted(world.gate, [own], world.finding)] == ["done"]
     make(world, "/d/own/below")
     assert world.undo(first, "because") == ("undone", "because")
     assert world.port.defaults["/d/own"] == FLASH

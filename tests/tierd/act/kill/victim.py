@@ -47,6 +47,7 @@ def work(lustre: socket.socket, journal_path: Path) -> None:
     finding = journal.found(FINDING)
     gate.submit([Action("set-default-layout", FLASH, "", FINDING.key, "/d"),
                  *(Action("migrate", FLASH, "", FINDING.key, "/", name, 9000) for name in NAMES)], finding)
+    gate.set_defaults()
     gate.pump(2000.0)
     undo = Undo(filesystem, mover, journal, clock)
     for entry in journal.entries("done"):
