@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from random import Random
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lustre.layout import Layout
 from simulator import lfs
@@ -33,7 +33,16 @@ if TYPE_CHECKING:
     from simulator.fluid.staff import FluidStaff
 
 STATFS_SECONDS = 5.0
-STEP_SECONDS = 0.05
+
+
+class Timekeeper(Protocol):
+    """Who moves the time of a cluster on, where several wait for it."""
+
+    def sleep(self, seconds: float) -> None:
+        """Hold the caller up for so much virtual time."""
+
+    def wait_for(self, completion: Completion) -> None:
+        """Hold the caller up until something is done."""
 
 
 class Cluster:
@@ -43,6 +52,8 @@ class Cluster:
         self.settings = settings
         self.engine = Engine()
         self.lock = RLock()
+        self.timekeeper: Timekeeper | None = None
+        """None: whoever calls moves the time on."""
         self.log = Throughput()
         self.epoch_ns = settings.epoch_seconds * 10**9
         fsname = settings.fsname
@@ -108,13 +119,25 @@ class Cluster:
 
     def advance(self, seconds: float) -> None:
         """Let so much time pass."""
-        with self.lock:
-            self.engine.run_until(self.engine.now + seconds)
+        if self.timekeeper is None:
+            self.live(self.now + seconds)
+        else:
+            self.timekeeper.sleep(seconds)
 
     def wait_for(self, completion: Completion) -> None:
-        """Let time pass, in small steps, until something is done."""
-        while not completion.done:
-            self.advance(STEP_SECONDS)
+        """Let time pass until something is done."""
+        if self.timekeeper is None:
+            self.live(float("inf"), lambda: completion.done)
+        else:
+            self.timekeeper.wait_for(completion)
+
+    def live(self, until: float, enough: Callable[[], bool] | None = None) -> None:
+        """Let everything happen that is due by then, or until there is enough. For whoever keeps the time."""
+        with self.lock:
+            if enough is None:
+                self.engine.run_until(until)
+            else:
+                self.engine.run_while(until, enough)
 
     def about_to_change(self) -> None:
         """Called before anything happens to the cluster from outside; a cluster of flows has to know."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from heapq import heappop, heappush
+from math import inf
 from typing import Any, TypeAlias, TypeVar
 
 
@@ -118,12 +119,20 @@ class Engine:
             callback(*arguments)
         self.now = max(self.now, time)
 
-    def run_until_done(self, completion: Completion) -> None:
-        """Let everything happen until something is done. Raises RuntimeError when it never will be."""
-        while not completion.done:
-            if not self._events:
-                raise RuntimeError("nothing is left to happen that it could wait for")
-            self.run_until(self._events[0][0])
+    def run_while(self, time: float, enough: Callable[[], bool]) -> None:
+        """Let everything happen that is due by then, but no more once there is enough.
+
+        Raises RuntimeError when there is no end and nothing is left to happen.
+        """
+        events = self._events
+        while not enough():
+            if not events or events[0][0] > time:
+                if time == inf:
+                    raise RuntimeError("nothing is left to happen that it could wait for")
+                self.now = max(self.now, time)
+                return
+            self.now, _, callback, arguments = heappop(events)
+            callback(*arguments)
 
     def _resume(self, steps: Steps[Any], finished: Completion, value: Any, error: OSError | None) -> None:
         while True:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from lustre.layout import Layout
 from simulator.cluster import Cluster
-from simulator.engine import Completion
 from simulator.fluid.counting import Counting
 from simulator.fluid.files import Files
 from simulator.fluid.flows import Flow, moving
@@ -23,6 +22,9 @@ from simulator.settings import ClusterSettings
 
 LOOK_AGAIN_SECONDS = 10.0
 """How often flows are balanced anew for what creeps: files that moved, a mover that began or ended."""
+
+SETTLED_SECONDS = 0.25
+"""What flowed is counted at least so often, where time goes on in smaller steps."""
 
 
 class FluidCluster(Cluster):
@@ -48,16 +50,12 @@ class FluidCluster(Cluster):
         for job in jobs:
             self.add(job)
 
-    def advance(self, seconds: float) -> None:
-        """Let so much time pass."""
+    def live(self, until: float, enough: Callable[[], bool] | None = None) -> None:
+        """Let everything happen that is due by then, or until there is enough."""
         with self.lock:
-            self.engine.run_until(self.engine.now + seconds)
-            self._settle()
-
-    def wait_for(self, completion: Completion) -> None:
-        """Let time pass until something is done."""
-        with self.lock:
-            self.engine.run_until_done(completion)
+            super().live(until, enough)
+            if enough is None or self.now > self._settled_at + SETTLED_SECONDS:
+                self._settle()
 
     def about_to_change(self) -> None:
         """Something is going to change: what flowed until now is counted at the rates there were."""
@@ -70,6 +68,11 @@ class FluidCluster(Cluster):
             self.about_to_change()
             super().set_default_layout(directory, layout)
 
+    def throughput(self, job_id: str, since: float, until: float) -> list[float]:
+        """MB/s of a job in each whole virtual second of an interval."""
+        self._settle()
+        return super().throughput(job_id, since, until)
+
     def rate(self, job_id: str) -> float:
         """Operations per second of a job, now."""
         now = self._current()
@@ -77,6 +80,7 @@ class FluidCluster(Cluster):
 
     def write_parameters(self, root: Path, *, clients: bool = False, shared: bool = True) -> int:
         """Bring the servers' parameter files below a root up to date; how many changed."""
+        self._settle()
         return super().write_parameters(root, clients=clients, shared=shared)
 
     def _crowd(self, index: int) -> Callable[[], float]:
