@@ -14,6 +14,7 @@ from tierd.text import counted, percent, quoted, some
 from tierd.verify.judgement import Judgement
 
 TARGETS_NAMED = 16
+LEFT_ALONE = {"refused", "failed", "gave-way", "doubtful", "already"}
 
 
 def found(finding: Finding) -> Iterator[str]:
@@ -106,7 +107,10 @@ def moved(outcomes: Sequence[Outcome], waiting: int) -> Iterator[str]:
     gone = sum(o.result == "gone" for o in outcomes)
     if gone:
         yield f"{gone} of the waiting files are gone: their job unlinked them"
-    left = Counter(o.detail for o in outcomes if o.result in {"refused", "failed", "gave-way", "doubtful", "already"})
+    already = sum(o.result == "already" and not o.detail for o in outcomes)
+    if already:
+        yield f"{already} of the waiting files have the wanted layout already"
+    left = Counter(o.detail for o in outcomes if o.result in LEFT_ALONE and o.detail)
     for detail, count in left.items():
         example = next(o.action.path for o in outcomes if o.detail == detail)
         yield f"left alone: {quoted(example)}{f' and {count - 1} more' if count > 1 else ''}: {detail}"

@@ -38,6 +38,8 @@ class WaitingDefault:
     fid: Fid | None = None
     refusal: str = ""
     failure: str = ""
+    given_at: float = 0.0
+    """Just before it was set."""
     entry: int = 0
     """Number of the act in the journal; 0 before the intent is entered."""
 
@@ -146,6 +148,7 @@ class DefaultLayouts:
         if why := self._halt():  # asked again: a pause must hold between the directories of a group
             return replace(waiting, refusal=why)
         try:
+            waiting = replace(waiting, given_at=self._clock.now())
             failure = give(self._filesystem, waiting.action.directory, waiting.action.layout, waiting.before)
         except (OSError, ValueError) as error:  # the latter: a layout Lustre cannot have
             failure = getattr(error, "strerror", None) or str(error)
@@ -153,4 +156,5 @@ class DefaultLayouts:
 
     def _ended(self, each: WaitingDefault) -> Outcome:
         result = "failed" if each.failure else "refused" if each.refusal else "dry-run" if self._dry_run else "done"
-        return self._endings.ended(each.action, result, each.failure or each.refusal, each.entry, each.before)
+        return self._endings.ended(each.action, result, each.failure or each.refusal, each.entry, each.before,
+                                   begun_at=each.given_at)

@@ -31,6 +31,8 @@ class Outcome:
     before: Layout | None = None
     fid: Fid | None = None
     """Of the file, when a move was tried."""
+    begun_at: float = 0.0
+    """Of a default layout: files made from about then on have it."""
 
 
 class Endings:
@@ -47,10 +49,10 @@ class Endings:
         self.moved_bytes = 0
 
     def ended(self, action: Action, result: str, detail: str, entry: int, before: Layout | None,
-              fid: Fid | None = None) -> Outcome:
+              fid: Fid | None = None, begun_at: float = 0.0) -> Outcome:
         """Enter the end of an act whose intent stands in the journal."""
         self._journal.ended(entry, result, detail, self._clock.now())
-        return self.counted(Outcome(action, result, detail, entry, before, fid))
+        return self.counted(Outcome(action, result, detail, entry, before, fid, begun_at))
 
     def counted(self, outcome: Outcome) -> Outcome:
         """The outcome, counted."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Executor
+from functools import partial
 
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
@@ -28,6 +29,8 @@ from tierd.act.waiting import Queue
 from tierd.clock import Clock
 from tierd.model import Action
 
+LOOK_SECONDS = 1.0
+"""So long are files looked at until those that were are moved."""
 BURST_SECONDS = 2.0
 """Default layouts of so long may be set at once."""
 
@@ -206,15 +209,20 @@ class Gate:
         """
         outcomes: list[Outcome] = []
         while len(self._queue) and self._clock.now() < deadline and not self._halt():
-            batch, gone = self._queue.next_batch(self._clock.now(), asked_for_only=asked_for_only)
-            if gone:
+            now = self._clock.now()
+            batch, needless = self._queue.next_batch(now, asked_for_only=asked_for_only,
+                                                 enough=partial(self._past, now + LOOK_SECONDS))
+            if needless:
                 with self._journal.together():
-                    self._journal.waiting.remove(action.path for action in gone)
-            outcomes += [self.endings.counted(Outcome(action, "gone", "", 0)) for action in gone]
+                    self._journal.waiting.remove(action.path for action, _ in needless)
+            outcomes += [self.endings.counted(Outcome(action, why, "", 0)) for action, why in needless]
             if not batch:
                 break
             outcomes += self._batches.examine(batch) if self._dry_run else self._batches.move(batch, self._keep)
         return outcomes
+
+    def _past(self, time: float) -> bool:
+        return self._clock.now() > time
 
     def _begins(self, fid: Fid) -> None:
         self.on_begin(fid)

@@ -40,6 +40,9 @@ class Journal:
         """Moves whose turn has not come."""
         self.judgements = Judgements(self._db)
         """What acts came to."""
+        self._directories: set[bytes] = set()
+        self._directories_until = 0
+        """Act up to which they are known."""
 
     def close(self) -> None:
         """Write what is in the log into the file."""
@@ -133,10 +136,22 @@ class Journal:
         self._db.executemany("INSERT INTO told VALUES (?, ?, ?)", [(finding, now, printable(s)) for s in sentences])
 
     def directories(self) -> frozenset[str]:
-        """Directories whose default layout was set, or files of which were moved: where files on flash may lie."""
-        rows = self._db.execute("SELECT kind, place FROM actions WHERE outcome = 'done'")  # a million
-        return frozenset(map(to_path, {place if kind == "set-default-layout" else place.rpartition(b"/")[0] or b"/"
-                                       for kind, place in rows}))
+        """Directories whose default layout was set, or files of which were moved: where files on flash may lie.
+
+        What was asked before is remembered: a journal may hold a million acts, of which only the new ones are read.
+        """
+        with self._db.lock:
+            while rows := self._db.execute(
+                    "SELECT id, kind, place, outcome FROM actions WHERE id > ? ORDER BY id LIMIT 10000",
+                    (self._directories_until,)).fetchall():
+                for number, kind, place, outcome in rows:
+                    if outcome is None:  # under way: it is read again next time
+                        return frozenset(map(to_path, self._directories))
+                    if outcome in {"done", UNDOING}:
+                        self._directories.add(place if kind == "set-default-layout"
+                                              else place.rpartition(b"/")[0] or b"/")
+                    self._directories_until = number
+            return frozenset(map(to_path, self._directories))
 
     def given_defaults(self) -> frozenset[str]:
         """Directories that have the default layout tierd gave them."""

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Protocol
 
 APPLICATION = 0x74696572
 """Says in the file's header that it is one of ours; journals of the first releases have 0."""
@@ -13,6 +14,13 @@ FORM = 1
 """Of the tables: a later one may mean other things by them, and is not touched."""
 _TABLES = {"actions", "findings"}
 _MISTAKES = (sqlite3.ProgrammingError, sqlite3.IntegrityError, sqlite3.DataError)
+
+
+class Executes(Protocol):
+    """A connection, shared or not."""
+
+    def execute(self, statement: str, /) -> Any:
+        """One statement."""
 
 
 class JournalError(OSError):
@@ -54,7 +62,7 @@ def finish(db: sqlite3.Connection) -> None:
         db.execute(f"PRAGMA user_version = {FORM}")
 
 
-def number(db: sqlite3.Connection, pragma: str) -> int:
+def number(db: Executes, pragma: str) -> int:
     """A number SQLite keeps with the file."""
     (value,) = db.execute(f"PRAGMA {pragma}").fetchone()
     return int(value)

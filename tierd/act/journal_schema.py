@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from tierd.act import journal_form, kept
+from tierd.act.journal_connection import SharedConnection
 
 OWNER_ONLY = 0o600
 """Names of everybody's files stand in it. SQLite makes its log beside it with the same mode."""
@@ -44,28 +42,6 @@ CREATE INDEX IF NOT EXISTS actions_by_end ON actions(ifnull(ended_at, 1e18));
 """
 
 
-class SharedConnection(sqlite3.Connection):
-    """A connection that several threads write through: one statement, or one transaction, at a time.
-
-    A transaction belongs to the thread that holds :attr:`lock`; statements of other threads wait for its end. Nobody
-    may hold it while asking the file system for something.
-    """
-
-    def __init__(self, *arguments: Any, **keywords: Any) -> None:
-        super().__init__(*arguments, **keywords)
-        self.lock = threading.RLock()
-
-    def execute(self, *arguments: Any) -> sqlite3.Cursor:
-        """As ``sqlite3`` has it."""
-        with self.lock:
-            return super().execute(*arguments)
-
-    def executemany(self, statement: str, rows: Iterable[Any], /) -> sqlite3.Cursor:
-        """As ``sqlite3`` has it."""
-        with self.lock:
-            return super().executemany(statement, rows)
-
-
 def opened(path: Path) -> tuple[SharedConnection, bool]:
     """The file, for the threads of the one process that writes it, and whether it is new.
 
@@ -74,9 +50,10 @@ def opened(path: Path) -> tuple[SharedConnection, bool]:
     with suppress(OSError):  # it is there, or cannot be made, which SQLite says better
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OWNER_ONLY))
     with journal_form.explained(path):
-        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, factory=SharedConnection)
+        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:
-            return db, _brought_up_to_date(db, path)
+            new = _brought_up_to_date(db, path)
+            return SharedConnection(db), new
         except BaseException:
             db.close()
             raise

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator
 
 from tierd.act.entry import ENTRY_COLUMNS, Entry, entry_of
+from tierd.act.journal_connection import SharedConnection
 from tierd.model import Finding
 
 
 class Judgements:
     """The judgements, by the thread that writes the journal."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: SharedConnection) -> None:
         self._db = db
 
     def judged(self, finding: int, kind: str, pool: str, size_bytes: int, verdict: str, won_back: float,

@@ -7,11 +7,11 @@ What is kept is the wish, not the layout: whoever takes it up looks at the file 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lustre.fid import Fid
+from tierd.act.journal_connection import SharedConnection
 from tierd.model import Action
 from tierd.text import printable
 
@@ -58,7 +58,7 @@ class KeptMove:
 class KeptMoves:
     """The moves of the queue, by the thread that writes the journal."""
 
-    def __init__(self, db: sqlite3.Connection, most: int = MOST_KEPT) -> None:
+    def __init__(self, db: SharedConnection, most: int = MOST_KEPT) -> None:
         self._db = db
         self._most = most
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from threading import RLock
 
@@ -116,14 +116,20 @@ class Queue:
             self._paths -= {action.path for action in dropped}
         return dropped
 
-    def next_batch(self, now: float, *, asked_for_only: bool = False) -> tuple[list[Waiting], list[Action]]:
-        """Moves the budget allows now, and those whose files are gone; only what a person asked for, if wanted so."""
+    def next_batch(self, now: float, *, asked_for_only: bool = False,
+                   enough: Callable[[], bool] = lambda: False) -> tuple[list[Waiting], list[tuple[Action, str]]]:
+        """Moves the budget allows now; and those that need not be made, with ``gone`` or ``already`` for the reason.
+
+        ``asked_for_only``: only what a person asked for.
+        Once ``enough`` says so, what was looked at until then has to do.
+        """
         batch: list[Waiting] = []
-        gone: list[Action] = []
+        needless: list[tuple[Action, str]] = []
         passed: list[Waiting] = []
         waits_for = ""
         try:
-            while len(batch) < BATCH and len(passed) < PASSED_OVER and (each := self._take()) is not None:
+            while (len(batch) < BATCH and len(passed) < PASSED_OVER and not (batch and enough())
+                   and (each := self._take()) is not None):
                 kind = each.action.finding[0]
                 if (asked_for_only and kind != REQUEST) or each.action.finding in self._held:
                     passed.append(each)
@@ -134,7 +140,10 @@ class Queue:
                         each = self._looked_at(each)
                         wait = self._wait(each.cost, each.action, now)
                 except FileNotFoundError:  # no act, and nothing to spend budget on
-                    gone.append(each.action)
+                    needless.append((each.action, "gone"))
+                    continue
+                if each.before is not None and same_shape(each.before, each.action.layout):
+                    needless.append((each.action, "already"))
                     continue
                 if wait is not None:
                     passed.append(each)
@@ -147,18 +156,18 @@ class Queue:
         finally:  # what was dropped meanwhile stays dropped; what a failure left unseen waits again
             with self._lock:
                 there = {id(each.action) for each in self._in_hand}
-                done = {id(each.action) for each in batch} | {id(action) for action in gone}
+                done = {id(each.action) for each in batch} | {id(action) for action, _ in needless}
                 for each in [each for each in batch if id(each.action) not in there]:
                     self.give_back(each, now)
                 batch = [each for each in batch if id(each.action) in there]
-                gone = [action for action in gone if id(action) in there]
+                needless = [(action, why) for action, why in needless if id(action) in there]
                 seen = {id(each.action): each for each in passed}
                 self._waiting.extendleft(reversed([seen.get(id(each.action), each) for each in self._in_hand
                                                    if id(each.action) not in done]))
                 self._in_hand = []
-                self._paths -= {each.action.path for each in batch} | {action.path for action in gone}
+                self._paths -= {each.action.path for each in batch} | {action.path for action, _ in needless}
                 self.waits_for = waits_for
-        return batch, gone
+        return batch, needless
 
     def _take(self) -> Waiting | None:
         """The first that waits, which is in hand from now on; None where none does."""
@@ -200,9 +209,7 @@ class Queue:
             return replace(waiting, refusal=error.strerror or str(error), cost=Cost(action.size_bytes))
         refusal = ""
         end = action.layout.components[0].extent_end
-        if before is not None and same_shape(before, action.layout):
-            refusal = "it has this layout already"
-        elif status.is_directory:
+        if status.is_directory:
             refusal = "it is a directory now"
         elif end is not None and status.size_bytes > end:
             refusal = f"it has grown to {status.size_bytes} bytes and no longer fits the flash component"

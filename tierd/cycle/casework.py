@@ -194,7 +194,7 @@ class Casework:
         now = self._clock.now()
         if done and not case.judged:
             if not case.defaults:
-                case.begun_at = case.acted_at = now
+                case.begun_at, case.acted_at = min(outcome.begun_at or now for outcome in done), now
             elif now < case.begun_at + self._settings.verify.moving_seconds:
                 case.acted_at = now
         case.defaults += done

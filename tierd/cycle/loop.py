@@ -82,7 +82,7 @@ class Daemon:
         self._thinking = Thinking(self._engine, self._table, gatherer, learn, own_work, self._telling, self._cases,
                                   settings, self._facts, self.lock)
         self._planning = Planning(self._engine, filesystem, gate, journal, self._table, clock, settings, enriched,
-                                  metadata_free)
+                                  metadata_free, executor)
         self._casework = Casework(self._cases, self._planning, gate, journal, self._telling, echo, filesystem, clock,
                                   settings, self.lock)
         self._judging = Judging(self._cases, lambda: self._thinking.windows, gate, undo, journal, self._telling,

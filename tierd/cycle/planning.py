@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
 
 from lustre.filesystem import Filesystem
@@ -23,6 +24,8 @@ from tierd.text import quoted, some
 
 OTHER_MOVER_SECONDS = 300.0
 """A directory whose files somebody else has moved is left alone for so long after."""
+LOOK_SECONDS = 5.0
+"""So long are files looked at for a plan; those that were not are candidates again in the next."""
 MOST_ASKED = 1000
 """Files whose owners' wishes are asked for a look at a plan; each is a few requests to an MDT."""
 Enrich = Callable[[list[DirectoryActivity], Filesystem], list[DirectoryActivity]]
@@ -38,7 +41,8 @@ class Planning:
     """Everything a plan is made of. Changes nothing."""
 
     def __init__(self, engine: Engine, filesystem: Filesystem, gate: Gate, journal: Journal, table: ActivityTable,
-                 clock: Clock, settings: Settings, enriched: Enrich, metadata_free: Callable[[], float | None]) -> None:
+                 clock: Clock, settings: Settings, enriched: Enrich, metadata_free: Callable[[], float | None],
+                 executor: Executor | None = None) -> None:
         self._engine = engine
         self._filesystem = filesystem
         self._gate = gate
@@ -48,6 +52,7 @@ class Planning:
         self._settings = settings
         self._enriched = enriched
         self._metadata_free = metadata_free
+        self._executor = executor
 
     def for_finding(self, finding: Finding) -> Plan:
         """What is to be done about it now."""
@@ -71,13 +76,19 @@ class Planning:
 
     def for_activities(self, finding: Finding, activities: Sequence[DirectoryActivity]) -> Plan:
         """What could be done in these directories, whether it is worth it or not."""
-        left_alone = {a.directory: why for a in activities if (why := self._left_alone(a.directory))}
+        until = self._clock.now() + LOOK_SECONDS
+        places = [a.directory for a in activities]
+        whys = space.each(self._left_alone, places, self._executor)
+        left_alone = {place: why for place, why in zip(places, whys, strict=True) if why}
         rest = [a for a in activities if a.directory not in left_alone]
         refusals = tuple(why.of(quoted(place)) for place, why in left_alone.items())
         if left_alone and not rest:
             return Plan((), refusals)
-        room = replace(space.room(self._filesystem, finding.directories), metadata_free=self._metadata_free())
-        plan = self._engine.plan(finding, space.measured(self._filesystem, rest), room)
+        room = replace(space.room(self._filesystem, finding.directories, self._executor),
+                       metadata_free=self._metadata_free())
+        sized = space.measured(self._filesystem, rest, executor=self._executor,
+                               enough=lambda: self._clock.now() >= until)
+        plan = self._engine.plan(finding, sized, room)
         return replace(plan, refusals=(*plan.refusals, *refusals))
 
     def _left_alone(self, directory: str) -> Refusal | None:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
+from typing import TypeVar
 
 from lustre.filesystem import Filesystem
 from lustre.layout import Layout
 from tierd.model import Candidate, DirectoryActivity, Room
 
+PIECE = 32
+"""Files of a directory that are looked at between two questions whether that is enough."""
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
 SAMPLE = 200
 """Files whose size is asked for in one directory: enough for the 99th percentile to mean something."""
 
 
-def room(filesystem: Filesystem, directories: Iterable[str]) -> Room:
+def room(filesystem: Filesystem, directories: Iterable[str], executor: Executor | None = None) -> Room:
     """Pools, their room, and the default layouts of these directories, as far as they can be read."""
     pools = filesystem.pools()
     space = filesystem.space()
@@ -21,46 +28,70 @@ def room(filesystem: Filesystem, directories: Iterable[str]) -> Room:
         pools,
         {pool: sum(space[t].size_bytes for t in targets if t in space) for pool, targets in pools.items()},
         {pool: sum(space[t].avail_bytes for t in targets if t in space) for pool, targets in pools.items()},
-        default_layouts(filesystem, directories),
+        default_layouts(filesystem, directories, executor),
     )
 
 
-def default_layouts(filesystem: Filesystem, directories: Iterable[str]) -> dict[str, Layout | None]:
+def default_layouts(filesystem: Filesystem, directories: Iterable[str],
+                    executor: Executor | None = None) -> dict[str, Layout | None]:
     """What new files in these directories get: the directory's own default, else that of the root of the file system.
 
     A directory that is gone or forbidden is absent, as is one without a default while the root's cannot be read.
     """
-    found: dict[str, Layout | None] = {}
-    root: list[Layout | None] = []
-    for directory in directories:
+    def own_of(directory: str) -> Layout | OSError | None:
         try:
-            own = filesystem.layout(directory)
-            if own is None and not root:
-                root.append(filesystem.layout("/"))
-        except OSError:
-            continue
-        found[directory] = own if own is not None else root[0]
+            return filesystem.layout(directory)
+        except OSError as error:
+            return error
+
+    places = list(directories)
+    own = dict(zip(places, each(own_of, places, executor), strict=True))
+    root = own_of("/") if any(layout is None for layout in own.values()) else None
+    found: dict[str, Layout | None] = {}
+    for directory, layout in own.items():
+        default = root if layout is None else layout
+        if not isinstance(default, OSError):
+            found[directory] = default
     return found
 
 
 def measured(filesystem: Filesystem, activities: Sequence[DirectoryActivity], limit: int = 1000,
-             ) -> list[DirectoryActivity]:
+             executor: Executor | None = None, enough: Callable[[], bool] = lambda: False) -> list[DirectoryActivity]:
     """The activities with sizes, of at most ``limit`` files a directory; those that are gone fall out.
 
-    The files known to be read come first, then the youngest.
+    The files known to be read come first, then the youngest. Some of each directory are looked at in any case; once
+    ``enough`` says so, no more: they are candidates again in the next plan.
     """
-    return [_measured(filesystem, activity, limit) for activity in activities]
+    waiting = [deque(sorted(activity.candidates, key=lambda c: (-c.reads, -c.closed_at))[:limit])
+               for activity in activities]
+    known: list[list[Candidate]] = [[] for _ in activities]
+    first = True
+    while any(waiting) and (first or not enough()):
+        piece = [(number, files.popleft()) for number, files in enumerate(waiting)
+                 for _ in range(min(len(files), PIECE if len(activities) < PIECE else 1))]
+        looked = each(lambda one: _looked_at(filesystem, one[1]), piece, executor)
+        for (number, _), candidate in zip(piece, looked, strict=True):
+            if candidate is not None:
+                known[number].append(candidate)
+        first = False
+    return [replace(activity, candidates=tuple(found),
+                    sizes=tuple(c.size_bytes for c in found[:SAMPLE] if c.size_bytes is not None))
+            for activity, found in zip(activities, known, strict=True)]
 
 
-def _measured(filesystem: Filesystem, activity: DirectoryActivity, limit: int) -> DirectoryActivity:
-    first = sorted(activity.candidates, key=lambda c: (-c.reads, -c.closed_at))[:limit]
-    known: list[Candidate] = []
-    for candidate in first:
-        try:
-            status = filesystem.status(candidate.path)
-        except OSError:
-            continue
-        if not status.is_directory and status.fid == candidate.fid:
-            known.append(replace(candidate, size_bytes=status.size_bytes))
-    sizes = tuple(c.size_bytes for c in known[:SAMPLE] if c.size_bytes is not None)
-    return replace(activity, candidates=tuple(known), sizes=sizes)
+def _looked_at(filesystem: Filesystem, candidate: Candidate) -> Candidate | None:
+    """With its size; None for one that is gone, or another file by now."""
+    try:
+        status = filesystem.status(candidate.path)
+    except OSError:
+        return None
+    if status.is_directory or status.fid != candidate.fid:
+        return None
+    return replace(candidate, size_bytes=status.size_bytes)
+
+
+def each(call: Callable[[Item], Answer], items: Sequence[Item], executor: Executor | None) -> list[Answer]:
+    """Answers in the order of the items, several asked for at the same time where there is an executor."""
+    if executor is None or len(items) < 2:
+        return [call(item) for item in items]
+    return [future.result() for future in [executor.submit(call, item) for item in items]]

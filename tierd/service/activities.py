@@ -88,6 +88,10 @@ class Activity:
             self._last_seconds = max(0.0, self._clock.now() - begun)
 
 
+Spawn = Callable[[Activity], object]
+"""Runs an activity again and again."""
+
+
 class Activities:
     """All of them, in the order of a turn. One is run by whoever drives the daemon, the others by threads."""
 
@@ -99,6 +103,8 @@ class Activities:
         self._say = say
         self._stopping = threading.Event()
         self._threads: dict[Activity, threading.Thread] = {}
+        self.concurrent = False
+        """Whether they go on beside each other, and no more in turn."""
         self._failure: BaseException | None = None
 
     @property
@@ -110,19 +116,17 @@ class Activities:
         """Beginning of the step under way that keeps whoever drives the daemon; 0 between two steps."""
         return max(each.state.begun_at for each in self._all if each.driven or not self.concurrent)
 
-    @property
-    def concurrent(self) -> bool:
-        """Whether they go on in threads of their own."""
-        return bool(self._threads)
-
-    def start(self) -> None:
-        """Give each a thread of its own, but the one that is driven."""
+    def start(self, spawn: Spawn | None = None) -> None:
+        """Give each a thread of its own, but the one that is driven; or leave them to ``spawn``."""
+        self.concurrent = True
         for activity in self._all:
-            if activity.driven:
-                continue
-            thread = threading.Thread(target=self._go_on, args=(activity,), name=f"tierd-{activity.name}", daemon=True)
-            self._threads[activity] = thread
-            thread.start()
+            if not activity.driven:
+                (spawn or self._in_a_thread)(activity)
+
+    def _in_a_thread(self, activity: Activity) -> None:
+        thread = threading.Thread(target=self._go_on, args=(activity,), name=f"tierd-{activity.name}", daemon=True)
+        self._threads[activity] = thread
+        thread.start()
 
     def run(self) -> None:
         """One step of the driven one; without threads one of each, in turn. Raises what an activity has failed with."""

@@ -40,7 +40,7 @@ from tierd.sense.facts import Clients
 from tierd.sense.follow import Follower
 from tierd.sense.readings import Reading
 from tierd.sense.sources import Sources
-from tierd.service.activities import Activities, Activity
+from tierd.service.activities import Activities, Activity, Spawn
 from tierd.service.control import ControlServer
 from tierd.service.hands import hands
 from tierd.service.liveness import Liveness
@@ -69,8 +69,6 @@ class Service:
         spoken, say = say, lambda sentence: spoken(printable(sentence))  # job ids and names may hold anything
         self._say = say
         self._board = Board()
-        self._liveness = Liveness(lambda: self.activities.driven_since(), lambda: self._daemon.tally.last_cycle_at,
-                                  settings, clock)
         self._open = True
         self._closing = ExitStack()
         self._claim = claim or NoClaim()
@@ -116,6 +114,8 @@ class Service:
         self._closing.callback(self._inbox.close)
         self._intake = Intake(self._daemon, gate, self._inbox, filesystem, settings, clock)
         self.activities = self._made_activities()
+        self._liveness = Liveness(self.activities.driven_since, lambda: self._daemon.tally.last_cycle_at, settings,
+                                  clock)
         self._desk = self._staffed(undo)
         self._listen(settings, undo, nudge)
         for entry, outcome, detail in close_unfinished(self._journal, filesystem, clock.now()):
@@ -180,10 +180,13 @@ class Service:
             activity("judge", "judging", self._judge, cycle_seconds, acts=True),
         ], self._settings.act.journal, self._clock, self._say)
 
-    def start(self) -> None:
-        """Let the activities go on in threads of their own; :meth:`cycle` is then the look at the counters alone."""
+    def start(self, spawn: Spawn | None = None) -> None:
+        """Let the activities go on in threads of their own; :meth:`cycle` is then the look at the counters alone.
+
+        ``spawn`` runs an activity again and again in some other way: in virtual time, for a test.
+        """
         self._daemon.gather_facts_beforehand()
-        self.activities.start()
+        self.activities.start(spawn)
 
     def cycle(self) -> str:
         """One step of what whoever drives the service runs; a sentence about the state for systemd.
