@@ -192,12 +192,12 @@ class _Attempt:
         """A volatile file with the layout asked for: as the directory gives it where it does, else by name."""
         move = self._move
         if self._batch.may_inherit(move.path, move.layout):
-            volatile = self._calls.create_volatile(move.path, mdt_index, None, source)
-            inherited = held.enter_context(ExitStack())
-            inherited.callback(self._close, volatile)
-            if self._suits(self._calls.layout(volatile)):
-                return volatile
-            inherited.close()
+            with suppress(OSError), ExitStack() as tried:  # where such a file would lie may be full, or have no targets
+                volatile = self._calls.create_volatile(move.path, mdt_index, None, source)
+                tried.callback(self._close, volatile)
+                if self._suits(self._calls.layout(volatile)):
+                    held.push(tried.pop_all())
+                    return volatile
             self._batch.does_not_inherit(move.path, move.layout)
         volatile = self._calls.create_volatile(move.path, mdt_index, move.layout, source)
         held.callback(self._close, volatile)
@@ -231,9 +231,13 @@ class _Attempt:
         return aftermath.Copy(layout, self._calls.data_version(volatile))
 
     def _look_again(self, source: int, facts: Facts, copied: aftermath.Copy) -> None:
-        """Through the descriptor that is still open: the cheapest look there is at the file as the servers have it."""
-        self.layout = self._calls.layout(source)
+        """Through the descriptor that is still open: the cheapest look there is at the file as the servers have it.
+
+        The stat comes first: with it a client asks for the layout it no longer has a lock for. The attribute alone is
+        answered with the one it remembers (``lov_object_layout_get`` in lustre/lov/lov_object.c).
+        """
         status = self._calls.status(source)
+        self.layout = self._calls.layout(source)
         self.is_the_copy = aftermath.is_the_copy(facts, copied, status, self.layout, self._calls.project(source))
 
     def _drop_caches(self, *descriptors: int) -> None:

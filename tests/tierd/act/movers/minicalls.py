@@ -81,7 +81,9 @@ class MiniCalls:
 
     def status(self, descriptor: int) -> Status:
         self._call("status")
-        return self._status(self._of(descriptor))
+        node = self._of(descriptor)
+        self.lustre.descriptors[descriptor].layout = node.store.layout
+        return self._status(node)
 
     def size(self, descriptor: int) -> int:
         self._call("size")
@@ -106,7 +108,8 @@ class MiniCalls:
 
     def layout(self, descriptor: int) -> Layout | None:
         self._call("layout")
-        return self._of(descriptor).store.layout
+        self._of(descriptor)
+        return self.lustre.descriptors[descriptor].layout
 
     def belongings(self, descriptor: int) -> Belongings:
         self._call("belongings")
@@ -167,6 +170,7 @@ class MiniCalls:
         stored = bytes(len(data)) if self.corrupt_writes else data
         self.lustre.put(node.store, stored, offset)
         node.store.mtime_ns = self.lustre.tick()
+        self.lustre.descriptors[descriptor].layout = node.store.layout
         return len(data)
 
     def truncate(self, descriptor: int, size_bytes: int) -> None:
@@ -174,6 +178,7 @@ class MiniCalls:
         node = self._of(descriptor)
         assert node.volatile, "a mover truncates nothing but its copy"
         self.lustre.cut(node.store, size_bytes)
+        self.lustre.descriptors[descriptor].layout = node.store.layout
 
     def next_data(self, descriptor: int, offset: int) -> tuple[int, int] | None:
         self._call("next_data")

@@ -92,6 +92,8 @@ class MiniClock:
 class Descriptor:
     node: Node
     writable: bool
+    layout: Layout
+    """What the client remembers of it; a stat asks for a newer one, the attribute ``lustre.lov`` does not."""
 
 
 class MiniLustre:
@@ -235,7 +237,7 @@ class MiniLustre:
 
     def open(self, node: Node, writable: bool) -> int:
         self.next_number += 1
-        self.descriptors[self.next_number] = Descriptor(node, writable)
+        self.descriptors[self.next_number] = Descriptor(node, writable, node.store.layout)
         return self.next_number
 
     def release(self, descriptor: int) -> None:

@@ -30,7 +30,7 @@ LEASE = (
     "data_version", *LOOK_AGAIN,
     "set_times", "layout", "size", "data_version",
     "drop_cache", "drop_cache", "lease_held", "swap_and_close",
-    "layout", "status", "project",  # what it is now
+    "status", "layout", "project",  # what it is now
     "close", "close",
 )  # fmt: skip
 """A file of one chunk, to the layout its directory gives new files."""
