@@ -7,7 +7,6 @@ slash. Every method may raise OSError.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Flag
 from typing import Protocol
@@ -71,6 +70,18 @@ class Status:
     atime_ns: int
     mtime_ns: int
     ctime_ns: int
+    held_bytes: int = 0
+    """Room the file takes on its targets; less than its size where it has holes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Belongings:
+    """What one listing of a file's extended attributes says."""
+
+    names: frozenset[str] = frozenset()
+    """Attributes of the file's own, ACLs among them; those that describe its objects or its place are left out."""
+    pin: bytes = b""
+    """What pins the file to a pool (``lustre.pin``); b"" when nothing does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +103,15 @@ class Quota:
 class Calls(Protocol):
     """One mounted Lustre file system, as a mover needs it."""
 
+    def status_of(self, path: str) -> Status:
+        """Stat by name, without opening the file or following a symbolic link."""
+
+    def layout_of(self, path: str) -> Layout | None:
+        """Layout by name, without opening the file; None for a file that has none yet."""
+
+    def attributes_of(self, path: str) -> frozenset[str]:
+        """Names of all extended attributes at a path, without opening the file, those of Lustre itself among them."""
+
     def open_for_reading(self, path: str) -> int:
         """Open without following a symbolic link, without touching the access time, without waiting."""
 
@@ -101,14 +121,23 @@ class Calls(Protocol):
     def open_fid(self, fid: Fid) -> int:
         """Open for reading by identity, whatever its name is now."""
 
-    def create_volatile(self, beside: str, mdt_index: int, layout: Layout, source: int) -> int:
-        """A file without a name, in the directory of ``beside``, on that MDT; gone when its last descriptor is."""
+    def exists(self, fid: Fid) -> bool:
+        """Whether the file still is in the name space, asked of its MDT. Raises OSError where the MDT does not say."""
+
+    def create_volatile(self, beside: str, mdt_index: int, layout: Layout | None, source: int) -> int:
+        """A file without a name, in the directory of ``beside``, on that MDT; gone when its last descriptor is.
+
+        ``layout`` None: the file gets what a new file in that directory gets, in one request instead of three.
+        """
 
     def close(self, descriptor: int) -> None:
         """Close; ends a lease and destroys a volatile file."""
 
     def status(self, descriptor: int) -> Status:
         """Stat."""
+
+    def size(self, descriptor: int) -> int:
+        """Size in bytes, and nothing else: no request while this client holds the locks of what it wrote."""
 
     def fid(self, descriptor: int) -> Fid:
         """Identity."""
@@ -122,17 +151,14 @@ class Calls(Protocol):
     def layout(self, descriptor: int) -> Layout | None:
         """Layout; None for a file that has none yet."""
 
-    def xattrs(self, descriptor: int) -> Mapping[str, bytes]:
-        """All extended attributes a client may see and a layout does not live in, ACLs among them."""
-
-    def flags(self, descriptor: int) -> FileFlags:
-        """Inode flags."""
+    def belongings(self, descriptor: int) -> Belongings:
+        """Extended attributes and pin, in one request where the file has no pin."""
 
     def hsm(self, descriptor: int) -> Hsm:
         """Archive state."""
 
-    def pin(self, descriptor: int) -> bytes:
-        """What pins the file to a pool (``lustre.pin``); b"" when nothing does."""
+    def flags(self, descriptor: int) -> FileFlags:
+        """Inode flags."""
 
     def project(self, descriptor: int) -> int:
         """Project id."""
@@ -162,7 +188,7 @@ class Calls(Protocol):
         """Where the next data begins and ends, at or after the offset; None when only a hole follows."""
 
     def sync(self, descriptor: int) -> None:
-        """Wait until everything written is on the targets' storage."""
+        """Wait until all data written is on the targets' storage."""
 
     def drop_cache(self, descriptor: int) -> None:
         """Forget what the client has cached of it."""

@@ -34,8 +34,12 @@ __all__ = (
 
 
 def pools_of(layout: Layout) -> tuple[str, ...]:
-    """Names of the pools it uses, in file order, without the empty one."""
-    return tuple(dict.fromkeys(component.pool for component in layout.components if component.pool))
+    """Names of the pools it uses, in file order, without the empty one.
+
+    Lustre may put the name of a directory's pool on a component of data on the MDT (2.17 does, for a file whose layout
+    names none there). Nothing is allocated for it (``lod_qos_prep_create`` in lustre/lod/lod_qos.c): it means nothing.
+    """
+    return tuple(dict.fromkeys(c.pool for c in layout.components if c.pool and not c.on_mdt))
 
 
 def component_at(layout: Layout, offset: int) -> Component | None:
@@ -58,7 +62,8 @@ def same_shape(a: Layout, b: Layout) -> bool:
 
     Compares extents, pools, patterns and counts of all mirrors, not objects, ids or flags. A stripe size or count left
     to the file system's default fits whatever the other has; -1 (every target) fits a component that has its objects,
-    because their number was chosen when it was created. A released file has the shape it will have when restored.
+    because their number was chosen when it was created. Pools, counts and sizes of data on the MDT mean nothing. A
+    released file has the shape it will have when restored.
     """
     ours, theirs = mirrors(a), mirrors(b)
     return [len(mirror) for mirror in ours] == [len(mirror) for mirror in theirs] and all(

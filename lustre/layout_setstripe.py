@@ -88,7 +88,7 @@ def _options(component: Component, before: Component | None) -> list[str]:
         raise ValueError(_again(component, "stripe size"))
     if component.extension_size:
         options += ["-z", _aligned("extension size", component.extension_size)]
-    if component.pool or (before is not None and before.pool):
+    if component.pool or (inherits and before is not None and before.pool):
         options += ["-p", component.pool or NO_POOL]
     if component.stripe_offset >= 0 and not component.objects:
         options += ["-i", str(component.stripe_offset)]

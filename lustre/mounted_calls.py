@@ -5,25 +5,26 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import replace
 
 from lustre import inode_flags
-from lustre.attributes import layout_at
-from lustre.calls import FileFlags, Hsm
-from lustre.errors import NoPath, NotLustre, typed
+from lustre.attributes import attribute_names, layout_at
+from lustre.calls import Belongings, FileFlags, Hsm, Status
+from lustre.errors import Gone, NoPath, NotLustre, typed
 from lustre.fid import Fid
 from lustre.layout import Layout
 from lustre.llapi import Library
 from lustre.llapi_layout import open_with_layout
-from lustre.plain_calls import PlainCalls
+from lustre.plain_calls import PlainCalls, status_from
 
 _VOLATILE = ".\x0c\x13\x14\x12:VOLATILE"
 """How a name begins that Lustre never writes into a directory."""
 _CAREFUL = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _NOT_THE_FILES_OWN = ("lustre.", "trusted.")
 """Attributes that describe the objects, or the file's place, and change with a move."""
+PIN = "trusted.pin"
+"""Where an MDT keeps a file's pin: a file that has none is listed without it."""
 
 
 class MountedCalls(PlainCalls):
@@ -34,10 +35,25 @@ class MountedCalls(PlainCalls):
         self._library = library
         self._archives_told = archives_told
         self._mount = mount_point.rstrip("/") or "/"
+        self._volatile_names_known = False
+        """Whether this file system has shown that it writes the name of a volatile file into no directory."""
 
     def whole(self, path: str) -> str:
         """The path on this machine."""
         return whole(self._mount, path)
+
+    def status_of(self, path: str) -> Status:
+        """See :class:`~lustre.calls.Calls`."""
+        with typed("stat", path):
+            return status_from(os.lstat(self.whole(path)))
+
+    def layout_of(self, path: str) -> Layout | None:
+        """See :class:`~lustre.calls.Calls`."""
+        return layout_at(self.whole(path))
+
+    def attributes_of(self, path: str) -> frozenset[str]:
+        """See :class:`~lustre.calls.Calls`."""
+        return frozenset(attribute_names(self.whole(path)))
 
     def open_for_reading(self, path: str) -> int:
         """See :class:`~lustre.calls.Calls`."""
@@ -53,18 +69,42 @@ class MountedCalls(PlainCalls):
         """See :class:`~lustre.calls.Calls`."""
         return self._library.open_fid(self._mount, fid, os.O_RDONLY | os.O_NOATIME | os.O_NONBLOCK | os.O_CLOEXEC)
 
-    def create_volatile(self, beside: str, mdt_index: int, layout: Layout, source: int) -> int:
+    def exists(self, fid: Fid) -> bool:
+        """See :class:`~lustre.calls.Calls`.
+
+        Opening by FID does not say: since 2.16 it goes through open_by_handle_at(2), in which Linux makes ESTALE of
+        every error, also that of an MDT that cannot be reached. ``fid2path`` answers ENOENT for a file that is gone,
+        and only then (``mdt_fid2path`` in lustre/mdt/mdt_handler.c).
+        """
+        try:
+            self._library.path_of(self._mount, fid)
+        except Gone:
+            return False
+        return True
+
+    def create_volatile(self, beside: str, mdt_index: int, layout: Layout | None, source: int) -> int:
         """See :class:`~lustre.calls.Calls`. ``fd=`` in the name lets Lustre take over what encryption needs."""
         if mdt_index < 0:
             raise ValueError("a volatile file needs the MDT of its source: on another, the swap would lose the data")
         directory = os.path.dirname(self.whole(beside))
         name = f"{directory}/{_VOLATILE}:{mdt_index:04X}:{secrets.randbits(31):04X}:fd={source:02d}"
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = open_with_layout(self._library, name, flags, 0o600, layout)
+        if layout is None:
+            with typed("create volatile file", beside):
+                descriptor = os.open(name, flags, 0o600)
+        else:
+            descriptor = open_with_layout(self._library, name, flags, 0o600, layout)
+        if not self._volatile_names_known:
+            self._must_be_nameless(descriptor, name, beside)
+            self._volatile_names_known = True
+        return descriptor
+
+    def _must_be_nameless(self, descriptor: int, name: str, beside: str) -> None:
+        """Close and raise where the file system is none that knows volatile files. Asked once: it does not change."""
         try:
             os.unlink(name)
         except FileNotFoundError:
-            return descriptor
+            return
         except OSError:
             os.close(descriptor)
             raise
@@ -92,28 +132,33 @@ class MountedCalls(PlainCalls):
         """See :class:`~lustre.calls.Calls`."""
         return layout_at(descriptor)
 
-    def xattrs(self, descriptor: int) -> Mapping[str, bytes]:
-        """See :class:`~lustre.calls.Calls`."""
-        found = {}
+    def belongings(self, descriptor: int) -> Belongings:
+        """See :class:`~lustre.calls.Calls`.
+
+        Who may see ``trusted`` attributes sees ``trusted.lma`` of every file; the pin is asked only where it is listed.
+        """
         with typed("list extended attributes"):
-            for name in os.listxattr(descriptor):
-                if not name.startswith(_NOT_THE_FILES_OWN):
-                    with suppress(OSError):  # removed, or not for us, since it was listed
-                        found[name] = os.getxattr(descriptor, name)
-        return found
+            listed = os.listxattr(descriptor)
+        own = frozenset(name for name in listed if not name.startswith(_NOT_THE_FILES_OWN))
+        complete = any(name.startswith("trusted.") for name in listed)
+        return Belongings(own, self._pin(descriptor) if not complete or PIN in listed else b"")
+
+    def hsm(self, descriptor: int) -> Hsm:
+        """See :class:`~lustre.calls.Calls`.
+
+        Always a request to the MDT. The list of attributes does not do instead: what a client has cached of it stays as
+        it was when an archive sets the state (``mdt_hsm_attr_set`` in lustre/mdt/mdt_hsm.c takes no lock from it).
+        """
+        found = self._library.hsm(descriptor)
+        return replace(found, left_behind=not self._archives_told()) if found.copied else found
 
     def flags(self, descriptor: int) -> FileFlags:
         """See :class:`~lustre.calls.Calls`."""
         with typed("get inode flags"):
             return inode_flags.flags(descriptor)
 
-    def hsm(self, descriptor: int) -> Hsm:
-        """See :class:`~lustre.calls.Calls`."""
-        found = self._library.hsm(descriptor)
-        return replace(found, left_behind=not self._archives_told()) if found.copied else found
-
-    def pin(self, descriptor: int) -> bytes:
-        """See :class:`~lustre.calls.Calls`. Releases that know no pins call the attribute unsupported."""
+    def _pin(self, descriptor: int) -> bytes:
+        """Releases that know no pins call the attribute unsupported."""
         try:
             return os.getxattr(descriptor, "lustre.pin")
         except OSError as error:

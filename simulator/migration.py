@@ -3,6 +3,9 @@
 It reads every byte from the old targets and writes it to the new ones, through the same queues as everybody. Whoever
 opens the file for writing meanwhile wins, and so does an unlink: the copy is thrown away. The changelog shows what it
 shows for the real one: the file opened and closed, a nameless file opened, one change of layout.
+
+As Lustre does, an exchange that takes data off the MDT sets the modification time to the present. The mover puts it
+back where nobody has written since (``tierd.act.movers.aftermath``). Data is not moved onto an MDT.
 """
 
 from __future__ import annotations
@@ -10,9 +13,10 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
+from dataclasses import replace
 
 from lustre.changelog import RecordType
-from lustre.layout import Layout
+from lustre.layout import Layout, pools_of
 from simulator.changelog import OPEN_CREATE, OPEN_MODE_BASE, Actor
 from simulator.client import Client
 from simulator.engine import Completion, Steps
@@ -37,6 +41,8 @@ class Migration:
         yield client.jitter(start_seconds)
         inode = client.servers.namespace.lookup(self.path)
         refuse(inode)
+        if on_mdt(self.layout) not in {0, on_mdt(inode.layout)}:
+            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP), inode.path)
         if inode.migrating:
             raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), inode.path)
         inode.migrating = True
@@ -52,7 +58,7 @@ class Migration:
         fid = client.servers.namespace.new_fid(inode.mdt_index, client.index)
         volatile = Inode(fid, inode.mdt_index, None, "", client.time)
         yield from client.mdcs[inode.mdt_index].ask("open", actor.job_id)
-        volatile.layout = placement.create(self.layout)
+        volatile.layout = placement.create(named(self.layout, inode))
         mode = OPEN_MODE_BASE | OPEN_CREATE
         client.record(RecordType.OPEN, volatile, actor, OPEN_CREATE, parent=inode.parent, open_mode=mode)
         try:
@@ -69,6 +75,8 @@ class Migration:
             client.record(RecordType.CLOSE, inode, actor, LEASE_FLAGS)
         old, inode.layout = inode.layout, volatile.layout
         client.record(RecordType.LAYOUT, inode, actor, parent=inode.parent)
+        if on_mdt(old) and not on_mdt(inode.layout):
+            yield from times_put_back(client, inode, actor)
         if old is not None:
             client.engine.after(client.jitter(0.5), placement.release, old)
 
@@ -99,9 +107,37 @@ def leased(client: Client, inode: Inode, actor: Actor) -> Steps[None]:
     client.record(RecordType.OPEN, inode, actor, LEASE_FLAGS, open_mode=OPEN_MODE_BASE | LEASE_FLAGS)
 
 
+def times_put_back(client: Client, inode: Inode, actor: Actor) -> Steps[None]:
+    """What the MDT held is truncated, which modifies the file now; then the mover sets the time it had."""
+    kept, version = inode.mtime, inode.content
+    inode.mtime = client.time
+    yield from client.mdcs[inode.mdt_index].ask("setattr", actor.job_id)
+    if inode.content == version:
+        inode.mtime = kept
+
+
+def on_mdt(layout: Layout | None) -> int:
+    """Bytes of each file of that layout that lie on its MDT."""
+    first = layout.components[0] if layout is not None and layout.components else None
+    return (first.extent_end or 0) if first is not None and first.on_mdt else 0
+
+
+def named(layout: Layout, inode: Inode) -> Layout:
+    """As Lustre 2.17 names pools: data on the MDT gets the name of the pool of the directory's default."""
+    directory = inode.parent
+    while directory is not None and directory.layout is None:
+        directory = directory.parent
+    pools = pools_of(directory.layout) if directory is not None and directory.layout is not None else ()
+    return replace(layout, components=tuple(
+        replace(part, pool=pools[-1]) if part.on_mdt and not part.pool and pools else part
+        for part in layout.components))
+
+
 def refuse(inode: Inode) -> None:
     """Raise OSError when the file is not one to be moved, or no longer."""
     if inode.is_directory:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), inode.path)
-    if inode.writers or inode.unlinked or (inode.lease_broken and inode.migrating):
+    if inode.unlinked:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), inode.path)
+    if inode.writers or (inode.lease_broken and inode.migrating):
         raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), inode.path)

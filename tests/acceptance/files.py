@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from lustre.layout import Layout
-from tests.acceptance.site import Site
+from tests.acceptance.site import Site, long_ago
 from tierd.act.movers.outcome import Move, Mover, Outcome
 
 
@@ -20,5 +19,4 @@ def made(site: Site, place: Path, data: bytes, shape: str = "") -> Path:
         site.lfs("setstripe", *shape.format(flash=site.flash, hdd=site.hdd).split(), str(place))
     with place.open("r+b" if shape else "wb") as file:
         file.write(data)
-    os.utime(place, (1_600_000_000, 1_500_000_000))
-    return place
+    return long_ago(place)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lustre.changelog import Record, RecordType, decode
-from tests.acceptance.site import Site
+from tests.acceptance.site import Site, long_ago
 from tierd.act.movers.outcome import Move, Mover, Result
 
 LONGEST = 1_000_000
@@ -88,6 +88,7 @@ def test_reading_goes_on_where_it_ended(site: Site, mdt: int) -> None:
 def test_a_move_echoes_as_one_change_of_layout(site: Site, engine: Mover, engine_name: str, mdt: int) -> None:
     place: Path = site.directory(f"echo-{engine_name}-{mdt}", mdt=mdt) / "a"
     place.write_bytes(b"data")
+    long_ago(place)
     time.sleep(1)
     name = f"MDT{mdt:04x}"
     before = last_index(site, name)

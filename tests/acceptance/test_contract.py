@@ -31,9 +31,12 @@ class TestMounted(PortContract):
             place(path).write_bytes(noise(size, size))
             os.utime(place(path), (1_600_000_000, 1_600_000_000))
 
+        def set_mtime(path: str, mtime: float) -> None:
+            os.utime(place(path), (mtime, mtime))
+
         kept = os.path.exists(f"/dev/changelog-{site.mount.fsname}-MDT0000") and _keeps_records(site)
-        return Ground(filesystem, site.name(root), make_directory, make_file, site.flash, site.hdd,
-                      "MDT0000" if kept else "")
+        return Ground(filesystem, site.name(root), make_directory, make_file, set_mtime, site.flash,
+                      site.hdd, "MDT0000" if kept else "")
 
 
 def _keeps_records(site: Site) -> bool:

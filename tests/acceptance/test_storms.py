@@ -17,7 +17,7 @@ import pytest
 
 from tests.acceptance.conftest import engine_of
 from tests.acceptance.ledger import Ledger
-from tests.acceptance.site import MIB, Site, checksum, noise
+from tests.acceptance.site import MIB, Site, checksum, long_ago, noise
 from tests.acceptance.workers import Application, read_again_and_again, running
 from tierd.act.movers.outcome import Move, Mover, Outcome, Result
 
@@ -58,6 +58,7 @@ def test_writers_readers_and_two_movers(site: Site, engine: Mover, engine_name: 
     written, read = places[: len(places)], site.directory(f"storm-{engine_name}-read", mdt=site.mdt_count - 1)
     for number in range(40):
         (read / str(number)).write_bytes(noise(number * 3000, number))
+        long_ago(read / str(number))
     homes = []
     for number in range(WRITERS):
         home = written[number % len(written)] / f"writer{number}"
@@ -90,8 +91,46 @@ def test_writers_readers_and_two_movers(site: Site, engine: Mover, engine_name: 
         assert (read / str(number)).read_bytes() == noise(number * 3000, number)
         ledger.enter(read / str(number))
     assert tally["done", ""] > 0
-    if engine_name == "lease":  # lfs cannot tell a write of this second from a mistake
-        assert [outcome.detail for outcome in outcomes if outcome.result is Result.DOUBTFUL] == []
+    assert [outcome.detail for outcome in outcomes if outcome.result is Result.DOUBTFUL] == []
+
+
+def test_unlinkers_and_replacers(site: Site, engine: Mover, engine_name: str, ledger: Ledger, seconds: float) -> None:
+    """A file that is removed or replaced at any moment of its move is gone, and nothing to stop for."""
+    home = site.directory(f"unlinkers-{engine_name}", mdt=site.mdt_count - 1)
+    until = time.time() + min(seconds, 60.0)
+    kept = {}
+    for number in range(10):
+        (home / f"kept{number}").write_bytes(noise(5000 + number, number))
+        kept[home / f"kept{number}"] = checksum(long_ago(home / f"kept{number}"))
+
+    def come_and_go(first: int) -> None:
+        number = first
+        while time.time() < until:
+            place = _new(home / f"{number % 30}", noise(3000, number))
+            if random.random() < 0.5:
+                place.unlink(missing_ok=True)
+            number += 1
+
+    threads = [threading.Thread(target=come_and_go, args=(first,)) for first in (0, 7, 13)]
+    for thread in threads:
+        thread.start()
+    outcomes = move_until(site, engine, [home], until)
+    for thread in threads:
+        thread.join()
+    print(f"\n{engine_name}: {dict(Counter((o.result.value, o.reason) for o in outcomes))}")
+    assert [o.detail for o in outcomes if o.result is Result.DOUBTFUL] == []
+    assert any(o.result is Result.DONE for o in outcomes)
+    site.forget_everything()
+    assert {file: checksum(file) for file in kept} == kept
+    for file in kept:
+        ledger.enter(file)
+
+
+def _new(place: Path, data: bytes) -> Path:
+    """A file that replaces the one of that name, if there is one; a name of its own for each thread until then."""
+    new = place.with_name(f".{place.name}.{threading.get_ident()}")
+    new.write_bytes(data)
+    return long_ago(new).replace(place)
 
 
 def test_truncate_in_the_middle_of_a_large_file(site: Site, engine: Mover, engine_name: str, ledger: Ledger) -> None:
@@ -100,6 +139,7 @@ def test_truncate_in_the_middle_of_a_large_file(site: Site, engine: Mover, engin
     for delay in (0.02, 0.05, 0.1, 0.2, 0.4, 0.8):
         place.write_bytes(noise(64 * MIB, 1))
         os.sync()
+        long_ago(place)
 
         def cut() -> None:
             os.truncate(place, 12345)
@@ -117,7 +157,7 @@ def test_truncate_in_the_middle_of_a_large_file(site: Site, engine: Mover, engin
 def test_two_movers_on_one_file(site: Site, engine: Mover, engine_name: str, ledger: Ledger) -> None:
     place = site.directory(f"two-{engine_name}") / "a"
     place.write_bytes(noise(32 * MIB, 2))
-    digest = checksum(place)
+    digest = checksum(long_ago(place))
     outcomes: list[Outcome] = []
 
     def move() -> None:
@@ -145,7 +185,7 @@ def test_killed_at_any_moment(site: Site, engine_name: str, ledger: Ledger) -> N
     for number in range(60):
         file = places[number % len(places)] / str(number)
         file.write_bytes(noise(20_000 * (number % 7) + 4 * MIB * (number % 20 == 0), number))
-        expected[file] = checksum(file)
+        expected[file] = checksum(long_ago(file))
     os.sync()
     before_bytes = site.used_bytes()
     for _ in range(ROUNDS):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from lustre.changelog import RecordType, decode
+from lustre.errors import Refused
 from lustre.filesystem import Filesystem
 from lustre.layout import EOF, Component, Layout, pools_of, same_shape
 
@@ -22,6 +23,7 @@ class Ground:
     root: str
     make_directory: Callable[[str], None]
     make_file: Callable[[str, int], None]
+    set_mtime: Callable[[str, float], None]
     flash: str = "flash"
     hdd: str = "hdd"
     changelog_mdt: str = ""
@@ -29,6 +31,9 @@ class Ground:
 
     def on(self, pool: str) -> Layout:
         return Layout((Component(pool=pool),), composite=False)
+
+    def dom(self, pool: str) -> Layout:
+        return Layout((Component(0, 65536, pattern="mdt", stripe_count=0), Component(65536, None, pool=pool)))
 
     def covering(self) -> Layout:
         return Layout((Component(0, 2 * MIB, pool=self.flash), Component(2 * MIB, None, pool=self.hdd)))
@@ -116,6 +121,49 @@ class PortContract:
             now = ground.filesystem.status(path)
             assert (now.fid, now.size_bytes, int(now.mtime), now.uid, now.gid) == (
                 before.fid, before.size_bytes, int(before.mtime), before.uid, before.gid)
+
+    def on_mdt(self, ground: Ground, path: str) -> None:
+        """A file of 2017 whose beginning lies on the MDT."""
+        directory = path.rpartition("/")[0]
+        ground.make_directory(directory)
+        ground.filesystem.set_default_layout(directory, ground.dom(ground.hdd))
+        ground.make_file(path, 30_000)
+        ground.set_mtime(path, 1_500_000_000.0)
+
+    def test_data_that_leaves_the_mdt_keeps_its_time_or_stays(self, ground: Ground) -> None:
+        """The exchange itself sets the modification time to the present, whoever asks for it."""
+        path = f"{ground.root}/leaves-mdt/a"
+        self.on_mdt(ground, path)
+        before = ground.filesystem.layout(path)
+        assert before is not None
+        try:
+            ground.filesystem.migrate(path, ground.on(ground.flash))
+        except Refused:
+            now = ground.filesystem.layout(path)
+            assert now is not None
+            assert same_shape(now, before)
+        else:
+            now = ground.filesystem.layout(path)
+            assert now is not None
+            assert pools_of(now) == (ground.flash,)
+        assert int(ground.filesystem.status(path).mtime) == 1_500_000_000
+
+    def test_data_on_the_mdt_stays_there_whatever_pool_stands_on_it(self, ground: Ground) -> None:
+        """Lustre 2.17 puts the pool of the directory's default on the component of the MDT: it means nothing."""
+        path = f"{ground.root}/stays-on-mdt/a"
+        self.on_mdt(ground, path)
+        ground.filesystem.migrate(path, ground.dom(ground.flash))
+        now = ground.filesystem.layout(path)
+        assert now is not None
+        assert same_shape(now, ground.dom(ground.flash))
+        assert pools_of(now) == (ground.flash,)
+        assert int(ground.filesystem.status(path).mtime) == 1_500_000_000
+
+    def test_data_does_not_move_onto_an_mdt(self, ground: Ground) -> None:
+        path = f"{ground.root}/not-onto-mdt"
+        ground.make_file(path, 30_000)
+        with pytest.raises(OSError):  # noqa: PT011 -- a refusal here, EOPNOTSUPP there
+            ground.filesystem.migrate(path, ground.dom(ground.flash))
 
     def test_a_directory_does_not_move(self, ground: Ground) -> None:
         ground.make_directory(f"{ground.root}/stays")

@@ -23,4 +23,8 @@ class TestSimulated(PortContract):
         def make_file(path: str, size_bytes: int) -> None:
             cluster.make_file(path, size_bytes)
 
-        return Ground(SimulatedFilesystem(cluster), "/contract", make_directory, make_file, changelog_mdt="MDT0000")
+        def set_mtime(path: str, mtime: float) -> None:
+            cluster.namespace.lookup(path).mtime = mtime
+
+        return Ground(SimulatedFilesystem(cluster), "/contract", make_directory, make_file, set_mtime,
+                      changelog_mdt="MDT0000")

@@ -167,3 +167,16 @@ def test_explained() -> None:
     assert explain(plain(pattern="raid0,released")) == "whole file on any OST (1 stripe, released to the archive)"
     assert explain(plain(stripe_count=0, stripe_size=M)) == "whole file on any OST (default stripes of 1M)"
     assert "\n" not in explain(FLASH_FIRST)
+
+
+def test_a_pool_on_data_on_the_mdt_means_nothing() -> None:
+    """Lustre 2.17 puts that of the directory there: ``lfs getstripe`` then says ``pattern: mdt``, ``pool: hdd``."""
+    asked = Layout((Component(0, 65536, pattern="mdt", stripe_count=0), Component(65536, None, pool="flash")))
+    on_mdt = Component(0, 65536, pool="hdd", pattern="mdt", stripe_count=0)
+    given = Layout((on_mdt, Component(65536, None, pool="flash")))
+    assert same_shape(asked, given)
+    assert pools_of(given) == ("flash",)
+    assert pools_within(given, 1 << 20) == ("flash",)
+    assert setstripe_arguments(given) == setstripe_arguments(asked)
+    bare = Layout((on_mdt, Component(65536)))
+    assert "-p" not in setstripe_arguments(bare)

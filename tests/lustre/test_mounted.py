@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from lustre.errors import NotLustre, Refused, Stale
+from lustre.calls import FileFlags
+from lustre.errors import Gone, LustreError, NotLustre, Refused, Stale
 from lustre.fid import Fid
 from lustre.layout import Component, Layout
 from lustre.mounted import MountedFilesystem
@@ -219,8 +220,62 @@ def test_attributes_of_the_file_not_of_its_place(calls: MountedCalls, tmp_path: 
     except OSError:
         pytest.skip("no extended attributes here")
     descriptor = calls.open_for_reading("/a")
-    assert dict(calls.xattrs(descriptor))["user.note"] == b"kept"
+    assert "user.note" in calls.belongings(descriptor).names
+    assert calls.belongings(descriptor).pin == b""
     calls.close(descriptor)
+
+
+def test_by_name_without_opening(calls: MountedCalls, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x" * 5000)
+    (tmp_path / "link").symlink_to("a")
+    status = calls.status_of("/a")
+    held_bytes = (tmp_path / "a").stat().st_blocks * 512
+    assert (status.size_bytes, status.link_count, status.held_bytes) == (5000, 1, held_bytes)
+    assert calls.status_of("/link").size_bytes == 1
+    with pytest.raises(Gone):
+        calls.status_of("/nothing")
+    descriptor = calls.open_for_reading("/a")
+    assert calls.size(descriptor) == 5000
+    calls.close(descriptor)
+
+
+def test_flags_of_a_file(calls: MountedCalls, tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    descriptor = calls.open_for_reading("/a")
+    try:
+        assert calls.flags(descriptor) is FileFlags.NONE
+    except OSError:
+        pytest.skip("no inode flags here")
+    finally:
+        calls.close(descriptor)
+
+
+@pytest.mark.parametrize(("answer", "there"), [(0, True), (-errno.ENOENT, False)])
+def test_only_the_mdt_says_that_a_file_is_gone(tmp_path: Path, answer: int, there: bool) -> None:
+    calls = MountedCalls(Handle(llapi_fid2path=lambda *_: answer).library(), str(tmp_path))
+    assert calls.exists(Fid(0x200000401, 7)) is there
+
+
+def test_an_mdt_that_does_not_answer_says_nothing(tmp_path: Path) -> None:
+    calls = MountedCalls(Handle(llapi_fid2path=lambda *_: -errno.ESHUTDOWN).library(), str(tmp_path))
+    with pytest.raises(LustreError):
+        calls.exists(Fid(0x200000401, 7))
+
+
+def test_the_nature_of_volatile_names_is_found_out_once(tmp_path: Path) -> None:
+    """Each time would be one more request for a name that is not there."""
+    tried: list[bytes] = []
+
+    def vanishes(path: bytes, flags: int, mode: int, layout: int) -> int:
+        tried.append(path)
+        if len(tried) > 1:
+            Path(os.fsdecode(path)).touch()  # were it looked for again, it would be found
+        return os.open(tmp_path, os.O_RDONLY)
+
+    calls = MountedCalls(Handle(llapi_layout_file_open=vanishes).library(), str(tmp_path))
+    for _ in range(2):
+        calls.close(calls.create_volatile("/file", 0, FLASH, 7))
+    assert len(tried) == 2
 
 
 def test_whole_path() -> None:

@@ -3,93 +3,167 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from queue import SimpleQueue
+from threading import Condition
+from typing import Protocol
 
 from tierd.act.movers.outcome import Move, Mover, Outcome, Result
-from tierd.act.movers.room import needed
+from tierd.act.movers.room import Batch, needed
 from tierd.act.movers.thread_name import as_the_process
 from tierd.act.standstill import Halt, never
 
 Pools = Callable[[], Mapping[str, tuple[str, ...]]]
-Lane = list[Move]
+_POOL = "pool:"
+"""Tells names of pools from names of targets."""
+
+
+class Engine(Mover, Protocol):
+    """A mover that any number of threads may use, and that shares what is asked once for many files."""
+
+    @property
+    def files_at_a_time(self) -> int:
+        """Files it is given at a time: one, or as many as one process of it may move."""
+
+    def batch(self) -> Batch:
+        """Pools, room, quotas and directories, asked once for all files that are moved with it."""
+
+    def move(self, moves: Iterable[Move], halt: Halt = never, batch: Batch | None = None) -> Iterator[Outcome]:
+        """See :class:`~tierd.act.movers.outcome.Mover`; ``batch`` None: one of its own."""
 
 
 class Abreast:
-    """Implements :class:`~tierd.act.movers.outcome.Mover` over an engine that any number of threads may use."""
+    """Implements :class:`Engine` over another one, with threads that last as long as this does.
 
-    def __init__(self, mover: Mover, pools: Pools, at_once: int, per_target: int) -> None:
+    Each thread takes the next files whose targets and pools bear one more, as soon as it has done those before: none
+    waits for the others. Limits hold for all threads that call :meth:`move`, taken together.
+    """
+
+    def __init__(self, mover: Engine, pools: Pools, at_once: int, per_target: int) -> None:
         self._mover = mover
         self._pools = pools
         self._at_once = at_once
-        self._per_target = per_target
+        self._places = Places(per_target)
+        self._threads = ThreadPoolExecutor(at_once, "tierd-mover", as_the_process)
 
-    def move(self, moves: Sequence[Move], halt: Halt = never) -> Iterator[Outcome]:
-        """Move these, lane beside lane; outcomes come in any order."""
+    @property
+    def files_at_a_time(self) -> int:
+        """See the protocol."""
+        return self._mover.files_at_a_time * self._at_once
+
+    def batch(self) -> Batch:
+        """See the protocol."""
+        return self._mover.batch()
+
+    def move(self, moves: Iterable[Move], halt: Halt = never, batch: Batch | None = None) -> Iterator[Outcome]:
+        """Move these side by side; outcomes come in any order. Ends the files at work when it is given up early."""
+        wanted = list(moves)
         try:
             members = {pool: len(targets) for pool, targets in self._pools().items()}
         except OSError as error:
-            yield from (Outcome(move, Result.FAILED, "error", str(error), error=error) for move in moves)
+            yield from (Outcome(move, Result.FAILED, "error", str(error), error=error) for move in wanted)
             return
-        for wave in waves(moves, members, self._at_once, self._per_target):
-            yield from self._wave(wave, halt)
+        run = Run(wanted, members, self._places, self._mover.files_at_a_time, self._at_once)
+        shared = self.batch() if batch is None else batch
+        told: SimpleQueue[Outcome | None] = SimpleQueue()
+        futures = [self._threads.submit(self._lane, run, halt, shared, told)
+                   for _ in range(min(self._at_once, len(wanted)))]
+        try:
+            for _ in futures:
+                while (outcome := told.get()) is not None:
+                    yield outcome
+        finally:
+            run.stop()
+            wait(futures)
+        for future in futures:
+            future.result()  # a mistake in an engine is not to be swallowed
 
     def examine(self, moves: Sequence[Move]) -> Iterator[Outcome]:
         """Look, and move nothing."""
         return self._mover.examine(moves)
 
-    def _wave(self, lanes: list[Lane], halt: Halt) -> Iterator[Outcome]:
-        told: SimpleQueue[Outcome | None] = SimpleQueue()
-
-        def work(lane: Lane) -> None:
-            try:
-                for outcome in self._mover.move(lane, halt):
-                    told.put(outcome)
-            finally:
-                told.put(None)
-
-        with ThreadPoolExecutor(len(lanes), "tierd-mover", as_the_process) as threads:
-            futures = [threads.submit(work, lane) for lane in lanes]
-            for _ in lanes:
-                while (outcome := told.get()) is not None:
-                    yield outcome
-        for future in futures:
-            future.result()  # a mistake in an engine is not to be swallowed
+    def _lane(self, run: Run, halt: Halt, batch: Batch, told: SimpleQueue[Outcome | None]) -> None:
+        try:
+            while part := run.take():
+                try:
+                    for outcome in self._mover.move(part, halt, batch):
+                        told.put(outcome)
+                finally:
+                    run.done(part)
+        finally:
+            told.put(None)
 
 
-def waves(moves: Sequence[Move], members: Mapping[str, int], at_once: int, per_target: int) -> Iterator[list[Lane]]:
-    """The moves in lanes that may run side by side; those that fit into none wait for the next wave.
+class Places:
+    """How many threads are busy with each target and each pool."""
 
-    A lane does its moves one after the other, so a target is busy with as many moves as there are lanes that name it. A
-    pool bears as many lanes as its targets do together, for nobody knows before which of them a file will be put on.
+    def __init__(self, per_target: int) -> None:
+        self.per_target = per_target
+        self.busy: Counter[str] = Counter()
+        self.changed = Condition()
+
+
+class Run:
+    """Moves of one call, each to be taken by one thread.
+
+    A pool bears as many as its targets do together: nobody knows before on which of them a file will be put.
     """
-    left = list(moves)
-    while left:
-        lanes: list[Lane] = [[] for _ in range(at_once)]
-        named: list[set[str]] = [set() for _ in lanes]
-        waiting = []
-        for move in left:
-            places = _places(move)
-            fitting = [n for n in range(at_once) if _fits(places - named[n], named, members, per_target)]
-            if not fitting:
-                waiting.append(move)
-                continue
-            lane = min(fitting, key=lambda n: (len(lanes[n]), n))
-            lanes[lane].append(move)
-            named[lane] |= places
-        yield [lane for lane in lanes if lane]
-        left = waiting
+
+    def __init__(self, moves: Sequence[Move], members: Mapping[str, int], places: Places, at_a_time: int,
+                 lanes: int) -> None:
+        self._left = [(move, _places(move)) for move in moves]
+        self._members = members
+        self._places = places
+        self._at_a_time = max(1, min(at_a_time, -(-len(moves) // lanes)))
+
+    def take(self) -> list[Move]:
+        """The next moves that fit; waits until some do. Empty when none are left, or it was stopped."""
+        with self._places.changed:
+            while self._left:
+                part, named = self._fitting()
+                if part:
+                    self._places.busy.update(named)
+                    return part
+                self._places.changed.wait()
+        return []
+
+    def done(self, part: Sequence[Move]) -> None:
+        """What it took is over: others may have its places."""
+        with self._places.changed:
+            self._places.busy.subtract(set().union(*map(_places, part)))
+            self._places.busy += Counter()  # forget those that nobody is busy with
+            self._places.changed.notify_all()
+
+    def stop(self) -> None:
+        """Nothing more is taken."""
+        with self._places.changed:
+            self._left.clear()
+            self._places.changed.notify_all()
+
+    def _fitting(self) -> tuple[list[Move], set[str]]:
+        part: list[Move] = []
+        named: set[str] = set()
+        left = []
+        for number, (move, places) in enumerate(self._left):
+            if len(part) == self._at_a_time:
+                left += self._left[number:]
+                break
+            if all(self._places.busy[place] < self._limit(place) for place in places - named):
+                part.append(move)
+                named |= places
+            else:
+                left.append((move, places))
+        self._left = left
+        return part, named
+
+    def _limit(self, place: str) -> int:
+        """Of a pool without targets one: the engine says what is wrong with it."""
+        targets = self._members.get(place.removeprefix(_POOL), 1) if place.startswith(_POOL) else 1
+        return self._places.per_target * max(1, targets)
 
 
 def _places(move: Move) -> set[str]:
-    """Targets it reads from, and pools it writes to. Names of pools are told apart by a colon."""
+    """Targets it reads from, and pools it writes to."""
     size_bytes = move.size_bytes or 0
-    return set(move.targets) | {f"pool:{pool}" for pool in needed(move.layout, size_bytes) if pool}
-
-
-def _fits(more: set[str], named: list[set[str]], members: Mapping[str, int], per_target: int) -> bool:
-    """Whether one more lane may name all of these."""
-    lanes = Counter(place for places in named for place in places if place in more)
-    return all(lanes[place] < per_target * (members.get(place[5:], 1) if place.startswith("pool:") else 1)
-               for place in more)
+    return set(move.targets) | {_POOL + pool for pool in needed(move.layout, size_bytes) if pool}

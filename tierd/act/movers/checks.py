@@ -6,7 +6,7 @@ import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lustre.calls import FileFlags, HsmFlags
+from lustre.calls import FileFlags, HsmFlags, Status
 from lustre.layout import Component, Layout
 from tierd.act.movers.facts import Facts
 from tierd.act.movers.outcome import Move
@@ -34,6 +34,32 @@ def of_file(move: Move, facts: Facts) -> Refusal | None:
         if refusal is not None:
             return refusal
     return None
+
+
+def ordinary(move: Move, status: Status, layout: Layout | None) -> bool:
+    """Whether nothing that can be seen without opening a file speaks against opening it for writing for a moment.
+
+    While a mover has an executable open for writing, starting it fails. Opening a file for writing that an archive, a
+    cache or another storage system holds may have consequences there. All else is asked under the lease.
+    """
+    usual = not status.mode & (stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH) and stat.S_ISREG(status.mode)
+    return (
+        usual and status.link_count > 0
+        and _refused_layout(layout, mirrors_may_go=False) is None
+        and (layout is None or not any(component.released for component in layout.components))
+        and _since_chosen(move, status) is None
+        and _refused_wish(move.layout, status.size_bytes, layout) is None
+    )
+
+
+def leaves_mdt(wanted: Layout, present: Layout | None) -> bool:
+    """Whether data that lies on the MDT now will lie on OSTs only.
+
+    Lustre then truncates what the MDT inode held, after the exchange, and that sets the inode's modification and change
+    time to the server's present (``mdd_dom_fixup`` in lustre/mdd/mdd_object.c, ``osd_execute_truncate`` in
+    lustre/osd-ldiskfs/osd_io.c). No other exchange changes a time.
+    """
+    return _on_mdt(present) > 0 and not _on_mdt(wanted)
 
 
 def _kind(move: Move, facts: Facts) -> Refusal | None:
@@ -75,9 +101,13 @@ def _archive(move: Move, facts: Facts) -> Refusal | None:
 
 
 def _layout(move: Move, facts: Facts) -> Refusal | None:
-    if facts.layout is None:
+    return _refused_layout(facts.layout, mirrors_may_go=move.mirrors_may_go)
+
+
+def _refused_layout(layout: Layout | None, *, mirrors_may_go: bool) -> Refusal | None:
+    if layout is None:
         return None
-    for component in facts.layout.components:
+    for component in layout.components:
         words = set(component.pattern.split(","))
         if component.foreign is not None or "foreign" in words:
             return Refusal("foreign", "its data lies outside of Lustre")
@@ -88,30 +118,37 @@ def _layout(move: Move, facts: Facts) -> Refusal | None:
         if unknown := set(component.flags) - _KNOWN_FLAGS:
             names = ", ".join(sorted(unknown))
             return Refusal("layout", f"its layout has the flags {names}, which a move would drop")
-    if facts.layout.mirror_count > 1 and not move.mirrors_may_go:
-        return Refusal("mirrored", f"it has {facts.layout.mirror_count} mirrors, which a move would drop")
+    if layout.mirror_count > 1 and not mirrors_may_go:
+        return Refusal("mirrored", f"it has {layout.mirror_count} mirrors, which a move would drop")
     return None
 
 
 def _chosen(move: Move, facts: Facts) -> Refusal | None:
-    status = facts.status
     if move.fid is not None and move.fid != facts.fid:
         return Refusal("changed", f"the name belongs to another file now ({facts.fid}, chosen was {move.fid})")
+    if move.project is not None and move.project != facts.project:
+        return Refusal("project", f"it belongs to project {facts.project}, not to {move.project}")
+    return _since_chosen(move, facts.status)
+
+
+def _since_chosen(move: Move, status: Status) -> Refusal | None:
     if move.size_bytes is not None and move.size_bytes != status.size_bytes:
         return Refusal("changed", f"{status.size_bytes} bytes now, {move.size_bytes} when it was chosen")
     if move.mtime_seconds is not None and int(move.mtime_seconds) != status.mtime_ns // 1_000_000_000:
         return Refusal("changed", "modified since it was chosen")
-    if move.project is not None and move.project != facts.project:
-        return Refusal("project", f"it belongs to project {facts.project}, not to {move.project}")
     return None
 
 
 def _wanted(move: Move, facts: Facts) -> Refusal | None:
+    return _refused_wish(move.layout, facts.status.size_bytes, facts.layout)
+
+
+def _refused_wish(wanted: Layout, size_bytes: int, present: Layout | None) -> Refusal | None:
     """Layouts that would put the file elsewhere than they say, or not hold it."""
     end: int | None = 0
-    if move.layout.mirror_count > 1:
+    if wanted.mirror_count > 1:
         return Refusal("wanted-layout", "the layout asked for has mirrors")
-    for component in move.layout.components:
+    for component in wanted.components:
         if component.extent_start != end:
             return Refusal("wanted-layout", f"the layout asked for has a gap or an overlap at {component.extent_start}")
         end = component.extent_end
@@ -119,9 +156,9 @@ def _wanted(move: Move, facts: Facts) -> Refusal | None:
             return Refusal("wanted-layout", f"no file can be given the pattern {component.pattern!r}")
         if not component.on_mdt and not component.pool:
             return Refusal("wanted-layout", f"no pool is named for {component.extent_start} and up")
-    if end is not None and facts.status.size_bytes > end:
-        return Refusal("wanted-layout", f"the layout asked for ends at {end}, the file at {facts.status.size_bytes}")
-    if _on_mdt(move.layout) not in {0, _on_mdt(facts.layout)}:
+    if end is not None and size_bytes > end:
+        return Refusal("wanted-layout", f"the layout asked for ends at {end}, the file at {size_bytes}")
+    if _on_mdt(wanted) not in {0, _on_mdt(present)}:
         return Refusal("wanted-layout", "data cannot be moved onto an MDT, nor its part there be given another size")
     return None
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from zlib import crc32
 
-from lustre.calls import Calls
+from lustre.calls import Calls, Status
 from lustre.errors import Busy, LustreError
 
 PAGE_BYTES = mmap.PAGESIZE
@@ -25,11 +25,12 @@ class Chunk:
     checksum: int
 
 
-def copy(calls: Calls, source: int, copy_to: int, size_bytes: int, chunk_bytes: int = CHUNK_BYTES) -> list[Chunk]:
+def copy(calls: Calls, source: int, copy_to: int, status: Status, chunk_bytes: int = CHUNK_BYTES) -> list[Chunk]:
     """Copy the data and give the copy its size. Raises Busy as soon as the lease is broken or the file gets shorter."""
+    size_bytes = status.size_bytes
     chunks = []
     reached = 0
-    for offset, length in _pieces(calls, source, size_bytes, chunk_bytes):
+    for offset, length in _pieces(calls, source, status, chunk_bytes):
         must_hold(calls, source)
         data = _read_whole(calls, source, offset, length)
         _write_whole(calls, copy_to, data, offset)
@@ -56,9 +57,15 @@ def must_hold(calls: Calls, source: int) -> None:
         raise Busy(errno.EBUSY, "somebody opened it for writing, truncated or removed it")
 
 
-def _pieces(calls: Calls, source: int, size_bytes: int, chunk_bytes: int) -> Iterator[tuple[int, int]]:
-    """Offsets and lengths of all pages that hold data, in order. Holes are left out by whole pages only."""
-    at = 0
+def _pieces(calls: Calls, source: int, status: Status, chunk_bytes: int) -> Iterator[tuple[int, int]]:
+    """Offsets and lengths of all pages that hold data, in order. Holes are left out by whole pages only.
+
+    A file that takes as much room as it has bytes has no holes worth a request: where they are is not asked.
+    """
+    at, size_bytes = 0, status.size_bytes
+    if status.held_bytes >= size_bytes:
+        yield from ((start, min(chunk_bytes, size_bytes - start)) for start in range(0, size_bytes, chunk_bytes))
+        return
     while at < size_bytes:
         found = calls.next_data(source, at)
         if found is None or found[0] >= size_bytes:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lustre.calls import Calls, FileFlags, Hsm, Status
+from lustre.calls import Belongings, Calls, FileFlags, Hsm, Status
 from lustre.fid import Fid
 from lustre.layout import Layout, StripeObject
 
@@ -20,14 +19,18 @@ class Facts:
     layout: Layout | None
     flags: FileFlags
     hsm: Hsm
-    pin: bytes
+    belongings: Belongings
     project: int
-    xattrs: Mapping[str, bytes]
 
     @property
     def is_file(self) -> bool:
         """Whether it is a regular file."""
         return stat.S_ISREG(self.status.mode)
+
+    @property
+    def pin(self) -> bytes:
+        """What pins it to a pool; b"" when nothing does."""
+        return self.belongings.pin
 
     def changed_since(self, earlier: Facts) -> str:
         """What is not as it was, in words; "" when all that matters is. Names, modes and attributes may change."""
@@ -56,14 +59,17 @@ def look(calls: Calls, path: str) -> Facts:
         calls.close(descriptor)
 
 
-def look_at(calls: Calls, descriptor: int) -> Facts:
-    """An open file. Of what is no regular file only the status and the identity are asked for."""
+def look_at(calls: Calls, descriptor: int, hsm: Hsm | None = None) -> Facts:
+    """An open file. Of what is no regular file only the status and the identity are asked for.
+
+    ``hsm`` is its archive state where that has just been asked: it is a request to the MDT each time.
+    """
     status = calls.status(descriptor)
     fid = calls.fid(descriptor)
     if not stat.S_ISREG(status.mode):
-        return Facts(fid, status, None, FileFlags.NONE, Hsm(), b"", 0, {})
-    return Facts(fid, status, calls.layout(descriptor), calls.flags(descriptor), calls.hsm(descriptor),
-                 calls.pin(descriptor), calls.project(descriptor), calls.xattrs(descriptor))
+        return Facts(fid, status, None, FileFlags.NONE, Hsm(), Belongings(), 0)
+    return Facts(fid, status, calls.layout(descriptor), calls.flags(descriptor),
+                 calls.hsm(descriptor) if hsm is None else hsm, calls.belongings(descriptor), calls.project(descriptor))
 
 
 def objects(layout: Layout | None) -> tuple[tuple[StripeObject, ...], ...]:

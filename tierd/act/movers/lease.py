@@ -7,61 +7,114 @@ file and a lease both end with their process.
 
 The copy must lie on the MDT of its source. On another one Lustre accepts the exchange, and destroys the data some
 seconds later.
+
+Each call is there for a reason, and many are a request to a server: docs/decisions/013-what-a-mover-asks.md.
 """
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 
-from lustre.calls import Calls, FileFlags
-from lustre.errors import Busy, LustreError
-from lustre.layout import same_shape
+from lustre.calls import Calls, FileFlags, Status
+from lustre.errors import Busy, LustreError, NotPermitted, Stale
+from lustre.layout import Layout, same_shape
 from tierd.act.movers import aftermath, checks, copying, examining, room
 from tierd.act.movers.facts import Facts, look_at
 from tierd.act.movers.outcome import Move, Outcome, Result, halted, of_error
 from tierd.act.standstill import Halt, never
+from tierd.clock import Clock, SystemClock
 
 DIRECT_BYTES = 16 << 20
 """Files from this size on are read past the page cache: smaller ones gain nothing from it."""
 
 
 class LeaseMover:
-    """Implements :class:`~tierd.act.movers.outcome.Mover`. Holds no state: any number of threads may use one."""
+    """Implements :class:`~tierd.act.movers.abreast.Engine`. Holds no state: any number of threads may use one."""
 
-    def __init__(self, calls: Calls, destination: room.Destination) -> None:
+    files_at_a_time = 1
+
+    def __init__(self, calls: Calls, destination: room.Destination, clock: Clock | None = None) -> None:
         self._calls = calls
         self._destination = destination
+        self._clock = clock or SystemClock()
 
-    def move(self, moves: Sequence[Move], halt: Halt = never) -> Iterator[Outcome]:
+    def batch(self) -> room.Batch:
+        """See the protocol."""
+        return room.Batch(self._destination)
+
+    def move(self, moves: Iterable[Move], halt: Halt = never, batch: room.Batch | None = None) -> Iterator[Outcome]:
         """Move these, one after the other."""
-        batch = room.Batch(self._destination)
+        shared = self.batch() if batch is None else batch
         for move in moves:
             if why := halt():
                 yield halted(move, why)
-                continue
-            found = examining.facts_of(self._calls, move, batch, _not_encrypted)
-            yield found if isinstance(found, Outcome) else self._exchange(move, found)
+            else:
+                yield self._moved(move, shared)
 
     def examine(self, moves: Sequence[Move]) -> Iterator[Outcome]:
         """Look, and move nothing."""
-        return examining.outcomes(self._calls, moves, room.Batch(self._destination), _not_encrypted)
+        return examining.outcomes(self._calls, moves, self.batch(), _not_encrypted)
 
-    def _exchange(self, move: Move, facts: Facts) -> Outcome:
+    def _moved(self, move: Move, batch: room.Batch) -> Outcome:
+        """One file: looked at by name first, and opened for writing only where that can be in nobody's way."""
+        try:
+            status = self._calls.status_of(move.path)
+            layout = self._calls.layout_of(move.path)
+            sure = (checks.ordinary(move, status, layout) and batch.no_room(move, status.size_bytes) is None
+                    and not (layout is not None and aftermath.lies_as_wanted(layout, move.layout, batch.pools)))
+        except Stale as error:
+            return aftermath.removed(move, None, error)
+        except OSError as error:
+            return of_error(move, error)
+        if not sure:
+            found = examining.facts_of(self._calls, move, batch, _not_encrypted, take=False)
+            if isinstance(found, Outcome):
+                return found
+        return self._exchange(move, status, batch)
+
+    def _exchange(self, move: Move, status: Status, batch: room.Batch) -> Outcome:
         """Copy and exchange; whatever goes wrong, say what the file is afterwards by looking at it."""
-        attempt = _Attempt(self._calls, move, facts)
+        attempt = _Attempt(self._calls, move, batch)
         failure: OSError | None = None
         try:
             with ExitStack() as held:
-                attempt.run(held)
+                refused = attempt.run(held, status)
+                if refused is not None:
+                    return refused
         except OSError as error:
             failure = error
-        if not attempt.exchange_begun:
-            return of_error(move, failure, facts.layout) if failure else Outcome(move, Result.FAILED, "error")
-        outcome = aftermath.judge(self._calls, move, attempt.facts, attempt.copied, self._destination.pools(), failure)
-        return replace(outcome, copied_bytes=sum(chunk.length for chunk in attempt.chunks))
+        except ValueError as error:
+            return Outcome(move, Result.REFUSED, "wanted-layout", str(error))
+        facts = attempt.facts
+        if not attempt.exchange_begun or facts is None:
+            return self._not_begun(move, attempt, failure, batch)
+        copied_bytes = sum(chunk.length for chunk in attempt.chunks)
+        if failure is None and attempt.is_the_copy:
+            return Outcome(move, Result.DONE, before=facts.layout, after=attempt.layout, copied_bytes=copied_bytes)
+        outcome = aftermath.judge(self._calls, move, facts, attempt.copied, self._destination.pools(), failure,
+                                  self._clock)
+        return replace(outcome, copied_bytes=copied_bytes)
+
+    def _not_begun(self, move: Move, attempt: _Attempt, failure: OSError | None, batch: room.Batch) -> Outcome:
+        """Nothing was exchanged: why, in the word that fits best."""
+        facts = attempt.facts
+        if failure is None:
+            return Outcome(move, Result.FAILED, "error")
+        if facts is not None:
+            if aftermath.is_gone(self._calls, facts, failure):
+                return aftermath.removed(move, facts.layout, failure)
+            return of_error(move, failure, facts.layout)
+        if not attempt.opened:
+            if isinstance(failure, Stale):
+                return aftermath.removed(move, None, failure)
+            if isinstance(failure, NotPermitted):  # immutable, append-only: a look without writing says which
+                found = examining.facts_of(self._calls, move, batch, _not_encrypted, take=False)
+                if isinstance(found, Outcome):
+                    return found
+        return of_error(move, failure)
 
 
 def _not_encrypted(_: Move, facts: Facts) -> checks.Refusal | None:
@@ -73,44 +126,57 @@ def _not_encrypted(_: Move, facts: Facts) -> checks.Refusal | None:
 class _Attempt:
     """One try at one file: what was reached when it ended."""
 
-    def __init__(self, calls: Calls, move: Move, facts: Facts) -> None:
+    def __init__(self, calls: Calls, move: Move, batch: room.Batch) -> None:
         self._calls = calls
         self._move = move
-        self.facts = facts
-        """The file as it was when last looked at: at first before, then under the lease."""
+        self._batch = batch
+        self.opened = False
+        self.facts: Facts | None = None
+        """The file as it was when last looked at under the lease."""
         self.chunks: list[copying.Chunk] = []
         self.copied: aftermath.Copy | None = None
         """The copy as it was just before the exchange: the file must have its objects afterwards."""
         self.exchange_begun = False
+        self.is_the_copy = False
+        """Whether the file was looked at after the exchange, and is the copy in every point."""
+        self.layout: Layout | None = None
+        """What it has since the exchange."""
 
-    def run(self, held: ExitStack) -> None:
-        """All steps. Raises OSError; descriptors end with ``held``."""
-        calls, facts = self._calls, self.facts
-        source = calls.open_for_swap(self._move.path, facts.status.size_bytes >= DIRECT_BYTES)
+    def run(self, held: ExitStack, status: Status) -> Outcome | None:
+        """All steps; the outcome where the file is to be left alone. Raises OSError; descriptors end with ``held``."""
+        calls = self._calls
+        source = calls.open_for_swap(self._move.path, status.size_bytes >= DIRECT_BYTES)
         held.callback(self._close, source)
+        self.opened = True
         calls.lease(source)
-        self._must_be_the_same(source)
-        volatile = self._volatile(source, held)
+        facts = self.facts = look_at(calls, source)
+        refusal = examining.refusal_of(self._move, facts, self._batch, _not_encrypted)
+        if refusal is not None:
+            return refusal
         version = calls.data_version(source)
-        self.chunks = copying.copy(calls, source, volatile, facts.status.size_bytes)
+        volatile = self._volatile(source, facts, held)
+        self.chunks = copying.copy(calls, source, volatile, facts.status)
         calls.sync(volatile)
         copying.compare(calls, source, volatile, self.chunks)
         if calls.data_version(source) != version:
             raise Busy(errno.EBUSY, "its data changed while it was copied")
-        self._must_be_the_same(source)
+        facts = self._must_be_the_same(source, facts)
         calls.set_times(volatile, facts.status.atime_ns, facts.status.mtime_ns)
-        self.copied = copied = self._copy_of_everything(volatile)
+        self.copied = copied = self._copy_of_everything(volatile, facts)
         self._drop_caches(source, volatile)
         copying.must_hold(calls, source)
         self.exchange_begun = True
         calls.swap_and_close(source, volatile, version, copied.version)
+        if not checks.leaves_mdt(self._move.layout, facts.layout):  # else this client has outdated times of it
+            with suppress(OSError):  # what it is will be looked at by its identity, then
+                self._look_again(source, facts, copied)
+        return None
 
-    def _volatile(self, source: int, held: ExitStack) -> int:
+    def _volatile(self, source: int, facts: Facts, held: ExitStack) -> int:
         """The copy to be, on the source's MDT, belonging to whom the source belongs."""
-        calls, facts = self._calls, self.facts
+        calls = self._calls
         mdt_index = calls.mdt_index(source)
-        volatile = calls.create_volatile(self._move.path, mdt_index, self._move.layout, source)
-        held.callback(self._close, volatile)
+        volatile = self._created(mdt_index, source, held)
         copy_fid = calls.fid(volatile)
         indices = {mdt_index, calls.mdt_index(volatile), calls.mdt_index_of(facts.fid), calls.mdt_index_of(copy_fid)}
         if len(indices) != 1 or mdt_index < 0 or copy_fid == facts.fid:
@@ -118,26 +184,61 @@ class _Attempt:
         calls.set_owner(volatile, facts.status.uid, facts.status.gid)
         if calls.project(volatile) != facts.project:
             calls.set_project(volatile, facts.project)
-        given = calls.status(volatile)
-        if (given.uid, given.gid, calls.project(volatile)) != (facts.status.uid, facts.status.gid, facts.project):
-            raise LustreError(errno.EPERM, "the copy could not be given to the file's owner and project")
+            if calls.project(volatile) != facts.project:
+                raise LustreError(errno.EPERM, "the copy could not be given to the file's project")
         return volatile
 
-    def _must_be_the_same(self, source: int) -> None:
-        now = look_at(self._calls, source)
-        changed = now.changed_since(self.facts)
+    def _created(self, mdt_index: int, source: int, held: ExitStack) -> int:
+        """A volatile file with the layout asked for: as the directory gives it where it does, else by name."""
+        move = self._move
+        if self._batch.may_inherit(move.path, move.layout):
+            with suppress(OSError), ExitStack() as tried:  # where such a file would lie may be full, or have no targets
+                volatile = self._calls.create_volatile(move.path, mdt_index, None, source)
+                tried.callback(self._close, volatile)
+                if self._suits(self._calls.layout(volatile)):
+                    held.push(tried.pop_all())
+                    return volatile
+            self._batch.does_not_inherit(move.path, move.layout)
+        volatile = self._calls.create_volatile(move.path, mdt_index, move.layout, source)
+        held.callback(self._close, volatile)
+        return volatile
+
+    def _suits(self, layout: Layout | None) -> bool:
+        return layout is not None and aftermath.lies_as_wanted(layout, self._move.layout, self._batch.pools)
+
+    def _must_be_the_same(self, source: int, before: Facts) -> Facts:
+        """What somebody may have changed without breaking the lease: owner, project, times, flags, pin.
+
+        As long as this client holds the locks of its first look, all of it is answered without a request. The archive
+        state never is: it is asked again only after a copy that took long.
+        """
+        now = look_at(self._calls, source, None if len(self.chunks) > 1 else before.hsm)
+        changed = now.changed_since(before)
         if changed:
             raise Busy(errno.EBUSY, changed)
         self.facts = now
+        return now
 
-    def _copy_of_everything(self, volatile: int) -> aftermath.Copy:
+    def _copy_of_everything(self, volatile: int, facts: Facts) -> aftermath.Copy:
         layout = self._calls.layout(volatile)
         if layout is None or not same_shape(layout, self._move.layout):
             raise LustreError(errno.EIO, "Lustre gave the copy another layout than was asked for")
-        size_bytes = self._calls.status(volatile).size_bytes
-        if size_bytes != self.facts.status.size_bytes:
-            raise LustreError(errno.EIO, f"the copy has {size_bytes} bytes, the file {self.facts.status.size_bytes}")
+        if astray := aftermath.strays(layout, self._batch.pools):
+            raise LustreError(errno.EIO, f"Lustre put the copy elsewhere: {'; '.join(astray)}")
+        size_bytes = self._calls.size(volatile)
+        if size_bytes != facts.status.size_bytes:
+            raise LustreError(errno.EIO, f"the copy has {size_bytes} bytes, the file {facts.status.size_bytes}")
         return aftermath.Copy(layout, self._calls.data_version(volatile))
+
+    def _look_again(self, source: int, facts: Facts, copied: aftermath.Copy) -> None:
+        """Through the descriptor that is still open: the cheapest look there is at the file as the servers have it.
+
+        The stat comes first: with it a client asks for the layout it no longer has a lock for. The attribute alone is
+        answered with the one it remembers (``lov_object_layout_get`` in lustre/lov/lov_object.c).
+        """
+        status = self._calls.status(source)
+        self.layout = self._calls.layout(source)
+        self.is_the_copy = aftermath.is_the_copy(facts, copied, status, self.layout, self._calls.project(source))
 
     def _drop_caches(self, *descriptors: int) -> None:
         for descriptor in descriptors:

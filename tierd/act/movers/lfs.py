@@ -3,14 +3,16 @@
 ``lfs`` is never believed: it may end with 0 after moving nothing where it should, and print words after success. Every
 file is looked at before and after. Its default mode is never used: that takes the group lock, and loses a truncate.
 
-One thing cannot be closed from outside: between the look and ``lfs`` opening the file, another file may take its name
-and be moved unchecked. It would keep its data, though not its mirrors; its outcome is doubtful.
+Some things cannot be closed from outside. Between the look and ``lfs`` opening the file, another file may take its name
+and be moved unchecked: it keeps its data, though not its mirrors. Whether somebody wrote to a file since the look shows
+only in its modification time, which counts whole seconds: a file that was modified a moment ago is left alone. And
+where data leaves the MDT, Lustre sets that time to the present: such a file is left alone, too.
 """
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from lustre.calls import Calls
@@ -18,18 +20,26 @@ from lustre.errors import LustreError, kind_of
 from lustre.layout import setstripe_arguments
 from tierd.act.movers import aftermath, checks, examining, room
 from tierd.act.movers.facts import Facts
-from tierd.act.movers.outcome import Move, Outcome, halted
+from tierd.act.movers.outcome import Move, Outcome, Result, halted
 from tierd.act.movers.runner import Finished, Runner
 from tierd.act.standstill import Halt, never
+from tierd.clock import Clock, SystemClock
 
 FILES_PER_PROCESS = 64
 ARGUMENT_BYTES = 64 << 10
+MOMENT_SECONDS = 3
+"""Age from which on a file's next modification is sure to have another second, with clocks as a site keeps them."""
+AHEAD_SECONDS = 600
+"""Modification times further in the future were set, and are none of a writer with a clock that is ahead."""
+_TIMES = ("its data would leave the MDT: Lustre sets the modification time to the present then, lfs leaves it so, and "
+          "afterwards nothing tells whether somebody has written since. The engine `lease` moves such files")
 _BUSY = ("Device or resource busy", "Text file busy", "Resource temporarily unavailable", "source file changed")
 _NUMBERS = {
     "No space left on device": errno.ENOSPC, "Disk quota exceeded": errno.EDQUOT,
     "Operation not permitted": errno.EPERM, "Permission denied": errno.EACCES,
     "Read-only file system": errno.EROFS, "No such file or directory": errno.ENOENT,
-    "Required key not available": errno.ENOKEY,
+    "Required key not available": errno.ENOKEY, "Stale file handle": errno.ESTALE,
+    "No locks available": errno.ENOLCK, "Cannot allocate memory": errno.ENOMEM,
 }
 
 
@@ -43,62 +53,89 @@ class _Ready:
 
 
 class LfsMover:
-    """Implements :class:`~tierd.act.movers.outcome.Mover`. Holds no state: any number of threads may use one."""
+    """Implements :class:`~tierd.act.movers.abreast.Engine`. Holds no state: any number of threads may use one."""
+
+    files_at_a_time = FILES_PER_PROCESS
 
     def __init__(self, calls: Calls, destination: room.Destination, place: Callable[[str], str], run: Runner,
-                 lfs: str = "lfs") -> None:
+                 lfs: str = "lfs", clock: Clock | None = None) -> None:
         """``place`` makes a path of this machine from one of the file system."""
         self._calls = calls
         self._destination = destination
         self._place = place
         self._run = run
         self._lfs = lfs
+        self._clock = clock or SystemClock()
 
-    def move(self, moves: Sequence[Move], halt: Halt = never) -> Iterator[Outcome]:
+    def batch(self) -> room.Batch:
+        """See the protocol."""
+        return room.Batch(self._destination)
+
+    def move(self, moves: Iterable[Move], halt: Halt = never, batch: room.Batch | None = None) -> Iterator[Outcome]:
         """Move these; files that are to have the same layout go together."""
         ready: dict[tuple[str, ...], list[_Ready]] = {}
-        room_left = room.Batch(self._destination)
+        shared = self.batch() if batch is None else batch
         for move in moves:
-            found = examining.facts_of(self._calls, move, room_left, self._also)
+            if why := halt():
+                yield halted(move, why)
+                continue
+            found = self._facts_of(move, shared)
             if isinstance(found, Outcome):
                 yield found
             else:
                 group = ready.setdefault(setstripe_arguments(move.layout), [])
                 group.append(_Ready(move, found, self._place(move.path)))
         for arguments, group in ready.items():
-            for batch in _batches(group):
+            for files in _batches(group):
                 if why := halt():
-                    yield from (halted(each.move, why) for each in batch)
+                    yield from (halted(each.move, why) for each in files)
                 else:
-                    yield from self._batch(arguments, batch)
+                    yield from self._process(arguments, files)
 
     def examine(self, moves: Sequence[Move]) -> Iterator[Outcome]:
         """Look, and move nothing."""
-        return examining.outcomes(self._calls, moves, room.Batch(self._destination), self._also)
+        batch = self.batch()
+        for move in moves:
+            found = self._facts_of(move, batch)
+            yield found if isinstance(found, Outcome) else Outcome(move, Result.MOVABLE, before=found.layout)
 
-    def _also(self, move: Move, facts: Facts) -> checks.Refusal | None:
-        setstripe_arguments(move.layout)  # raises for what lfs has no options for
-        return self._project(move, facts)
+    def _facts_of(self, move: Move, batch: room.Batch) -> Facts | Outcome:
+        """The file as it is, if it is to be moved. Last of all: not if its next write may not show."""
 
-    def _project(self, move: Move, facts: Facts) -> checks.Refusal | None:
+        def also(move: Move, facts: Facts) -> checks.Refusal | None:
+            setstripe_arguments(move.layout)  # raises for what lfs has no options for
+            if checks.leaves_mdt(move.layout, facts.layout):
+                return checks.Refusal("times", _TIMES)
+            return self._project(move, facts, batch)
+
+        found = examining.facts_of(self._calls, move, batch, also)
+        if isinstance(found, Outcome):
+            return found
+        age_seconds = int(self._clock.now()) - found.status.mtime_ns // 1_000_000_000
+        if -AHEAD_SECONDS < age_seconds < MOMENT_SECONDS:
+            return Outcome(move, Result.GAVE_WAY, "busy", "modified a moment ago: it is still in use",
+                           found.layout, found.layout)
+        return found
+
+    def _project(self, move: Move, facts: Facts, batch: room.Batch) -> checks.Refusal | None:
         """``lfs`` gives the new objects to the project of the directory, whatever the file's is."""
-        given = self._calls.project_beside(move.path)
+        given = batch.project_beside(self._calls, move.path)
         if given == facts.project:
             return None
         detail = f"it belongs to project {facts.project}, and its objects would count for project {given}"
         return checks.Refusal("project", detail)
 
-    def _batch(self, arguments: tuple[str, ...], batch: list[_Ready]) -> Iterator[Outcome]:
+    def _process(self, arguments: tuple[str, ...], files: list[_Ready]) -> Iterator[Outcome]:
         """One process. Whatever it says, each file is looked at."""
-        command = [self._lfs, "migrate", "--non-block", *arguments, *(ready.place for ready in batch)]
+        command = [self._lfs, "migrate", "--non-block", *arguments, *(ready.place for ready in files)]
         try:
             finished = self._run(command)
         except OSError as error:
             finished = Finished(127, f"{self._lfs} cannot be run: {error}")
         pools = self._destination.pools()  # anew: they may have changed while lfs was at work
-        for ready in batch:
+        for ready in files:
             failure = _failure(finished, ready.place)
-            yield aftermath.judge(self._calls, ready.move, ready.facts, None, pools, failure)
+            yield aftermath.judge(self._calls, ready.move, ready.facts, None, pools, failure, self._clock)
 
 
 def _batches(group: list[_Ready]) -> Iterator[list[_Ready]]:

@@ -77,7 +77,7 @@ class Outcome:
 
 
 class Mover(Protocol):
-    """An engine."""
+    """What moves files: an engine, or several at work side by side."""
 
     def move(self, moves: Sequence[Move], halt: Halt = never) -> Iterator[Outcome]:
         """Move these, telling about each as soon as it is known. Raises nothing for what happens to a file.
@@ -94,7 +94,7 @@ _NO_FILE = {errno.ELOOP, errno.ENXIO, errno.EISDIR}
 
 _REASONS: tuple[tuple[type[OSError], str, Result], ...] = (
     (Busy, "busy", Result.GAVE_WAY),
-    (Stale, "busy", Result.GAVE_WAY),
+    (Stale, "busy", Result.GAVE_WAY),  # a broken lease; of a file that is gone, tierd.act.movers.aftermath.is_gone
     (Gone, "gone", Result.GAVE_WAY),
     (NoKey, "encrypted", Result.REFUSED),
     (UnknownLayout, "layout", Result.REFUSED),

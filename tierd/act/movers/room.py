@@ -6,12 +6,13 @@ A move made by root ignores quotas, and an empty pool takes a file and puts it a
 from __future__ import annotations
 
 import errno
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from lustre.calls import Quota
+from lustre.calls import Calls, Quota
 from lustre.filesystem import Space
 from lustre.layout import Layout
 from tierd.act.cost import shares
@@ -40,37 +41,77 @@ class Destination:
 class Batch:
     """The destination as it was when files that move together were looked at, less what those before take.
 
-    Pools and room are read once for all of them: on a file system of hundreds of targets that is a thousand files.
+    Pools and room are read once for all of them: on a file system of hundreds of targets that is a thousand files. So
+    is what belongs to a directory. Any number of threads may use one.
     """
 
     def __init__(self, destination: Destination) -> None:
         self._destination = destination
+        self._lock = threading.RLock()
+        self._projects: dict[str, int] = {}
+        self._given: dict[tuple[str, Layout], bool] = {}
         self._taken: Counter[str] = Counter()
         self._quotas: dict[tuple[int, int, str], int | None] = {}
 
-    @cached_property
+    @property
     def pools(self) -> Mapping[str, tuple[str, ...]]:
         """Pools and their members."""
+        with self._lock:
+            return self._pools
+
+    @cached_property
+    def _pools(self) -> Mapping[str, tuple[str, ...]]:
         return self._destination.pools()
 
     @cached_property
     def _space(self) -> Mapping[str, Space]:
         return self._destination.space()
 
-    def refusal(self, move: Move, facts: Facts) -> Refusal | None:
-        """Why it does not fit there; None when it does, and then its room counts as taken."""
+    def project_beside(self, calls: Calls, path: str) -> int:
+        """Project that a new file in the directory of that path gets."""
+        directory = path.rpartition("/")[0]
+        with self._lock:
+            if directory not in self._projects:
+                self._projects[directory] = calls.project_beside(path)
+            return self._projects[directory]
+
+    def may_inherit(self, path: str, layout: Layout) -> bool:
+        """Whether a new file in the directory of that path may get this layout without its being named.
+
+        True until a file there got another one.
+        """
+        with self._lock:
+            return self._given.get((path.rpartition("/")[0], layout), True)
+
+    def does_not_inherit(self, path: str, layout: Layout) -> None:
+        """A new file in that directory got another layout."""
+        with self._lock:
+            self._given[path.rpartition("/")[0], layout] = False
+
+    def no_room(self, move: Move, size_bytes: int) -> Refusal | None:
+        """Why no file of that size fits there, whoever owns it; None when one does."""
+        with self._lock:
+            found = (self._no_room(move, pool, held) for pool, held in needed(move.layout, size_bytes).items())
+            return next((refusal for refusal in found if refusal is not None), None)
+
+    def refusal(self, move: Move, facts: Facts, *, take: bool = True) -> Refusal | None:
+        """Why it does not fit there; None when it does, and then its room counts as taken, unless ``take`` is False."""
+        with self._lock:
+            return self._refusal(move, facts, take)
+
+    def _refusal(self, move: Move, facts: Facts, take: bool) -> Refusal | None:
         wanted = needed(move.layout, facts.status.size_bytes)
         for pool, needed_bytes in wanted.items():
             found = self._no_room(move, pool, needed_bytes) or self._over_quota(facts, pool, needed_bytes)
             if found is not None:
                 return found
-        for pool, needed_bytes in wanted.items():
-            self._taken[pool] += needed_bytes
-        self._take_quota(facts, wanted)
+        if take:
+            self._taken.update(wanted)
+            self._take_quota(facts, wanted)
         return None
 
     def _no_room(self, move: Move, pool: str, needed_bytes: int) -> Refusal | None:
-        targets = self.pools.get(pool)
+        targets = self._pools.get(pool)
         if targets is None:
             return Refusal("no-such-pool", f"there is no pool {pool!r}")
         if not targets:

@@ -8,7 +8,7 @@ import pytest
 
 from lustre.layout import Layout
 from tests.tierd.act.movers.minicalls import MiniCalls
-from tests.tierd.act.movers.minilustre import FLASH, PAGE, MiniLustre
+from tests.tierd.act.movers.minilustre import FLASH, PAGE, MiniClock, MiniLustre
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.outcome import Move, Outcome
 from tierd.act.movers.room import Destination
@@ -23,21 +23,24 @@ class World:
         self.data = b"first page".ljust(PAGE, b"x") + bytes(PAGE) + b"last"
         self.node = self.lustre.create("/a", self.data)
         self.mover = LeaseMover(
-            self.calls, Destination(lambda: self.lustre.pool_members, self.lustre.space, self.lustre.quota))
+            self.calls, Destination(lambda: self.lustre.pool_members, self.lustre.space, self.lustre.quota),
+            MiniClock(self.lustre))
 
     def move(self, layout: Layout = FLASH, path: str = "/a") -> Outcome:
         (outcome,) = self.mover.move((Move(path, layout),))
         assert not self.lustre.descriptors
         return outcome
 
-    def at(self, call: str, act: Callable[[], object], occurrence: int = 1) -> None:
-        """Do something just before the mover's nth call of a kind."""
+    def at(self, call: str, act: Callable[[], object], occurrence: int | None = 1, since: str = "") -> None:
+        """Do something just before the mover's nth call of a kind (None: each), counted from its call ``since`` on."""
         seen = 0
 
         def before(name: str, number: int) -> None:
             nonlocal seen
+            if since and since not in self.calls.made[: number - 1]:
+                return
             seen += name == call
-            if name == call and seen == occurrence:
+            if name == call and occurrence in {None, seen}:
                 act()
 
         self.calls.before = before

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from lustre.calls import FileFlags, Hsm, Status
+from lustre.calls import Belongings, FileFlags, Hsm, Status
 from lustre.errors import of_errno
 from lustre.fid import Fid
 from lustre.layout import Layout
-from tests.tierd.act.movers.minilustre import PAGE, MiniLustre, Node
+from tests.tierd.act.movers.minilustre import PAGE, SECOND, MiniLustre, Node
+from tierd.act.movers.checks import leaves_mdt
 
 STRIPE_PAGES = 4
 
@@ -50,10 +51,22 @@ class MiniCalls:
     def open_fid(self, fid: Fid) -> int:
         self._call("open_fid")
         if fid not in self.lustre.nodes:
-            raise of_errno(errno.ENOENT, "open by FID", str(fid))
+            raise of_errno(errno.ESTALE, "open by FID", str(fid))  # what Linux makes of every error of a file handle
         return self.lustre.open(self.lustre.nodes[fid], writable=False)
 
-    def create_volatile(self, beside: str, mdt_index: int, layout: Layout, source: int) -> int:
+    def status_of(self, path: str) -> Status:
+        self._call("status_of")
+        return self._status(self._named(path))
+
+    def layout_of(self, path: str) -> Layout | None:
+        self._call("layout_of")
+        return self._named(path).store.layout
+
+    def exists(self, fid: Fid) -> bool:
+        self._call("exists")
+        return fid in self.lustre.nodes and self.lustre.nodes[fid].links > 0
+
+    def create_volatile(self, beside: str, mdt_index: int, layout: Layout | None, source: int) -> int:
         self._call("create_volatile")
         node = self.lustre.new_node(mdt_index if self.volatile_mdt is None else self.volatile_mdt, layout)
         node.volatile, node.uid, node.gid, node.project = True, 0, 0, self.lustre.directory_project
@@ -69,9 +82,17 @@ class MiniCalls:
     def status(self, descriptor: int) -> Status:
         self._call("status")
         node = self._of(descriptor)
+        self.lustre.descriptors[descriptor].layout = node.store.layout
+        return self._status(node)
+
+    def size(self, descriptor: int) -> int:
+        self._call("size")
+        return len(self._of(descriptor).store.data)
+
+    def _status(self, node: Node) -> Status:
         mtime = max(node.mtime_ns, node.store.mtime_ns)
         return Status(node.mode, node.uid, node.gid, len(node.store.data), node.links or int(node.volatile),
-                      node.atime_ns, mtime, node.ctime_ns)
+                      node.atime_ns, mtime, node.ctime_ns, len(node.store.pages) * PAGE)
 
     def fid(self, descriptor: int) -> Fid:
         self._call("fid")
@@ -87,11 +108,13 @@ class MiniCalls:
 
     def layout(self, descriptor: int) -> Layout | None:
         self._call("layout")
-        return self._of(descriptor).store.layout
+        self._of(descriptor)
+        return self.lustre.descriptors[descriptor].layout
 
-    def xattrs(self, descriptor: int) -> Mapping[str, bytes]:
-        self._call("xattrs")
-        return dict(self._of(descriptor).xattrs)
+    def belongings(self, descriptor: int) -> Belongings:
+        self._call("belongings")
+        node = self._of(descriptor)
+        return Belongings(frozenset(node.xattrs), node.pin)
 
     def flags(self, descriptor: int) -> FileFlags:
         self._call("flags")
@@ -100,10 +123,6 @@ class MiniCalls:
     def hsm(self, descriptor: int) -> Hsm:
         self._call("hsm")
         return self._of(descriptor).hsm
-
-    def pin(self, descriptor: int) -> bytes:
-        self._call("pin")
-        return self._of(descriptor).pin
 
     def project(self, descriptor: int) -> int:
         self._call("project")
@@ -128,7 +147,10 @@ class MiniCalls:
     def set_times(self, descriptor: int, atime_ns: int, mtime_ns: int) -> None:
         self._call("set_times")
         node = self._of(descriptor)
-        node.atime_ns, node.mtime_ns, node.store.mtime_ns = atime_ns, mtime_ns, mtime_ns
+        now = self.lustre.tick()
+        if now < node.ctime_ns:  # Lustre before 2.18 drops what a client with a clock behind sends
+            return
+        node.atime_ns, node.mtime_ns, node.store.mtime_ns, node.ctime_ns = atime_ns, mtime_ns, mtime_ns, now
 
     def read(self, descriptor: int, length: int, offset: int) -> bytes:
         self._call("read")
@@ -148,6 +170,7 @@ class MiniCalls:
         stored = bytes(len(data)) if self.corrupt_writes else data
         self.lustre.put(node.store, stored, offset)
         node.store.mtime_ns = self.lustre.tick()
+        self.lustre.descriptors[descriptor].layout = node.store.layout
         return len(data)
 
     def truncate(self, descriptor: int, size_bytes: int) -> None:
@@ -155,6 +178,7 @@ class MiniCalls:
         node = self._of(descriptor)
         assert node.volatile, "a mover truncates nothing but its copy"
         self.lustre.cut(node.store, size_bytes)
+        self.lustre.descriptors[descriptor].layout = node.store.layout
 
     def next_data(self, descriptor: int, offset: int) -> tuple[int, int] | None:
         self._call("next_data")
@@ -197,9 +221,14 @@ class MiniCalls:
             raise of_errno(errno.ESTALE, "swap")
         if (one.uid, one.gid) != (other.uid, other.gid):
             raise of_errno(errno.EPERM, "swap")
+        if _on_mdt(other.store.layout) and _on_mdt(other.store.layout) != _on_mdt(one.store.layout):
+            raise of_errno(errno.EOPNOTSUPP, "swap")
+        left = leaves_mdt(other.store.layout, one.store.layout)
         one.leased_by = None
         one.store, other.store = other.store, one.store
-        one.ctime_ns = self.lustre.tick()
+        now = one.ctime_ns = self.lustre.tick()
+        if left:  # what the MDT's inode held is truncated, at its own time
+            one.mtime_ns = one.ctime_ns = now + self.lustre.mds_ahead_seconds * SECOND
         if one.mdt != other.mdt:
             other.store = one.store  # that MDT never hears of the exchange: it will destroy what it knows
         if self.lose_reply:
@@ -224,3 +253,8 @@ class MiniCalls:
         if descriptor not in self.lustre.descriptors:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         return self.lustre.descriptors[descriptor].node
+
+
+def _on_mdt(layout: Layout) -> int:
+    first = layout.components[0]
+    return first.extent_end or 0 if first.on_mdt else 0

@@ -1,7 +1,9 @@
 """A Lustre in memory, as far as a mover sees one: leases, volatile files, exchanges of layouts, data versions, pools.
 
 It is as unforgiving as the real one: an exchange with a volatile file on another MDT succeeds and destroys the data
-later, an empty pool takes files and puts them anywhere, root may exceed anybody's quota, an error may hide success.
+later, an empty pool takes files and puts them anywhere, root may exceed anybody's quota, an error may hide success. A
+file that is gone is stale to who opens it by FID, one whose data leaves the MDT is modified now, and a pool's name may
+stand on data that lies on the MDT.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ POOLS: dict[str, tuple[str, ...]] = {
 }
 FLASH = Layout((Component(pool="flash"),), composite=False)
 HDD = Layout((Component(pool="hdd"),), composite=False)
+DOM = Layout((Component(0, 16 * PAGE, pattern="mdt", stripe_count=0), Component(16 * PAGE, None, pool="hdd")))
+DOM_FLASH = Layout((Component(0, 16 * PAGE, pattern="mdt", stripe_count=0), Component(16 * PAGE, None, pool="flash")))
 PFL = Layout((Component(0, 8 * PAGE, pool="flash"), Component(8 * PAGE, None, pool="hdd")))
 
 
@@ -68,10 +72,28 @@ class Node:
     lease_broken: bool = False
 
 
+class MiniClock:
+    """The time of a Lustre in memory, as :class:`tierd.clock.Clock` tells it; waiting passes it."""
+
+    def __init__(self, lustre: MiniLustre) -> None:
+        self._lustre = lustre
+        self.waited_seconds = 0.0
+
+    def now(self) -> float:
+        return self._lustre.clock_ns / SECOND
+
+    def wait(self, seconds: float) -> bool:
+        self.waited_seconds += seconds
+        self._lustre.clock_ns += round(seconds * SECOND)
+        return False
+
+
 @dataclass
 class Descriptor:
     node: Node
     writable: bool
+    layout: Layout
+    """What the client remembers of it; a stat asks for a newer one, the attribute ``lustre.lov`` does not."""
 
 
 class MiniLustre:
@@ -86,8 +108,14 @@ class MiniLustre:
         self.pool_members = dict(POOLS)
         self.room_bytes = 1 << 30
         self.directory_project = 0
+        self.directory_default = HDD
+        """What a new file gets for which no layout is named; its pool is put on components of the MDT, too."""
+        self.mds_ahead_seconds = 0
+        """By how much the clock of the MDS is ahead of those of the clients."""
         self.quotas: dict[tuple[int, int, str], Quota] = {}
         self.clock_ns = 1_795_000_000 * SECOND
+        self.tick_ns = SECOND
+        """What passes with each change. Lustre keeps whole seconds: with 0, all that happens has the same time."""
         self.next_number = 100
         self.later: list[Callable[[], None]] = []
 
@@ -176,20 +204,30 @@ class MiniLustre:
         return self.quotas.get((kind, owner, pool), Quota(0, 0, 0))
 
     def tick(self) -> int:
-        self.clock_ns += SECOND
+        self.clock_ns += self.tick_ns
         return self.clock_ns
 
-    def new_node(self, mdt: int, layout: Layout) -> Node:
+    def new_node(self, mdt: int, layout: Layout | None) -> Node:
         self.next_number += 1
-        store = Store(self._placed(layout))
+        store = Store(self._named(self.directory_default if layout is None else layout))
+        self.instantiate(store, 1)
         self.stores.append(store)
         node = Node(Fid(0x200000400 + mdt, self.next_number), mdt, store)
         node.atime_ns = node.ctime_ns = node.mtime_ns = store.mtime_ns = self.tick()
         self.nodes[node.fid] = node
         return node
 
-    def _placed(self, layout: Layout) -> Layout:
-        return replace(layout, components=tuple(replace(c, objects=tuple(self._objects(c))) for c in layout.components))
+    def _named(self, layout: Layout) -> Layout:
+        """As Lustre 2.17 names pools: data on the MDT gets the name of the directory's."""
+        pool = self.directory_default.components[-1].pool
+        return replace(layout, components=tuple(
+            replace(c, pool=pool) if c.on_mdt else c for c in layout.components))
+
+    def instantiate(self, store: Store, end: int) -> None:
+        """Give objects to every component that begins before a byte, as its first write does."""
+        store.layout = replace(store.layout, components=tuple(
+            replace(c, objects=tuple(self._objects(c)))
+            if c.extent_start < end and not c.on_mdt and not c.objects else c for c in store.layout.components))
 
     def _objects(self, component: Component) -> Iterator[StripeObject]:
         members = self.pool_members.get(component.pool, ()) or ("lustre-OST0005",)
@@ -199,7 +237,7 @@ class MiniLustre:
 
     def open(self, node: Node, writable: bool) -> int:
         self.next_number += 1
-        self.descriptors[self.next_number] = Descriptor(node, writable)
+        self.descriptors[self.next_number] = Descriptor(node, writable, node.store.layout)
         return self.next_number
 
     def release(self, descriptor: int) -> None:
@@ -231,11 +269,13 @@ class MiniLustre:
             return
         if len(store.data) < offset + len(data):
             store.data.extend(bytes(offset + len(data) - len(store.data)))
+        self.instantiate(store, offset + len(data))
         store.data[offset : offset + len(data)] = data
         store.pages.update(range(offset // PAGE, (offset + len(data) - 1) // PAGE + 1))
         store.version += 1
 
     def cut(self, store: Store, size: int) -> None:
+        self.instantiate(store, size)
         if size < len(store.data):
             del store.data[size:]
             store.pages = {page for page in store.pages if page * PAGE < size}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 
 import pytest
 
 from lustre.calls import FileFlags
-from lustre.errors import Busy
+from lustre.errors import Busy, of_errno
 from lustre.layout import Component
 from tests.tierd.act.movers.lease_world import World, pools_of_file
 from tests.tierd.act.movers.lease_world import world as world  # noqa: PLC0414 -- the fixture
@@ -128,7 +129,7 @@ def test_large_files_go_in_chunks_with_the_lease_checked_before_each(world: Worl
     source = world.calls.open_for_swap("/a", direct=False)
     world.calls.lease(source)
     volatile = world.calls.create_volatile("/a", 0, FLASH, source)
-    chunks = copying.copy(world.calls, source, volatile, len(world.data), chunk_bytes=PAGE)
+    chunks = copying.copy(world.calls, source, volatile, world.calls.status(source), chunk_bytes=PAGE)
     assert [(c.offset, c.length) for c in chunks] == [(0, PAGE), (PAGE, PAGE), (2 * PAGE, 4)]
     work = [call for call in world.calls.made if call in {"lease_held", "read", "write"}]
     assert work == ["lease_held", "read", "write"] * 3
@@ -150,3 +151,13 @@ def test_the_port_is_told_by_errors(world: World) -> None:
     nowhere = replace(FLASH, components=(Component(pool="empty"),))
     with pytest.raises(OSError, match="no targets"):
         migrate("/a", nowhere)
+
+
+def test_a_directory_that_can_give_new_files_nothing_does_not_keep_a_file_from_moving(world: World) -> None:
+    """Its default may name a pool that is full; the one that is asked for is not."""
+    def full() -> None:
+        raise of_errno(errno.ENOSPC, "create volatile file")
+
+    world.at("create_volatile", full)
+    assert world.move().result is Result.DONE
+    assert pools_of_file(world) == ["flash"]

@@ -9,6 +9,7 @@ import pytest
 from lustre.calls import FileFlags, Hsm, HsmFlags
 from tests.tierd.act.movers.lease_world import World, pools_of_file
 from tests.tierd.act.movers.lease_world import world as world  # noqa: PLC0414 -- the fixture
+from tierd.act.movers import copying
 from tierd.act.movers.outcome import Result
 
 
@@ -34,19 +35,44 @@ def test_a_file_open_for_writing_is_not_touched(world: World) -> None:
     assert "create_volatile" not in world.calls.made
 
 
-@pytest.mark.parametrize("change", [
-    {"pin": b"- pool: hdd\n"}, {"flags": FileFlags.APPEND_ONLY}, {"project": 8}, {"uid": 1002},
-    {"hsm": Hsm(HsmFlags.EXISTS | HsmFlags.RELEASED)},
-])
-@pytest.mark.parametrize("step", ["lease", "write", "sync"])
-def test_what_speaks_against_a_move_is_seen_as_late_as_can_be(world: World, step: str, change: dict[str, Any]) -> None:
-    def act() -> None:
-        for name, value in change.items():
-            setattr(world.node, name, value)
+LATE: list[dict[str, Any]] = [
+    {"pin": b"- pool: hdd\n"}, {"flags": FileFlags.APPEND_ONLY}, {"project": 8}, {"uid": 1002}]
+RELEASED: dict[str, Any] = {"hsm": Hsm(HsmFlags.EXISTS | HsmFlags.RELEASED)}
 
-    world.at(step, act)
+
+@pytest.mark.parametrize("change", LATE)
+@pytest.mark.parametrize("step", ["data_version", "write", "sync"])
+def test_what_speaks_against_a_move_is_seen_as_late_as_can_be(world: World, step: str, change: dict[str, Any]) -> None:
+    world.at(step, lambda: changed(world, change))
     assert world.move().result in {Result.GAVE_WAY, Result.FAILED}
     assert pools_of_file(world) == ["hdd"]
+
+
+def test_the_archive_is_asked_again_when_a_copy_takes_long(world: World) -> None:
+    """It is a request each time, and an archive that begins while a small file is copied loses nothing by the move."""
+    world.lustre.write("/a", bytes(copying.CHUNK_BYTES), 1)
+    world.at("sync", lambda: changed(world, RELEASED))
+    assert world.move().result is Result.GAVE_WAY
+    assert pools_of_file(world) == ["hdd"]
+
+
+@pytest.mark.parametrize("change", [*LATE[:2], RELEASED])
+def test_what_speaks_against_a_move_just_before_the_lease(world: World, change: dict[str, Any]) -> None:
+    world.at("lease", lambda: changed(world, change))
+    assert world.move().result is Result.REFUSED
+    assert pools_of_file(world) == ["hdd"]
+
+
+@pytest.mark.parametrize("change", LATE[2:])
+def test_given_away_just_before_the_lease(world: World, change: dict[str, Any]) -> None:
+    world.at("lease", lambda: changed(world, change))
+    assert world.move().result is Result.DONE
+    assert world.node.store.owner == (world.node.uid, 1001, world.node.project)
+
+
+def changed(world: World, change: dict[str, Any]) -> None:
+    for name, value in change.items():
+        setattr(world.node, name, value)
 
 
 def test_removed_while_copied(world: World) -> None:
@@ -73,7 +99,7 @@ def test_given_to_another_project_in_the_last_instant_is_told(world: World) -> N
     world.at("swap_and_close", lambda: setattr(world.node, "project", 8))
     outcome = world.move()
     assert outcome.result is Result.DOUBTFUL
-    assert "project differs" in outcome.detail
+    assert "belongs to project 8" in outcome.detail
 
 
 def test_given_to_another_owner_in_the_last_instant_stops_the_exchange(world: World) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from lustre.calls import Quota
 from tests.tierd.act.movers.minilustre import FLASH
 from tierd.act.movers.abreast import Abreast
 from tierd.act.movers.outcome import Move, Outcome, Result
+from tierd.act.movers.room import Batch, Destination
 from tierd.act.movers.thread_name import as_the_process
 from tierd.act.standstill import Halt, never
 
@@ -44,7 +46,12 @@ class Engine:
     def __init__(self) -> None:
         self.names: list[str] = []
 
-    def move(self, moves: Sequence[Move], halt: Halt = never) -> Iterator[Outcome]:
+    files_at_a_time = 1
+
+    def batch(self) -> Batch:
+        return Batch(Destination(dict, dict, lambda kind, owner, pool: Quota(0, 0, 0)))
+
+    def move(self, moves: Iterable[Move], halt: Halt = never, batch: Batch | None = None) -> Iterator[Outcome]:
         for move in moves:
             self.names.append(name())
             yield Outcome(move, Result.DONE)

@@ -1,0 +1,50 @@
+"""Both engines over the Lustre in memory, with one hook before every call that one of them or its ``lfs`` makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lustre.layout import Component, Layout
+from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
+from tests.tierd.act.movers.minicalls import MiniCalls
+from tests.tierd.act.movers.minilustre import DOM, DOM_FLASH, FLASH, HDD, PAGE, MiniClock, MiniLustre, Node
+from tierd.act.movers.abreast import Engine
+from tierd.act.movers.lease import LeaseMover
+from tierd.act.movers.lfs import LfsMover
+from tierd.act.movers.outcome import Move, Outcome
+from tierd.act.movers.room import Destination
+
+PFL = Layout((Component(0, 16 * PAGE, pool="flash"), Component(16 * PAGE, None, pool="hdd")))
+LAYOUTS = (FLASH, HDD, PFL, DOM, DOM_FLASH)
+ENGINES = ("lease", "lfs")
+
+
+class Both:
+    """A file ``/a`` that nobody has touched for a minute, and an engine."""
+
+    def __init__(self, kind: str, layout: Layout = HDD, data: bytes = b"first page".ljust(2 * PAGE, b"x")) -> None:
+        self.lustre = MiniLustre()
+        self.lustre.directory_project = 7
+        self.data = data
+        self.node: Node = self.lustre.create("/a", data, layout)
+        self.lustre.clock_ns += 60_000_000_000
+        self.calls, self.lfs = MiniCalls(self.lustre), FakeLfs(self.lustre, LAYOUTS)
+        destination = Destination(lambda: self.lustre.pool_members, self.lustre.space, self.lustre.quota)
+        self.clock = MiniClock(self.lustre)
+        self.engine: Engine = LeaseMover(self.calls, destination, self.clock) if kind == "lease" else LfsMover(
+            self.calls, destination, MOUNT.__add__, self.lfs, clock=self.clock)
+        self.steps: list[str] = []
+
+    def at(self, step: int, act: Callable[[], object]) -> None:
+        """Do something just before the nth call there is, of tierd or of its lfs."""
+        def before(name: str, _: int) -> None:
+            self.steps.append(name)
+            if len(self.steps) == step:
+                act()
+
+        self.calls.before = self.lfs.before = before
+
+    def move(self, layout: Layout = FLASH, path: str = "/a") -> Outcome:
+        (outcome,) = self.engine.move((Move(path, layout),))
+        assert not self.lustre.descriptors, "it left files open"
+        return outcome
