@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, Space
 from lustre.layout import Layout
+from simulator.changelog import Changelog
 from simulator.cluster import Cluster
 from simulator.engine import Completion
 from simulator.namespace import Inode
@@ -108,7 +109,15 @@ class SimulatedFilesystem:
     def changelog(self, mdt: str, after_index: int) -> bytes:
         """Raw records of one MDT with a higher index than given, oldest first."""
         with self._cluster.lock:
-            for target in self._cluster.mdts:
-                if target.short_name == mdt:
-                    return target.changelog.read(after_index)
+            return self._changelog(mdt).read(after_index)
+
+    def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
+        """Let the MDT forget what a reader has dealt with. Raises OSError as :meth:`Changelog.clear` does."""
+        with self._cluster.lock:
+            self._changelog(mdt).clear(index, self._cluster.now, reader)
+
+    def _changelog(self, mdt: str) -> Changelog:
+        for target in self._cluster.mdts:
+            if target.short_name == mdt:
+                return target.changelog
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), mdt)
