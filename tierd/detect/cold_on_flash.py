@@ -12,6 +12,7 @@ from typing import Annotated
 
 from annotated_types import Ge, Gt, Lt
 
+from tierd.detect.helps import has_room
 from tierd.detect.plugin import Common, Detector, View
 from tierd.model import Advice, Finding
 from tierd.text import percent, quoted
@@ -58,7 +59,7 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
         tuple(sorted({file.path.rpartition("/")[0] or "/" for file in cold}))[:20], subject=pool,
         advice=(Advice(f"lfs migrate --non-block -p {quoted(view.hdd_pool)} FILE", "the coldest first",
                        "room on flash for what is used; tierd does it for files it sent there, and in the directories "
-                       "of [cold_to_disk]"),),
+                       "of [cold_to_disk]"),) if has_room(view, view.facts.pools.get(view.hdd_pool, ())) else (),
     )
 
 

@@ -12,9 +12,12 @@ from typing import Annotated
 
 from annotated_types import Gt, Lt
 
+from tierd.detect.helps import has_room
 from tierd.detect.plugin import Common, Detector, View
 from tierd.model import Advice, Finding
 from tierd.text import percent, quoted, some
+
+COLD_SECONDS = 7 * 86_400.0
 
 
 @dataclass(frozen=True)
@@ -62,15 +65,21 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
         f"{percent(fills[fullest].used)}); {who} write {written / 1e6:.1f} MB/s to it{when}",
         {"used_share": used, "fullest_used_share": fills[fullest].used, "avail_bytes": float(avail),
          "write_bytes_per_second": written, "growth_bytes_per_second": rate, "seconds_to_full": min(full_in, 1e12)},
-        advice_only=True, subject=pool,
-        advice=(
-            Advice(f"lfs find MOUNT --pool {quoted(pool)} -atime +7 -size +1M", "on a client",
-                   "the cold files that take the room; tierd demotes those it knows of (cold-on-flash)"),
-            Advice("lctl set_param lod.*.pool.{0}.spill_target={1} lod.*.pool.{0}.spill_threshold_pct=90".format(
-                quoted(pool), quoted(view.hdd_pool)), "on all MDS (2.15 and newer)",
-                "new files go to the disks before the pool is full, instead of failing"),
-        ),
+        advice_only=True, subject=pool, advice=tuple(mend(view, pool)),
     )
+
+
+def mend(view: View, pool: str) -> Iterator[Advice]:
+    """What to change; both need disks with room."""
+    if not has_room(view, view.facts.pools.get(view.hdd_pool, ())):
+        return
+    stored = [file for file in view.facts.stored if pool in file.pools]
+    if not stored or any(file.read_at < view.now - COLD_SECONDS for file in stored):
+        yield Advice(f"lfs find MOUNT --pool {quoted(pool)} -atime +7 -size +1M", "on a client",
+                     "the cold files that take the room; tierd demotes those it knows of (cold-on-flash)")
+    yield Advice("lctl set_param lod.*.pool.{0}.spill_target={1} lod.*.pool.{0}.spill_threshold_pct=90".format(
+        quoted(pool), quoted(view.hdd_pool)), "on all MDS (2.15 and newer)",
+        "new files go to the disks before the pool is full, instead of failing")
 
 
 DETECTOR = Detector("flash-pressure", Settings, detect)

@@ -106,6 +106,7 @@ class Gatherer:
     def _shared(self) -> Iterator[SharedFile]:
         for file in self._table.shared_files(LEAST_OPENERS)[:MOST_LAYOUTS]:
             try:
-                yield replace(file, layout=self._filesystem.layout(file.path))
+                yield replace(file, layout=self._filesystem.layout(file.path),
+                              size_bytes=self._filesystem.status(file.path).size_bytes)
             except OSError:
                 yield file  # told without its stripes
