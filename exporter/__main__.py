@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import sys
 import threading
@@ -14,6 +15,7 @@ from exporter import clock, exposition
 from exporter.app import HEALTH, App
 from exporter.collectors import COLLECTORS
 from exporter.config import Address, MistakesError, Settings, check_roots, parse_address
+from exporter.job_names import OWN_NAME
 from exporter.output import put
 from exporter.own import registry
 from exporter.scrape import Scraper
@@ -157,4 +159,6 @@ def checked(given: argparse.Namespace) -> Wanted:
 
 
 if __name__ == "__main__":
+    with contextlib.suppress(OSError):  # no procfs: then its own job has the name of the interpreter
+        Path("/proc/self/comm").write_bytes(OWN_NAME)
     sys.exit(main())

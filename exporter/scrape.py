@@ -25,6 +25,9 @@ from exporter.tally import Tally
 from lustre.tree import Tree
 
 log = logging.getLogger("lustre-exporter")
+PERMISSION = "CAP_DAC_READ_SEARCH"
+TOLD = 3
+"""Parameters that are named in a sentence."""
 TURN_SHARE = 1 / 8
 """Of the time that is left: how long a collector may keep the next one waiting. However many hang, some is left."""
 
@@ -123,6 +126,8 @@ class Scraper:
         self._clock = clock
         self._deadline_seconds = settings.deadline_seconds
         self._running = [_Running(c, context, clock) for c in collectors if c.name in settings.enabled]
+        self._refused = ""
+        """What was said to be closed to this process."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -156,4 +161,17 @@ class Scraper:
         for running in asked:
             chunks = running.finish(over - self._clock(), deadline).chunks
             found += [(family, chunks[family]) for family in running.collector.families if chunks.get(family)]
+        self._tell_what_is_refused()
         return Result(tuple(found))
+
+    def _tell_what_is_refused(self) -> None:
+        """Say once what this process may not read: what is missing from a scrape looks as if it were not there."""
+        refused = sorted({parameter for running in self._running for parameter, error in
+                          running.outcome.tally.errors.copy() if error in {"EACCES", "EPERM"}})
+        words = [f"{place} may not be listed" for place in self.tree.closed().values()]
+        if refused:
+            more = f" and {len(refused) - TOLD} more" if len(refused) > TOLD else ""
+            words.append(f"{', '.join(refused[:TOLD])}{more} may not be read")
+        if words and "; ".join(words) != self._refused:
+            log.warning("%s: what is there is not shown. Run as root, or with %s", "; ".join(words), PERMISSION)
+        self._refused = "; ".join(words)
