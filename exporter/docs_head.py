@@ -69,8 +69,9 @@ parameter is missing or unreadable has no such series.
 
 ## Jobs
 
-Jobs named `lustre-exporter` or `lustre-exporter.UID` that have asked for nothing but `statfs` have no series: they are exporters
-on clients, whose readings of free room (`llite.*.kbytesfree`) ask the servers. `lustre_jobs` counts them.
+Jobs named `lustre-exporter` or `lustre-exporter.UID` that have asked for nothing but `statfs` have no series: they
+are exporters on clients, whose readings of free room (`llite.*.kbytesfree`) ask the servers. `lustre_jobs` counts
+them.
 
 Counters at zero are left out: of the 30 and more series a job could have on a target, 10 to 20 remain.
 

@@ -80,8 +80,8 @@ class Follower:
                 self._judge(mdt, before, self.recording)
         gaps += [f"changelog of {mdt}: {why}" for mdt, why in self._missed.items()]
         self._missed.clear()
-        lost = {(mdt, why): None for (mdt, _), why in self._lost.items()}
-        problems += [f"changelog of {mdt}: {why}" for mdt, why in lost]
+        lost = {mdt: why for (mdt, by), why in sorted(self._lost.items())}  # one sentence for each: they say the same
+        problems += [f"changelog of {mdt}: {why}" for mdt, why in lost.items()]
         if gaps:
             raise MissingRecordsError("; ".join(gaps + problems))
         if problems:
