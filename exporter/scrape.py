@@ -90,7 +90,7 @@ class _Running:
                 raise BusyError
             page, ended = self.lane.result(seconds)
         except LateError:
-            reason = f"not done after {deadline_seconds:g} s; a parameter may be hanging"
+            reason = f"not done after {deadline_seconds:.3g} s; a parameter may be hanging"
         except BusyError:
             reason = "still waits for a parameter since an earlier scrape"
         except Exception as error:  # noqa: BLE001 - the collectors that do work must still be shown
@@ -111,7 +111,7 @@ class _Running:
 
 
 class Scraper:
-    """Runs the enabled collectors; call ``run`` from one thread at a time."""
+    """Runs the enabled collectors; no two passes at a time may run the same one."""
 
     def __init__(
         self,
@@ -128,6 +128,11 @@ class Scraper:
         self._running = [_Running(c, context, clock) for c in collectors if c.name in settings.enabled]
         self._refused = ""
         """What was said to be closed to this process."""
+
+    @property
+    def deadline_seconds(self) -> float:
+        """How long a pass may take at the most."""
+        return self._deadline_seconds
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -151,7 +156,7 @@ class Scraper:
 
     def run(self, names: Collection[str] | None = None, limit_seconds: float | None = None) -> Result:
         """One pass of all collectors, or of those named, within the deadline and within this limit."""
-        deadline = min(self._deadline_seconds, limit_seconds or self._deadline_seconds)
+        deadline = self._deadline_seconds if limit_seconds is None else min(self._deadline_seconds, limit_seconds)
         over = self._clock() + deadline
         survey = Survey(self._places)
         asked = [running for running in self._running if names is None or running.collector.name in names]
