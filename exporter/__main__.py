@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from exporter import clock, exposition
 from exporter.app import HEALTH, App
 from exporter.collectors import COLLECTORS
 from exporter.config import Address, MistakesError, Settings, check_roots, parse_address
+from exporter.job_names import OWN_NAME
+from exporter.logs import FORMATS, LEVELS, configure
 from exporter.output import put
 from exporter.own import registry
 from exporter.scrape import Scraper
@@ -23,6 +27,7 @@ from exporter.web.reload import Web
 from lustre import __version__
 from lustre.tree import Roots, Tree
 
+log = logging.getLogger("lustre-exporter")
 DEFAULT_ADDRESS = ":9169"
 
 EXAMPLES = """\
@@ -37,9 +42,17 @@ examples:
 """
 
 
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, instead of all options there are."""
+
+    def error(self, message: str) -> NoReturn:
+        """See argparse."""
+        self.exit(2, f"{self.prog}: {message}\nTry '{self.prog} --help'.\n")
+
+
 def arguments() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="lustre-exporter",
         description="Prometheus metrics of a Lustre client or server, read from the kernel's parameter files.",
         epilog=EXAMPLES,
@@ -64,14 +77,21 @@ def arguments() -> argparse.ArgumentParser:
                      help="TLS, client certificates and users, in the form of Prometheus' exporter-toolkit; read"
                      " again when it changes")  # fmt: skip
     _add_collectors(parser)
+    logs = parser.add_argument_group("what is logged, on standard error")
+    logs.add_argument("--log.level", dest="log_level", metavar="LEVEL", choices=LEVELS, default="info",
+                      help=f"{', '.join(LEVELS)}; default: %(default)s")  # fmt: skip
+    logs.add_argument("--log.format", dest="log_format", metavar="FORMAT", choices=FORMATS, default="text",
+                      help=f"{', '.join(FORMATS)}; default: %(default)s")  # fmt: skip
     return parser
 
 
 def _add_collectors(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("collectors", "each can be switched off with --no-collector.NAME")
+    group = parser.add_argument_group(
+        "collectors", "on, unless it says off by default; each can be switched off with --no-collector.NAME")
     for collector in COLLECTORS:
         group.add_argument(f"--collector.{collector.name}", dest=f"collector_{collector.name}", action="store_true",
-                           default=collector.default, help=collector.help)  # fmt: skip
+                           default=collector.default,
+                           help=collector.help if collector.default else f"{collector.help}; off by default")
         group.add_argument(f"--no-collector.{collector.name}", dest=f"collector_{collector.name}", action="store_false",
                            help=argparse.SUPPRESS)  # fmt: skip
     group.add_argument("--collector.osc.per-target", dest="osc_per_target", action="store_true",
@@ -95,9 +115,9 @@ def _add_collectors(parser: argparse.ArgumentParser) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the exporter; the process's exit status."""
-    logging.basicConfig(format="lustre-exporter: %(message)s", level=logging.INFO)
     parser = arguments()
     given = parser.parse_args(argv)
+    configure(given.log_level, given.log_format)
     try:
         wanted = checked(given)
     except MistakesError as mistakes:
@@ -106,6 +126,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     own = registry(scraper, wanted.web)
     if given.once or given.output:
         return put(exposition.text(scraper.run(), own, openmetrics=False), given.output)
+    if not scraper.tree.loaded():
+        log.warning("Lustre is not loaded on this node: there is nothing to show until it is")
     app = App(scraper, own, given.telemetry_path)
     return serve(wanted.addresses, app if wanted.web is None else guarded(app, wanted.web), wanted.web)
 
@@ -157,4 +179,6 @@ def checked(given: argparse.Namespace) -> Wanted:
 
 
 if __name__ == "__main__":
+    with contextlib.suppress(OSError):  # no procfs: then its own job has the name of the interpreter
+        Path("/proc/self/comm").write_bytes(OWN_NAME)
     sys.exit(main())

@@ -9,7 +9,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 from prometheus_client import CollectorRegistry
 
 from exporter import exposition
-from exporter.flight import SingleFlight
+from exporter.flight import SingleFlight, WaitedError
 from exporter.landing import Landing
 from exporter.scrape import Result, Scraper
 
@@ -28,7 +28,7 @@ class App:
         self._scraper = scraper
         self._registry = registry
         self._telemetry_path = telemetry_path
-        self._flight: SingleFlight[Result] = SingleFlight()
+        self._flight: SingleFlight[frozenset[str], Result] = SingleFlight(frozenset.isdisjoint)
         self._landing = Landing(scraper, telemetry_path, HEALTH)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -50,9 +50,13 @@ class App:
         return "200 OK", [*self._landing.headers], [self._landing.page()]
 
     def _metrics(self, environ: WSGIEnvironment) -> Answer:
-        names = frozenset(parse_qs(environ.get("QUERY_STRING", "")).get("collect[]", ()))
-        if unknown := sorted(names - {*self._scraper.names}):
+        query = parse_qs(environ.get("QUERY_STRING", ""))
+        wanted_names, left_out = (frozenset(query.get(name, ())) for name in ("collect[]", "exclude[]"))
+        if wanted_names and left_out:
+            return _plain("400 Bad Request", "Either collect[] or exclude[], not both.")
+        if unknown := sorted((wanted_names | left_out) - {*self._scraper.names}):
             return _plain("400 Bad Request", f"No such collector, or not enabled: {', '.join(unknown)}.")
+        names = wanted_names or frozenset(self._scraper.names) - left_out
         wanted = exposition.negotiate(environ.get("HTTP_ACCEPT", ""), environ.get("HTTP_ACCEPT_ENCODING", ""))
         headers = [("Content-Type", wanted.content_type), ("Vary", "Accept, Accept-Encoding")]
         if wanted.gzip:
@@ -60,7 +64,12 @@ class App:
         if environ["REQUEST_METHOD"] == "HEAD":
             return "200 OK", headers, iter(())
         limit = _limit_seconds(environ.get("HTTP_X_PROMETHEUS_SCRAPE_TIMEOUT_SECONDS", ""))
-        result = self._flight.do(names, lambda: self._scraper.run(names or None, limit))
+        seconds = min(self._scraper.deadline_seconds, limit or self._scraper.deadline_seconds)
+        try:
+            result = self._flight.do(names, lambda left: self._scraper.run(names, left), seconds)
+        except WaitedError:
+            words = f"Another scrape of these collectors has gone on for {seconds:g} s."
+            return _plain("503 Service Unavailable", words)
         body = exposition.text(result, self._registry, openmetrics=wanted.openmetrics)
         return "200 OK", headers, exposition.compressed(body) if wanted.gzip else body
 

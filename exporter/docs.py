@@ -36,6 +36,7 @@ MULTIPLIERS = {
     "nodemap": "nodemaps",
     "mdt": "metadata targets",
     "user": "changelog users",
+    "mask": "1",
     "id": "users, groups or projects (`--quota.limit`)",
     "type": "3 types",
     "size": "sizes seen",

@@ -69,6 +69,10 @@ parameter is missing or unreadable has no such series.
 
 ## Jobs
 
+Jobs named `lustre-exporter` or `lustre-exporter.UID` that have asked for nothing but `statfs` have no series: they
+are exporters on clients, whose readings of free room (`llite.*.kbytesfree`) ask the servers. `lustre_jobs` counts
+them.
+
 Counters at zero are left out: of the 30 and more series a job could have on a target, 10 to 20 remain.
 
 A job that has done nothing on a target for `--jobs.idle-seconds` (3600 unless told otherwise; 0 is never) has no

@@ -1,4 +1,8 @@
-"""Single flight: those who ask for the same while it is being made get the one that is being made."""
+"""Single flight: those who ask for the same while it is being made get the one that is being made.
+
+What has nothing in common with what is being made is made beside it; what has waits for its turn, and no longer than it
+has time for.
+"""
 
 from __future__ import annotations
 
@@ -6,49 +10,78 @@ import threading
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
+from exporter import clock as clocks
+from exporter.clock import Clock
+
 T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+
+
+class WaitedError(Exception):
+    """Somebody else's call has taken all the time there was."""
 
 
 class _Call(Generic[T]):
     def __init__(self) -> None:
-        self.done = threading.Event()
+        self.done = False
         self.result: T | None = None
         self.waiting = 0
 
 
-class SingleFlight(Generic[T]):
-    """One call at a time; a second caller with the same key waits for the first and shares its result."""
+def never(_: Hashable, __: Hashable) -> bool:
+    """No two keys are apart."""
+    return False
 
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._turn = threading.Lock()
-        self._flying: dict[Hashable, _Call[T]] = {}
 
-    def waiting(self, key: Hashable) -> int:
+class SingleFlight(Generic[K, T]):
+    """One call at a time of those that have something in common; one with the same key shares its result."""
+
+    def __init__(self, apart: Callable[[K, K], bool] = never, clock: Clock = clocks.monotonic) -> None:
+        """``apart`` says of two keys whether their calls may go on side by side."""
+        self._apart = apart
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._flying: dict[K, _Call[T]] = {}
+
+    def waiting(self, key: K) -> int:
         """How many callers wait for another's result."""
-        with self._guard:
+        with self._changed:
             call = self._flying.get(key)
             return 0 if call is None else call.waiting
 
-    def do(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The result of ``make``, or of the call with this key that is under way."""
-        with self._guard:
-            call = self._flying.get(key)
-            mine = call is None
-            if call is None:
-                call = self._flying[key] = _Call()
-            else:
-                call.waiting += 1
-        if not mine:
-            call.done.wait()
-            if call.result is not None:
-                return call.result
-            return self.do(key, make)  # the other call failed; try it ourselves
+    def do(self, key: K, make: Callable[[float], T], seconds: float) -> T:
+        """The result of ``make``, which is given the seconds that are left, or of the call with this key under way.
+
+        Raises WaitedError when others have taken all of these seconds.
+        """
+        over = self._clock() + seconds
+        while True:
+            with self._changed:
+                self._wait(lambda: key in self._flying or self._is_free(key), over)
+                call = self._flying.get(key)
+                if call is None:
+                    mine = self._flying[key] = _Call()
+                    break
+                if (shared := self._shared(call, over)) is not None:
+                    return shared
         try:
-            with self._turn:
-                call.result = make()
-            return call.result
+            mine.result = make(max(over - self._clock(), 0.0))
+            return mine.result
         finally:
-            with self._guard:
+            with self._changed:
                 del self._flying[key]
-            call.done.set()
+                mine.done = True
+                self._changed.notify_all()
+
+    def _shared(self, call: _Call[T], over: float) -> T | None:
+        """The result of another's call; None where that failed, and we try it ourselves."""
+        call.waiting += 1
+        self._wait(lambda: call.done, over)
+        return call.result
+
+    def _is_free(self, key: K) -> bool:
+        return all(self._apart(key, other) for other in self._flying)
+
+    def _wait(self, until: Callable[[], bool], over: float) -> None:
+        if not self._changed.wait_for(until, max(over - self._clock(), 0.0)):
+            raise WaitedError

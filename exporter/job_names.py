@@ -6,6 +6,23 @@ from collections.abc import Container
 
 from exporter.text_format import escape
 
+OWN_NAME = b"lustre-exporter"
+"""What the exporter's process is called, so that with ``jobid_var=procname_uid`` its job is ``lustre-exporter.UID``."""
+OWN_OPERATION = b'operation="statfs"'
+
+
+def is_own(job_id: bytes, operations: bytes, others: bytes = b"") -> bool:
+    r"""Whether a job is an exporter: so called, and it has asked for nothing but the room on the file system.
+
+    Reading ``llite.*.kbytesfree`` on a client sends a statfs to servers, which count it for the process that reads.
+    ``operations`` are its lines, one an operation; ``others`` those of bytes it moved.
+
+    >>> is_own(b"lustre-exporter.0", b'x{operation="statfs"} 7\n'), is_own(b"lustre-exporter.0", b"", b"bytes")
+    (True, False)
+    """
+    named = job_id == OWN_NAME or job_id.startswith(OWN_NAME + b".")
+    return named and not others and operations.count(b"\n") == operations.count(OWN_OPERATION) == 1
+
 
 def unlike(job_id: bytes, taken: Container[bytes]) -> bytes:
     r"""The id as a label's value, different from those that are taken.

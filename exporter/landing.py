@@ -7,14 +7,13 @@ from html import escape
 
 from exporter.found import Found, look
 from exporter.lane import BusyError, Lane, LateError
-from exporter.scrape import Outcome, Scraper
+from exporter.scrape import PERMISSION, Outcome, Scraper
 from lustre import __version__
 
 LOOK_SECONDS = 2.0
 """The page shows the rest when looking at the node takes longer."""
 MOST_NAMES = 24
 """A server with hundreds of targets names the first few."""
-PERMISSION = "CAP_DAC_READ_SEARCH"
 
 HEADERS = (
     ("Content-Type", "text/html; charset=utf-8"),

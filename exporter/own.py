@@ -30,6 +30,7 @@ class Own(Collector):
         yield from self._outcomes()
         yield from self._tallies()
         yield self._places()
+        yield self._loaded()
 
     def _outcomes(self) -> Iterator[Metric]:
         success = GaugeMetricFamily(
@@ -64,6 +65,13 @@ class Own(Collector):
         yield read
         yield skipped
         yield errors
+
+    def _loaded(self) -> Metric:
+        return GaugeMetricFamily(
+            PREFIX + "lustre_loaded",
+            "Whether Lustre is loaded on this node (1) or not (0): without it there is nothing to show.",
+            float(self._scraper.tree.loaded()),
+        )
 
     def _places(self) -> Metric:
         closed = self._scraper.tree.closed()

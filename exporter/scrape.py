@@ -25,6 +25,9 @@ from exporter.tally import Tally
 from lustre.tree import Tree
 
 log = logging.getLogger("lustre-exporter")
+PERMISSION = "CAP_DAC_READ_SEARCH"
+TOLD = 3
+"""Parameters that are named in a sentence."""
 TURN_SHARE = 1 / 8
 """Of the time that is left: how long a collector may keep the next one waiting. However many hang, some is left."""
 
@@ -87,7 +90,7 @@ class _Running:
                 raise BusyError
             page, ended = self.lane.result(seconds)
         except LateError:
-            reason = f"not done after {deadline_seconds:g} s; a parameter may be hanging"
+            reason = f"not done after {deadline_seconds:.3g} s; a parameter may be hanging"
         except BusyError:
             reason = "still waits for a parameter since an earlier scrape"
         except Exception as error:  # noqa: BLE001 - the collectors that do work must still be shown
@@ -108,7 +111,7 @@ class _Running:
 
 
 class Scraper:
-    """Runs the enabled collectors; call ``run`` from one thread at a time."""
+    """Runs the enabled collectors; no two passes at a time may run the same one."""
 
     def __init__(
         self,
@@ -123,6 +126,13 @@ class Scraper:
         self._clock = clock
         self._deadline_seconds = settings.deadline_seconds
         self._running = [_Running(c, context, clock) for c in collectors if c.name in settings.enabled]
+        self._refused = ""
+        """What was said to be closed to this process."""
+
+    @property
+    def deadline_seconds(self) -> float:
+        """How long a pass may take at the most."""
+        return self._deadline_seconds
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -146,7 +156,7 @@ class Scraper:
 
     def run(self, names: Collection[str] | None = None, limit_seconds: float | None = None) -> Result:
         """One pass of all collectors, or of those named, within the deadline and within this limit."""
-        deadline = min(self._deadline_seconds, limit_seconds or self._deadline_seconds)
+        deadline = self._deadline_seconds if limit_seconds is None else min(self._deadline_seconds, limit_seconds)
         over = self._clock() + deadline
         survey = Survey(self._places)
         asked = [running for running in self._running if names is None or running.collector.name in names]
@@ -156,4 +166,17 @@ class Scraper:
         for running in asked:
             chunks = running.finish(over - self._clock(), deadline).chunks
             found += [(family, chunks[family]) for family in running.collector.families if chunks.get(family)]
+        self._tell_what_is_refused()
         return Result(tuple(found))
+
+    def _tell_what_is_refused(self) -> None:
+        """Say once what this process may not read: what is missing from a scrape looks as if it were not there."""
+        refused = sorted({parameter for running in self._running for parameter, error in
+                          running.outcome.tally.errors.copy() if error in {"EACCES", "EPERM"}})
+        words = [f"{place} may not be listed" for place in self.tree.closed().values()]
+        if refused:
+            more = f" and {len(refused) - TOLD} more" if len(refused) > TOLD else ""
+            words.append(f"{', '.join(refused[:TOLD])}{more} may not be read")
+        if words and "; ".join(words) != self._refused:
+            log.warning("%s: what is there is not shown. Run as root, or with %s", "; ".join(words), PERMISSION)
+        self._refused = "; ".join(words)

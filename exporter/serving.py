@@ -17,12 +17,15 @@ from exporter.web.reload import Web
 
 log = logging.getLogger("lustre-exporter")
 ENDS = frozenset({signal.SIGTERM, signal.SIGINT})
+WAITED_FOR = ENDS | {signal.SIGHUP}
 PATIENCE_SECONDS = 30.0
 """How long answers under way may go on after SIGTERM."""
 
 
 def serve(addresses: Sequence[Address], app: WSGIApplication, web: Web | None) -> int:
     """Serve every address until SIGTERM or SIGINT; what has been asked by then is answered. The exit status.
+
+    SIGHUP reads the web configuration again.
 
     The signals are waited for, not handled: one that comes between looking whether it has come and waiting for it would
     be seen only when the next one comes.
@@ -36,21 +39,29 @@ def serve(addresses: Sequence[Address], app: WSGIApplication, web: Web | None) -
             except OSError as error:
                 sys.stderr.write(f"lustre-exporter: cannot listen on {address}: {error.strerror or error}\n")
                 return 1
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)  # all threads to come have it too
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, WAITED_FOR)  # all threads to come have it too
         stack.callback(_unblock, before)
         threads = [threading.Thread(target=server.serve_forever, daemon=True) for server in servers]
         for thread in threads:
             thread.start()
         for address in addresses:
             log.info("listening on %s%s", address, " with TLS" if web is not None and web.config().tls else "")
-        signal.sigwait(ENDS)
+        while signal.sigwait(WAITED_FOR) not in ENDS:
+            _read_again(web)
         _end(servers, connections)
     return 0
 
 
+def _read_again(web: Web | None) -> None:
+    if web is None:
+        log.info("SIGHUP: there is no web configuration to read again; options take a restart")
+    elif web.read_again():
+        log.info("SIGHUP: the web configuration was read again")
+
+
 def _unblock(before: Iterable[int]) -> None:
     """As it was; whoever asked again meanwhile has been answered."""
-    while signal.sigtimedwait(ENDS, 0) is not None:
+    while signal.sigtimedwait(WAITED_FOR, 0) is not None:
         pass
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

@@ -6,8 +6,8 @@ from collections.abc import Collection
 
 from exporter.counted import OTHER, Counted
 from exporter.families import Family
-from exporter.job_names import unlike
-from exporter.jobs import SUMS
+from exporter.job_names import is_own, unlike
+from exporter.jobs import OPERATIONS, SECONDS, SUMS
 from exporter.page import Page
 from exporter.totals import put_totals
 
@@ -41,6 +41,9 @@ class ShownJobs:
                 own = Page()
                 put_totals(own, shown.labels, dict(zip(job.keys, job.values, strict=True)), SUMS)
                 shown.lines = own.lines()
+                if is_own(shown.name, b"".join([line for family, line in shown.lines if family is OPERATIONS]),
+                          b"".join([line for family, line in shown.lines if family not in {OPERATIONS, SECONDS}])):
+                    shown.lines = ()
             page.extend(shown.lines)
 
     def _name(self, jobs: Collection[Counted]) -> None:

@@ -60,7 +60,7 @@ UNREAD: tuple[Unread, ...] = (
         "Names of what other families show.",
         ("*.target_obd", "*.mdt_obd", "devices", "mgs.MGS.filesystems", "*.uuid", "*.desc_uuid", "*.fstype",
          "*.mntdev", "*.instance", "*.client_type", "lov.*.numobd", "lov.*.activeobd", "lmv.*.numobd",
-         "lmv.*.activeobd", "lod.*.pool.*.spill_status", "*.changelog_current_mask", "nodemap.*.id", "lnet.routers",
+         "lmv.*.activeobd", "lod.*.pool.*.spill_status", "nodemap.*.id", "lnet.routers",
          "lod.*.pools.*", "mgs.MGS.live.params"),
     ),
     Unread(

@@ -34,6 +34,8 @@ _GET_QUOTA, _GET_POOL_QUOTA = 0x800007, 0x80000F
 _LIMITS_AND_USE = 0x1 | 0x2
 """QIF_BLIMITS and QIF_SPACE: without them ``lfs quota`` puts the figures in brackets, as inaccurate."""
 _PATH_BYTES = 4096
+_FNV_1A_64 = 2
+"""How names are spread over the stripes of a directory; known to all releases (``lmv_hash_type``)."""
 
 
 class Library:
@@ -128,6 +130,10 @@ class Library:
         index = ctypes.c_int(-1)
         self.ask("llapi_get_mdt_index_by_fid", on_mount, byref(struct_of(fid)), byref(index), path=str(fid))
         return index.value
+
+    def make_directory(self, path: str, mdt_index: int) -> None:
+        """Make a directory of one stripe, for its owner only, on an MDT, as ``lfs mkdir -i`` does."""
+        self.ask("llapi_dir_create_pool", os.fsencode(path), 0o700, mdt_index, 1, _FNV_1A_64, None, path=path)
 
     def lease(self, descriptor: int) -> None:
         """Take a read lease."""

@@ -106,6 +106,10 @@ class Tree:
         """Names of everything below ``folder`` (``"lov/<device>/pools"``) in any of the roots, sorted."""
         return self._names(folder, lambda _: True)
 
+    def loaded(self) -> bool:
+        """Whether any of the three places is there; none is where Lustre is not loaded."""
+        return any(map(os.path.isdir, self._tops))
+
     def closed(self) -> dict[str, str]:
         """Those of the three places that this process may not list, so that "absent" there means nothing, by name."""
         places = zip(("sysfs", "debugfs", "procfs"), self._tops, strict=True)

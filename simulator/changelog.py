@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from bisect import bisect_right
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from lustre.changelog import Record, RecordType, encode
@@ -15,6 +16,7 @@ NO_FID = Fid(0, 0)
 OPEN_CREATE, CLOSE_CREATE = 0xCA, 0xC2
 """Record flags of an open that created the file, and of the close of that handle."""
 OPEN_MODE_BASE = 0xD000
+FLAG_WRITE = 0x2
 RECORDS_MAX = 400_000
 """Beyond this the older half goes, as the garbage collection of a real MDT does to idle consumers."""
 
@@ -32,23 +34,50 @@ class Actor:
 SERVER = Actor()
 
 
-class Changelog:
-    """Records of one MDT. They are kept until cleared; of a consumer that never clears, only the newest are kept."""
+DEFAULT_MASK = frozenset(RecordType) - {RecordType.ATIME, RecordType.OPEN, RecordType.GETXATTR, RecordType.DENIED_OPEN}
+"""What a user without a mask of its own gets where the server has none either (``CHANGELOG_DEFMASK``)."""
+QUICK_START_MASK = DEFAULT_MASK | {RecordType.OPEN}
+"""As the quick start of tierd sets it: ``+OPEN``."""
 
-    def __init__(self) -> None:
+
+@dataclass(slots=True)
+class User:
+    """One registered reader."""
+
+    cleared_index: int
+    cleared_at: float = 0.0
+
+
+class Changelog:
+    """Records of one MDT, kept until all users have cleared them; of users that never clear, only the newest are kept.
+
+    As Lustre 2.17 does it (``mdd_changelog_user_register``, ``mdd_changelog_user_purge`` and ``mdd_changelog_clear``):
+    without any user nothing is recorded, and the numbers stand still. Reading never fails for that: the device of a
+    client gives what is in the log, which is then nothing.
+    """
+
+    def __init__(self, mask: Collection[RecordType] = QUICK_START_MASK) -> None:
         self.last_index = 0
-        self.cleared_index = 0
-        self.user = "cl1"
-        self.registered = True
-        self.cleared_at = 0.0
+        self.users: dict[str, User] = {"cl1": User(0)}
+        self._last_user = 1
         self._records: list[Record] = []
+        self.set_mask(mask)
+
+    @property
+    def mask(self) -> tuple[RecordType, ...]:
+        """Types of records that are written."""
+        return tuple(kind for kind in RecordType if self._mask_bits >> kind & 1)
+
+    def set_mask(self, mask: Collection[RecordType]) -> None:
+        """Write these types of records from now on; marks are always among them."""
+        self._mask_bits = sum(1 << kind for kind in {RecordType.MARK, *mask})
 
     def add(
         self, kind: RecordType, time: float, target: Fid, actor: Actor, *, flags: int = 0, parent: Fid | None = None,
         name: str = "", open_mode: int | None = None, xattr_name: str = "",
     ) -> None:  # fmt: skip
-        """One more record; ``time`` in seconds of the epoch."""
-        if not self.registered:
+        """One more record; ``time`` in seconds of the epoch. Nothing without a user, or for a type that is masked."""
+        if not self.users or not self._mask_bits >> kind & 1 or not self._keeps_close(kind, flags):
             return
         self.last_index += 1
         record = Record(
@@ -60,10 +89,12 @@ class Changelog:
         if len(self._records) > RECORDS_MAX:
             del self._records[: RECORDS_MAX // 2]
 
+    def _keeps_close(self, kind: RecordType, flags: int) -> bool:
+        """Where opens are not recorded, only the close of who could write is (``mdd_close``)."""
+        return kind is not RecordType.CLOSE or bool(self._mask_bits >> RecordType.OPEN & 1 or flags & FLAG_WRITE)
+
     def read(self, after_index: int) -> bytes:
-        """Bytes of the records with a higher index, as the character device gives them. Raises OSError ENOENT."""
-        if not self.registered:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.user)
+        """Bytes of the records with a higher index, as the character device gives them."""
         first = bisect_right(self._records, after_index, key=_index)
         return b"".join(map(encode, self._records[first:]))
 
@@ -71,24 +102,38 @@ class Changelog:
         """The records there are get lost; numbers go on."""
         self._records.clear()
 
-    def deregister(self) -> None:
-        """The consumer is not known any more: nothing is kept for it, and reading fails."""
-        self._records.clear()
-        self.registered = False
+    def register(self, now: float = 0.0) -> str:
+        """A new user; its name. It is given what comes from now on."""
+        self._last_user += 1
+        name = f"cl{self._last_user}"
+        self.users[name] = User(self.last_index, now)
+        return name
 
-    def register(self) -> str:
-        """A new consumer; its name."""
-        self.registered = True
-        self.user = f"cl{int(self.user[2:]) + 1}"
-        self.cleared_index = self.last_index
-        return self.user
+    def deregister(self, user: str = "cl1") -> None:
+        """A user is forgotten, by an administrator or as too far behind, with the records that no other one needs.
 
-    def clear(self, up_to_index: int, now: float) -> None:
-        """The consumer needs the records up to this one no longer."""
-        first = bisect_right(self._records, up_to_index, key=_index)
-        del self._records[:first]
-        self.cleared_index = max(self.cleared_index, min(up_to_index, self.last_index))
-        self.cleared_at = now
+        Raises OSError ENOENT for one that is not known.
+        """
+        if self.users.pop(user, None) is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), user)
+        self._purge(min((one.cleared_index for one in self.users.values()), default=self.last_index))
+
+    def clear(self, up_to_index: int, now: float, user: str = "cl1") -> None:
+        """A user needs the records up to this one no longer.
+
+        Raises OSError: EINVAL for a record that is not written yet, ENOENT for a user that is not known, and for an
+        index before the one it has cleared.
+        """
+        if up_to_index > self.last_index:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), user)
+        known = self.users.get(user)
+        if known is None or known.cleared_index > up_to_index:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), user)
+        known.cleared_index, known.cleared_at = up_to_index, now
+        self._purge(min(one.cleared_index for one in self.users.values()))
+
+    def _purge(self, up_to_index: int) -> None:
+        del self._records[: bisect_right(self._records, up_to_index, key=_index)]
 
 
 def _index(record: Record) -> int:

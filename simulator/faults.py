@@ -71,9 +71,20 @@ def failover(cluster: Cluster, target: str, seconds: float) -> None:
     cluster.engine.after(seconds, recovery, cluster, target, seconds)
 
 
-def deregistered(cluster: Cluster, target: str) -> None:
-    """The changelog consumer was too far behind, and the MDT forgot it: records are gone, reading fails."""
-    _mdt(cluster, target).changelog.deregister()
+def deregistered(cluster: Cluster, target: str, user: str = "cl1") -> None:
+    """A changelog user is forgotten, as one too far behind is. Without any nothing is recorded, and reading goes on."""
+    _mdt(cluster, target).changelog.deregister(user)
+
+
+def registered(cluster: Cluster, target: str) -> None:
+    """One more changelog user: ``cl2``, or the number after the last."""
+    _mdt(cluster, target).changelog.register(cluster.now)
+
+
+def changelog_mask(cluster: Cluster, target: str, without: str) -> None:
+    """Somebody sets a mask that leaves out a type of records: ``CLOSE``."""
+    log = _mdt(cluster, target).changelog
+    log.set_mask([kind for kind in log.mask if kind.label != without])
 
 
 def changelog_gap(cluster: Cluster, target: str) -> None:

@@ -13,9 +13,11 @@ import errno
 import os
 from collections.abc import Callable, Iterator, Mapping
 
+from lustre.changelog import RecordType
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, Space
 from lustre.layout import Layout
+from simulator.changelog import FLAG_WRITE, OPEN_MODE_BASE, Actor, Changelog
 from simulator.cluster import Cluster
 from simulator.engine import Completion
 from simulator.namespace import Inode
@@ -108,7 +110,29 @@ class SimulatedFilesystem:
     def changelog(self, mdt: str, after_index: int) -> bytes:
         """Raw records of one MDT with a higher index than given, oldest first."""
         with self._cluster.lock:
-            for target in self._cluster.mdts:
-                if target.short_name == mdt:
-                    return target.changelog.read(after_index)
+            return self._changelog(mdt).read(after_index)
+
+    def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
+        """Let the MDT forget what a reader has dealt with. Raises OSError as :meth:`Changelog.clear` does."""
+        with self._cluster.lock:
+            self._changelog(mdt).clear(index, self._cluster.now, reader)
+
+    def mark(self, mdt: str) -> Fid:
+        """Make a file on an MDT, rename it, open and close it, remove it; its FID."""
+        with self._cluster.lock:
+            log, time = self._changelog(mdt), self._cluster.epoch
+            index = next(i for i, target in enumerate(self._cluster.mdts) if target.short_name == mdt)
+            fid = self._cluster.namespace.new_fid(index, 0)
+            actor = Actor("tierd.0", nid=self._cluster.clients[-1].settings.nid)
+            log.add(RecordType.CREATE, time, fid, actor, name="mark")
+            log.add(RecordType.RENAME, time, fid, actor, name="mark.renamed")
+            log.add(RecordType.OPEN, time, fid, actor, flags=FLAG_WRITE, open_mode=OPEN_MODE_BASE | FLAG_WRITE)
+            log.add(RecordType.CLOSE, time, fid, actor, flags=FLAG_WRITE)
+            log.add(RecordType.UNLINK, time, fid, actor, flags=1, name="mark.renamed")
+            return fid
+
+    def _changelog(self, mdt: str) -> Changelog:
+        for target in self._cluster.mdts:
+            if target.short_name == mdt:
+                return target.changelog
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), mdt)

@@ -2,7 +2,8 @@
 
 Kinds, with the keys each has besides ``at``: ``slow`` (target, factor), ``degraded`` (target, rebuild_share),
 ``healthy`` (target), ``full`` (target, free_percent), ``gone`` (target), ``recovery`` (target, seconds), ``failover``
-(target, seconds: away, then in recovery for as long), ``changelog_deregistered`` and ``changelog_gap`` (target),
+(target, seconds: away, then in recovery for as long), ``changelog_deregistered`` (target, user),
+``changelog_registered`` and ``changelog_gap`` (target), ``changelog_mask`` (target, without: ``CLOSE``),
 ``exporter_unreachable`` (seconds), ``clock_jump`` (seconds), ``mover`` (directory, pool, files),
 ``resync`` (path), ``job`` (job, and
 ``set``: fields with new values), ``stop`` (job).
@@ -38,7 +39,13 @@ KINDS: Mapping[str, tuple[_Act, frozenset[str]]] = {
     "failover": (
         lambda c, e: faults.failover(c, e.text("target"), e.number("seconds", 30.0)), frozenset(("target", "seconds"))
     ),
-    "changelog_deregistered": (lambda c, e: faults.deregistered(c, e.text("target")), frozenset(("target",))),
+    "changelog_deregistered": (
+        lambda c, e: faults.deregistered(c, e.text("target"), e.text("user") or "cl1"), frozenset(("target", "user"))
+    ),
+    "changelog_registered": (lambda c, e: faults.registered(c, e.text("target")), frozenset(("target",))),
+    "changelog_mask": (
+        lambda c, e: faults.changelog_mask(c, e.text("target"), e.text("without")), frozenset(("target", "without"))
+    ),
     "changelog_gap": (lambda c, e: faults.changelog_gap(c, e.text("target")), frozenset(("target",))),
     "exporter_unreachable": (lambda c, e: faults.unreachable(c, e.number("seconds", 30.0)), frozenset(("seconds",))),
     "clock_jump": (lambda c, e: faults.clock_jump(c, e.number("seconds", 3600.0)), frozenset(("seconds",))),
@@ -58,7 +65,7 @@ _KEYS: Mapping[str, type[Any] | tuple[type[Any], ...]] = {
     "set": dict,
 }  # fmt: skip
 """What is no text."""
-_NEEDED = frozenset(("target", "directory", "pool", "job", "path"))
+_NEEDED = frozenset(("target", "directory", "pool", "job", "path", "without"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,7 @@ class Engine:
             self._facts = facts()
             pools = self._settings.small_files_to_flash
             self._watch.look(View(self._history.coarse.windows, self._facts, activities, flash_pool=pools.flash_pool,
-                                  hdd_pool=pools.hdd_pool))
+                                  hdd_pool=pools.hdd_pool, of_scopes=self._settings.pool_pairs))
         now = self._history.windows[-1].end
         return tuple(f for f in self._watch.findings if f.time > now - OLD_SECONDS)
 

@@ -105,6 +105,8 @@ class SharedFile:
     path: str
     openers: int
     layout: Layout | None = None
+    size_bytes: int | None = None
+    """None where nobody could tell."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from lustre.text import changelog_users
 
 LABELS = ("fs", "target")
 USERS = "mdd.*.changelog_users"
+MASKS = "mdd.*.changelog_current_mask, mdd.*.changelog_mask"
 
 RECORDS = Counter("lustre_changelog_records_total", "Records written to the changelog.", LABELS, USERS)
 BEHIND = Gauge(
@@ -30,6 +31,12 @@ IDLE = Gauge(
     "seconds",
     "2.12+",
 )
+MASK = Gauge(
+    "lustre_changelog_mask_info",
+    "Always 1, labelled with the types of records that are written, joined by commas.",
+    (*LABELS, "mask"),
+    MASKS,
+)
 
 
 def start(_: Context) -> Collect:
@@ -38,14 +45,18 @@ def start(_: Context) -> Collect:
     def collect(node: Node, page: Page) -> None:
         for name, labels in node.labelled_targets("mdd"):
             if (data := node.read("mdd", name, "changelog_users")) is not None:
-                node.skipped("mdd", "changelog_users", _put(page, labels, data))
+                parsed = changelog_users.parse(data)
+                node.skipped("mdd", "changelog_users", _put(page, labels, parsed))
+                current = node.read("mdd", name, "changelog_current_mask")
+                former = node.read("mdd", name, "changelog_mask") if current is None else None
+                if (mask := changelog_users.recorded(parsed, former, current)) is not None:
+                    page.sample(MASK, b'%b,mask="%b"' % (labels, escape(b",".join(sorted(mask)))), 1)
 
     return collect
 
 
-def _put(page: Page, labels: bytes, data: bytes) -> int:
+def _put(page: Page, labels: bytes, parsed: changelog_users.ChangelogUsers) -> int:
     """Show one changelog; how many lines made no sense."""
-    parsed = changelog_users.parse(data)
     skipped = parsed.skipped
     page.sample(RECORDS, labels, parsed.current_index)
     users = {user.id: user for user in reversed(parsed.users)}
@@ -60,4 +71,6 @@ def _put(page: Page, labels: bytes, data: bytes) -> int:
     return skipped
 
 
-COLLECTOR = Collector("changelogs", "changelogs and how far behind their users are", (RECORDS, BEHIND, IDLE), start)
+COLLECTOR = Collector(
+    "changelogs", "changelogs and how far behind their users are", (RECORDS, BEHIND, IDLE, MASK), start
+)

@@ -14,7 +14,7 @@ from exporter.awake import Idle
 from exporter.collector import Collect, Collector, Context
 from exporter.families import Family
 from exporter.job_lines import Renderer
-from exporter.job_names import unlike
+from exporter.job_names import is_own, unlike
 from exporter.job_numbers import NumbersReader
 from exporter.job_runs import Item, Job, Run
 from exporter.job_texts import JobTexts
@@ -26,6 +26,7 @@ from exporter.text_format import label_text
 from lustre.text import job_stats
 
 SHOWN: tuple[Family, ...] = FAMILIES[:5]
+NOTHING: Chunks = (b"", b"", b"", b"", b"")
 
 
 @dataclass(slots=True)
@@ -145,10 +146,13 @@ class TargetJobs:
         """The job's name and lines, and how many lines of its text were not understood."""
         found = self._shared.renderer.block(text, self._labels)
         if found is not None and found[0] not in taken:
-            return *found, 0
-        other = read_block(text)
-        name = unlike(other.job_id, taken)
-        return name, *render(other, b'%b,job="%b"' % (self._labels, name))
+            name, chunks, skipped = *found, 0
+        else:
+            other = read_block(text)
+            name = unlike(other.job_id, taken)
+            chunks, skipped = render(other, b'%b,job="%b"' % (self._labels, name))
+        reads, writes, operations, _, sizes = chunks
+        return name, NOTHING if is_own(name, operations, reads + writes + sizes) else chunks, skipped
 
 
 def count(items: Iterable[Item]) -> int:

@@ -38,6 +38,13 @@ class Web:
                 self._read()
             return self._config
 
+    def read_again(self) -> bool:
+        """Read it whether or not a file has changed; whether it is good. What is wrong is in the log."""
+        with self._lock:
+            self._mark, self._told = _mark(self._config.files), []
+            self._read()
+            return self.successful
+
     def deny(self) -> None:
         """Count a request that was turned away."""
         with self._lock:

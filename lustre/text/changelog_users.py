@@ -63,3 +63,18 @@ def parse(data: bytes) -> ChangelogUsers:
     )
     understood = len(current) + len(_HEADING.findall(data)) + len(rows)
     return ChangelogUsers(int(current[0]) if current else None, users, header.skipped_lines(data, understood))
+
+
+def recorded(users: ChangelogUsers, mask: bytes | None, current_mask: bytes | None) -> frozenset[bytes] | None:
+    r"""Types of records that are written; None where that is not to be seen.
+
+    Since 2.15 users may have masks of their own, and ``changelog_current_mask`` says what comes of it. The server's
+    ``changelog_mask`` is then ``MARK`` alone for as long as nobody has set it, which means Lustre's default.
+
+    >>> sorted(recorded(parse(b""), b"MARK CREAT \n", None)), recorded(parse(b""), b"MARK \n", None)
+    ([b'CREAT', b'MARK'], None)
+    """
+    if current_mask is not None and current_mask.split():
+        return frozenset(current_mask.split())
+    words = frozenset((mask or b"").split())
+    return words.union(*(user.mask for user in users.users)) if words - {b"MARK"} else None

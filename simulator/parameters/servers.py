@@ -16,10 +16,6 @@ from simulator.tally import Stats
 if TYPE_CHECKING:
     from simulator.cluster import Cluster
 
-_MASK = (
-    "MARK,CREAT,MKDIR,HLINK,SLINK,MKNOD,UNLNK,RMDIR,RENME,RNMTO,OPEN,CLOSE,LYOUT,TRUNC,SATTR,XATTR,HSM,MTIME,CTIME,"
-    "MIGRT,FLRW,RESYNC"
-)
 _IDLE_SERVICES = (
     "ost/OSS/ost", "ost/OSS/ost_create", "ost/OSS/ost_out", "ost/OSS/ost_seq", "mds/MDS/mdt", "mds/MDS/mdt_fld",
     "mds/MDS/mdt_io", "mds/MDS/mdt_out", "mds/MDS/mdt_readpage", "mds/MDS/mdt_seqm", "mds/MDS/mdt_seqs",
@@ -42,6 +38,7 @@ def files(cluster: Cluster) -> Iterator[tuple[str, str]]:
         yield f"{_DEBUGFS}/mdt/{mdt.name}/recovery_status", recovery_status(clock, mdt.health, clients)
         yield f"{_DEBUGFS}/osd-ldiskfs/{mdt.name}/brw_stats", brw_stats_file(clock, mdt.brw)
         yield f"{_DEBUGFS}/mdd/{mdt.name}/changelog_users", _changelog_users(cluster, mdt)
+        yield f"{_DEBUGFS}/mdd/{mdt.name}/changelog_mask", _changelog_mask(mdt)
     yield f"{_DEBUGFS}/ost/OSS/ost_io/stats", stats_file(clock, _ost_io(cluster))
     for service in _IDLE_SERVICES:
         yield f"{_DEBUGFS}/{service}/stats", clock.header(0.0, 35)
@@ -79,11 +76,15 @@ def recovery_status(clock: Clock, health: Health, clients: int) -> str:
 
 def _changelog_users(cluster: Cluster, mdt: Mdt) -> str:
     log = mdt.changelog
-    idle = int(cluster.now - log.cleared_at)
-    return (
-        f"current_index: {log.last_index}\n{'ID':<30}index (idle) mask\n"
-        + (f"{log.user:<30}{log.cleared_index:5} ({idle}) mask={_MASK}\n" if log.registered else "")
+    mask = ",".join(kind.label for kind in log.mask)
+    return f"current_index: {log.last_index}\n{'ID':<30}index (idle) mask\n" + "".join(
+        f"{name:<30}{user.cleared_index:5} ({int(cluster.now - user.cleared_at)}) mask={mask}\n"
+        for name, user in log.users.items()
     )
+
+
+def _changelog_mask(mdt: Mdt) -> str:
+    return "".join(f"{kind.label} " for kind in mdt.changelog.mask) + "\n"
 
 
 def brw_stats_file(clock: Clock, brw: BrwStats) -> str:

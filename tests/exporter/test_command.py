@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import json
+import logging
 import os
 import re
 import signal
@@ -15,6 +17,8 @@ from pathlib import Path
 import pytest
 
 from exporter.__main__ import main
+from exporter.collectors import COLLECTORS
+from exporter.logs import configure
 
 COMMAND = [sys.executable, "-m", "exporter"]
 
@@ -132,6 +136,91 @@ def test_a_scrape_in_flight_is_answered_before_the_end(tmp_path) -> None:
             assert running.wait(20) == 0
         finally:
             running.kill()
+
+
+def test_sighup_reads_the_web_configuration_again_and_ends_nothing(capture, tmp_path) -> None:
+    web = tmp_path / "web.yml"
+    web.write_text("http_server_config: {}\n")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [*COMMAND, f"--web.listen-address=127.0.0.1:{port}", *roots(capture("2.17.57/tree-idle"))]
+    with subprocess.Popen([*command, f"--web.config.file={web}"], stderr=subprocess.PIPE) as running:
+        try:
+            assert running.stderr is not None
+            assert b"listening" in running.stderr.readline()
+            running.send_signal(signal.SIGHUP)
+            assert running.stderr.readline() == b"lustre-exporter: SIGHUP: the web configuration was read again\n"
+            web.write_text("nonsense: 1\n")
+            running.send_signal(signal.SIGHUP)
+            assert b"the web configuration stays as it was" in running.stderr.readline()
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            connection.request("GET", "/-/healthy")
+            assert connection.getresponse().read() == b"Healthy.\n"
+            connection.close()
+            running.send_signal(signal.SIGTERM)
+            assert running.wait(20) == 0
+        finally:
+            running.kill()
+
+
+def test_sighup_without_a_web_configuration_ends_nothing(tmp_path) -> None:
+    for name in ("proc", "sys"):
+        (tmp_path / name).mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [*COMMAND, f"--web.listen-address=127.0.0.1:{port}", "--log.format=logfmt", *roots(tmp_path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as running:
+        try:
+            assert running.stderr is not None
+            assert b'level=warn msg="Lustre is not loaded on this node' in running.stderr.readline()
+            assert b"listening" in running.stderr.readline()
+            running.send_signal(signal.SIGHUP)
+            assert b'level=info msg="SIGHUP: ' in running.stderr.readline()
+            running.send_signal(signal.SIGTERM)
+            assert running.wait(20) == 0
+        finally:
+            running.kill()
+
+
+def test_help_says_which_collectors_are_off_by_default(capsys) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    options = re.findall(r"--collector\.([a-z_]+) (.*?)(?= --collector\.)", told)
+    off = {name for name, words in options if words.endswith("; off by default")}
+    assert off == {collector.name for collector in COLLECTORS if not collector.default}
+
+
+def test_a_mistake_is_two_lines(capsys) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--jobs.limit=x"])
+    assert caught.value.code == 2
+    assert capsys.readouterr().err == (
+        "lustre-exporter: argument --jobs.limit: invalid int value: 'x'\nTry 'lustre-exporter --help'.\n")
+
+
+@pytest.mark.parametrize(("form", "parsed"), [
+    ("json", json.loads),
+    ("logfmt", lambda line: dict(re.findall(r'(\w+)=((?:"(?:[^"\\]|\\.)*")|\S+)', line)))])
+def test_logs_can_be_read_by_machines(form, parsed, capsys) -> None:
+    configure("warn", form)
+    log = logging.getLogger("lustre-exporter")
+    log.info("not this")
+    log.warning('a "b"\n%s', "c")
+    (line,) = capsys.readouterr().err.splitlines()
+    found = parsed(line)
+    assert found["level"] == "warn"
+    assert json.loads(found["msg"])[:5] == 'a "b"' if form == "logfmt" else found["msg"] == 'a "b"\nc'
+    assert found["ts"].endswith("Z")
+    configure("info", "text")
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_whether_lustre_is_loaded_is_shown(there, tmp_path, capfdbinary) -> None:
+    for name in ("proc", "sys/fs/lustre" if there else "sys"):
+        (tmp_path / name).mkdir(parents=True)
+    assert main(["--once", *roots(tmp_path)]) == 0
+    assert f"lustre_exporter_lustre_loaded {there:d}.0\n".encode() in capfdbinary.readouterr().out
 
 
 def test_help_shows_examples(capsys) -> None:

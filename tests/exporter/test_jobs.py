@@ -152,3 +152,20 @@ def test_old_releases_without_times_and_units_of_their_own(grow, exporter, sampl
         ("lustre_jobs", None): "1",
         ("lustre_jobs_idle", None): "0",
     }
+
+
+def mds_block(job: bytes, *operations: bytes) -> bytes:
+    lines = b"".join(b"  %b:          { samples: 7, unit: usecs, min: 1, max: 1, sum: 7, sumsq: 7 }\n" % name
+                     for name in operations)
+    return (b"- job_id:          %b\n  snapshot_time:   9.0 secs.nsecs\n  start_time:      1.0 secs.nsecs\n"
+            b"  elapsed_time:    1.0 secs.nsecs\n" % job) + lines
+
+
+@pytest.mark.parametrize("limit", [0, 5])
+def test_what_exporters_on_clients_ask_for_is_no_job(grow, exporter, samples, limit: int) -> None:
+    root = grow({"proc/fs/lustre/mdt/lustre-MDT0000/job_stats": stats(
+        mds_block(b"lustre-exporter.0", b"statfs"), mds_block(b"lustre-exporter.990", b"statfs"),
+        mds_block(b"df.0", b"statfs"), mds_block(b"lustre-exporters.0", b"statfs"),
+        mds_block(b"lustre-exporter.7", b"open", b"statfs"))})
+    shown = by_job(samples, exporter(root, jobs_limit=limit).scrape("jobs"))
+    assert shown.keys() == {"df.0", "lustre-exporters.0", "lustre-exporter.7"}

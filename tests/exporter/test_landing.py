@@ -134,6 +134,31 @@ def test_a_closed_debugfs_is_told_with_its_mend(closed, exporter) -> None:
     assert own == {"procfs": 1, "sysfs": 1, "debugfs": 0}
 
 
+def test_what_is_closed_is_said_in_the_log_once(closed, exporter, caplog) -> None:
+    running = exporter(closed)
+    with as_nobody():
+        for _ in range(3):
+            running.scrape()
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said == (f"{closed}/sys/kernel/debug/lustre/ may not be listed: what is there is not shown. Run as root, or "
+                    "with CAP_DAC_READ_SEARCH")
+
+
+def test_parameters_that_may_not_be_read_are_named_in_the_log_once(closed, exporter, caplog) -> None:
+    (closed / "sys/kernel/debug").chmod(0o755)
+    for target in range(5):
+        stats = closed / f"proc/fs/lustre/obdfilter/l-OST000{target}/job_stats"
+        stats.parent.mkdir(parents=True)
+        stats.write_text("job_stats:\n")
+        stats.chmod(0)
+    running = exporter(closed)
+    with as_nobody():
+        for _ in range(3):
+            running.scrape()
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.startswith("obdfilter.*.job_stats may not be read: ")
+
+
 def test_looking_at_the_node_cannot_hang_the_page(grow, exporter) -> None:
     root = grow({"sys/fs/lustre/x/y": ""})
     os.mkfifo(root / "sys/fs/lustre/version")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import http.client
+import os
 import socket
 import threading
 
@@ -14,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families as text_pars
 from exporter import exposition
 from exporter.app import App
 from exporter.config import Address, MistakesError, check_roots, parse_address
-from exporter.flight import SingleFlight
+from exporter.flight import SingleFlight, WaitedError
 from exporter.own import registry
 from exporter.server import listen
 
@@ -151,21 +152,22 @@ def test_stopping_waits_for_the_answer_that_has_begun(serve) -> None:
 
 
 def test_concurrent_callers_share_one_pass() -> None:
-    flight: SingleFlight[int] = SingleFlight()
+    flight: SingleFlight[str, int] = SingleFlight()
     entered, go_on = threading.Event(), threading.Event()
     calls: list[int] = []
     results: list[int] = []
 
-    def make() -> int:
+    def make(_: float) -> int:
         calls.append(1)
         entered.set()
         assert go_on.wait(WAIT)
         return len(calls)
 
-    first = threading.Thread(target=lambda: results.append(flight.do("all", make)))
+    first = threading.Thread(target=lambda: results.append(flight.do("all", make, WAIT)))
     first.start()
     assert entered.wait(WAIT)
-    others = [threading.Thread(target=lambda: results.append(flight.do("all", make))) for _ in range(5)]
+    others = [threading.Thread(target=lambda: results.append(flight.do("all", make, WAIT)))
+              for _ in range(5)]
     for thread in others:
         thread.start()
     while flight.waiting("all") < len(others):
@@ -174,18 +176,69 @@ def test_concurrent_callers_share_one_pass() -> None:
     for thread in (first, *others):
         thread.join(WAIT)
     assert results == [1] * 6
-    assert flight.do("all", make) == 2
+    assert flight.do("all", make, WAIT) == 2
 
 
 def test_a_failed_pass_is_not_shared() -> None:
-    flight: SingleFlight[int] = SingleFlight()
+    flight: SingleFlight[str, int] = SingleFlight()
 
-    def fail() -> int:
+    def fail(_: float) -> int:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        flight.do("all", fail)
-    assert flight.do("all", lambda: 7) == 7
+        flight.do("all", fail, WAIT)
+    assert flight.do("all", lambda _: 7, WAIT) == 7
+
+
+def test_a_long_pass_of_some_collectors_keeps_no_scrape_of_others_waiting() -> None:
+    flight: SingleFlight[frozenset[str], str] = SingleFlight(frozenset.isdisjoint)
+    entered, go_on = threading.Event(), threading.Event()
+
+    def slow(_: float) -> str:
+        entered.set()
+        assert go_on.wait(WAIT)
+        return "jobs"
+
+    jobs = frozenset({"jobs"})
+    long = threading.Thread(target=lambda: flight.do(jobs, slow, WAIT))
+    long.start()
+    assert entered.wait(WAIT)
+    assert flight.do(frozenset({"llite", "osc"}), lambda _: "beside", WAIT) == "beside"
+    for same in (jobs, jobs | {"osc"}):
+        with pytest.raises(WaitedError):
+            flight.do(same, lambda _: "never", 0.01)
+    go_on.set()
+    long.join(WAIT)
+    assert flight.do(jobs, lambda left: f"{0 < left <= 5}", 5.0) == "True"
+
+
+def test_a_scrape_that_waits_in_vain_says_so_in_its_time(exporter, serve, tmp_path) -> None:
+    parameter = tmp_path / "sys/fs/lustre/version"
+    parameter.parent.mkdir(parents=True)
+    (tmp_path / "proc").mkdir()
+    os.mkfifo(parameter)
+    running = exporter(tmp_path, deadline_seconds=WAIT)
+    scraped = serve(App(running.scraper, registry(running.scraper), "/metrics"))
+    first = threading.Thread(target=lambda: scraped.get("/metrics?collect[]=version"))
+    first.start()
+    with parameter.open("w") as kernel:  # opens when the first scrape does
+        hurried = {"X_Prometheus_Scrape_Timeout_Seconds": "0.6"}
+        status, _, body = scraped.get("/metrics?collect[]=version", **hurried)
+        assert (status, body) == (503, b"Another scrape of these collectors has gone on for 0.1 s.\n")
+        assert scraped.get("/metrics?collect[]=health")[0] == 200
+        kernel.write("2.17.0\n")
+    first.join(WAIT)
+
+
+def test_collectors_can_be_left_out_by_the_request(served) -> None:
+    _, _, body = served.get("/metrics?exclude[]=jobs&exclude[]=llite")
+    assert b"lustre_osc_" in body
+    assert b"lustre_job_" not in body
+    assert b"lustre_llite_read_bytes_total{" not in body
+    status, _, body = served.get("/metrics?exclude[]=nonsense")
+    assert (status, body) == (400, b"No such collector, or not enabled: nonsense.\n")
+    status, _, body = served.get("/metrics?exclude[]=osc&collect[]=llite")
+    assert (status, body) == (400, b"Either collect[] or exclude[], not both.\n")
 
 
 @pytest.mark.parametrize("text", ["", "9169", "host", "host:", ":99999", "[::1]", "::1:80", "a:b"])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lustre.changelog import RecordType, decode
 from lustre.text import recovery_status
 from simulator import scenario
 from simulator.cluster import Cluster
@@ -86,14 +87,47 @@ def test_without_its_mdt_nobody_creates_files() -> None:
     assert made.log.mean("mdt_small.1001", 14, 20) > 15
 
 
-def test_a_deregistered_consumer_reads_nothing_any_more() -> None:
+def test_without_a_user_nothing_is_recorded_and_reading_goes_on() -> None:
     made = cluster(Event(5, "changelog_deregistered", {"target": "MDT0000"}), noise=True)
     made.advance(6)
-    with pytest.raises(OSError, match="cl1") as failure:
-        SimulatedFilesystem(made).changelog("MDT0000", 0)
-    assert failure.value.errno == errno.ENOENT
+    log, port = made.mdts[0].changelog, SimulatedFilesystem(made)
+    end = log.last_index
+    made.advance(3)
+    assert end == log.last_index > 0
+    assert port.changelog("MDT0000", 0) == b"", "as an empty log is read: no error"
     assert "cl1" not in text(made, "sys/kernel/debug/lustre/mdd/lustre-MDT0000/changelog_users")
-    assert made.mdts[0].changelog.register() == "cl2"
+    with pytest.raises(OSError, match="cl1") as failure:
+        port.clear_changelog("MDT0000", "cl1", end)
+    assert failure.value.errno == errno.ENOENT
+    assert log.register() == "cl2"
+    made.advance(3)
+    records, _ = decode(port.changelog("MDT0000", 0))
+    assert records[0].index == end + 1, "the numbers show no gap"
+
+
+def test_beside_another_user_records_go_on_and_its_own_are_kept() -> None:
+    made = cluster(Event(2, "changelog_registered", {"target": "MDT0000"}),
+                   Event(5, "changelog_deregistered", {"target": "MDT0000"}), noise=True)
+    made.advance(3)
+    log, port = made.mdts[0].changelog, SimulatedFilesystem(made)
+    needed = log.users["cl2"].cleared_index
+    made.advance(3)
+    records, _ = decode(port.changelog("MDT0000", 0))
+    assert records[0].index == needed + 1
+    port.clear_changelog("MDT0000", "cl2", log.last_index)
+    assert port.changelog("MDT0000", 0) == b""
+    with pytest.raises(OSError, match="Invalid argument"):
+        port.clear_changelog("MDT0000", "cl2", log.last_index + 1)
+
+
+def test_a_mask_leaves_its_records_out() -> None:
+    made = cluster(Event(0, "changelog_mask", {"target": "MDT0000", "without": "CREAT"}), noise=True)
+    made.advance(3)
+    records, _ = decode(SimulatedFilesystem(made).changelog("MDT0000", 0))
+    kinds = {record.type for record in records}
+    assert RecordType.CLOSE in kinds
+    assert RecordType.CREATE not in kinds
+    assert "CREAT" not in text(made, "sys/kernel/debug/lustre/mdd/lustre-MDT0000/changelog_mask").split()
 
 
 def test_a_gap_leaves_later_records_with_later_numbers() -> None:

@@ -33,6 +33,7 @@ class Clearing(SimulatedFilesystem):
         self.cleared: dict[tuple[str, str], int] = {}
 
     def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
+        super().clear_changelog(mdt, reader, index)
         self.cleared[mdt, reader] = index
 
 

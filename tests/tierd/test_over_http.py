@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import socket
 import subprocess
 import urllib.error
 import urllib.request
@@ -17,6 +18,21 @@ from tests.tierd.simulated import NOISE, STREAM
 from tests.tierd.site import Site, fetched
 from tests.tierd.site import site as site  # noqa: PLC0414 -- the fixture
 from tests.tierd.test_hung_file_system import Door, in_a_thread
+
+
+@pytest.mark.parametrize("path", ["/", "/metrics", "/-/healthy", "/-/ready", "/nowhere"])
+def test_head_has_the_headers_of_get_and_no_body(site: Site, path: str) -> None:
+    site.run(until=10)
+    assert site.service.web is not None
+    answers = {}
+    for method in ("GET", "HEAD"):
+        with socket.create_connection(("127.0.0.1", site.service.web.port), timeout=10) as connection:
+            connection.sendall(f"{method} {path} HTTP/1.0\r\n\r\n".encode())
+            head, _, body = connection.makefile("rb").read().partition(b"\r\n\r\n")
+            answers[method] = head.split(b"\r\n")[0], b"Content-Length: " in head, body
+    assert answers["HEAD"][:2] == answers["GET"][:2]
+    assert answers["GET"][2]
+    assert answers["HEAD"][2] == b""
 
 
 def test_metrics_health_and_a_page(site: Site) -> None:

@@ -19,6 +19,11 @@ class MountedFolder:
     def __init__(self, path: Path) -> None:
         self._path = path
 
+    @property
+    def path(self) -> Path:
+        """Where it lies."""
+        return self._path
+
     def names(self) -> list[str]:
         """See the protocol."""
         try:

@@ -164,6 +164,15 @@ class Settings:
                           *(scope.small_files_to_flash.flash_pool for scope in self.scopes)})
 
     @property
+    def pool_pairs(self) -> tuple[tuple[str, str], ...]:
+        """Flash pools, each with the disks beside it: that of the whole file system first, then those of scopes."""
+        every = (self.small_files_to_flash, *(scope.small_files_to_flash for scope in self.scopes))
+        disks: dict[str, str] = {}
+        for pools in every:
+            disks.setdefault(pools.flash_pool, pools.hdd_pool)
+        return tuple(disks.items())
+
+    @property
     def modes(self) -> frozenset[str]:
         """All modes that hold somewhere."""
         return frozenset({self.act.mode, *(scope.mode for scope in self.scopes)})

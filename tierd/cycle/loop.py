@@ -65,10 +65,9 @@ class Daemon:
         self._engine = Engine(settings)
         echo = Echo(settings.own_jobs, own_nids, clock.now, journal.moved)
         self._table = ActivityTable(filesystem.path_of, is_echo=echo, executor=executor)
-        flash_pool = settings.small_files_to_flash.flash_pool
-        inventory = Inventory(filesystem, flash_pool,
+        inventory = Inventory(filesystem, settings.flash_pools,
                               lambda: journal.directories() | set(settings.cold_to_disk.directories), coldest_first)
-        gatherer = Gatherer(filesystem, self._table, inventory, flash_pool, metadata_targets, clients)
+        gatherer = Gatherer(filesystem, self._table, inventory, settings.flash_pools, metadata_targets, clients)
         self._facts = LatestFacts(gatherer.facts)
         since = clock.now() - settings.verify.moving_seconds - settings.history_seconds
         self._cases: dict[Key, Case] = {case.finding.key: case for case in reopened(journal, since)

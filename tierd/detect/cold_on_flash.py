@@ -12,6 +12,7 @@ from typing import Annotated
 
 from annotated_types import Ge, Gt, Lt
 
+from tierd.detect.helps import has_room
 from tierd.detect.plugin import Common, Detector, View
 from tierd.model import Advice, Finding
 from tierd.text import percent, quoted
@@ -33,32 +34,39 @@ class Settings(Common):
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
-    """At most one finding."""
-    pool = view.flash_pool
-    fills = [view.facts.fill[t] for t in view.flash if t in view.facts.fill]
+    """At most one finding for each flash pool."""
+    for pool, disks in view.pool_pairs:
+        yield from of_pool(pool, disks, view, settings)
+
+
+def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[Finding]:
+    """The finding about one pool, whose cold files go to the disks beside it."""
+    members = view.facts.pools.get(pool, ())
+    fills = [view.facts.fill[t] for t in members if t in view.facts.fill]
     size = sum(f.size_bytes for f in fills)
-    if not size or len(fills) < len(view.flash):
+    if not size or len(fills) < len(members):
         return  # what is not known is not short
     used = 1 - sum(f.avail_bytes for f in fills) / size
     if used < (settings.leave if (DETECTOR.name, "", pool) in view.active else settings.enter):
         return
     limit = view.now - settings.cold_days * DAY_SECONDS
-    cold = [file for file in view.facts.stored if pool in file.pools and file.read_at < limit]
+    stored = [file for file in view.facts.stored if pool in file.pools]
+    cold = [file for file in stored if file.read_at < limit]
     if len(cold) < settings.least_files:
         return
     held = sum(file.size_bytes for file in cold)
     oldest = min(file.read_at for file in cold)
     yield Finding(
-        DETECTOR.name, view.now, "", "", tuple(sorted(view.flash)),
-        f"pool {quoted(pool)} is {percent(used)} full, and {len(cold)} of {len(view.facts.stored)} files looked at "
+        DETECTOR.name, view.now, "", "", tuple(sorted(members)),
+        f"pool {quoted(pool)} is {percent(used)} full, and {len(cold)} of {len(stored)} files looked at "
         f"there, {held / 1e9:.2f} GB, were not used for {settings.cold_days:g} days or more",
         {"used_share": used, "cold_files": float(len(cold)), "cold_bytes": float(held),
          "oldest_days": (view.now - oldest) / DAY_SECONDS, "target_used_share": settings.leave,
          "cold_before": limit, "bytes_to_free": max(0.0, (used - settings.leave) * size)},
         tuple(sorted({file.path.rpartition("/")[0] or "/" for file in cold}))[:20], subject=pool,
-        advice=(Advice(f"lfs migrate --non-block -p {quoted(view.hdd_pool)} FILE", "the coldest first",
+        advice=(Advice(f"lfs migrate --non-block -p {quoted(disks)} FILE", "the coldest first",
                        "room on flash for what is used; tierd does it for files it sent there, and in the directories "
-                       "of [cold_to_disk]"),),
+                       "of [cold_to_disk]"),) if has_room(view, view.facts.pools.get(disks, ())) else (),
     )
 
 

@@ -12,9 +12,12 @@ from typing import Annotated
 
 from annotated_types import Gt, Lt
 
+from tierd.detect.helps import has_room
 from tierd.detect.plugin import Common, Detector, View
 from tierd.model import Advice, Finding
 from tierd.text import percent, quoted, some
+
+COLD_SECONDS = 7 * 86_400.0
 
 
 @dataclass(frozen=True)
@@ -33,9 +36,14 @@ class Settings(Common):
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
-    """At most one finding."""
-    pool = view.flash_pool
-    members = [t for t in view.flash if t in view.facts.fill]
+    """At most one finding for each flash pool."""
+    for pool, disks in view.pool_pairs:
+        yield from of_pool(pool, disks, view, settings)
+
+
+def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[Finding]:
+    """The finding about one pool, beside which there are these disks."""
+    members = [t for t in view.facts.pools.get(pool, ()) if t in view.facts.fill]
     if not members:
         return
     fills = {t: view.facts.fill[t] for t in members}
@@ -62,15 +70,21 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
         f"{percent(fills[fullest].used)}); {who} write {written / 1e6:.1f} MB/s to it{when}",
         {"used_share": used, "fullest_used_share": fills[fullest].used, "avail_bytes": float(avail),
          "write_bytes_per_second": written, "growth_bytes_per_second": rate, "seconds_to_full": min(full_in, 1e12)},
-        advice_only=True, subject=pool,
-        advice=(
-            Advice(f"lfs find MOUNT --pool {quoted(pool)} -atime +7 -size +1M", "on a client",
-                   "the cold files that take the room; tierd demotes those it knows of (cold-on-flash)"),
-            Advice("lctl set_param lod.*.pool.{0}.spill_target={1} lod.*.pool.{0}.spill_threshold_pct=90".format(
-                quoted(pool), quoted(view.hdd_pool)), "on all MDS (2.15 and newer)",
-                "new files go to the disks before the pool is full, instead of failing"),
-        ),
+        advice_only=True, subject=pool, advice=tuple(mend(view, pool, disks)),
     )
+
+
+def mend(view: View, pool: str, disks: str) -> Iterator[Advice]:
+    """What to change; both need disks with room."""
+    if not has_room(view, view.facts.pools.get(disks, ())):
+        return
+    stored = [file for file in view.facts.stored if pool in file.pools]
+    if not stored or any(file.read_at < view.now - COLD_SECONDS for file in stored):
+        yield Advice(f"lfs find MOUNT --pool {quoted(pool)} -atime +7 -size +1M", "on a client",
+                     "the cold files that take the room; tierd demotes those it knows of (cold-on-flash)")
+    yield Advice("lctl set_param lod.*.pool.{0}.spill_target={1} lod.*.pool.{0}.spill_threshold_pct=90".format(
+        quoted(pool), quoted(disks)), "on all MDS (2.15 and newer)",
+        "new files go to the disks before the pool is full, instead of failing")
 
 
 DETECTOR = Detector("flash-pressure", Settings, detect)

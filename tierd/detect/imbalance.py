@@ -11,6 +11,7 @@ from typing import Annotated
 from annotated_types import Gt, Lt
 
 from tierd.detect.plugin import Common, Detector, View
+from tierd.detect.profile import Classes, Profile, is_small_files
 from tierd.model import Advice, Finding, Window
 from tierd.text import percent, quoted
 
@@ -31,6 +32,7 @@ class Settings(Common):
     least_bytes_per_second: Annotated[float, Gt(0)] = 5e6
     least_operations_per_second: Annotated[float, Gt(0)] = 50.0
     """What the target must do at the least for its load to mean something."""
+    classes: Classes = field(default_factory=Classes)
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
@@ -64,8 +66,6 @@ def fill(pool: str, members: Sequence[str], view: View, settings: Settings) -> I
                    "on a client, when nobody computes", "large files spread over the pool anew"),
             Advice(f"lctl set_param osp.{name}-osc-MDT*.max_create_count=0", "on all MDS, until it is even",
                    "no new objects on it; files there stay usable. Undo with the value it had (20000)"),
-            Advice("lctl set_param lod.*.qos_threshold_rr=5", "on all MDS",
-                   "Lustre weighs free room sooner when it places new objects (17 % is the default)"),
         ),
     )
 
@@ -104,6 +104,8 @@ def load(pool: str, members: Sequence[str], loads: defaultdict[str, Done], view:
         if rate < enough or rate < edge * others:
             continue
         (job, count), total = loads[busiest].jobs.most_common(1)[0], loads[busiest].jobs.total()
+        profile = view.profiles(settings.recent_seconds).get(job)
+        spread = profile is not None and can_spread(profile, busiest, members, settings)
         shown, instead = ((f"{rate / 1e6:.1f} MB/s", f"{others / 1e6:.1f} MB/s") if of == "moved_bytes" else
                           (f"{rate:.0f} operations/s", f"{others:.0f}"))
         yield Finding(
@@ -113,10 +115,17 @@ def load(pool: str, members: Sequence[str], loads: defaultdict[str, Done], view:
             {f"{of}_per_second": rate, f"others_{of}_per_second": others},
             advice_only=True, subject=f"load of {busiest}",
             advice=(Advice(f"lfs setstripe -c {min(4, len(members))} -p {quoted(pool)} DIRECTORY",
-                           f"directories of {quoted(job)} with few large files",
-                           "its bytes go to more targets; of many small files, leave one stripe each"),),
+                           f"directories of {quoted(job)} with few large files", "its bytes go to more targets"),)
+            if spread else (),
         )
         return
+
+
+def can_spread(job: Profile, target: str, members: Sequence[str], settings: Settings) -> bool:
+    """Whether more stripes would take something off a target: of large files, that do not lie on the others too."""
+    here = job.by_target[target].moved_bytes if target in job.by_target else 0.0
+    everywhere = sum(job.by_target[member].moved_bytes for member in members if member in job.by_target)
+    return here >= 0.5 * everywhere > 0 and not is_small_files(job, settings.classes)
 
 
 DETECTOR = Detector("imbalance", Settings, detect)

@@ -15,6 +15,7 @@ from typing import Annotated
 from annotated_types import Ge, Gt, Lt
 
 from lustre.layout import Layout, size_text
+from tierd.detect.helps import has_room
 from tierd.detect.plugin import Common, Detector, View
 from tierd.model import Advice, DirectoryActivity, Finding
 from tierd.text import percent, quoted
@@ -62,7 +63,8 @@ def of_directory(place: str, parts: Sequence[DirectoryActivity], view: View, set
         {"files_outgrown": float(outgrown), "files_created": float(created), "share": share,
          "component_bytes": float(end or 0), "seconds": view.facts.directory_seconds},
         (place,), subject=place,
-        advice=(Advice(f"lfs setstripe -E SIZE -c 1 -p {quoted(view.flash_pool)} -E -1 -c 1 -p {quoted(view.hdd_pool)} "
+        advice=() if not has_room(view, view.flash) else (
+                Advice(f"lfs setstripe -E SIZE -c 1 -p {quoted(view.flash_pool)} -E -1 -c 1 -p {quoted(view.hdd_pool)} "
                        f"{quoted(place)}", "with a SIZE that holds the whole files", "new files are no longer split; "
                        "without a first component at all they would not be either"),),
     )

@@ -40,6 +40,9 @@ class View:
     """Keys of findings that hold."""
     flash_pool: str = "flash"
     hdd_pool: str = "hdd"
+    """Those of the whole file system."""
+    of_scopes: Sequence[tuple[str, str]] = ()
+    """Further flash pools, each with the disks beside it, that scopes name."""
     memory: dict[float, Mapping[str, Profile]] = field(default_factory=dict, compare=False, repr=False)
     """What ``profiles`` has worked out: several detectors ask for the same."""
 
@@ -50,8 +53,14 @@ class View:
 
     @property
     def flash(self) -> Collection[str]:
-        """Full names of the flash targets; empty where nobody knows the pools."""
-        return self.facts.pools.get(self.flash_pool, ())
+        """Full names of the flash targets, those of scopes among them; empty where nobody knows the pools."""
+        return tuple(dict.fromkeys(target for pool, _ in self.pool_pairs for target in self.facts.pools.get(pool, ())))
+
+    @property
+    def pool_pairs(self) -> Sequence[tuple[str, str]]:
+        """Each flash pool, and the disks beside it."""
+        return ((self.flash_pool, self.hdd_pool),
+                *(pair for pair in self.of_scopes if pair[0] != self.flash_pool))
 
     def recent(self, seconds: float) -> Sequence[Window]:
         """The windows of the last so many seconds."""

@@ -49,6 +49,7 @@ class Profile:
     creates: float
     closing_share: float
     """Share of these windows in which it closed files. A job that opened its large files once works on no files."""
+    opens: float = 0.0
 
     @property
     def moved_bytes(self) -> float:
@@ -145,5 +146,5 @@ def profile(job: str, active: Sequence[Window], loads: dict[str, JobLoad]) -> Pr
     return Profile(
         job, sum([w.end - w.start for w in active]), loads,
         sum([n.closes for n in namespace]), sum([n.creates for n in namespace]),
-        sum([n.closes > 0 for n in namespace]) / len(active),
+        sum([n.closes > 0 for n in namespace]) / len(active), sum([n.opens for n in namespace]),
     )

@@ -5,7 +5,9 @@ The counters of ``llite.*.read_ahead_stats`` tell the causes apart (names as of 
 * ``hit_max_readahead_issue``: the budget of the whole mount, ``max_read_ahead_mb``, was used up;
 * ``read_but_discarded``: pages fetched ahead were thrown away before anybody read them;
 * ``readpage_not_consecutive``: reads jump. A fixed stride is foreseen, one that does not fall on page borders since
-  2.14, which took IOR's hard read from 9 to 88 % of hits (DDN, LUG 2020); random reads cannot be foreseen.
+  2.14, which took IOR's hard read from 9 to 88 % of hits (DDN, 2022); random reads cannot be foreseen.
+
+Of whole files of 2 MiB and less every first page is a miss, and Lustre reads the rest at once: no setting helps there.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import Annotated
 from annotated_types import Gt, Lt
 
 from tierd.detect.clients import by_cause, named, total
+from tierd.detect.helps import WHOLE_READ_BYTES, traffic
 from tierd.detect.plugin import Common, Detector, View
 from tierd.facts import ClientLoad
 from tierd.model import Advice, Finding
@@ -42,6 +45,8 @@ class Settings(Common):
     """Pages thrown away unread, for each page that was hit or thrown away."""
     jumping_share: Annotated[float, Gt(0), Lt(1)] = 0.5
     """Reads that jump, for each miss."""
+    recent_seconds: Annotated[float, Gt(0)] = 60.0
+    """What jobs' files are like is told from their last so many seconds."""
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
@@ -51,6 +56,8 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
             clients, lambda c: c.read_ahead.get("misses", 0))
         discarded = total(clients, lambda c: c.read_ahead.get("read_but_discarded", 0))
         words, advice = WORDS[why], tuple(mend(why, fsname, clients))
+        if not advice or only_small_files(fsname, view, settings):
+            continue
         yield Finding(
             DETECTOR.name, view.now, "", "", (),
             f"read-ahead hits {percent(hits / max(hits + misses, 1))} of {hits + misses:.0f} pages read on "
@@ -73,13 +80,20 @@ def cause(client: ClientLoad, view: View, settings: Settings) -> str:
         held = (DETECTOR.name, "", f"{client.fsname}: {why}") in view.active
         return hits < (settings.leave if held else settings.enter) * (hits + misses)
 
-    if events.get("hit_max_readahead_issue", 0.0) >= settings.limit_share * max(misses, 1.0) and low(LIMIT):
+    jumps = events.get("readpage_not_consecutive", 0.0) >= settings.jumping_share * max(misses, 1.0)
+    limited = events.get("hit_max_readahead_issue", 0.0) >= settings.limit_share * max(misses, 1.0)
+    if limited and not jumps and low(LIMIT):
         return LIMIT
     if discarded >= settings.discarded_share * max(hits + discarded, 1.0):
         return DISCARDED
-    if events.get("readpage_not_consecutive", 0.0) >= settings.jumping_share * max(misses, 1.0) and low(JUMPING):
-        return JUMPING
-    return ""
+    return JUMPING if jumps and low(JUMPING) else ""
+
+
+def only_small_files(fsname: str, view: View, settings: Settings) -> bool:
+    """Whether all that jobs read are files so small that they are read ahead whole; False where no job is known."""
+    targets = {target for window in view.windows for target, _ in window.loads if target.startswith(f"{fsname}-")}
+    parts = list(traffic(view.profiles(settings.recent_seconds), targets, "read"))
+    return bool(parts) and all(part.bytes_per_file <= WHOLE_READ_BYTES for part in parts)
 
 
 WORDS = {
@@ -100,9 +114,10 @@ def mend(why: str, fsname: str, clients: Sequence[ClientLoad]) -> Iterator[Advic
                      "streams of several processes no longer stop each other's read-ahead; costs that much memory, "
                      "half of the node's at the most")
     elif why == DISCARDED:
-        yield Advice(f"lctl set_param llite.{fsname}-*.max_read_ahead_per_file_mb={max(per_file / 2, 1):.0f}"
-                     if per_file else f"lctl set_param llite.{fsname}-*.max_read_ahead_per_file_mb=MEGABYTES (half)",
-                     where, "fewer bytes are fetched for nothing, from disks others wait for")
+        if not 0 < per_file <= 1:
+            half = f"{max(per_file / 2, 1):.0f}" if per_file else "MEGABYTES (half)"
+            yield Advice(f"lctl set_param llite.{fsname}-*.max_read_ahead_per_file_mb={half}", where,
+                         "fewer bytes are fetched for nothing, from disks others wait for")
         yield Advice(f"lctl get_param llite.{fsname}-*.max_cached_mb", where,
                      "if the cache is full there, it is too small for what is read: more memory, or fewer readers")
     else:

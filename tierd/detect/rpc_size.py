@@ -1,7 +1,8 @@
 """RPCs that could be larger: a low limit that most of them reach, or large ones allowed and hardly any sent.
 
 The first is a setting of the clients and of the targets; the second is what the application does, or memory too scarce
-to gather an RPC's worth of pages before it must go.
+to gather an RPC's worth of pages before it must go. Nothing is told where the files themselves are as small as the
+RPCs: a file of 1 MiB that is read whole is read in one RPC of 1 MiB.
 """
 
 from __future__ import annotations
@@ -14,13 +15,19 @@ from typing import Annotated
 from annotated_types import Ge, Gt, Lt
 
 from tierd.detect.clients import fresh, named
+from tierd.detect.helps import rpcs_saved, targets_of, traffic
 from tierd.detect.plugin import Common, Detector, View
+from tierd.detect.profile import Classes, is_small_io
 from tierd.facts import ClientLoad, RpcLoad
 from tierd.model import Advice, Finding
 from tierd.text import percent, quoted
 
 PAGE_BYTES = 4096
 """Of x86; on other machines the figures in bytes are too low, the shares are not."""
+LARGE_BYTES = 4 << 20
+"""Of an RPC after the advice."""
+WINDOWS = 4
+"""RPCs that a read-ahead window must span for a stream to fill them."""
 AT_LIMIT, UNFILLED = "limit", "unfilled"
 
 
@@ -38,6 +45,10 @@ class Settings(Common):
     """The same, to go on."""
     least_bytes_per_second: Annotated[float, Gt(0)] = 10e6
     """What a client moves in them; less is not worth a word."""
+    recent_seconds: Annotated[float, Gt(0)] = 60.0
+    """What jobs' files are like is told from their last so many seconds."""
+    least_saved: Annotated[float, Gt(0), Lt(1)] = 0.3
+    """Share of the RPCs of the jobs there that larger ones would save, at the least, given the size of their files."""
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
@@ -48,7 +59,9 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
             if load.kind == "osc" and (why := cause(client, load, view, settings)):
                 found[client.fsname, load.pool, load.direction, why].append((client, load))
     for subject, pairs in sorted(found.items()):
-        yield finding(subject, pairs, view)
+        advice = tuple(mend(subject, pairs, view, settings))
+        if advice:
+            yield finding(subject, pairs, view, advice)
 
 
 def mean_pages(load: RpcLoad) -> float:
@@ -79,9 +92,10 @@ def cause(client: ClientLoad, load: RpcLoad, view: View, settings: Settings) -> 
     return UNFILLED if mean < (settings.leave_fill if held else settings.enter_fill) * load.most_pages else ""
 
 
-def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad, RpcLoad]], view: View) -> Finding:
+def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad, RpcLoad]], view: View,
+            advice: tuple[Advice, ...]) -> Finding:
     """What is told of one pool, direction and cause."""
-    fsname, pool, direction, why = subject
+    _, pool, direction, why = subject
     clients = [client for client, _ in pairs]
     limit = min(load.most_pages for _, load in pairs)
     rpcs = sum(sum(load.pages.values()) for _, load in pairs)
@@ -96,25 +110,43 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
         DETECTOR.name, view.now, "", "", (), f"{words}{to}, on {named(clients)}",
         {"mean_rpc_bytes": mean * PAGE_BYTES, "max_rpc_bytes": limit * PAGE_BYTES, "full_share": at_limit,
          "rpcs": rpcs, "clients": float(len(clients))},
-        advice_only=True, subject=" ".join(subject), advice=tuple(mend(fsname, direction, why, f"on {named(clients)}")),
+        advice_only=True, subject=" ".join(subject), advice=advice,
     )
 
 
-def mend(fsname: str, direction: str, why: str, where: str) -> Iterator[Advice]:
-    """What to change."""
+def mend(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad, RpcLoad]], view: View,
+         settings: Settings) -> Iterator[Advice]:
+    """What to change; nothing where the files, or what is set already, leave nothing to win."""
+    fsname, pool, direction, why = subject
+    clients = [client for client, _ in pairs]
+    where = f"on {named(clients)}"
+    rpc_bytes = LARGE_BYTES if why == AT_LIMIT else min(load.most_pages for _, load in pairs) * PAGE_BYTES
+    parts = list(traffic(view.profiles(settings.recent_seconds), targets_of(view, fsname, pool), direction))
+    saved = rpcs_saved(parts, rpc_bytes)
+    if saved is not None and saved < settings.least_saved:
+        return
     if why == AT_LIMIT:
         yield Advice("lctl set_param obdfilter.*.brw_size=4", "on all OSS first",
                      "targets then take RPCs of 4 MiB; clients learn of it when they connect anew")
         yield Advice(f"lctl set_param osc.{fsname}-OST*.max_pages_per_rpc=4M", where,
                      "fewer and larger RPCs, fewer seeks on disks; costs memory on servers for each RPC under way")
     elif direction == "write":
-        yield Advice(f"lctl set_param osc.{fsname}-OST*.max_dirty_mb=MEGABYTES", where,
-                     "4 times max_rpcs_in_flight times the size of an RPC gives a client room to gather full ones")
+        if not parts or any(not is_small_io(part.job, Classes()) for part in parts):
+            yield Advice(f"lctl set_param osc.{fsname}-OST*.max_dirty_mb=MEGABYTES", where,
+                         "4 times max_rpcs_in_flight times the size of an RPC gives a client room to gather full ones")
         yield Advice("writes of whole stripes, no fsync after each record, a stripe size of an RPC or more",
                      "in the application", "what is synced or locked away early goes in small pieces")
-    else:
-        yield Advice(f"lctl set_param llite.{fsname}-*.max_read_ahead_per_file_mb=MEGABYTES", where,
-                     "a stream reads ahead in full RPCs when the window spans several; random reads stay small")
+    elif any(map(reads_in_sequence, clients)) and not all(
+            client.read_ahead_file_bytes >= WINDOWS * rpc_bytes for client in clients):
+        yield Advice(f"lctl set_param llite.{fsname}-*.max_read_ahead_per_file_mb="
+                     f"{WINDOWS * rpc_bytes / (1 << 20):.0f}", where,
+                     "a stream reads ahead in full RPCs when the window spans several")
+
+
+def reads_in_sequence(client: ClientLoad) -> bool:
+    """Whether read-ahead serves what a client reads, as far as is known; random reads stay small, whatever is set."""
+    hits, misses = (client.read_ahead.get(name, 0.0) for name in ("hits", "misses"))
+    return hits >= misses
 
 
 DETECTOR = Detector("rpc-size", Settings, detect)

@@ -2,7 +2,7 @@
 
 Seen in the histogram of ``rpc_stats``: the RPCs sent while the limit was reached. A higher limit helps a client whose
 targets have time to spare (flash, many disks, a long way through the network). Where the disks themselves are the
-limit it only makes the queue there longer, for everybody.
+limit it only makes the queue there longer, for everybody: nothing is told of them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Annotated
 from annotated_types import Gt, Lt
 
 from tierd.detect.clients import fresh, named
+from tierd.detect.helps import at_work, targets_of
 from tierd.detect.plugin import Common, Detector, View
 from tierd.facts import ClientLoad, RpcLoad
 from tierd.model import Advice, Finding
@@ -33,6 +34,10 @@ class Settings(Common):
     leave: Annotated[float, Gt(0), Lt(1)] = 0.3
     """The same, to go on."""
     least_rpcs_per_second: Annotated[float, Gt(0)] = 20.0
+    recent_seconds: Annotated[float, Gt(0)] = 60.0
+    """How long what targets work on is looked at."""
+    most_at_work: Annotated[float, Gt(0)] = 2.0
+    """RPCs that a disk target works on at a time, on average; with more it has no time to spare."""
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
@@ -46,7 +51,18 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
                     and saturated(load) >= (settings.leave if held else settings.enter)):
                 found[subject].append((client, load))
     for subject, pairs in sorted(found.items()):
-        yield finding(subject, pairs, view)
+        if min(load.most_in_flight for _, load in pairs) < LARGEST and not busy(subject, view, settings):
+            yield finding(subject, pairs, view)
+
+
+def busy(subject: tuple[str, str, str, str], view: View, settings: Settings) -> bool:
+    """Whether the disks of a pool have as much to do as they can: more under way would only wait there."""
+    fsname, kind, pool, _ = subject
+    if kind != "osc":
+        return False
+    disks = targets_of(view, fsname, pool) - set(view.flash)
+    at_once = at_work(view.profiles(settings.recent_seconds), disks)
+    return at_once is not None and at_once > settings.most_at_work
 
 
 def saturated(load: RpcLoad) -> float:

@@ -22,11 +22,13 @@ def detect(windows: Sequence[Window], settings: Settings, active: Collection[tup
     streams = [p for p in at.jobs.values() if is_stream(p, settings.classes)]
     for slow in slowdowns(at, streams, streams, KIND, active, settings):
         other = slow.other
+        others = {target for window in at.recent for target, _ in window.loads} - set(slow.targets)
+        mend = "other targets for one of the two would help, " if others else ""
         yield Finding(
             KIND, windows[-1].end, other.job, slow.victim.job, slow.targets,
             f"{slow.victim.job} streams at {slow.now / 1e6:.1f} MB/s instead of {slow.usual / 1e6:.1f} MB/s since "
             f"{other.job} streams to the same {len(slow.targets)} targets at "
             f"{other.moved_bytes / other.seconds / 1e6:.1f} MB/s; "
-            "other targets for one of the two would help, flash for small files would not",
+            f"{mend}flash for small files would not",
             slow.evidence, advice_only=True,
         )

@@ -2,7 +2,8 @@
 
 Two mends, by the rules of the striping guide (NOTUR) and of overstriping (DDN, Lustre 2.13): as long as there are
 targets the file does not use, stripe it over as many as processes write it; where it lies on all of them already,
-overstripe it, several objects on each target, since each object has its own lock.
+overstripe it, several objects on each target, since each object has its own lock. A file has no use for more objects
+than it has stripes; and locks of readers do not stand in each other's way.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
-from annotated_types import Ge, Gt, Lt
+from annotated_types import Ge, Gt, Le, Lt
 
 from lustre.layout import Layout
 from tierd.detect.plugin import Common, Detector, View
@@ -19,6 +20,8 @@ from tierd.detect.profile import Profile
 from tierd.facts import SharedFile
 from tierd.model import Advice, Finding
 from tierd.text import quoted
+
+MANY = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,8 @@ class Settings(Common):
     least_bytes_per_second: Annotated[float, Gt(0)] = 1e6
     most_objects_per_target: Annotated[int, Ge(1)] = 8
     """Overstriping beyond this costs more locks than it saves."""
+    read_share: Annotated[float, Gt(0), Le(1)] = 0.9
+    """Share of a job's bytes that it reads, from which on it counts as a reader: overstriping would not help it."""
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
@@ -64,15 +69,17 @@ def of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> F
         return None
     pool = view.facts.pool_of(targets[0])
     available = len(view.facts.pools.get(pool, targets))
-    wanted = min(file.openers, available)
+    most = stripes_of(file)
+    wanted = min(file.openers, available, most)
     in_pool = f" -p {pool}" if pool else ""
     if wanted > objects:
         command = f"lfs setstripe -c {wanted}{in_pool}"
         effect = (f"the bytes then go to {wanted} targets instead of {objects}: up to {wanted / objects:.0f} times the "
                   "throughput, as far as the network and the processes give it")
     else:
-        wanted = min(file.openers, available * settings.most_objects_per_target)
-        if wanted <= objects:
+        wanted = min(file.openers, available * settings.most_objects_per_target, most)
+        read = sum(load.read_bytes for load in job.by_target.values())
+        if wanted <= max(objects, available) or read >= settings.read_share * job.moved_bytes:
             return None
         command = f"lfs setstripe -C {wanted}{in_pool}"
         effect = (f"{wanted} objects, {wanted // available} on each of the {available} targets, each with its own lock "
@@ -102,6 +109,13 @@ def carriers(job: Profile, share: float) -> tuple[str, ...]:
         found.append(target)
         left -= load.moved_bytes
     return tuple(found)
+
+
+def stripes_of(file: SharedFile) -> int:
+    """Stripes that a file has, of the size of its last component: more objects than that stay empty."""
+    if file.layout is None or file.size_bytes is None:
+        return MANY
+    return max(1, -(-file.size_bytes // max(file.layout.components[-1].stripe_size, 1)))
 
 
 def objects_of(layout: Layout | None) -> int:

@@ -88,14 +88,18 @@ def one_target(job: Profile, recent: Sequence[Window], view: View, settings: Set
     count = min(settings.stripes, len(members))
     places = directories(view.activities(job.job, recent[0].start))
     in_pool = f" -p {quoted(pool)}" if pool else ""
+    gain = f"up to {count} times the throughput, as far as the client gives it"
     yield Finding(
         DETECTOR.name, view.now, job.job, "", (target,),
         f"{quoted(job.job)} streams {rate / 1e6:.0f} MB/s, {percent(share)} of it to {quoted(target)}, one of "
         f"{len(members)} targets of its pool",
         {"target_share": share, "bytes_per_second": rate, "targets_available": float(len(members))},
         places, advice_only=True, subject=subject,
-        advice=(Advice(f"lfs setstripe -c {count}{in_pool} {some(places) or 'DIRECTORY'}", "before the file is created",
-                       f"up to {count} times the throughput, as far as the client gives it"),),
+        advice=(Advice(f"lfs migrate --non-block -c {count}{in_pool} FILE",
+                       f"the files that {quoted(job.job)} reads, when closed", gain)
+                if load.read_bytes > load.write_bytes else
+                Advice(f"lfs setstripe -c {count}{in_pool} {some(places) or 'DIRECTORY'}", "before the file is created",
+                       gain),),
     )
 
 

@@ -39,6 +39,8 @@ class SourceAge:
     limit_seconds: float
     trouble: str = ""
     """What is wrong at present, in words."""
+    note: str = ""
+    """What else is to be known of it, in words."""
 
     def age_seconds(self, now: float) -> float:
         """Infinite for one that never told anything. A source ahead of our clock is 0 s old."""
@@ -55,9 +57,10 @@ class SourceAge:
     def state(self, now: float) -> str:
         """In words, for status."""
         age = self.age_seconds(now)
+        note = f"; {self.note}" if self.note else ""
         old = "nothing yet" if age == float("inf") else f"{age:.0f} s old"
         if self.trouble:
-            return f"{old}: {self.trouble}"
+            return f"{old}: {self.trouble}{note}"
         if self.limit_seconds < age < float("inf"):
-            return f"{old}, and must be no older than {self.limit_seconds:g} s"
-        return old
+            return f"{old}, and must be no older than {self.limit_seconds:g} s{note}"
+        return old + note

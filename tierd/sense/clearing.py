@@ -1,8 +1,8 @@
 """Let Lustre forget the records that were dealt with, and learn from it whether it still keeps any for us.
 
 A reader that lags too far, or is silent for a month, is deregistered by Lustre; without readers an MDT writes no
-records at all, and reading its device goes on as if nothing happened there. Only clearing tells: it knows no such
-reader.
+records at all, and reading its device goes on as if nothing happened there. Clearing knows no such reader
+(``mdd_changelog_clear`` of Lustre 2.17 answers ENOENT); what else tells is in :mod:`tierd.sense.recording`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping
 from tierd.clock import Clock
 from tierd.sense.follow import Follower
 
-AT_LEAST_EVERY_SECONDS = 600.0
-"""So often a reader shows that it is there, even when there is nothing to clear."""
+AT_LEAST_EVERY_SECONDS = 10.0
+"""So often the last index is cleared again where there is nothing to clear: two cycles after a reader was deregistered
+that is known, and for Lustre a reader that does so is not idle."""
 
 Clear = Callable[[str, str, int], None]
 """Clear the records of an MDT up to an index for a reader (``cl1``)."""
@@ -24,7 +25,8 @@ class Clearing:
     """The readers of the configuration."""
 
     def __init__(self, clear: Clear, readers: Mapping[str, str], follower: Follower, clock: Clock,
-                 say: Callable[[str], None]) -> None:
+                 say: Callable[[str], None], fsname: str = "FSNAME") -> None:
+        self._fsname = fsname
         self._clear = clear
         self._readers = readers
         self._follower = follower
@@ -56,8 +58,8 @@ class Clearing:
             words = f"{error}"
             if error.errno == errno.ENOENT:
                 words = (f"Lustre knows no reader {reader} (or somebody else clears for it); register one: lctl "
-                         f"--device FSNAME-{mdt} changelog_register, and name it in sense.readers")
-                self._follower.lost(mdt, words)
+                         f"--device {self._fsname}-{mdt} changelog_register, and name it in sense.readers")
+                self._follower.lost(mdt, words, "clearing")
             elif error.errno == errno.EINVAL:
                 words = f"it has no record {index}: it was begun anew"
                 self._follower.begin_anew(mdt)
@@ -68,4 +70,4 @@ class Clearing:
             self._cleared[mdt] = index, now
             if self._told.pop(mdt, ""):
                 self._say(f"changelog of {mdt} can be cleared again for {reader}")
-                self._follower.regained(mdt)
+                self._follower.regained(mdt, "clearing")

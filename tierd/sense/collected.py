@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from sys import intern
 from typing import TypeVar
 
 from tierd.sense.exposition import labels_of
-from tierd.sense.readings import FULL_FRACTION, UNKNOWN_RECOVERY, JobCounters
+from tierd.sense.readings import FULL_FRACTION, UNKNOWN_RECOVERY, ChangelogState, JobCounters, number_of
 
 MOST_ENTRIES = 200_000
 """Jobs times targets. Beyond it a view is not to be afforded, and more likely a mistake."""
 MOST_TAILS = 10_000
 CONDITIONS = ("lustre_ost_degraded", "lustre_ost_recovering", "lustre_mdt_recovering", "lustre_ost_size_bytes",
               "lustre_ost_avail_bytes")
+CHANGELOG_RECORDS, CHANGELOG_MASK = "lustre_changelog_records_total", "lustre_changelog_mask_info"
+CHANGELOG_USERS = ("lustre_changelog_user_behind_records", "lustre_changelog_user_idle_seconds")
+CHANGELOGS = (CHANGELOG_RECORDS, CHANGELOG_MASK, *CHANGELOG_USERS)
 SUCCESS = "lustre_exporter_collector_success"
 Key = TypeVar("Key", str, float)
 Tail = tuple[str, str, float]
@@ -63,6 +67,31 @@ class Entry:
         return JobCounters(self.samples, self.sums, dict(sizes))
 
 
+class Changelog:
+    """One MDT's, while it is being read."""
+
+    __slots__ = ("last_index", "types", "users")
+
+    def __init__(self) -> None:
+        self.last_index: int | None = None
+        self.users: set[str] = set()
+        self.types: frozenset[str] | None = None
+
+    def put(self, name: str, labels: Mapping[str, str], value: float) -> None:
+        """Take one sample."""
+        if name == CHANGELOG_RECORDS:
+            self.last_index = int(value)
+        elif name == CHANGELOG_MASK:
+            self.types = frozenset(labels.get("mask", "").split(","))
+        else:
+            self.users.add(number_of(labels.get("user", "")))
+
+    def state(self) -> ChangelogState | None:
+        """What is known of it; None where the MDT did not say where it ends."""
+        known = self.last_index is not None
+        return ChangelogState(self.last_index, frozenset(self.users), self.types) if known else None
+
+
 class Collected:
     """Samples of one exporter, sorted by job and target."""
 
@@ -72,6 +101,7 @@ class Collected:
         self.targets: set[str] = set()
         self.entries: dict[tuple[str, str], Entry] = {}
         self.gauges: defaultdict[str, dict[str, float]] = defaultdict(dict)
+        self._changelogs: defaultdict[str, Changelog] = defaultdict(Changelog)
         self._heads: dict[bytes, tuple[str, Entry | None]] = {}
         self._tails: dict[bytes, Tail] = {}
 
@@ -82,6 +112,8 @@ class Collected:
             entry.put(name, self._tails.get(tail) or self._tail(tail), value)
         elif target and name in CONDITIONS:
             _once(self.gauges[target], name, value, target)
+        elif target and name in CHANGELOGS:
+            self.changelog(target).put(name, labels_of(head), value)
         elif name == SUCCESS and not value and labels_of(head).get("collector") in _NEEDED:
             self.failed = labels_of(head)["collector"]
 
@@ -111,6 +143,14 @@ class Collected:
             raise ValueError(f"more than {MOST_TAILS} operations and sizes")
         found = self._tails[tail] = tail_of(tail)
         return found
+
+    def changelog(self, target: str) -> Changelog:
+        """Where samples of an MDT's changelog go."""
+        return self._changelogs[target]
+
+    def changelogs(self) -> dict[str, ChangelogState]:
+        """What MDTs say of their changelogs."""
+        return {target: state for target, log in self._changelogs.items() if (state := log.state()) is not None}
 
     def conditions(self) -> dict[str, str]:
         """Why a target's speed says nothing at the moment; healthy targets are left out."""

@@ -8,7 +8,7 @@ from tierd.sense.access import Access, SourceError
 from tierd.sense.collected import MOST_ENTRIES, SUCCESS, Collected
 from tierd.sense.exposition import samples
 from tierd.sense.http import Client
-from tierd.sense.readings import JobCounters, Reading
+from tierd.sense.readings import ChangelogState, JobCounters, Reading
 
 TEXT = ("text/plain",)
 ACCEPT = "text/plain; version=0.0.4"
@@ -16,7 +16,7 @@ JOB_FAMILIES = ("lustre_job_operations_total", "lustre_job_operation_seconds_tot
                 "lustre_job_write_bytes_total", "lustre_job_io_size_bytes_bucket", "lustre_job_io_size_bytes_count")
 TARGET_FAMILIES = ("lustre_jobs",)
 """Shown for every target of which there are job statistics, by the same collector at the same moment."""
-_BEGINNINGS = (b"lustre_job", b"lustre_ost_", b"lustre_mdt_", SUCCESS.encode())
+_BEGINNINGS = (b"lustre_job", b"lustre_ost_", b"lustre_mdt_", b"lustre_changelog_", SUCCESS.encode())
 
 
 def fetch(url: str, timeout_seconds: float) -> str:
@@ -66,7 +66,9 @@ def together(views: Sequence[Collected], time: float) -> Reading:
         raise SourceError(f"more than {MOST_ENTRIES} pairs of job and target")
     jobs: dict[tuple[str, str], JobCounters] = {}
     conditions: dict[str, str] = {}
+    changelogs: dict[str, ChangelogState] = {}
     for one in views:
         jobs.update(one.counters())
         conditions.update(one.conditions())
-    return Reading(time, jobs, frozenset(shown), conditions, hides_idle=True)
+        changelogs.update(one.changelogs())
+    return Reading(time, jobs, frozenset(shown), conditions, hides_idle=True, changelogs=changelogs)

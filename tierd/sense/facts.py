@@ -5,7 +5,7 @@ Each part may fail by itself; then it is empty, the detectors that need it find 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
@@ -51,12 +51,12 @@ class NoClients:
 class Gatherer:
     """What it takes to know the facts."""
 
-    def __init__(self, filesystem: Filesystem, table: ActivityTable, inventory: Inventory, flash_pool: str,
+    def __init__(self, filesystem: Filesystem, table: ActivityTable, inventory: Inventory, flash_pools: Collection[str],
                  metadata_targets: int = 0, clients: Clients | None = None) -> None:
         self._filesystem = filesystem
         self._table = table
         self._inventory = inventory
-        self._flash_pool = flash_pool
+        self._flash_pools = flash_pools
         self._metadata_targets = metadata_targets
         self._clients: Clients = clients or NoClients()
         self._recent = RecentDirectories()
@@ -90,12 +90,16 @@ class Gatherer:
             self.faults[what] = f"{what}: {error}"
 
     def _walk(self, facts: Facts) -> None:
-        members = [facts.fill[t] for t in facts.pools.get(self._flash_pool, ()) if t in facts.fill]
-        size = sum(f.size_bytes for f in members)
-        if size and 1 - sum(f.avail_bytes for f in members) / size >= WALK_FROM:
+        if max((self._used(pool, facts) for pool in self._flash_pools), default=0.0) >= WALK_FROM:
             self._inventory.step()
         else:
             self._inventory.forget()
+
+    @staticmethod
+    def _used(pool: str, facts: Facts) -> float:
+        members = [facts.fill[t] for t in facts.pools.get(pool, ()) if t in facts.fill]
+        size = sum(f.size_bytes for f in members)
+        return 1 - sum(f.avail_bytes for f in members) / size if size else 0.0
 
     def _layouts(self, directories: Sequence[DirectoryActivity]) -> dict[str, Layout | None]:
         busiest = sorted((d for d in directories if d.directory.startswith("/") and d.creates + d.outgrown),
@@ -106,7 +110,8 @@ class Gatherer:
     def _shared(self) -> Iterator[SharedFile]:
         for file in self._table.shared_files(LEAST_OPENERS)[:MOST_LAYOUTS]:
             try:
-                yield replace(file, layout=self._filesystem.layout(file.path))
+                yield replace(file, layout=self._filesystem.layout(file.path),
+                              size_bytes=self._filesystem.status(file.path).size_bytes)
             except OSError:
                 yield file  # told without its stripes
 

@@ -32,18 +32,18 @@ def nobody_knows(_: str) -> Sequence[str]:
 class Inventory:
     """What the walk has seen, and where it is."""
 
-    def __init__(self, filesystem: Filesystem, pool: str, directories: Callable[[], Collection[str]],
+    def __init__(self, filesystem: Filesystem, pools: Collection[str], directories: Callable[[], Collection[str]],
                  coldest_first: ColdestFirst = nobody_knows) -> None:
         self._coldest_first = coldest_first
         self._filesystem = filesystem
-        self._pool = pool
+        self._pools = frozenset(pools)
         self._directories = directories
         self._walk: Iterator[str] = iter(())
         self._found: dict[Fid, StoredFile] = {}
 
     @property
     def files(self) -> tuple[StoredFile, ...]:
-        """All that were seen on the pool and not seen elsewhere since."""
+        """All that were seen on one of the pools and not seen elsewhere since."""
         return tuple(self._found.values())
 
     def step(self, most: int = 500) -> None:
@@ -82,6 +82,6 @@ class Inventory:
         self._found.pop(status.fid, None)
         if layout is not None and status.link_count == 1:
             pools = pools_within(layout, status.size_bytes)
-            if self._pool in pools and status.size_bytes:
+            if status.size_bytes and not self._pools.isdisjoint(pools):
                 self._found[status.fid] = StoredFile(status.fid, path, status.size_bytes, pools,
                                                      max(status.atime, status.mtime), layout)

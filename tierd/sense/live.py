@@ -16,6 +16,7 @@ from tierd.sense.ages import SourceAge
 from tierd.sense.follow import ChangelogError
 from tierd.sense.http import Client
 from tierd.sense.readings import Reading
+from tierd.sense.recording import Recording
 from tierd.sense.scrape import Exporters
 
 _time = attrgetter("time")
@@ -31,13 +32,17 @@ class Records(Protocol):
 class LiveSource:
     """A way to read counters, and a follower of changelogs."""
 
-    def __init__(self, read: Callable[[], Reading], follower: Records) -> None:
+    def __init__(self, read: Callable[[], Reading], follower: Records, recording: Recording | None = None) -> None:
         self._read = read
         self.follower = follower
+        self._recording = recording
 
     def reading(self) -> Reading:
         """Counters now. Raises OSError when they cannot be had."""
-        return self._read()
+        reading = self._read()
+        if self._recording is not None:
+            self._recording.shown(reading.changelogs)
+        return reading
 
     def records(self) -> Iterator[Record]:
         """Records since the last call. Raises OSError at the end when some could not be had."""
@@ -47,8 +52,11 @@ class LiveSource:
 class AgedRecords:
     """Records of a follower that must not come from the future, and when they were last had."""
 
-    def __init__(self, name: str, follower: Records, clock: Clock, stale_seconds: float, skew_seconds: float) -> None:
+    def __init__(self, name: str, follower: Records, clock: Clock, stale_seconds: float, skew_seconds: float,
+                 note: Callable[[], str] = str) -> None:
+        """``note`` says what else is to be known of the source."""
         self._name = name
+        self._note = note
         self._follower = follower
         self._clock = clock
         self._stale_seconds = stale_seconds
@@ -74,7 +82,7 @@ class AgedRecords:
     @property
     def age(self) -> SourceAge:
         """The source, as it stands."""
-        return SourceAge(self._name, self._read_at, self._stale_seconds, self._trouble)
+        return SourceAge(self._name, self._read_at, self._stale_seconds, self._trouble, self._note())
 
 
 def scraping(urls: Sequence[str], clock: Clock, timeout_seconds: float) -> Exporters:

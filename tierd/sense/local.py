@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from sys import intern
 
-from lustre.text import df, job_stats, pools, recovery_status
+from lustre.text import changelog_users, df, job_stats, pools, recovery_status
 from lustre.tree import Tree
 from tierd.model import Room
-from tierd.sense.readings import FULL_FRACTION, UNKNOWN_RECOVERY, JobCounters, Reading
+from tierd.sense.readings import FULL_FRACTION, UNKNOWN_RECOVERY, ChangelogState, JobCounters, Reading, number_of
 
 
 def reading(tree: Tree, time: float) -> Reading:
@@ -25,7 +25,22 @@ def reading(tree: Tree, time: float) -> Reading:
             jobs.update(((target, job), counters) for job, counters in counters_of(data))
             if condition := condition_of(tree, subsystem, target):
                 conditions[target] = condition
-    return Reading(time, jobs, frozenset(targets), conditions)
+    return Reading(time, jobs, frozenset(targets), conditions, changelogs=changelogs(tree))
+
+
+def changelogs(tree: Tree) -> dict[str, ChangelogState]:
+    """What MDTs of this node say of their changelogs; nothing of those whose users cannot be read."""
+    found = {}
+    for target in tree.devices("mdd"):
+        data = tree.read(f"mdd/{target}/changelog_users")
+        if data is not None:
+            known = changelog_users.parse(data)
+            mask = changelog_users.recorded(known, tree.read(f"mdd/{target}/changelog_mask"),
+                                            tree.read(f"mdd/{target}/changelog_current_mask"))
+            found[target] = ChangelogState(
+                known.current_index, frozenset(number_of(user.id.decode("ascii", "replace")) for user in known.users),
+                None if mask is None else frozenset(kind.decode("ascii", "replace") for kind in mask))
+    return found
 
 
 def counters_of(data: bytes) -> Iterator[tuple[str, JobCounters]]:

@@ -11,11 +11,13 @@ import errno
 import threading
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
+from itertools import count
 from typing import Any, NamedTuple, TypeVar, cast
 
 from tierd.clock import Clock
 from tierd.sense.clearing import Clear
 from tierd.sense.follow import ReadFrom
+from tierd.sense.recording import Mark
 
 Answer = TypeVar("Answer")
 WAIT_SECONDS = 10.0
@@ -62,6 +64,11 @@ class Patience:
     def clearing(self, clear: Clear) -> Clear:
         """The same way to clear them, and no longer."""
         return lambda mdt, reader, index: self(mdt, ("clear", reader, index), lambda: clear(mdt, reader, index))
+
+    def marking(self, mark: Mark) -> Mark:
+        """The same way to make a mark on an MDT, and no longer. One that comes late is given to nobody."""
+        numbers = count()
+        return lambda mdt: self(mdt, ("mark", next(numbers)), lambda: mark(mdt))
 
 
 def _begun(ask: Callable[[], Answer]) -> Future[Answer]:

@@ -18,7 +18,7 @@ from annotated_types import Ge, Gt
 
 from tierd.clock import Clock
 from tierd.sense.access import Access, SourceError
-from tierd.sense.collected import CONDITIONS
+from tierd.sense.collected import CHANGELOGS, CONDITIONS
 from tierd.sense.exporters import JOB_FAMILIES, TARGET_FAMILIES
 from tierd.sense.http import Client, shown
 from tierd.sense.query_api import asked, escaped, quoted, series_of
@@ -67,7 +67,7 @@ class PrometheusCounters:
         """Counters as of the last scrape of all targets. Raises SourceError."""
         now = self._clock.now()
         try:
-            about = list(self._series((*CONDITIONS, *TARGET_FAMILIES), (), now))
+            about = list(self._series((*CONDITIONS, *TARGET_FAMILIES, *CHANGELOGS), (), now))
             time, oldest = moment(about)
             if oldest and now - time > self._stale_seconds:
                 raise SourceError(f"{oldest} was last scraped {now - time:.0f} s ago: half a view is none")

@@ -30,6 +30,27 @@ _CLOCK_SLACK_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
+class ChangelogState:
+    """What an MDT says of its changelog (``mdd.*.changelog_users``)."""
+
+    last_index: int | None
+    """Of the last record written."""
+    users: frozenset[str]
+    """Registered readers, without the names they were registered with: ``cl1``."""
+    recorded: frozenset[str] | None = None
+    """Types of records that are written, as Lustre prints them (``CREAT``); None where nobody shows the mask."""
+
+
+def number_of(user: str) -> str:
+    """A user without the name it was registered with.
+
+    >>> number_of("cl1-tierd")
+    'cl1'
+    """
+    return user.partition("-")[0]
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """What one look at the counters of a file system gave."""
 
@@ -41,6 +62,8 @@ class Reading:
     conditions: Mapping[str, str] = field(default_factory=dict)
     hides_idle: bool = False
     """Whether jobs idle for long are left out and come back with all they ever did, as lustre-exporter has it."""
+    changelogs: Mapping[str, ChangelogState] = field(default_factory=dict)
+    """By full MDT name; of those that show it."""
 
 
 def restarted(before: JobCounters, after: JobCounters) -> bool:

@@ -7,7 +7,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from tierd.sense.collected import CONDITIONS, Collected, conditions_of, upper_of
+from tierd.sense.collected import (
+    CHANGELOG_RECORDS,
+    CHANGELOGS,
+    CONDITIONS,
+    Collected,
+    conditions_of,
+    upper_of,
+)
 from tierd.sense.exporters import TARGET_FAMILIES
 from tierd.sense.readings import Reading
 
@@ -49,9 +56,10 @@ def merged(about: Iterable[Series], jobs: Sequence[Series]) -> Reading:
 
     ``about`` are series of targets as a whole, ``jobs`` those of jobs on them.
     """
-    about = [series for series in about if series.points and "target" in series.labels]
-    scrapes = _scrapes(series for series in about if series.name in TARGET_FAMILIES)
-    time, _ = moment(about)
+    whole = sorted((series for series in about if series.points and "target" in series.labels),
+                   key=lambda series: series.points[-1][0])
+    scrapes = _scrapes(series for series in whole if series.name in TARGET_FAMILIES)
+    time, _ = moment(whole)
     collected = Collected("Prometheus")
     collected.targets.update(scrapes)
     honest = not any("exported_job" in series.labels for series in jobs)
@@ -69,10 +77,22 @@ def merged(about: Iterable[Series], jobs: Sequence[Series]) -> Reading:
                     upper_of(series.labels.get("le", "0")))
             collected.entry(target, job).put(series.name, tail, value)
     gauges: defaultdict[str, dict[str, float]] = defaultdict(dict)
-    for series in sorted(about, key=lambda s: s.points[-1][0]):  # the latest word counts
+    for series in whole:  # the latest word counts
         if series.name in CONDITIONS and time - series.points[-1][0] < _GAUGE_SECONDS:
             gauges[target_of(series.labels)][series.name] = series.points[-1][1]
-    return Reading(time, collected.counters(), frozenset(scrapes), conditions_of(set(scrapes), gauges), hides_idle=True)
+    _changelogs(whole, collected)
+    return Reading(time, collected.counters(), frozenset(scrapes), conditions_of(set(scrapes), gauges), hides_idle=True,
+                   changelogs=collected.changelogs())
+
+
+def _changelogs(about: Iterable[Series], collected: Collected) -> None:
+    """What MDTs said of their changelogs in the last scrape. A user that is not in it is one no more."""
+    series = [one for one in about if one.name in CHANGELOGS]
+    last = {target_of(one.labels): one.points[-1][0] for one in series if one.name == CHANGELOG_RECORDS}
+    for one in series:  # those of a server that had the target before come first, and are older
+        target = target_of(one.labels)
+        if one.points[-1][0] == last.get(target):
+            collected.changelog(target).put(one.name, one.labels, one.points[-1][1])
 
 
 _GAUGE_SECONDS = 90.0

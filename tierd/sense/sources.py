@@ -25,6 +25,7 @@ from tierd.sense.patience import Patience
 from tierd.sense.prometheus import PrometheusCounters
 from tierd.sense.prometheus_history import PrometheusHistory
 from tierd.sense.readings import Reading
+from tierd.sense.recording import Mark, Recording
 from tierd.sense.robinhood import Robinhood
 from tierd.sense.robinhood_connection import MySqlConnection
 from tierd.sense.scrape import Exporters
@@ -78,7 +79,9 @@ class Sources:
 
     def __init__(self, sense: Sense, mount: str, read: Read, filesystem: Filesystem, mdts: Sequence[str],
                  positions: Mapping[str, int], clock: Clock, environment: Mapping[str, str],
-                 flash_pools: Collection[str] = ()) -> None:
+                 flash_pools: Collection[str] = (), mark: Mark | None = None,
+                 may_mark: Callable[[], bool] = lambda: True) -> None:
+        """``mark`` makes a file on an MDT whose record must come by; ``may_mark``: whether anything may be written."""
         self._clock = clock
         self.counters = Guard(name_of(sense), read, clock, sense.stale_seconds, sense.skew_seconds)
         self.history = history(sense, filesystem.fsname, clock, environment)
@@ -86,15 +89,19 @@ class Sources:
         self.patience = Patience(clock)
         """With the changelogs."""
         self.follower: Follower | WatchedDirectories
+        recording = None
         if sense.watch:
             self._watcher = Watcher(clock.now)
             self.follower = WatchedDirectories(self._watcher, filesystem, mount, sense.watch,
                                                lambda: self.counters.jobs)
         else:
-            self.follower = Follower(self.patience.reading(filesystem.changelog), mdts, positions)
+            recording = Recording(filesystem.fsname, sense.readers, clock, mark and self.patience.marking(mark),
+                                  may_mark)
+            self.follower = Follower(self.patience.reading(filesystem.changelog), mdts, positions,
+                                     recording=recording)
         self.records = AgedRecords("inotify" if sense.watch else "changelog", self.follower, clock,
-                                   sense.stale_seconds, sense.skew_seconds)
-        self.live = LiveSource(self.counters, self.records)
+                                   sense.stale_seconds, sense.skew_seconds, recording.note if recording else str)
+        self.live = LiveSource(self.counters, self.records, recording)
         self.robinhood = (Robinhood(sense.robinhood, lambda: MySqlConnection(sense.robinhood, environment), clock)
                           if sense.robinhood.database else None)
         self.access_logs = (AccessLogs(sense.access_logs, AccessLogDevice, clock, sense.stale_seconds)

@@ -6,6 +6,8 @@ Root and the user the daemon runs as may do all; users of ``control.change_users
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import pwd
 import socket
@@ -13,9 +15,14 @@ import struct
 from contextlib import suppress
 from dataclasses import dataclass
 
-_CREDENTIALS = struct.Struct("3i")
+_CREDENTIALS = struct.Struct("iII")
+"""``struct ucred``: process, user, group."""
 _PEER_GROUPS = 59
 """SO_PEERGROUPS, since Linux 4.13; the module ``socket`` does not name it."""
+_SHORT_BYTES = 1024
+"""What CPython's ``getsockopt`` takes at the most: room for 256 groups."""
+_LONG_BYTES = 4 * 65536
+"""Room for NGROUPS_MAX."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +53,7 @@ class Peer:
         _, uid, gid = _CREDENTIALS.unpack(raw)
         groups = {gid}
         with suppress(OSError):  # an older kernel: then the first group counts alone
-            more = connection.getsockopt(socket.SOL_SOCKET, _PEER_GROUPS, 4 * 65536)
+            more = _groups(connection)
             groups.update(struct.unpack(f"{len(more) // 4}I", more))
         return Peer(uid, frozenset(groups))
 
@@ -57,3 +64,17 @@ class Peer:
             return pwd.getpwuid(self.uid).pw_name
         except KeyError:
             return f"uid {self.uid}"
+
+
+def _groups(connection: socket.socket) -> bytes:
+    """Supplementary groups, as the kernel gives them. Raises OSError."""
+    try:
+        return connection.getsockopt(socket.SOL_SOCKET, _PEER_GROUPS, _SHORT_BYTES)
+    except OSError as error:
+        if error.errno != errno.ERANGE:
+            raise
+    buffer, size = ctypes.create_string_buffer(_LONG_BYTES), ctypes.c_uint32(_LONG_BYTES)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.getsockopt(connection.fileno(), socket.SOL_SOCKET, _PEER_GROUPS, buffer, ctypes.byref(size)):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return buffer.raw[: size.value]

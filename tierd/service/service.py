@@ -39,6 +39,7 @@ from tierd.sense.clearing import Clearing
 from tierd.sense.facts import Clients
 from tierd.sense.follow import Follower
 from tierd.sense.readings import Reading
+from tierd.sense.recording import Mark
 from tierd.sense.sources import Sources
 from tierd.service.activities import Activities, Activity, Spawn
 from tierd.service.control import ControlServer
@@ -61,9 +62,10 @@ class Service:
                  nudge: Callable[[], None] = lambda: None, claim: Hold | None = None,
                  clients: Clients | None = None, own_nids: Callable[[], Collection[str]] = tuple,
                  metadata_free: Callable[[], float | None] = lambda: None,
-                 unnamed: Callable[[], str] = str, executor: Executor | None = None) -> None:
+                 unnamed: Callable[[], str] = str, mark: Mark | None = None, executor: Executor | None = None) -> None:
         """``executor`` asks the file system several things at the same time."""
         self._settings = settings
+        self._mark = mark
         self._clock = clock
         self._filesystem = filesystem
         spoken, say = say, lambda sentence: spoken(printable(sentence))  # job ids and names may hold anything
@@ -97,12 +99,13 @@ class Service:
         gate, undo = hands(settings, filesystem, mover, self._journal, self._claim, clock, executor)
         self._gate = gate
         self._sources = Sources(settings.sense, settings.filesystem.mount, read, filesystem, mdts,
-                                self._journal.positions(), clock, os.environ, settings.flash_pools)
+                                self._journal.positions(), clock, os.environ, settings.flash_pools,
+                                None if settings.act.dry_run else self._mark, lambda: self._claim.generation > 0)
         self._closing.callback(self._sources.close)
         self._closing.callback(self._claim.release)
         follower = self._sources.follower
         clear = self._sources.patience.clearing(filesystem.clear_changelog)
-        self._clearing = (Clearing(clear, settings.sense.readers, follower, clock, say)
+        self._clearing = (Clearing(clear, settings.sense.readers, follower, clock, say, filesystem.fsname)
                           if isinstance(follower, Follower) and not settings.act.dry_run else None)
         self._daemon = Daemon(self._sources.live, filesystem, gate, undo, self._journal, clock, settings, say,
                               self._claim, clients, len(mdts), self._sources.enriched, own_nids, metadata_free,

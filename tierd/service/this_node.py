@@ -21,6 +21,7 @@ from tierd.sense.client_round import ClientRound, of_exporter, of_tree
 from tierd.sense.clients import THIS_NODE
 from tierd.sense.http import Client
 from tierd.sense.job_names import unnamed
+from tierd.sense.marks import MountedMarks
 from tierd.sense.metadata_room import share_free
 from tierd.sense.own_nids import own_nids
 from tierd.sense.sources import counters
@@ -47,9 +48,23 @@ def on_this_node(settings: Settings, clock: SystemClock, say: Callable[[str], No
                           clock, settings.sense.clients_at_once)
     executor = ThreadPoolExecutor(settings.act.default_layouts_at_once, "tierd-request", as_the_process)
     service = Service(settings, filesystem, mover, read, mdts, clock, say, clock.nudge, claim, clients,
-                      lambda: own_nids(tree), lambda: share_free(tree, mount.fsname), lambda: unnamed(tree), executor)
+                      lambda: own_nids(tree), lambda: share_free(tree, mount.fsname), lambda: unnamed(tree),
+                      marks(Library.load(settings.movers.library), folder.path), executor)
     service.start()
     return service
+
+
+def marks(library: Library, folder: Path) -> MountedMarks:
+    """Marks in the folder of the claim."""
+    def mdt_of(place: Path) -> int:
+        descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            return library.mdt_index(descriptor)
+        finally:
+            os.close(descriptor)
+
+    return MountedMarks(folder, mdt_of, lambda place, index: library.make_directory(str(place), index),
+                        lambda place: library.path_fid(str(place)), f"{os.uname().nodename}-{os.getpid()}")
 
 
 def mdts_of(tree: Tree, fsname: str) -> tuple[str, ...]:

@@ -53,7 +53,11 @@ class App:
         self._evaluate = evaluate
 
     def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
-        """Answer one request."""
+        """Answer one request; one of HEAD without a body."""
+        body = self._answer(environ, start)
+        return [] if environ.get("REQUEST_METHOD") == "HEAD" else body
+
+    def _answer(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         path, method = environ.get("PATH_INFO", "/"), environ.get("REQUEST_METHOD", "GET")
         if method == "POST" and path == "/-/evaluate":
             swallow(environ)

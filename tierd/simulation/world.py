@@ -31,6 +31,7 @@ from tierd.sense import local
 from tierd.sense.follow import Follower
 from tierd.sense.live import LiveSource
 from tierd.sense.readings import Reading
+from tierd.sense.recording import Recording
 
 IN_MEMORY = Path("/dev/shm")  # noqa: S108 -- a folder of its own below it, as tempfile makes it
 """Where the files of a run go if there is such a place: they are written and read hundreds of times."""
@@ -104,8 +105,9 @@ def wired(cluster: Cluster, settings: Settings, say: Say, folder: Path, dry_run:
     gate = Gate(filesystem, mover, Budget(settings.limits, clock.now()), Breaker(settings.breaker), journal, clock,
                 dry_run, guard)
     undo = Undo(filesystem, mover, journal, clock, guard.hindrance)
-    follower = Follower(filesystem.changelog, [mdt.short_name for mdt in cluster.mdts])
-    near = LiveSource(parameter_files(cluster, folder / "node"), follower)
+    recording = Recording(filesystem.fsname, settings.sense.readers, clock)
+    follower = Follower(filesystem.changelog, [mdt.short_name for mdt in cluster.mdts], recording=recording)
+    near = LiveSource(parameter_files(cluster, folder / "node"), follower, recording)
     source = hook(near, clock) if hook else near
     daemon = Daemon(source, filesystem, gate, undo, journal, clock, settings, say, claim, history=history)
     return World(cluster, filesystem, source, gate, undo, journal, daemon)

@@ -70,6 +70,11 @@ def changelogs(reader: Reader) -> Iterator[Sample]:
             yield "lustre_changelog_user_behind_records", more, Decimal(last - int(index))
             if idle and idle[0].startswith("("):
                 yield "lustre_changelog_user_idle_seconds", more, Decimal(idle[0].strip("()"))
+    masks = dict(reader.files("mdd", "changelog_mask")) | dict(reader.files("mdd", "changelog_current_mask"))
+    for device, text in masks.items():
+        if text.split() not in ([], ["MARK"]):
+            yield "lustre_changelog_mask_info", {**reader.server(device), "mask": ",".join(sorted(text.split()))}, \
+                Decimal(1)
 
 
 def hsm(reader: Reader) -> Iterator[Sample]:

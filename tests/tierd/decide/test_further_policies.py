@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 
 from lustre.fid import Fid
 from lustre.layout import Component, Layout, explain
+from tierd import scoped
+from tierd.config import Settings
+from tierd.config.scopes import Scope
 from tierd.decide import cold_to_disk, data_on_mdt, hot_files_to_flash, larger_component
 from tierd.decide.small_files_to_flash import Plan, covers
 from tierd.decide.small_files_to_flash import Settings as Pools
@@ -176,6 +179,21 @@ def test_the_coldest_go_until_there_is_room() -> None:
     assert {a.kind for a in plan.actions} == {"migrate"}
     assert plan.actions[0].layout == Layout((Component(0, None, "hdd", 2, 4 * MIB),), composite=False)
     assert plan.actions[0].reason == "pool 'flash' is short of room and nobody used it for 50 days"
+
+
+def test_cold_files_of_a_scope_go_to_the_disks_of_the_scope_and_no_further_than_needed() -> None:
+    other = Pools(flash_pool="nvme", hdd_pool="sas")
+    everything = Settings(scopes=(Scope("/fast", small_files_to_flash=other), Scope("/old", mode="recommend")))
+    files = [replace(stored(n, 50 + n), path=f"/fast/f{n}", pools=("nvme",)) for n in range(5)]
+    files += [stored(9, 99), replace(stored(8, 99), path="/elsewhere/f", pools=("nvme",))]
+    where = replace(room(), pools={**room().pools, "nvme": ("n",), "sas": ("s",)},
+                    size_bytes={**room().size_bytes, "sas": 1000 * GB},
+                    avail_bytes={**room().avail_bytes, "sas": 900 * GB})
+    plan = scoped.decide(replace(COLD, subject="nvme"), (), where, everything, files)
+    assert [action.path for action in plan.actions] == ["/fast/f4", "/fast/f3", "/fast/f2"]
+    assert {action.layout.components[0].pool for action in plan.actions} == {"sas"}
+    plan = scoped.decide(COLD, (), where, everything, files)
+    assert (plan.actions, [action.path for action in plan.recommended]) == ((), ["/old/f9"])
 
 
 def test_what_is_warm_stays_however_short_flash_is() -> None:

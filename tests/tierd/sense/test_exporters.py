@@ -22,6 +22,9 @@ def test_job_counters_over_http_equal_those_of_the_files(capture: Unpack, name: 
         check=True, capture_output=True, text=True).stdout
     far, near = exporters.reading([printed], 0.0), local.reading(Tree(Roots.of(root / "proc", root / "sys")), 0.0)
     assert far.targets == near.targets
+    assert far.changelogs == near.changelogs
+    assert near.changelogs.keys() == {"lustre-MDT0000", "lustre-MDT0001"}
+    assert all("CLOSE" in (log.recorded or ()) for log in near.changelogs.values())
     busy = {key: counters for key, counters in near.jobs.items() if any(counters.samples.values())}
     assert far.jobs.keys() == busy.keys()
     for key, counters in busy.items():
@@ -52,3 +55,12 @@ def test_several_exporters_are_one_reading() -> None:
     seen = exporters.reading([one, two], 0.0)
     assert seen.jobs["l-OST0001", "j"].sums == {"write_bytes": 1}
     assert seen.jobs["l-OST0002", "j"].sums == {"write_bytes": 2}
+
+
+def test_a_changelog_whose_end_is_not_shown_is_not_known() -> None:
+    users = 'lustre_changelog_user_idle_seconds{fs="l",target="MDT0000",user="cl1-tierd"} 5\n'
+    end = 'lustre_changelog_records_total{fs="l",target="MDT0000"} 9\n'
+    assert exporters.reading([users], 0.0).changelogs == {}
+    (log,) = exporters.reading([users + end], 0.0).changelogs.values()
+    assert (log.last_index, log.users, log.recorded) == (9, {"cl1"}, None)
+    assert exporters.reading([end], 0.0).changelogs["l-MDT0000"].users == frozenset()

@@ -76,11 +76,11 @@ def status(number: int, atime: float, size: int = GB, links: int = 1) -> FileSta
 
 
 def inventory(files: Files) -> Inventory:
-    return Inventory(files, "flash", lambda: frozenset({"/d", "/gone"}))
+    return Inventory(files, {"flash", "nvme"}, lambda: frozenset({"/d", "/gone"}))
 
 
 def gatherer(files: Files, table: ActivityTable | None = None, **more: Any) -> Gatherer:
-    return Gatherer(files, table or ActivityTable(files.path_of), inventory(files), "flash", **more)
+    return Gatherer(files, table or ActivityTable(files.path_of), inventory(files), {"flash", "nvme"}, **more)
 
 
 def test_room_and_its_growth() -> None:
@@ -140,6 +140,13 @@ def test_flash_is_walked_only_while_it_is_short() -> None:
     assert gather.facts(1060.0).stored == ()
 
 
+def test_flash_of_a_scope_that_is_short_is_walked_too() -> None:
+    on_nvme = Layout((Component(pool="nvme"),), composite=False)
+    files = Files(used=0.7, files={"/d/f1": (status(1, atime=10.0), on_nvme), "/d/f2": (status(2, atime=1.0), ON_DISK)})
+    files.pools = lambda: {"nvme": ("l-OST0000",), "hdd": ("l-OST0001",)}  # type: ignore[method-assign]
+    assert [file.path for file in gatherer(files).facts(1000.0).stored] == ["/d/f1"]
+
+
 def test_the_walk_goes_on_and_begins_again() -> None:
     files = Files(files={f"/d/f{n}": (status(n, atime=100.0), ON_FLASH) for n in range(5)})
     walk = inventory(files)
@@ -155,7 +162,7 @@ def test_the_walk_goes_on_and_begins_again() -> None:
 def test_what_robinhood_holds_for_cold_is_looked_at_first_and_read_anew() -> None:
     files = Files(files={f"/d/f{n}": (status(n, atime=100.0 + n), ON_FLASH) for n in range(6)})
     files.files["/d/f4"] = status(4, atime=900.0), ON_FLASH
-    walk = Inventory(files, "flash", lambda: frozenset({"/d"}), lambda directory: ["f5", "f4", "gone"])
+    walk = Inventory(files, {"flash", "nvme"}, lambda: frozenset({"/d"}), lambda directory: ["f5", "f4", "gone"])
     walk.step(3)
     assert [(f.path, f.read_at) for f in walk.files] == [("/d/f5", 105.0), ("/d/f4", 900.0)]
     walk.step(10)

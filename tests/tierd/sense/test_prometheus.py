@@ -24,7 +24,7 @@ from tierd.sense.access import Access, SourceError
 from tierd.sense.http import Client
 from tierd.sense.prometheus import PrometheusCounters, Settings
 from tierd.sense.query_api import series_of
-from tierd.sense.readings import window
+from tierd.sense.readings import ChangelogState, window
 from tierd.sense.scraped import Series, merged, moment, value_at
 
 NOW = 1_795_000_000.0
@@ -94,6 +94,16 @@ def test_conditions_are_those_last_said() -> None:
               Series("lustre_jobs", labels("MDT0000"), [(10, 1.0)])]
     reading = merged(series, [])
     assert reading.conditions == {"l-OST0000": "degraded", "l-MDT0000": "recovery not to be seen"}
+
+
+def test_a_changelog_user_of_an_earlier_scrape_is_one_no_more() -> None:
+    def log(name: str, *times: float, **more: str) -> Series:
+        return Series(f"lustre_changelog_{name}", labels("MDT0000", **more), [(at, at) for at in times])
+
+    series = [*about("MDT0000", 0, 10), log("records_total", 0, 10), log("user_behind_records", 0, user="cl1"),
+              log("user_behind_records", 0, 10, user="cl2"), log("mask_info", 10, mask="MARK,CREAT")]
+    assert merged(series, []).changelogs == {
+        "l-MDT0000": ChangelogState(10, frozenset({"cl2"}), frozenset({"MARK", "CREAT"}))}
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=2, max_size=10), st.floats(0, 100))

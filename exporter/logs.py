@@ -1,0 +1,53 @@
+"""How the exporter logs, on standard error: for people, as logfmt or as JSON, as other exporters do."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+
+LEVELS = ("debug", "info", "warn", "error")
+FORMATS = ("text", "logfmt", "json")
+_NAMES = {logging.DEBUG: "debug", logging.INFO: "info", logging.WARNING: "warn", logging.ERROR: "error"}
+
+
+class Structured(logging.Formatter):
+    """A line of logfmt or JSON: when, how grave, what."""
+
+    def __init__(self, form: str) -> None:
+        super().__init__()
+        self._form = form
+
+    def format(self, record: logging.LogRecord) -> str:
+        """See logging."""
+        when = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        fields = {"ts": when, "level": _NAMES.get(record.levelno, record.levelname.lower()),
+                  "msg": record.getMessage()}  # fmt: skip
+        if record.exc_info:
+            fields["error"] = self.formatException(record.exc_info)
+        if self._form == "json":
+            return json.dumps(fields)
+        return " ".join(f"{name}={quoted(value)}" for name, value in fields.items())
+
+
+def quoted(value: str) -> str:
+    r"""A value of logfmt.
+
+    >>> print(quoted("info"), quoted('a "b"'))
+    info "a \"b\""
+    """
+    plain = value and value.isprintable() and not set(value) & {" ", "=", '"'}
+    return value if plain else json.dumps(value, ensure_ascii=False)
+
+
+def configure(level: str, form: str) -> None:
+    """Log so from now on."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("lustre-exporter: %(message)s") if form == "text" else Structured(form))
+    root = logging.getLogger()
+    for former in [one for one in root.handlers if isinstance(one.formatter, Structured) or one.get_name() == __name__]:
+        root.removeHandler(former)
+    handler.set_name(__name__)
+    root.addHandler(handler)
+    root.setLevel(getattr(logging, "WARNING" if level == "warn" else level.upper()))

@@ -1,0 +1,202 @@
+"""Whether each MDT still records what tierd needs: a changelog that gives nothing is quiet, or cut off.
+
+Reading the device of a changelog fails for neither. When its last user is deregistered, an MDT records nothing more and
+its index stands still; beside other users it goes on and may forget records before tierd has read them; a mask leaves
+types of records out (``mdd_changelog_user_purge`` and ``changelog_mask`` of Lustre 2.17). The evidence, best first:
+
+* what the MDT itself says (``mdd.*.changelog_users`` and its mask), where this node is the MDS or exporters show it;
+* clearing, which knows no user that was deregistered (:mod:`tierd.sense.clearing`);
+* a file that tierd makes, renames and removes, of which the records must come by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lustre.changelog import Record, RecordType
+from lustre.fid import Fid
+from tierd.clock import Clock
+from tierd.sense.readings import ChangelogState, number_of
+from tierd.text import some
+
+NEEDED = (RecordType.CREATE, RecordType.UNLINK, RecordType.RENAME, RecordType.CLOSE, RecordType.LAYOUT)
+"""Without these tierd does not know which files there are, where they are, whether they are in use, and who moves
+them."""
+MARKED = frozenset({RecordType.CREATE, RecordType.UNLINK, RecordType.RENAME, RecordType.CLOSE})
+"""What a mark leaves behind."""
+WANTED_MASK = "+CREAT +MKDIR +OPEN +CLOSE +UNLNK +RENME +LYOUT"
+MARK_SECONDS = 15.0
+"""So often a quiet MDT that nothing else tells of is given a mark."""
+MARK_SECONDS_WITH_READER = 600.0
+"""And one for whose user records are cleared, which tells all but the mask."""
+ANEW_SECONDS = 120.0
+"""An index that is lower than our position for so long was not just read before: the changelog was begun anew."""
+LATE_LOOKS = 2
+"""A mark that has not come by after so many looks that read the changelog to its end will not come."""
+
+Mark = Callable[[str], Fid]
+"""Make a file on an MDT (``MDT0000``), rename it, open and close it, remove it; its FID. Raises OSError."""
+
+
+@dataclass(slots=True)
+class _Mark:
+    """One that must come by."""
+
+    fid: Fid
+    looks: int = 0
+    seen: set[RecordType] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class _Mdt:
+    """What is known of one MDT."""
+
+    users: frozenset[str] | None = None
+    """At the last look that showed them."""
+    behind_at: int | None = None
+    """Position at the last look, where it was behind the index then and gave nothing."""
+    lower_since: float | None = None
+    mark: _Mark | None = None
+    marked_at: float | None = None
+    trouble: str = ""
+    """What the last mark has shown."""
+    cannot: str = ""
+    """Why the last one could not be made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a look at one MDT has shown."""
+
+    trouble: str = ""
+    """Why it cannot be relied on; "" while it can."""
+    gap: str = ""
+    """Why records may be missing, once."""
+    anew: bool = False
+    """Whether it was begun anew, and ends before the position."""
+
+
+class Recording:
+    """Compares what MDTs say of their changelogs, and what is marked there, with what is read."""
+
+    def __init__(self, fsname: str, readers: Mapping[str, str], clock: Clock, mark: Mark | None = None,
+                 may_mark: Callable[[], bool] = lambda: True) -> None:
+        """``readers``: MDT to the user registered for us (``cl1``), where one is configured."""
+        self._fsname = fsname
+        self._readers = readers
+        self._clock = clock
+        self._mark = mark
+        self._may_mark = may_mark
+        self._states: Mapping[str, ChangelogState] = {}
+        self._mdts: dict[str, _Mdt] = {}
+        self.unchecked: dict[str, str] = {}
+        """MDTs that gave nothing at the last look, of which nothing tells whether they record, and why."""
+
+    def shown(self, states: Mapping[str, ChangelogState]) -> None:
+        """Take note of what MDTs (by full name) said of their changelogs, before these are read."""
+        self._states = states
+
+    def note(self) -> str:
+        """Of which quiet MDTs nothing tells whether they record, for status; "" for none."""
+        whys = "; ".join(sorted(set(self.unchecked.values())))
+        return f"whether {some(sorted(self.unchecked))} still records is not known: {whys}" if whys else ""
+
+    def without_marks(self, mdt: str, records: Sequence[Record]) -> Sequence[Record]:
+        """Records without those of our own mark, which are taken note of."""
+        mark = self._mdts[mdt].mark if mdt in self._mdts else None
+        if mark is None:
+            return records
+        ours = {record.index: record.type for record in records if mark.fid in (record.target, record.source)}
+        mark.seen.update(ours.values())
+        return [record for record in records if record.index not in ours] if ours else records
+
+    def look(self, mdt: str, before: int, after: int) -> Verdict:
+        """Judge one MDT after its changelog was read to its end, from one position to another, without an error."""
+        known = self._mdts.setdefault(mdt, _Mdt())
+        state = self._states.get(f"{self._fsname}-{mdt}")
+        self.unchecked.pop(mdt, None)
+        if state is not None:
+            known.mark, known.trouble = None, ""
+            return self._compared(mdt, known, state, before, after)
+        known.users = known.behind_at = known.lower_since = None
+        if self._mark is None or not self._may_mark():
+            known.mark, known.trouble = None, ""
+            if before == after and mdt not in self._readers:
+                self.unchecked[mdt] = "nobody shows its changelog_users, and nothing is written to find out"
+            return Verdict()
+        return Verdict(self._marked(mdt, known, self._mark, moved=after != before))
+
+    def _compared(self, mdt: str, known: _Mdt, state: ChangelogState, before: int, after: int) -> Verdict:
+        former, known.users = known.users, state.users
+        trouble = self._unregistered(mdt, state) or self._masked(mdt, state.recorded)
+        if not trouble and self._stands_still(known, state, before, after):
+            trouble = f"the MDT has written more records, and none after {after} can be read"
+        gap = ""
+        if former and state.users and not former & state.users:
+            gap = f"its users {', '.join(sorted(former))} were deregistered: what happened since may be missing"
+        return Verdict(trouble, gap, self._begun_anew(known, state, before, after))
+
+    def _unregistered(self, mdt: str, state: ChangelogState) -> str:
+        reader = number_of(self._readers.get(mdt, ""))
+        if reader and reader not in state.users:
+            return f"its user {reader} is not registered (any more): {self._register(mdt)}"
+        if not state.users:
+            return f"no user is registered, so that nothing is recorded: {self._register(mdt)}"
+        return ""
+
+    def _masked(self, mdt: str, recorded: Collection[str] | None) -> str:
+        missing = [kind.label for kind in NEEDED if recorded is not None and kind.label not in recorded]
+        return f"its mask leaves out {', '.join(missing)}: {self._set_mask(mdt)}" if missing else ""
+
+    @staticmethod
+    def _stands_still(known: _Mdt, state: ChangelogState, before: int, after: int) -> bool:
+        """Whether the MDT was ahead at two looks that gave nothing. A record that is just written may be late."""
+        behind = before == after and state.last_index is not None and state.last_index > after
+        again, known.behind_at = known.behind_at == after, after if behind else None
+        return behind and again
+
+    def _begun_anew(self, known: _Mdt, state: ChangelogState, before: int, after: int) -> bool:
+        if before != after or state.last_index is None or state.last_index >= after:
+            known.lower_since = None
+            return False
+        now = self._clock.now()
+        if known.lower_since is None:
+            known.lower_since = now
+        if not 0 <= now - known.lower_since < ANEW_SECONDS:
+            known.lower_since = None
+            return True
+        return False
+
+    def _marked(self, mdt: str, known: _Mdt, make: Mark, moved: bool) -> str:
+        """What marks show. A new one is made where there is nothing else to go by, or to see that it is well again."""
+        mark, now = known.mark, self._clock.now()
+        if mark is not None:
+            mark.looks += 1
+            if mark.seen or mark.looks >= LATE_LOOKS:
+                known.mark, known.trouble = None, self._seen(mdt, mark)
+        often = MARK_SECONDS_WITH_READER if mdt in self._readers and not known.trouble else MARK_SECONDS
+        due = known.marked_at is None or not 0 <= now - known.marked_at < often
+        if known.mark is None and due and (not moved or known.trouble or known.marked_at is None):
+            known.marked_at, known.cannot = now, ""
+            try:
+                known.mark = _Mark(make(mdt))
+            except OSError as error:
+                known.cannot = f"no file can be made there to find out: {error}"
+        if known.cannot and not moved:
+            self.unchecked[mdt] = known.cannot
+        return known.trouble
+
+    def _seen(self, mdt: str, mark: _Mark) -> str:
+        if not mark.seen:
+            return ("a file that tierd made there was not recorded, so that no user is registered (any more), or its "
+                    f"mask leaves all out: {self._register(mdt)}; {self._set_mask(mdt)}")
+        return self._masked(mdt, {kind.label for kind in (*mark.seen, *(set(NEEDED) - MARKED))})
+
+    def _register(self, mdt: str) -> str:
+        return (f"register one on its server (lctl --device {self._fsname}-{mdt} changelog_register) and name it in "
+                "sense.readers")
+
+    def _set_mask(self, mdt: str) -> str:
+        return (f"set it on the management server (lctl set_param -P mdd.{self._fsname}-{mdt}.changelog_mask="
+                f"'{WANTED_MASK}')")
