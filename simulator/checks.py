@@ -17,7 +17,8 @@ _AT_LEAST_ONE = frozenset((
     "files_each",
 ))  # fmt: skip
 _MAY_BE_NONE = frozenset(((Mdtest, "file_bytes"), (SmallFileWriter, "call_bytes")))
-_NOT_NEGATIVE = frozenset(("start_seconds", "think_seconds", "keep", "rereads_per_second", "burst_seconds", "client"))
+_NOT_NEGATIVE = frozenset(("start_seconds", "think_seconds", "keep", "rereads_per_second", "burst_seconds", "client",
+                           "directories_count"))  # fmt: skip
 
 
 def jobs(wanted: Sequence[Job], cluster: ClusterSettings) -> Iterator[str]:

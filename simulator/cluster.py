@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from lustre.layout import Layout
 from simulator import lfs
+from simulator.calls import Processors
 from simulator.client import Client, Servers
 from simulator.engine import Completion, Engine
 from simulator.jobs import Job, Run
@@ -58,24 +59,25 @@ class Cluster:
         self.epoch_ns = settings.epoch_seconds * 10**9
         fsname = settings.fsname
         self.osts = tuple(
-            Ost(self.engine, f"{fsname}-OST{index:04x}", index, ost, self._random(f"ost{index}"), self._crowd(index))
+            Ost(self.engine, f"{fsname}-OST{index:04x}", index, ost, self.random(f"ost{index}"), self._crowd(index))
             for index, ost in enumerate(settings.osts)
         )
         self.mdts = tuple(
-            Mdt(self.engine, f"{fsname}-MDT{index:04x}", index, mdt, self._random(f"mdt{index}"))
+            Mdt(self.engine, f"{fsname}-MDT{index:04x}", index, mdt, self.random(f"mdt{index}"), self._metadata_crowd())
             for index, mdt in enumerate(settings.mdts)
         )
         self.namespace = Namespace(settings.epoch_seconds)
-        self.placement = Placement(self.osts, settings.pools, settings.spills, self._random("placement"))
+        self.placement = Placement(self.osts, settings.pools, settings.spills, self.random("placement"))
         servers = Servers(fsname, self.namespace, self.placement, self.mdts, self.osts, self.epoch_ns)
         self.clients = tuple(
-            Client(self.engine, index, client, servers, self._random(f"client{index}"))
+            Client(self.engine, index, client, servers, self.random(f"client{index}"))
             for index, client in enumerate(settings.clients)
         )
+        self.processors = Processors(self)
         self._population = Population(self.namespace, self.placement, self.mdts, self.osts)
         self.mounts = len(self.clients)
         """How many clients there are."""
-        self._staff: Staff | FluidStaff = Staff(self.engine, self.clients, self.log, self._random)
+        self._staff: Staff | FluidStaff = Staff(self.engine, self.clients, self.log, self.random)
         self._writers: dict[tuple[Path, bool], ParameterWriter] = {}
         self.exporter_back_at = 0.0
         """Until then nobody reaches the exporter."""
@@ -87,6 +89,10 @@ class Cluster:
     def runs(self) -> Mapping[str, Run]:
         """By job id, what it does on its first node."""
         return self._staff.runs
+
+    def processes_on(self, nid: str) -> int:
+        """Processes of jobs at work on a node."""
+        return self._staff.processes_on(nid)
 
     @property
     def targets(self) -> tuple[Mdt | Ost, ...]:
@@ -222,5 +228,9 @@ class Cluster:
     def _crowd(self, index: int) -> Callable[[], float] | None:
         """How long an I/O waits at an OST behind those that are not modelled one by one; None: all are."""
 
-    def _random(self, name: str) -> Random:
+    def _metadata_crowd(self) -> Callable[[], float] | None:
+        """The same of a request at an MDT."""
+
+    def random(self, name: str) -> Random:
+        """Chance of its own for each who needs some, so that one more changes nothing for the others."""
         return Random(f"{self.settings.seed}/{name}")  # noqa: S311 - a model, not a secret

@@ -124,7 +124,7 @@ def _moves(cluster: Cluster, directory: str, layout: Layout, files: int) -> Step
     with suppress(OSError):
         for inode in list(cluster.namespace.lookup(directory).children.values())[:files]:
             if not inode.is_directory:
-                moving = Migration(inode.path, layout).steps(client, actor, cluster.settings.mover_start_seconds)
+                moving = Migration(inode.path, layout).steps(client, actor, cluster.settings.costs.move_start_seconds)
                 with suppress(OSError):
                     yield from moving
 

@@ -1,10 +1,12 @@
 """The port of tierd over the model: what a mounted Lustre would answer, answered by the cluster.
 
-What takes time takes virtual time. ``migrate`` starts the move, which loads the same targets as everybody, and then
-calls ``wait``. The owner of the clock decides what that does: ``Cluster.wait_for`` (the default) moves the cluster's
-time on until the move is over, for programs that own the time; with a driver in the background it is
-``RealTimeDriver.wait_for``, which blocks the calling thread and leaves the time to the driver. Every method takes the
-cluster's lock, and none holds it while waiting.
+What takes time takes virtual time. A call that is a request to a target takes what :mod:`simulator.costs` says of it,
+and waits behind what jobs ask of the same target. ``migrate`` starts the move, which loads the same targets as
+everybody. Both then call ``wait``. The owner of the clock decides what that does: ``Cluster.wait_for`` (the default)
+moves the cluster's time on, for programs that own the time, or has one activity of several wait
+(:mod:`simulator.concurrently`); with a driver in the background it is ``RealTimeDriver.wait_for``, which blocks the
+calling thread and leaves the time to the driver. Every method takes the cluster's lock, and none holds it while
+waiting.
 """
 
 from __future__ import annotations
@@ -17,8 +19,11 @@ from lustre.changelog import RecordType
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, Space
 from lustre.layout import Layout
+from simulator import calls
+from simulator.calls import Calls
 from simulator.changelog import FLAG_WRITE, OPEN_MODE_BASE, Actor, Changelog
 from simulator.cluster import Cluster
+from simulator.costs import CallCosts
 from simulator.engine import Completion
 from simulator.namespace import Inode
 
@@ -28,9 +33,11 @@ Wait = Callable[[Completion], None]
 class SimulatedFilesystem:
     """Implements :class:`lustre.filesystem.Filesystem`."""
 
-    def __init__(self, cluster: Cluster, wait: Wait | None = None) -> None:
+    def __init__(self, cluster: Cluster, wait: Wait | None = None, costs: CallCosts | None = None) -> None:
+        """``costs``: other ones than those of the cluster, for one who looks on and must not disturb."""
         self._cluster = cluster
         self._wait = wait or cluster.wait_for
+        self.calls = Calls(cluster, costs or cluster.settings.costs, self._wait)
 
     @property
     def fsname(self) -> str:
@@ -44,16 +51,19 @@ class SimulatedFilesystem:
 
     def space(self) -> Mapping[str, Space]:
         """Full OST name to its room."""
+        self.calls.room()
         with self._cluster.lock:
             return {ost.name: ost.store.space() for ost in self._cluster.osts}
 
     def path_of(self, fid: Fid) -> str:
         """One path of a FID. Raises FileNotFoundError when nothing has it any more."""
+        self.calls.to_mdt_of(calls.PATH_OF, lambda: self._cluster.namespace.by_fid(fid))
         with self._cluster.lock:
             return self._cluster.namespace.by_fid(fid).path
 
     def status(self, path: str) -> FileStatus:
         """Stat without following symbolic links."""
+        self.calls.status(path)
         with self._cluster.lock:
             inode = self._cluster.namespace.lookup(path)
             return FileStatus(
@@ -63,13 +73,23 @@ class SimulatedFilesystem:
 
     def entries(self, directory: str) -> Iterator[str]:
         """Names in a directory, without ``.`` and ``..``."""
+        self._read_pages(directory)
         with self._cluster.lock:
             return iter(list(self._children(directory)))
 
     def subdirectories(self, directory: str) -> list[str]:
         """Names of the directories in a directory."""
+        self._read_pages(directory)
         with self._cluster.lock:
             return [name for name, child in self._children(directory).items() if child.is_directory]
+
+    def _read_pages(self, directory: str) -> None:
+        with self._cluster.lock:
+            try:
+                pages = 1 + len(self._cluster.namespace.lookup(directory).children) // calls.NAMES_IN_A_PAGE
+            except OSError:
+                pages = 0
+        self.calls.to_mdt(("open", *["readpage"] * pages, "close"), directory)
 
     def _children(self, directory: str) -> Mapping[str, Inode]:
         inode = self._cluster.namespace.lookup(directory)
@@ -79,11 +99,13 @@ class SimulatedFilesystem:
 
     def xattr(self, path: str, name: str) -> bytes:
         """An extended attribute; b"" for none."""
+        self.calls.to_mdt(calls.XATTR, path)
         with self._cluster.lock:
             return self._cluster.namespace.lookup(path).xattrs.get(name, b"")
 
     def set_xattr(self, path: str, name: str, value: bytes) -> None:
         """As setfattr(1) does; b"" takes it away."""
+        self.calls.to_mdt(calls.SET_XATTR, path)
         with self._cluster.lock:
             xattrs = self._cluster.namespace.lookup(path).xattrs
             xattrs.pop(name, None)
@@ -92,11 +114,13 @@ class SimulatedFilesystem:
 
     def layout(self, path: str) -> Layout | None:
         """Layout of a file; default layout of a directory, None where it has none of its own."""
+        self.calls.to_mdt(calls.LAYOUT, path)
         with self._cluster.lock:
             return self._cluster.namespace.lookup(path).layout
 
     def set_default_layout(self, directory: str, layout: Layout | None) -> None:
         """Give new files below a directory a layout, or (None) take the directory's own default away."""
+        self.calls.set_default(directory)
         with self._cluster.lock:
             self._cluster.set_default_layout(directory, layout)
 
@@ -110,7 +134,11 @@ class SimulatedFilesystem:
     def changelog(self, mdt: str, after_index: int) -> bytes:
         """Raw records of one MDT with a higher index than given, oldest first."""
         with self._cluster.lock:
-            return self._changelog(mdt).read(after_index)
+            log = self._changelog(mdt)
+            data = log.read(after_index)
+            records = log.last_index - after_index if data else 0
+        self.calls.changelog(records)
+        return data
 
     def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
         """Let the MDT forget what a reader has dealt with. Raises OSError as :meth:`Changelog.clear` does."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 from lustre.changelog import RecordType
 from lustre.layout import Layout
 from simulator.changelog import Actor
-from simulator.engine import Completion
+from simulator.client import Client
+from simulator.engine import Completion, Steps
 from simulator.migration import Migration
 from simulator.resync import Resync
 
@@ -44,12 +45,18 @@ def set_default_layout(cluster: Cluster, directory: str, layout: Layout | None) 
 
 
 def _begun(cluster: Cluster, work: Work) -> Work:
-    settings = cluster.settings
-    client = cluster.clients[settings.mover_client]
+    client = cluster.clients[cluster.settings.mover_client]
     actor = Actor(MOVER, 0, 0, client.settings.nid)
-    ended = cluster.engine.spawn(work.steps(client, actor, settings.mover_start_seconds))
+    ended = cluster.engine.spawn(_steps(cluster, work, client, actor))
     ended.then(lambda done: _pass_on(done, work.finished))
     return work
+
+
+def _steps(cluster: Cluster, work: Work, client: Client, actor: Actor) -> Steps[None]:
+    """The program has to compute before the work is done, and beside it; here all of that comes before."""
+    costs = cluster.settings.costs
+    yield from cluster.processors.work(costs, costs.move_processor_seconds)
+    yield from work.steps(client, actor, costs.move_start_seconds)
 
 
 def _pass_on(done: Completion, to: Completion) -> None:

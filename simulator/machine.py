@@ -54,7 +54,7 @@ def machine(table: Mapping[str, Any], wrong: list[str]) -> Machine | None:
     release = rest.pop("release", "2.17")
     if release not in RELEASES:
         wrong.append(f"cluster.release: {release!r} is not one of {', '.join(RELEASES)}")
-    plain = {field.name for field in fields(ClusterSettings)} - {"osts", "pools", "mdts", "clients", "spills"}
+    plain = {field.name for field in fields(ClusterSettings)} - {"osts", "pools", "mdts", "clients", "spills", "costs"}
     if unknown := sorted(set(rest) - plain):
         wrong.append(f"cluster: has no {', '.join(unknown)}")
     if not osts:

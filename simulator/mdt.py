@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 from lustre.fid import Fid
 from simulator import shapes
 from simulator.brw import BrwStats
 from simulator.changelog import Changelog
+from simulator.costs import CALLER
 from simulator.devices import Io, build
 from simulator.engine import Completion, Engine, Steps
 from simulator.health import Health
@@ -28,7 +30,8 @@ from simulator.tally import Stats, microseconds
 class Mdt:
     """One MDT and its counters."""
 
-    def __init__(self, engine: Engine, name: str, index: int, settings: MdtSettings, rng: Random) -> None:
+    def __init__(self, engine: Engine, name: str, index: int, settings: MdtSettings, rng: Random,
+                 crowd: Callable[[], float] | None = None) -> None:  # fmt: skip
         self.name = name
         self.index = index
         self.settings = settings
@@ -43,6 +46,10 @@ class Mdt:
         self.data_bytes = 0
         self._engine = engine
         self._rng = rng
+        self._caller_rng = Random(f"{CALLER} at {name}")  # noqa: S311 - a model, not a secret
+        """Chance of its own: that somebody looks changes the jobs by the time it takes, not by chance."""
+        self._crowd = crowd
+        """What a request waits behind those that are not modelled one by one."""
         self._lost: list[object] = []
         self._directory_free_at: dict[Fid, float] = {}
         self._core_free_at = [0.0] * settings.cores
@@ -67,7 +74,7 @@ class Mdt:
         while self.health.away:
             yield self.health.back
         began = self._engine.now
-        yield self._core(DATA_SECONDS * self.settings.work_factor)
+        yield self._core(DATA_SECONDS * self.settings.work_factor, self._rng)
         stored = Completion()
         place = self._rng.randrange(1 << 20) * 4096
         self.brw.begin(write, size_bytes, 1, 1)
@@ -88,7 +95,9 @@ class Mdt:
         seconds = SERVICE_SECONDS[operation] * names - REQUEST_SECONDS * (names - 1)
         if inode is not None and inode.layout is not None and inode.layout.components[0].on_mdt:
             seconds += SERVICE_SECONDS["glimpse"]  # a lock to look at, an object to ask for its size
-        yield self._core(seconds * self.settings.work_factor)
+        if self._crowd is not None:
+            yield self._crowd()
+        yield self._core(seconds * self.settings.work_factor, self._caller_rng if job_id == CALLER else self._rng)
         if directory is not None and (wait := self._directory_lock(directory)):
             yield wait
         if operation in _CHANGING:
@@ -112,7 +121,7 @@ class Mdt:
 
     def _again(self, operations: list[str]) -> Steps[None]:
         for operation in operations:
-            yield self._core(SERVICE_SECONDS[operation] * self.settings.work_factor)
+            yield self._core(SERVICE_SECONDS[operation] * self.settings.work_factor, self._rng)
         yield self.journal.commit()
 
     def tally(self, job_id: str, name: str, value: int) -> None:
@@ -130,11 +139,11 @@ class Mdt:
         self._directory_free_at[directory.fid] = max(now, free_at) + seconds
         return max(free_at - now, 0.0)
 
-    def _core(self, seconds: float) -> float:
+    def _core(self, seconds: float, rng: Random) -> float:
         """Time until a core has done that much work."""
         now = self._engine.now
         free_at = min(self._core_free_at)
-        done_at = max(now, free_at) + seconds * self._rng.lognormvariate(0.0, 0.5)
+        done_at = max(now, free_at) + seconds * rng.lognormvariate(0.0, 0.5)
         self._core_free_at[self._core_free_at.index(free_at)] = done_at
         return done_at - now
 

@@ -6,7 +6,10 @@
     teaches = "…"
     seconds = 120
     model = "events"                    # or "flows", for thousands of clients: see :mod:`simulator.fluid`
-    cluster = "recorded_test_bed"       # or tables, see :mod:`simulator.machine`
+    cluster = "recorded_test_bed"       # or "measured_test_bed", or tables, see :mod:`simulator.machine`
+
+    [costs]
+    preset = "production"               # what calls and moves cost who makes them: see :mod:`simulator.costs`
 
     [[job]]
     kind = "small_files"                # see _JOBS below
@@ -34,11 +37,13 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import resources
 from typing import Any
 
 from simulator import checks, description
 from simulator.cluster import Cluster
+from simulator.costs import PRESETS, CallCosts
 from simulator.fluid import FluidCluster
 from simulator.jobs import (
     Job,
@@ -52,7 +57,7 @@ from simulator.jobs import (
 )  # fmt: skip
 from simulator.lines import located
 from simulator.machine import machine
-from simulator.settings import ClusterSettings, recorded_test_bed
+from simulator.settings import ClusterSettings, measured_test_bed, recorded_test_bed
 from simulator.timeline import Event, Timeline, event
 
 _JOBS: Mapping[str, type[Any]] = {
@@ -64,9 +69,12 @@ _JOBS: Mapping[str, type[Any]] = {
     "ls": LsScan,
     "shared_file": SharedFile,
 }
-_KEYS = frozenset(("title", "teaches", "seconds", "model", "cluster", "job", "event", "variant"))
+_KEYS = frozenset(("title", "teaches", "seconds", "model", "cluster", "job", "event", "variant", "costs"))
 _MODELS: Mapping[str, type[Cluster]] = {"events": Cluster, "flows": FluidCluster}
-_CLUSTERS: Mapping[str, Callable[[int], ClusterSettings]] = {"recorded_test_bed": recorded_test_bed}
+_CLUSTERS: Mapping[str, Callable[[int], ClusterSettings]] = {
+    "recorded_test_bed": recorded_test_bed,
+    "measured_test_bed": measured_test_bed,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +117,15 @@ def parse(text: str) -> Scenario:
     jobs = [_job(number, dict(entry), wrong) for number, entry in enumerate(table.get("job", ()), start=1)]
     events = [event(dict(entry), f"event {number}", wrong) for number, entry in enumerate(table.get("event", ()), 1)]
     cluster = _cluster(table.get("cluster", "recorded_test_bed"), wrong)
+    costs = _costs(table.get("costs", {}), wrong)
+    if cluster is not None:
+        cluster = partial(_with_costs, cluster, costs)
     done = tuple(job for job in jobs if job is not None)
     others = {name: _variant(done, name, entry, wrong) for name, entry in table.get("variant", {}).items()}
     if (model := table.get("model", "events")) not in _MODELS:
         wrong.append(f"model: {model!r} is not one of {', '.join(_MODELS)}")
+    if model == "flows" and any(getattr(job, "directories_count", 0) for job in done):
+        wrong.append("model: flows make all their files in one directory, so directories_count needs events")
     if not jobs:
         wrong.append("job: a scenario needs at least one")
     seconds = table.get("seconds", 120)
@@ -153,6 +166,21 @@ def _cluster(entry: Any, wrong: list[str]) -> Callable[[int], ClusterSettings] |
         wrong.append(f"cluster: {entry!r} is not one of {', '.join(_CLUSTERS)}")
         return None
     return _CLUSTERS[entry]
+
+
+def _costs(table: Mapping[str, Any], wrong: list[str]) -> CallCosts:
+    rest = dict(table)
+    preset = rest.pop("preset", "production")
+    if preset not in PRESETS:
+        wrong.append(f"costs: preset {preset!r} is not one of {', '.join(PRESETS)}")
+        return PRESETS["production"]
+    costs = description.changed(PRESETS[preset], rest, wrong, "costs")
+    wrong += [f"costs.{key}: {rest[key]} is negative" for key in rest if getattr(costs, key, 0) < 0]
+    return costs
+
+
+def _with_costs(cluster: Callable[[int], ClusterSettings], costs: CallCosts, seed: int) -> ClusterSettings:
+    return replace(cluster(seed), costs=costs)
 
 
 def _job(number: int, entry: dict[str, Any], wrong: list[str]) -> Job | None:

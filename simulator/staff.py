@@ -51,6 +51,11 @@ class Staff:
         del self.runs[job_id], self._all_runs[job_id]
         return replace(job, start_seconds=self._engine.now, stop_seconds=stopped)
 
+    def processes_on(self, nid: str) -> int:
+        """Processes of jobs at work on a node."""
+        runs = (run for runs in self._all_runs.values() for run in runs)
+        return sum(run.processes for run in runs if run.active and run.actor.nid == nid)
+
     def _start(self, job: Job) -> None:
         self._jobs[job.job_id] = job
         user = user_of(job.job_id)
@@ -62,4 +67,6 @@ class Staff:
             run = Run(client, actor, random, self._log, job.stop_seconds, rank=rank, team=team)
             self.runs.setdefault(job.job_id, run)
             self._all_runs.setdefault(job.job_id, []).append(run)
-            gather([self._engine.spawn(steps) for steps in job.processes(run)])
+            steps = list(job.processes(run))
+            run.processes = len(steps)
+            gather([self._engine.spawn(each) for each in steps])

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench.calibration import noise, papers, tapes
+from bench.calibration import costs, noise, papers, tapes
 from bench.calibration.table import Row, markdown
 from bench.calibration.tapes import Seen
 
@@ -30,7 +30,7 @@ def main() -> None:
     seconds = 3.0 if chosen.quick else 8.0
     besides = {label: noise.shares(seconds, chunk, nodes) for label, chunk, nodes in BESIDES}
     seen = {name: (tapes.recorded(name), tapes.simulated(name)) for name in tapes.JOBS}
-    text = report(besides, papers.rows(), seen)
+    text = report(besides, papers.rows(), seen, costs.rows())
     (chosen.out / "calibration.md").write_text(text, encoding="utf-8")
     if not chosen.quick:
         from bench.calibration import pictures as draw  # noqa: PLC0415 -- matplotlib is optional
@@ -42,13 +42,15 @@ def main() -> None:
 
 
 def report(
-    besides: Mapping[str, Mapping[str, float]], published: list[Row], seen: Mapping[str, tuple[Seen, Seen]]
+    besides: Mapping[str, Mapping[str, float]], published: list[Row], seen: Mapping[str, tuple[Seen, Seen]],
+    charged: list[Row],
 ) -> str:  # fmt: skip
     """The whole document."""
     head = Path(__file__).with_name("report.md").read_text(encoding="utf-8")
     return head.format(
         noise=_noise(besides), papers=markdown(published, "published"),
         kept=markdown(_kept(seen), "tape"), shares=_shares(seen), rpcs=_rpcs(seen),
+        costs=markdown(charged, "measured", 1),
     )  # fmt: skip
 
 

@@ -41,8 +41,8 @@ Place = Mapping[tuple[int, int, int], Mapping[int, float]]
 
 def balanced(
     flows: Sequence[Flow], groups: Sequence[Group], places: Place, metadata_cores: float
-) -> tuple[list[float], list[State]]:  # fmt: skip
-    """Operations per second of each flow, and the state of each group."""
+) -> tuple[list[float], list[State], float]:  # fmt: skip
+    """Operations per second of each flow, the state of each group, and what a request to an MDT waits."""
     states = [State() for _ in groups]
     metadata_wait = 0.0
     rates = [0.0] * len(flows)
@@ -54,7 +54,7 @@ def balanced(
             state.wait = min(max(state.wait * max(state.asked, 1e-3) ** weight, 1e-7), 1e4)
         work = sum(rate * flow.metadata_seconds for rate, flow in zip(rates, flows, strict=True)) / metadata_cores
         metadata_wait = min(max(metadata_wait, 1e-6) * max(work, 1e-3) ** weight, 1e4)
-    return rates, states
+    return rates, states, metadata_wait
 
 
 def _rate(

@@ -32,10 +32,13 @@ class FluidCluster(Cluster):
 
     def __init__(self, settings: ClusterSettings, jobs: Iterable[Job] = ()) -> None:
         self._wait_seconds: dict[int, float] = {}
+        self._metadata_wait_seconds = 0.0
         mover = settings.clients[settings.mover_client]
         super().__init__(replace(settings, clients=(mover,), mover_client=0))
         self.mounts = len(settings.clients)
-        self._staff = self._flowing = FluidStaff(self.engine, self.about_to_change)
+        self._staff = self._flowing = FluidStaff(
+            self.engine, self.about_to_change, [client.nid for client in settings.clients]
+        )  # fmt: skip
         self._balance = Balance(settings, self.namespace, self.osts, self.mdts)
         self._counting = Counting(self.osts)
         self._files: dict[str, Files] = {}
@@ -86,6 +89,9 @@ class FluidCluster(Cluster):
     def _crowd(self, index: int) -> Callable[[], float]:
         return lambda: self._wait_seconds.get(index, 0.0)
 
+    def _metadata_crowd(self) -> Callable[[], float] | None:
+        return lambda: self._metadata_wait_seconds
+
     def _look_again(self) -> None:
         self.about_to_change()
         self.engine.after(LOOK_AGAIN_SECONDS, self._look_again)
@@ -117,7 +123,7 @@ class FluidCluster(Cluster):
         if files is None or files.job.directory != job.directory:
             mdt = self.mdts[self.namespace.lookup(job.directory).mdt_index]
             files = self._files[job.job_id] = Files(
-                job, self.namespace, self.placement, self.osts, mdt, self._random(job.job_id), self._nids,
+                job, self.namespace, self.placement, self.osts, mdt, self.random(job.job_id), self._nids,
                 0 if files is None else files.number,
             )  # fmt: skip
         return files
@@ -127,6 +133,7 @@ class FluidCluster(Cluster):
             kept = {job_id: files.shares() for job_id, files in self._files.items()}
             self._rates = self._balance.rates(self._flowing.active.values(), kept, self._mover())
             self._wait_seconds = dict(self._rates.wait_seconds)
+            self._metadata_wait_seconds = self._rates.metadata_wait_seconds
         return self._rates
 
     def _mover(self) -> list[Flow]:

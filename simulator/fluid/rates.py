@@ -32,6 +32,8 @@ class Rates:
     targets: Mapping[Key, tuple[int, ...]]
     wait_seconds: Mapping[int, float]
     """By OST, what an I/O waits behind those of the flows."""
+    metadata_wait_seconds: float = 0.0
+    """What a request to an MDT waits behind theirs."""
 
     def demands(self) -> Iterable[tuple[int, int, int, Demand]]:
         """Every demand with its key."""
@@ -66,9 +68,9 @@ class Balance:
         number_of = {target: group for group, targets in enumerate(members) for target in targets}
         places = {key: _shares(targets, number_of) for key, targets in used.items()}
         cores = sum(mdt.settings.cores / mdt.settings.work_factor for mdt in self._mdts)
-        rates, states = balanced(flows, groups, places, cores)
+        rates, states, metadata_wait = balanced(flows, groups, places, cores)
         waits = {target: states[group].wait for target, group in number_of.items()}
-        return Rates(flows, rates, used, waits)
+        return Rates(flows, rates, used, waits, metadata_wait)
 
     def _flow(self, job: Job, kept: Mapping[str, float]) -> Flow:
         inode = self._place(job)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,15 +11,22 @@ from simulator.engine import Engine
 from simulator.jobs import Job, Run
 
 
+def processes_of(job: Job) -> int:
+    """Processes of a job on each of its nodes."""
+    return int(getattr(job, "threads", getattr(job, "processes_count", 1)))
+
+
 class FluidStaff:
     """Jobs at work now; ``changing`` is called before that changes."""
 
-    def __init__(self, engine: Engine, changing: Callable[[], None]) -> None:
+    def __init__(self, engine: Engine, changing: Callable[[], None], nids: Sequence[str]) -> None:
         self.runs: Mapping[str, Run] = {}
         """None: a flow has no processes to look at."""
         self.active: dict[str, Job] = {}
         self._engine = engine
         self._changing = changing
+        self._nids = nids
+        """Of the clients, whose mounts are not there one by one."""
 
     def expect(self, job: Job) -> None:
         """A job comes at its time, at once when that is past."""
@@ -38,6 +45,16 @@ class FluidStaff:
             raise ValueError("; ".join(wrong))
         self.stop(job_id)
         return replace(job, start_seconds=self._engine.now)
+
+    def processes_on(self, nid: str) -> int:
+        """Processes of jobs on a node."""
+        clients = len(self._nids)
+        return sum(
+            processes_of(job)
+            for job in self.active.values()
+            for rank in range(job.nodes)
+            if self._nids[(job.client + rank) % clients] == nid
+        )
 
     def _start(self, job: Job) -> None:
         self._changing()

@@ -62,6 +62,7 @@ class Run:
     rank: int = 0
     """Which of the job's nodes this is."""
     team: Team = field(default_factory=Team)
+    processes: int = 0
     operations: int = 0
     errors: dict[int, int] = field(default_factory=dict)
     """How often a call failed, by errno."""

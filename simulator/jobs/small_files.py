@@ -40,6 +40,21 @@ class SmallFileWriter(InDirectory):
     """Files are written in direct calls of this size, every place once, in no order. 0: in one call, front to end."""
     burst_seconds: float = 0.0
     """Files come in bursts: so long at ``files_per_second``, then as long nothing. 0: evenly."""
+    directories_count: int = 0
+    """Threads work in so many directories below ``directory``; each of these has the layout as its own default."""
+
+    def directories(self) -> tuple[tuple[str, Layout | None], ...]:
+        """Directories it needs, with their default layouts."""
+        places = (self.directory, *self._below())
+        return tuple((place, self.layout) for place in places)
+
+    def place_of(self, thread: int) -> str:
+        """Where a thread makes its files."""
+        places = self._below() or (self.directory,)
+        return places[thread % len(places)]
+
+    def _below(self) -> tuple[str, ...]:
+        return tuple(f"{self.directory}/d{number}" for number in range(1, self.directories_count + 1))
 
     def processes(self, run: Run) -> Iterator[Steps[None]]:
         """Its threads, and one that reads."""
@@ -66,7 +81,7 @@ class _Work:
             if run.now >= run.stop_seconds:
                 break
             try:
-                yield from self._one_file(f"{self._prefix}.{thread}.{number}")
+                yield from self._one_file(self._job.place_of(thread), f"{self._prefix}.{thread}.{number}")
                 yield from self._remove_old()
             except OSError as error:
                 run.failed(error)
@@ -95,11 +110,11 @@ class _Work:
             self._next_at += burst
         return start - self._run.now
 
-    def _one_file(self, name: str) -> Steps[None]:
+    def _one_file(self, place: str, name: str) -> Steps[None]:
         run, names, data = self._run, self._run.client.names, self._run.client.data
         drawn = self._job.distribution
         size = drawn.draw(run.rng) if drawn is not None else run.rng.choice(self._job.sizes)
-        handle = yield from names.create(run.lookup(self._job.directory), name, run.actor)
+        handle = yield from names.create(run.lookup(place), name, run.actor)
         self._kept.append(handle.inode)
         try:
             if self._job.call_bytes:

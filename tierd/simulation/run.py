@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from lustre.filesystem import Filesystem
 from simulator.cluster import Cluster
+from simulator.costs import PRESETS
+from simulator.filesystem import SimulatedFilesystem
 from simulator.jobs import Job
 from tierd.act.entry import Entry
 from tierd.config import Settings
@@ -51,6 +53,7 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, timeline: Timelin
     used: dict[str, list[float]] = {}
     clocks = [(0.0, cluster.epoch - cluster.now)]
     pending = sorted(timeline, key=lambda event: event[0])
+    watching = SimulatedFilesystem(cluster, costs=PRESETS["free"])
     with world(cluster, policy or Settings(), lambda words: said.append((cluster.now, words))) as at:
         while cluster.now < seconds:
             until = min(cluster.now + CYCLE_SECONDS, seconds)
@@ -65,7 +68,7 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, timeline: Timelin
                 at.daemon.cycle(CYCLE_SECONDS / 2)
                 for finding in at.daemon.findings:
                     findings.setdefault(finding.key, (cluster.now, finding))
-            for pool, share in shares_used(at.filesystem).items():
+            for pool, share in shares_used(watching).items():
                 used.setdefault(pool, []).append(share)
             progress(cluster.now)
         entries = tuple(at.journal.entries())

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lustre.tree import Roots, Tree
+from simulator.calls import Calls
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from tierd.act.breaker import Breaker
@@ -54,12 +55,17 @@ class VirtualClock:
 
 
 def parameter_files(cluster: Cluster, root: Path) -> Callable[[], Reading]:
-    """Readings by way of the parameter files the cluster's servers write. Raises OSError while nobody reaches them."""
+    """Readings by way of the parameter files the cluster's servers write. Raises OSError while nobody reaches them.
+
+    Each takes virtual time, as the cluster's costs say.
+    """
+    calls = Calls(cluster, cluster.settings.costs, cluster.wait_for)
     tree = Tree(Roots.of(root / "proc", root / "sys"))
 
     def read() -> Reading:
         if not cluster.exporter_reachable:
             raise ConnectionError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED), "exporter")
+        calls.look()
         cluster.write_parameters(root, clients=False, shared=False)
         return local.reading(tree, cluster.epoch)
 

@@ -1,0 +1,111 @@
+"""What calls and moves cost, against the figures of a real Lustre: movers, looking, default layouts, the streams."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from bench.calibration.table import Row
+from lustre.layout import Component, Layout
+from simulator.calls import Calls
+from simulator.cluster import Cluster
+from simulator.concurrently import Concurrently
+from simulator.costs import MEASURED, PRESETS
+from simulator.filesystem import SimulatedFilesystem
+from simulator.scenario import library
+from simulator.settings import measured_test_bed
+
+FILES = 200
+SIZES = tuple(4096 << shift for shift in (0, 2, 4, 6, 8))
+FLASH = Layout((Component(pool="flash"),), composite=False)
+HDD = Layout((Component(pool="hdd"),), composite=False)
+COVERING = Layout((Component(0, 2 << 20, "flash"), Component(2 << 20, None, "hdd")))
+STREAM = "ior_stream.1001"
+DIRECTORIES = 28
+CYCLE_SECONDS = 5.0
+MOST_READS = 8
+"""Of one changelog in one look, as tierd does."""
+
+
+def rows() -> list[Row]:
+    """Each figure, measured and in the model."""
+    one, many = library("crowded-directory"), library("crowded-directories")
+    alone = kept(one.variants()["alone"].build())
+    return [
+        Row("lease engine, 1 worker, files/s", 4.5, files_per_second("measured_lease", 1), "200 files, 4 KiB to 1 MiB"),
+        Row("lease engine, 4 workers", 10.4, files_per_second("measured_lease", 4)),
+        Row("lfs migrate --non-block, 1 worker", 5.7, files_per_second("measured", 1)),
+        Row("lfs migrate --non-block, 4 workers", 11.1, files_per_second("measured", 4)),
+        Row("a look on an idle node, s", 0.2, looks(Cluster(replace(measured_test_bed(), costs=MEASURED)))),
+        Row("a look beside 20 workers, s", 20.0, looks(one.build()), "measured: cycles of 14 to 27 s"),
+        Row("28 default layouts beside 44 workers, s", 84.0, defaults(many.build()),
+            "measured: the cycle that set them, with its look"),
+        Row("stream alone, MB/s", 66.5, alone),
+        Row("stream beside 20 workers in one directory, MB/s", 52.2, kept(one.build())),
+        Row("stream beside 44 workers in 44 directories, MB/s", 49.0, kept(many.build())),
+    ]  # fmt: skip
+
+
+def files_per_second(preset: str, workers: int) -> float:
+    """Files from the disks to flash, each looked at and moved, by so many at a time."""
+    cluster = Cluster(replace(measured_test_bed(), costs=PRESETS[preset]))
+    cluster.make_directory("/files", HDD)
+    sizes = Random("sizes")
+    paths = [cluster.make_file(f"/files/{number}", sizes.choice(SIZES)).path for number in range(FILES)]
+    filesystem = SimulatedFilesystem(cluster)
+
+    def move(path: str) -> None:
+        filesystem.status(path)
+        filesystem.migrate(path, FLASH)
+
+    with Concurrently(cluster) as at_once, at_once.executor(workers) as executor:
+        cluster.advance(5)
+        begun = cluster.now
+        for path in paths:
+            executor.submit(move, path)
+        executor.shutdown()
+        return FILES / (cluster.now - begun)
+
+
+def looks(cluster: Cluster) -> float:
+    """Mean time to read all counters and to catch up with the changelogs, with some seconds between two looks."""
+    filesystem = SimulatedFilesystem(cluster)
+    calls = Calls(cluster, cluster.settings.costs, cluster.wait_for)
+    known = {mdt.short_name: 0 for mdt in cluster.mdts}
+    took = []
+    while cluster.now < 200:
+        cluster.advance(CYCLE_SECONDS)
+        begun = cluster.now
+        calls.look()
+        for mdt in cluster.mdts:
+            for _ in range(MOST_READS):
+                last = mdt.changelog.last_index
+                filesystem.changelog(mdt.short_name, known[mdt.short_name])
+                if known[mdt.short_name] == last:
+                    break
+                known[mdt.short_name] = last
+        if begun > 90:  # the neighbour has been there for a while
+            took.append(cluster.now - begun)
+    return sum(took) / len(took)
+
+
+def defaults(cluster: Cluster) -> float:
+    """Time to look at so many directories and to change the default layout of each, one after the other."""
+    filesystem = SimulatedFilesystem(cluster)
+    cluster.advance(90)
+    begun = cluster.now
+    for number in range(1, DIRECTORIES + 1):
+        place = f"/proj/crowds/d{number}"
+        filesystem.layout(place)
+        filesystem.path_of(filesystem.status(place).fid)
+        for above in (place, "/proj/crowds", "/proj", "/"):
+            filesystem.xattr(above, "user.tierd")
+        filesystem.set_default_layout(place, COVERING)
+        filesystem.layout(place)
+    return cluster.now - begun
+
+
+def kept(cluster: Cluster) -> float:
+    """MB/s of the stream once the neighbour has been there for a while; without tierd."""
+    cluster.advance(180)
+    return cluster.log.mean(STREAM, 80, 180)

@@ -1,0 +1,173 @@
+"""Calls of a program on a mount: each takes its time, of a processor there and at the targets it asks."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from simulator.costs import CALLER, CallCosts
+from simulator.engine import Completion, Steps
+from simulator.namespace import Inode
+from simulator.rpc import NETWORK_SECONDS
+
+if TYPE_CHECKING:
+    from simulator.client import Client
+    from simulator.cluster import Cluster
+    from simulator.mdt import Mdt
+    from simulator.ost import Ost
+
+PATH_OF = ("getattr",)
+STATUS = ("getattr",)
+XATTR = ("getxattr",)
+SET_XATTR = ("setxattr",)
+LAYOUT = ("open", "getxattr", "close")
+SET_DEFAULT = ("open", "setxattr", "close")
+NAMES_IN_A_PAGE = 100
+GLIMPSE_USEC, STATFS_USEC = 50, 10
+"""What an OST needs to say how large an object is, and how much room it has."""
+LOOKED_AGAIN_SECONDS = 0.1
+"""So soon a request to a target that was away is sent again."""
+
+
+class Processors:
+    """Those of the mover's node: the processes of jobs there, and calls, have equal parts of them."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._rng = cluster.random("calls")
+        self._at_work = 0
+        self._nid = cluster.clients[cluster.settings.mover_client].settings.nid
+
+    def work(self, costs: CallCosts, seconds: float) -> Steps[None]:
+        """So much processor time."""
+        if not seconds:
+            return
+        self._at_work += 1
+        others = self._cluster.processes_on(self._nid) * costs.busy_share if costs.processors else 0.0
+        crowd = max(1.0, (others + self._at_work) / costs.processors) if costs.processors else 1.0
+        yield seconds * crowd * self._rng.lognormvariate(-0.02, 0.2)
+        self._at_work -= 1
+
+
+class Calls:
+    """Waits as long as a call takes. Raises OSError ETIMEDOUT where a target does not answer for very long."""
+
+    def __init__(self, cluster: Cluster, costs: CallCosts, wait: Callable[[Completion], None]) -> None:
+        self._cluster = cluster
+        self._costs = costs
+        self._wait = wait
+
+    def status(self, path: str) -> None:
+        """Ask for the attributes of a file or directory."""
+        with self._cluster.lock:
+            try:
+                cached = self._costs.attributes_cached and not self._cluster.namespace.lookup(path).is_directory
+            except OSError:
+                cached = False
+        if cached and self._costs.charged:
+            self._take(self._computing(0.0, self._costs.cached_processor_seconds))
+            return
+        self.to_mdt(STATUS, path)
+        self._size_of(path)
+
+    def set_default(self, directory: str) -> None:
+        """Change a default layout."""
+        self.to_mdt(SET_DEFAULT, directory)
+        if self._costs.charged and self._costs.default_processor_seconds:
+            self._take(self._computing(0.0, self._costs.default_processor_seconds))
+
+    def to_mdt(self, requests: Iterable[str], path: str) -> None:
+        """System calls that ask the MDT of a path, one after the other."""
+        self.to_mdt_of(requests, lambda: self._cluster.namespace.lookup(path))
+
+    def to_mdt_of(self, requests: Iterable[str], found: Callable[[], Inode]) -> None:
+        """The same, of a file that is found by other means."""
+        if self._costs.charged:
+            with self._cluster.lock:
+                try:
+                    index = found().mdt_index
+                except OSError:  # the first MDT says that it is not there
+                    index = 0
+            self._take(self._requests(index, requests))
+
+    def _size_of(self, path: str) -> None:
+        """Ask the OSTs of a file how much they have of it, all at once."""
+        if not self._costs.charged:
+            return
+        with self._cluster.lock:
+            try:
+                inode = self._cluster.namespace.lookup(path)
+            except OSError:
+                return
+        parts = inode.layout.components if inode.layout is not None and not inode.is_directory else ()
+        if osts := sorted({stripe.ost_index for part in parts for stripe in part.objects}):
+            self._take(self._glimpses(osts))
+
+    def room(self) -> None:
+        """Ask every OST for its room; of one that is away Lustre says what it said last."""
+        if self._costs.charged:
+            self._take(self._statfs())
+
+    def changelog(self, records: int) -> None:
+        """Take so many records of a changelog in."""
+        if self._costs.charged:
+            seconds = self._costs.call_processor_seconds + records * self._costs.record_processor_seconds
+            self._take(self._computing(self._costs.call_seconds, seconds))
+
+    def look(self) -> None:
+        """Read the counters of all targets, and think about them."""
+        if self._costs.charged:
+            self._take(self._computing(self._costs.look_seconds, self._costs.look_processor_seconds))
+
+    def _take(self, steps: Steps[None]) -> None:
+        with self._cluster.lock:
+            ended = self._cluster.engine.spawn(steps)
+        self._wait(ended)
+        if ended.error is not None:
+            raise ended.error
+
+    @property
+    def _client(self) -> Client:
+        return self._cluster.clients[self._cluster.settings.mover_client]
+
+    def _call(self) -> Steps[None]:
+        """What one system call takes on its way."""
+        return self._computing(self._costs.call_seconds, self._costs.call_processor_seconds)
+
+    def _requests(self, mdt_index: int, requests: Iterable[str]) -> Steps[None]:
+        mdc = self._client.mdcs[mdt_index]
+        for request in requests:
+            yield from self._call()
+            yield from self._answering(mdc.mdt)
+            yield from mdc.ask(request, CALLER)
+
+    def _glimpses(self, indices: Iterable[int]) -> Steps[None]:
+        for index in indices:
+            yield from self._answering(self._cluster.osts[index])
+        yield NETWORK_SECONDS
+        for index in indices:
+            self._cluster.osts[index].tally(CALLER, "getattr", GLIMPSE_USEC)
+        yield NETWORK_SECONDS + GLIMPSE_USEC / 1e6
+
+    def _statfs(self) -> Steps[None]:
+        yield from self._call()
+        yield NETWORK_SECONDS
+        for ost in self._cluster.osts:
+            if not ost.away:
+                ost.stats.tally("statfs", STATFS_USEC)
+        yield NETWORK_SECONDS
+
+    def _computing(self, seconds: float, processor_seconds: float) -> Steps[None]:
+        if seconds:
+            yield seconds
+        yield from self._cluster.processors.work(self._costs, processor_seconds)
+
+    def _answering(self, target: Mdt | Ost) -> Steps[None]:
+        """Wait for a target that is away. Raises OSError ETIMEDOUT when it does not come back."""
+        until = self._cluster.now + self._costs.patience_seconds
+        while target.health.away:
+            if self._cluster.now >= until:
+                raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), target.name)
+            yield LOOKED_AGAIN_SECONDS

@@ -1,0 +1,173 @@
+"""What calls and moves cost: processor time on the node they are made on, and the queues of the targets."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from lustre.layout import Component, Layout
+from simulator import scenario
+from simulator.cluster import Cluster
+from simulator.concurrently import Concurrently
+from simulator.costs import MEASURED, PRESETS, PRODUCTION, CallCosts
+from simulator.filesystem import SimulatedFilesystem
+from simulator.fluid import FluidCluster
+from simulator.jobs import Job, Mdtest, SmallFileWriter
+from simulator.settings import recorded_test_bed
+from simulator.timeline import Event, Timeline
+
+FLASH = Layout((Component(pool="flash"),), composite=False)
+CROWD = SmallFileWriter(threads=20, files_per_second=1.0)
+
+
+def made(costs: CallCosts, *jobs: Job, model: type[Cluster] = Cluster) -> tuple[Cluster, SimulatedFilesystem]:
+    cluster = model(replace(recorded_test_bed(), costs=costs), jobs)
+    cluster.make_file("/proj/a/file", 1000)
+    cluster.advance(5)
+    return cluster, SimulatedFilesystem(cluster)
+
+
+def took(cluster: Cluster, call: Callable[[], object], times: int = 20) -> float:
+    """Mean virtual seconds of a call."""
+    begun = cluster.now
+    for _ in range(times):
+        call()
+    return (cluster.now - begun) / times
+
+
+CALLS: dict[str, Callable[[SimulatedFilesystem], object]] = {
+    "status": lambda f: f.status("/proj/a"),
+    "path_of": lambda f: f.path_of(f._cluster.namespace.lookup("/proj/a").fid),
+    "layout": lambda f: f.layout("/proj/a/file"),
+    "xattr": lambda f: f.xattr("/proj/a", "user.tierd"),
+    "set_xattr": lambda f: f.set_xattr("/proj/a", "user.tierd", b"off"),
+    "set_default_layout": lambda f: f.set_default_layout("/proj/a", FLASH),
+    "entries": lambda f: f.entries("/proj/a"),
+    "subdirectories": lambda f: f.subdirectories("/proj"),
+    "space": lambda f: f.space(),
+    "changelog": lambda f: f.changelog("MDT0000", 10**9),
+}
+"""All that ask a target something."""
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_each_request_takes_time_and_more_on_a_node_full_of_others(name: str) -> None:
+    cluster, filesystem = made(MEASURED)
+    idle = took(cluster, lambda: CALLS[name](filesystem))
+    assert idle > 0.004
+    cluster, filesystem = made(MEASURED, CROWD)
+    assert 8 < took(cluster, lambda: CALLS[name](filesystem)) / idle < 12, "20 and it on two processors"
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_who_only_looks_on_takes_no_time(name: str) -> None:
+    cluster, filesystem = made(PRESETS["free"])
+    assert took(cluster, lambda: CALLS[name](filesystem)) == 0.0
+
+
+@pytest.mark.parametrize("model", [Cluster, FluidCluster])
+def test_a_request_waits_behind_those_of_jobs_at_the_same_target(model: type[Cluster]) -> None:
+    """Nobody else is on the node of a production machine: what remains is the queue of the MDT."""
+    cluster, filesystem = made(PRODUCTION, model=model)
+    idle = took(cluster, lambda: CALLS["xattr"](filesystem))
+    assert idle < 0.002
+    storm = Mdtest(threads=64, files_each=10_000)
+    cluster, filesystem = made(PRODUCTION, storm, model=model)
+    assert took(cluster, lambda: CALLS["xattr"](filesystem)) > 5 * idle
+
+
+def test_what_is_not_there_takes_the_time_of_being_asked_for() -> None:
+    cluster, filesystem = made(MEASURED)
+
+    def ask() -> None:
+        with pytest.raises(FileNotFoundError):
+            filesystem.status("/proj/a/nothing")
+
+    assert took(cluster, ask) > 0.004
+
+
+def test_a_call_to_a_target_that_is_away_waits_until_it_is_back() -> None:
+    cluster, filesystem = made(PRODUCTION)
+    Timeline([Event(10, "recovery", {"target": "MDT0000", "seconds": 30})]).apply(cluster)
+    cluster.advance(6)
+    filesystem.status("/proj/a/file")
+    assert cluster.now == pytest.approx(40, abs=0.5)
+
+
+@pytest.mark.parametrize("target", ["MDT0000", "OST0002"])
+def test_one_that_never_comes_back_is_given_up_some_time(target: str) -> None:
+    cluster, filesystem = made(replace(PRODUCTION, patience_seconds=50.0))
+    (stripe,) = (cluster.namespace.lookup("/proj/a/file").layout or FLASH).components[0].objects
+    target = target if target.startswith("MDT") else cluster.osts[stripe.ost_index].name
+    Timeline([Event(6, "gone", {"target": target})]).apply(cluster)
+    cluster.advance(2)
+    with pytest.raises(OSError, match="timed out") as raised:
+        filesystem.status("/proj/a/file")
+    assert raised.value.errno == errno.ETIMEDOUT
+    assert cluster.now == pytest.approx(57, abs=0.5)
+
+
+def test_files_of_jobs_on_the_same_mount_are_in_its_cache() -> None:
+    cluster, filesystem = made(MEASURED)
+    assert took(cluster, lambda: filesystem.status("/proj/a/file")) < 0.001
+    cluster, filesystem = made(replace(MEASURED, attributes_cached=False))
+    assert took(cluster, lambda: filesystem.status("/proj/a/file")) > 0.004
+
+
+def test_a_default_layout_costs_more_than_its_calls() -> None:
+    cluster, filesystem = made(MEASURED)
+    assert took(cluster, lambda: filesystem.set_default_layout("/proj/a", FLASH)) > 0.05
+
+
+def test_every_call_can_be_made_slow() -> None:
+    """For tests of what goes on beside a file system that hardly answers."""
+    cluster, filesystem = made(CallCosts(call_seconds=2.0))
+    assert took(cluster, lambda: filesystem.xattr("/proj/a", "user.tierd"), 3) == pytest.approx(2, abs=0.01)
+    assert took(cluster, lambda: filesystem.layout("/proj/a"), 3) == pytest.approx(6, abs=0.02)
+
+
+def test_calls_at_once_share_the_processors() -> None:
+    """On two processors four take twice as long as one, not four times."""
+    cluster, filesystem = made(replace(MEASURED, call_processor_seconds=0.1))
+    with Concurrently(cluster) as at_once, at_once.executor(4) as executor:
+        begun = cluster.now
+        for _ in range(40):
+            executor.submit(filesystem.xattr, "/proj/a", "user.tierd")
+        executor.shutdown()
+        assert cluster.now - begun == pytest.approx(40 * 0.1 / 2, rel=0.15)
+
+
+def test_the_same_seed_costs_the_same() -> None:
+    def times() -> list[float]:
+        cluster, filesystem = made(MEASURED, CROWD)
+        return [took(cluster, lambda: CALLS["layout"](filesystem), 1) for _ in range(10)]
+
+    assert times() == times()
+
+
+class TestScenario:
+    JOB = '[[job]]\nkind = "small_files"\n'
+
+    def costs(self, text: str) -> CallCosts:
+        return scenario.parse(self.JOB + text).settings().costs
+
+    def test_a_preset_and_other_values(self) -> None:
+        assert self.costs("") == PRODUCTION
+        assert self.costs('[costs]\npreset = "measured"') == MEASURED
+        assert self.costs('[costs]\npreset = "measured"\nprocessors = 4') == replace(MEASURED, processors=4.0)
+
+    def test_each_says_where_its_figures_come_from(self) -> None:
+        assert all(costs.source for costs in PRESETS.values())
+
+    @pytest.mark.parametrize(("text", "words"), [
+        ('preset = "guessed"', "preset 'guessed' is not one of free, production, measured"),
+        ("colour = 1", "has no colour"),
+        ("processors = -1", "processors: -1 is negative"),
+        ('processors = "two"', "'two' is no number"),
+    ])  # fmt: skip
+    def test_what_cannot_be_is_said(self, text: str, words: str) -> None:
+        with pytest.raises(ValueError, match=words):
+            self.costs(f"[costs]\n{text}")
