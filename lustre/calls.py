@@ -109,9 +109,6 @@ class Calls(Protocol):
     def layout_of(self, path: str) -> Layout | None:
         """Layout by name, without opening the file; None for a file that has none yet."""
 
-    def attributes_of(self, path: str) -> frozenset[str]:
-        """Names of all extended attributes at a path, without opening the file, those of Lustre itself among them."""
-
     def open_for_reading(self, path: str) -> int:
         """Open without following a symbolic link, without touching the access time, without waiting."""
 

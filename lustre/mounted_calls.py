@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from lustre import inode_flags
-from lustre.attributes import attribute_names, layout_at
+from lustre.attributes import layout_at
 from lustre.calls import Belongings, FileFlags, Hsm, Status
 from lustre.errors import Gone, NoPath, NotLustre, typed
 from lustre.fid import Fid
@@ -50,10 +50,6 @@ class MountedCalls(PlainCalls):
     def layout_of(self, path: str) -> Layout | None:
         """See :class:`~lustre.calls.Calls`."""
         return layout_at(self.whole(path))
-
-    def attributes_of(self, path: str) -> frozenset[str]:
-        """See :class:`~lustre.calls.Calls`."""
-        return frozenset(attribute_names(self.whole(path)))
 
     def open_for_reading(self, path: str) -> int:
         """See :class:`~lustre.calls.Calls`."""

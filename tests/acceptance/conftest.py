@@ -23,6 +23,7 @@ from lustre.mounts import find
 from lustre.tree import Roots, Tree
 from tests.acceptance.ledger import Ledger
 from tests.acceptance.site import Site
+from tierd.act.movers.abreast import Engine
 from tierd.act.movers.engines import Settings, mover
 from tierd.act.movers.outcome import Mover
 
@@ -84,7 +85,7 @@ def engine(site: Site, engine_name: str) -> Mover:
     return engine_of(site, engine_name)
 
 
-def engine_of(site: Site, name: str) -> Mover:
+def engine_of(site: Site, name: str) -> Engine:
     settings = Settings(engine="lease" if name == "lease" else "lfs", keep_free=0.0)
     return mover(site.mount, site.library, site.tree, settings)
 

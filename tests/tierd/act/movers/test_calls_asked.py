@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from lustre.calls import Quota
+from lustre.filesystem import Space
 from lustre.layout import Layout
 from tests.counted_calls import Counted
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
@@ -61,11 +63,11 @@ class World:
         self.asked["pools"] += 1
         return self.lustre.pool_members
 
-    def _space(self) -> dict[str, object]:
+    def _space(self) -> dict[str, Space]:
         self.asked["space"] += 1
-        return self.lustre.space()  # type: ignore[return-value]
+        return self.lustre.space()
 
-    def _quota(self, kind: int, owner: int, pool: str) -> object:
+    def _quota(self, kind: int, owner: int, pool: str) -> Quota:
         self.asked["quota"] += 1
         return self.lustre.quota(kind, owner, pool)
 
