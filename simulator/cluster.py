@@ -12,7 +12,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from lustre.layout import Layout
-from simulator import lfs
+from simulator import lfs, releases
 from simulator.client import Client, Servers
 from simulator.engine import Completion, Engine
 from simulator.jobs import Job, Run
@@ -56,7 +56,8 @@ class Cluster:
         )
         self.namespace = Namespace(settings.epoch_seconds)
         self.placement = Placement(self.osts, settings.pools, settings.spills, self._random("placement"))
-        servers = Servers(fsname, self.namespace, self.placement, self.mdts, self.osts, self.epoch_ns)
+        servers = Servers(fsname, self.namespace, self.placement, self.mdts, self.osts, self.epoch_ns,
+                          releases.of(settings.version).number >= (2, 15))
         self.clients = tuple(
             Client(self.engine, index, client, servers, self._random(f"client{index}"))
             for index, client in enumerate(settings.clients)
