@@ -1,6 +1,6 @@
 #!/bin/sh
 # venv.sh DIR REQUIREMENT: a virtual environment in DIR with REQUIREMENT installed in editable form.
-# Works where Debian's python3 comes without ensurepip: then virtualenv from pip, and python3-venv from apt as the last resort.
+# Works where Debian's python3 comes without ensurepip: then by virtualenv, or by the pip there is. Nothing outside of DIR is changed.
 set -eu
 dir=$1 requirement=$2
 python=${PYTHON:-python3}
@@ -10,7 +10,11 @@ if [ ! -x "$dir/bin/python" ]; then
     echo "Making a virtual environment in $dir ..."
     "$python" -m venv "$dir" 2>/dev/null ||
         { rm -rf "$dir"; "$python" -m virtualenv -q "$dir" 2>/dev/null; } ||
-        { rm -rf "$dir"; apt-get update -qq && apt-get install -y -qq python3-venv >/dev/null && "$python" -m venv "$dir"; }
+        { rm -rf "$dir"; "$python" -m venv --without-pip "$dir" 2>/dev/null &&
+          "$python" -m pip --python "$dir/bin/python" install --quiet --disable-pip-version-check pip 2>/dev/null; } ||
+        { rm -rf "$dir"
+          echo "$python cannot make virtual environments. Install what it lacks: apt-get install python3-venv" >&2
+          exit 1; }
 fi
 echo "Installing $requirement and what it needs into $dir ..."
 "$dir/bin/python" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore -e "$requirement"

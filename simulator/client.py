@@ -57,6 +57,13 @@ class Servers:
     osts: Sequence[Ost]
     epoch_ns: int
     """Nanoseconds of the epoch at virtual time zero."""
+    chooses_fast_mirrors: bool = True
+    """Whether the MDS looks at what OSTs are made of when it chooses the mirror that is written; since 2.15."""
+
+    @property
+    def osts_for_mirrors(self) -> Sequence[Ost]:
+        """What that choice is made by; nothing before 2.15."""
+        return self.osts if self.chooses_fast_mirrors else ()
 
 
 class Client:

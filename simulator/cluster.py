@@ -12,7 +12,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lustre.layout import Layout
-from simulator import lfs
+from simulator import lfs, releases
 from simulator.calls import Processors
 from simulator.client import Client, Servers
 from simulator.engine import Completion, Engine
@@ -68,7 +68,8 @@ class Cluster:
         )
         self.namespace = Namespace(settings.epoch_seconds)
         self.placement = Placement(self.osts, settings.pools, settings.spills, self.random("placement"))
-        servers = Servers(fsname, self.namespace, self.placement, self.mdts, self.osts, self.epoch_ns)
+        servers = Servers(fsname, self.namespace, self.placement, self.mdts, self.osts, self.epoch_ns,
+                          releases.of(settings.version).number >= (2, 15))
         self.clients = tuple(
             Client(self.engine, index, client, servers, self.random(f"client{index}"))
             for index, client in enumerate(settings.clients)

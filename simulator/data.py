@@ -108,7 +108,9 @@ class DataPath:
         return self._client.jitter(self._client.settings.copy_seconds_per_mib * size_bytes / (1 << 20))
 
     def _written(self, inode: Inode, offset: int, size: int) -> list[Extent]:
-        return extents(mirrors.to_write(inode.layout), offset, size) if inode.layout is not None else []
+        if inode.layout is None:
+            return []
+        return extents(mirrors.to_write(inode.layout, self._client.servers.osts_for_mirrors), offset, size)
 
     def _fetch(self, handle: FileHandle, start: int, size: int, *, direct: bool) -> Completion:
         if handle.inode.layout is None:

@@ -36,12 +36,22 @@ def to_read(layout: Layout, osts: Sequence[Ost]) -> Layout:
     return replace(layout, components=tuple(best))
 
 
-def to_write(layout: Layout) -> Layout:
-    """The part of a layout that takes writes: of the copies that are true the preferred, else the first."""
+def to_write(layout: Layout, osts: Sequence[Ost] = ()) -> Layout:
+    """The part of a layout that takes writes: of the copies that are true the preferred, else the first.
+
+    Since 2.15 the MDS prefers, where nobody has said otherwise, the copy with the most objects on OSTs that do not
+    rotate (``lod_fill_mirrors``): then ``osts`` says which these are. Copies that cannot be reached come last.
+    """
     if layout.mirror_count == 1:
         return layout
     true = [parts for parts in copies(layout).values() if not any("stale" in part.flags for part in parts)]
-    best = min(true, key=lambda parts: not any("prefer" in part.flags for part in parts))
+
+    def rank(parts: list[Component]) -> tuple[bool, bool, int]:
+        targets = [osts[stripe.ost_index] for part in parts for stripe in part.objects] if osts else []
+        fast = sum(not ost.rotational for ost in targets)
+        return any(ost.away for ost in targets), not any("prefer" in part.flags for part in parts), -fast
+
+    best = min(true, key=rank)
     return replace(layout, components=tuple(best))
 
 
@@ -50,9 +60,9 @@ def in_sync(layout: Layout) -> bool:
     return layout.mirror_count > 1 and layout.state != "wp"
 
 
-def written(layout: Layout) -> Layout:
+def written(layout: Layout, osts: Sequence[Ost] = ()) -> Layout:
     """The layout once one copy is being written to: the others are stale until somebody brings them up to date."""
-    primary = to_write(layout).components[0].mirror_id
+    primary = to_write(layout, osts).components[0].mirror_id
     parts = tuple(
         part if part.mirror_id == primary or "stale" in part.flags else replace(part, flags=(*part.flags, "stale"))
         for part in layout.components

@@ -30,6 +30,7 @@ class Reach:
     def __init__(self, client: Client, write_back: WriteBack) -> None:
         self._client = client
         self._write_back = write_back
+        self._osts = client.servers.osts_for_mirrors
 
     def next_part(self, handle: FileHandle, offset: int, end: int) -> Steps[int]:
         """Make the bytes from an offset writable; how far they are without another change."""
@@ -38,15 +39,15 @@ class Reach:
         if mirrors.in_sync(inode.layout):
             yield from self._ask(handle)
             if inode.layout is not None and mirrors.in_sync(inode.layout):
-                inode.layout = mirrors.written(inode.layout)
+                inode.layout = mirrors.written(inode.layout, self._osts)
                 self._record(handle, RecordType.FLR_WRITE)
         end = within(inode.layout, offset, end)
         ready = self._ready_up_to(inode.layout, offset, end)
         if ready > offset or inode.layout is None:
             return ready
         yield from self._ask(handle)
-        if inode.layout is not None and not covers(mirrors.to_write(inode.layout), end):
-            only = mirrors.to_write(inode.layout)
+        if inode.layout is not None and not covers(mirrors.to_write(inode.layout, self._osts), end):
+            only = mirrors.to_write(inode.layout, self._osts)
             component_end = self._component_end(inode.layout, offset, end)
             inode.layout = self._client.servers.placement.reach(inode.layout, component_end, only)
             inode.lease_broken = True
@@ -67,20 +68,18 @@ class Reach:
         known = inode.parent if self._client.rng.random() < 0.5 else None  # the MDT may not have the parent at hand
         self._client.record(kind, inode, SERVER, parent=known)
 
-    @staticmethod
-    def _component_end(layout: Layout, offset: int, end: int) -> int:
+    def _component_end(self, layout: Layout, offset: int, end: int) -> int:
         """As far as the component at an offset goes, or the write."""
-        for part in mirrors.to_write(layout).components:
+        for part in mirrors.to_write(layout, self._osts).components:
             inside = part.extent_start <= offset and (part.extent_end is None or offset < part.extent_end)
             if inside and "extension" not in part.flags:
                 return end if part.extent_end is None else min(end, part.extent_end)
         return end
 
-    @staticmethod
-    def _ready_up_to(layout: Layout | None, offset: int, end: int) -> int:
+    def _ready_up_to(self, layout: Layout | None, offset: int, end: int) -> int:
         """How far from an offset the components have their objects."""
         if layout is None:
             return end
-        missing = [part.extent_start for part in mirrors.to_write(layout).components
+        missing = [part.extent_start for part in mirrors.to_write(layout, self._osts).components
                    if "init" not in part.flags and (part.extent_end is None or part.extent_end > offset)]  # fmt: skip
         return max(min([end, *missing]), offset)

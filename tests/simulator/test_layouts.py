@@ -77,8 +77,21 @@ def test_overstriping_puts_several_objects_on_a_target() -> None:
     assert len({extent.fid for extent in extents(inode.layout, 0, 8 * MIB)}) == 8
 
 
+@pytest.mark.parametrize(("release", "flash"), [("2.17.57", True), ("2.15.0", True), ("2.14.0", False)])
+def test_since_2_15_the_copy_on_flash_is_written(release: str, flash: bool) -> None:
+    cluster = Cluster(replace(bed(), version=release))
+    both = Layout((Component(pool="hdd", mirror_id=1), Component(pool="flash", mirror_id=2)), mirror_count=2)
+    layout = written(cluster, both, MIB).layout
+    assert layout is not None
+    assert ["stale" in part.flags for part in layout.components] == [flash, not flash]
+    preferred = replace(both, components=(replace(both.components[0], flags=("prefer",)), both.components[1]))
+    layout = written(Cluster(replace(bed(), version=release)), preferred, MIB).layout
+    assert layout is not None
+    assert ["stale" in part.flags for part in layout.components] == [False, True], "what is asked for comes first"
+
+
 def test_a_write_to_a_mirrored_file_goes_to_one_copy_and_makes_the_other_stale() -> None:
-    cluster = Cluster(bed())
+    cluster = Cluster(replace(bed(), version="2.14.0"))
     both = Layout((Component(pool="hdd", mirror_id=1), Component(pool="flash", mirror_id=2)), mirror_count=2)
     inode = written(cluster, both, MIB)
     layout = inode.layout
@@ -97,7 +110,7 @@ def test_a_write_to_a_mirrored_file_goes_to_one_copy_and_makes_the_other_stale()
 
 
 def test_a_resync_copies_through_the_same_targets() -> None:
-    cluster = Cluster(bed())
+    cluster = Cluster(replace(bed(), version="2.14.0"))
     both = Layout((Component(pool="hdd", mirror_id=1), Component(pool="flash", mirror_id=2)), mirror_count=2)
     inode = written(cluster, both, MIB)
     content = inode.content

@@ -85,6 +85,9 @@ def test_no_such_outcome_is_not_no_history(site: Site, capsys: pytest.CaptureFix
     for form in ([], ["--long"]):
         assert shown(capsys, "history", "--outcome", "failed", *form, site=site) == (
             "no act ended so; of all: 1 done\n")
+    for form in ([], ["--json"]):
+        assert main(["history", "--outcome", "nonsense", *form, "--socket", site.socket]) == 1
+    assert capsys.readouterr().err == "no act ended so; of all: 1 done\n"
     site.service._journal._db.execute("UPDATE actions SET outcome = NULL")
     assert "/proj/ingest" in shown(capsys, "history", "--outcome", "under way", site=site)
     with pytest.raises(SystemExit):

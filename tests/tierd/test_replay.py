@@ -167,7 +167,9 @@ def test_a_broken_tape_is_named_with_what_is_wrong(tmp_path: Path, capsys: pytes
 
 def test_a_missing_tape_says_what_a_tape_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", str(tmp_path / "none")]) == 1
-    assert "a tape is a folder with tape.json and tape.tar.xz" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "a tape is a folder with tape.json and tape.tar.xz" in told
+    assert told.startswith(f"{tmp_path}/none: no such file or folder"), "and no other place is named"
 
 
 def test_half_a_tape_is_replayed_as_far_as_it_goes(tmp_path: Path) -> None:

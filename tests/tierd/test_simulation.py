@@ -85,11 +85,15 @@ def test_times_of_acts_are_told_across_a_clock_that_jumps() -> None:
     (["simulate", "none"], "no scenario 'none': neither a file, nor one of the library: accelerator, bad-day"),
     (["simulate", "none.toml"], "none.toml: No such file or directory"),
     (["simulate", "noisy-neighbour", "--plot", "p.gif"], "p.gif: a picture is .png or .svg"),
+    (["simulate", "noisy-neighbour", "--plot", "/no/such/p.svg"], "/no/such/p.svg: cannot be written: No such file"),
+    (["simulate", "noisy-neighbour", "--plot", "/proc/p.svg"], "/proc/p.svg: cannot be written"),
     (["evaluate", "--policy", "none.toml"], "none.toml: No such file or directory"),
 ])
 def test_what_is_not_there_is_named(capsys: pytest.CaptureFixture[str], arguments: list[str], says: str) -> None:
     assert main(arguments) == 1
-    assert says in capsys.readouterr().err
+    printed = capsys.readouterr()
+    assert says in printed.err
+    assert printed.out == "", "said before anything has run"
 
 
 def test_a_scenario_is_the_same_each_time() -> None:

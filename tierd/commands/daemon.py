@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from functools import partial
 
+from tierd.act.movers.outcome import Result
 from tierd.commands import asking, waiting
 from tierd.commands.asking import Answer, ago, clock, megabytes, positive
 from tierd.commands.evidence import described
@@ -23,6 +25,10 @@ HELPS = {
     "resume": "go on after pause, drain, or the circuit breaker",
     "undo": "take one act back, or all that was done for a finding",
 }
+
+
+OUTCOMES = frozenset({*Result, "dry-run", "gone", "undone", "undoing", "under way"})
+"""How acts may end, as the journal has it."""
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -52,7 +58,8 @@ def run(chosen: argparse.Namespace) -> int:
     request |= {key: getattr(chosen, key) for key in ("reason", "id", "last", "outcome") if hasattr(chosen, key)}
     show = {"status": status, "findings": findings, "history": history, "pause": stance, "drain": stance,
             "resume": stance, "undo": undone}[chosen.command]
-    well = taken_back if chosen.command == "undo" else asking.done
+    well = {"undo": taken_back, "history": partial(is_outcome, getattr(chosen, "outcome", ""))}.get(
+        chosen.command, asking.done)
     shown = long_history if getattr(chosen, "long", False) else show
     return waiting.asked(chosen, lambda: asking.asked(chosen, request, shown, well),
                          waits=getattr(chosen, "wait", False))
@@ -179,6 +186,11 @@ def history(answer: Answer) -> list[str]:
 def long_history(answer: Answer) -> list[str]:
     """With what was there before, and why."""
     return [line for entry in answer["entries"] for line in act(entry)] or nothing(answer)
+
+
+def is_outcome(word: str, answer: Answer) -> bool:
+    """Whether acts can end so: one has, or it is a word for it. A slip must not look like an empty journal."""
+    return not word or bool(answer["entries"]) or word in OUTCOMES or word in answer["all_outcomes"]
 
 
 def nothing(answer: Answer) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -37,11 +38,13 @@ def run(chosen: argparse.Namespace) -> int:
         scenario = named(chosen.scenario)
         policy = load(chosen.policy) if chosen.policy else Settings()
         draw = plotter(chosen.plot) if chosen.plot else None
+        if chosen.plot:
+            check_writable(chosen.plot)
     except (ConfigurationError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
     except OSError as error:
-        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"{quoted(str(error.filename))}: {error.strerror}", file=sys.stderr)
         return 1
     wanted = [(name, case) for name, case in variants(scenario) if name != WITH_TIERD or not chosen.no_policy]
     outcomes = {}
@@ -60,6 +63,17 @@ def run(chosen: argparse.Namespace) -> int:
             print(f"{quoted(str(chosen.plot))}: {error.strerror}", file=sys.stderr)
             return 1
     return 0
+
+
+def check_writable(path: Path) -> None:
+    """Whether a file can be written there, before a run of minutes. Raises OSError."""
+    try:
+        if path.exists():
+            path.open("ab").close()
+        else:
+            tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        raise OSError(error.errno, f"cannot be written: {error.strerror}", str(path)) from error
 
 
 def plotter(path: Path) -> Callable[[report.Comparison, Path], None]:

@@ -70,6 +70,8 @@ def opened(path: Path) -> Iterator[Tape]:
 
     Raises TapeError where something is missing or broken.
     """
+    if not path.exists():
+        raise TapeError(f"{path}: no such file or folder: a tape is a folder with tape.json and tape.tar.xz")
     folder = path if path.is_dir() else path.parent
     meta = read_meta(folder / "tape.json")
     archive = path if path.is_file() else folder / "tape.tar.xz"
