@@ -16,6 +16,7 @@ the same seed gives the same run.
         at_once.every("act", 0.2, service.act)
         at_once.every("judge", 5.0, service.judge)
         at_once.run_until(300.0)
+        at_once.finish()                                   # no step is half done when a test looks
 
 From construction to :meth:`Concurrently.close` it owns the time of the cluster: ``cluster.advance`` and
 ``cluster.wait_for`` (thereby every file system, clock and mover over it) hold up the activity that calls them, and let
@@ -82,6 +83,9 @@ class Concurrently:
         self._driving = threading.RLock()
         self._mine = threading.local()
         self._closing = False
+        self._steps_under_way = 0
+        self._resting = False
+        self._go_on = Bell(self, cluster)
         cluster.timekeeper = self
 
     def __enter__(self) -> Self:
@@ -110,8 +114,14 @@ class Concurrently:
             begun = self._cluster.now
             while True:
                 self.sleep(max(0.0, begun + seconds - self._cluster.now))
+                while self._resting:
+                    self._go_on.wait(None)
                 begun = self._cluster.now
-                step()
+                self._steps_under_way += 1
+                try:
+                    step()
+                finally:
+                    self._steps_under_way -= 1
 
         return self.spawn(name, going_on)
 
@@ -131,6 +141,15 @@ class Concurrently:
     def run_until(self, time: float) -> None:
         """Let the cluster and all activities live until a virtual time. Raises what an activity raises."""
         self._drive(time, lambda: False)
+
+    def finish(self) -> None:
+        """Let the steps of :meth:`every` that are under way come to their end, and begin no others before they have."""
+        self._resting = True
+        try:
+            self._drive(float("inf"), lambda: not self._steps_under_way)
+        finally:
+            self._resting = False
+            self._go_on.ring()
 
     def sleep(self, seconds: float) -> None:
         """Let so much virtual time pass: for the activity that asks, else for all."""

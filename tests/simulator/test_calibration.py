@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from bench.calibration import costs
 from lustre.layout import Component, Layout
+from simulator import scenario
 from simulator.cluster import Cluster
 from simulator.jobs import Job, RandomWriter, SmallFileWriter, StreamingWriter
 from simulator.settings import recorded_test_bed
@@ -98,3 +100,20 @@ def test_a_slow_disk_looks_like_the_recorded_one() -> None:
         cluster.slow_down(index, 2.0)
     cluster.advance(20)
     assert cluster.log.mean(STREAM, 25, 40) == pytest.approx(32.0, rel=0.1)
+
+
+@pytest.mark.parametrize("preset", ["measured", "measured_lease"])
+@pytest.mark.parametrize("workers", [1, 4])
+def test_movers_are_as_fast_as_the_measured_ones(preset: str, workers: int) -> None:
+    measured_files_s = {("measured", 1): 5.7, ("measured", 4): 11.1, ("measured_lease", 1): 4.5,
+                        ("measured_lease", 4): 10.4}  # fmt: skip
+    assert costs.files_per_second(preset, workers) == pytest.approx(measured_files_s[preset, workers], rel=0.1)
+
+
+@pytest.mark.parametrize(("name", "recorded"), [("crowded-directory", 52.2), ("crowded-directories", 49.0)])
+def test_the_neighbours_of_the_measurements_cost_the_stream_what_they_did(name: str, recorded: float) -> None:
+    assert costs.kept(scenario.library(name).build()) == pytest.approx(recorded, rel=0.05)
+
+
+def test_many_default_layouts_take_as_long_as_they_did() -> None:
+    assert costs.defaults(scenario.library("crowded-directories").build()) == pytest.approx(84, rel=0.25)

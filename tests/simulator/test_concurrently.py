@@ -55,6 +55,26 @@ def test_a_step_longer_than_its_period_is_followed_at_once_by_the_next(at_once: 
     assert begun == [5.0, 12.0, 19.0]
 
 
+def test_steps_under_way_can_be_brought_to_their_end(at_once: Concurrently, cluster: Cluster) -> None:
+    done: list[tuple[str, float]] = []
+
+    def step(name: str, seconds: float) -> None:
+        at_once.sleep(seconds)
+        done.append((name, cluster.now))
+
+    at_once.every("long", 5.0, lambda: step("long", 7.0))
+    at_once.every("short", 3.0, lambda: step("short", 2.0))
+    at_once.run_until(6)
+    assert done == [("short", 5.0)]
+    at_once.finish()
+    assert done == [("short", 5.0), ("short", 8.0), ("long", 12.0)], "no step was begun after 6 s"
+    assert cluster.now == 12.0
+    at_once.finish()
+    assert cluster.now == 12.0
+    at_once.run_until(14)
+    assert done[3:] == [("short", 14.0)], "what was held up goes on"
+
+
 def run(model: type[Cluster], seed: int) -> list[tuple[str, float]]:
     """Two that move files and one that looks, beside jobs."""
     cluster = model(recorded_test_bed(seed), (StreamingWriter(), SmallFileWriter()))

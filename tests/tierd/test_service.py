@@ -26,7 +26,7 @@ def test_an_administrator_sees_what_was_done_and_takes_it_back(site: Site, capsy
     before = site.filesystem.layout(NOISE.directory)
     assert before is not None
     assert "no findings" in shown(capsys, "status", site=site)
-    site.run(until=50)
+    site.run(until=55)
     status = shown(capsys, "status", site=site)
     assert "finding F1: ior_stream.1002 streams at" in status
     assert re.search(r"looking since .* UTC: a neighbour that was at work within the first 20 s of that is ", status)
