@@ -13,14 +13,14 @@ from tierd.model import Action, Advice, Finding
 from tierd.text import counted, percent, quoted, some
 from tierd.verify.judgement import Judgement
 
-TARGETS_NAMED = 16
+TARGETS_NAMED = PLACES_NAMED = 16
 LEFT_ALONE = {"refused", "failed", "gave-way", "doubtful", "already"}
 
 
 def found(finding: Finding) -> Iterator[str]:
     """A finding that began."""
     yield f"FOUND {finding.kind}: {finding.sentence}"
-    where = ", ".join(map(quoted, finding.directories)) or "directories not known yet"
+    where = some(finding.directories, PLACES_NAMED) or "directories not known yet"
     on = f"on {some(finding.targets, TARGETS_NAMED)}, " if finding.targets else ""
     if finding.directories or finding.victim:
         yield f"      {on}in {where}"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from simulator.cluster import Cluster
+from simulator.costs import CallCosts
 from simulator.filesystem import SimulatedFilesystem
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
@@ -28,8 +29,8 @@ READ_AGAIN = replace(NOISE, rereads_per_second=8.0, files_per_second=10.0, keep=
 class Clearing(SimulatedFilesystem):
     """Remembers what was cleared."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        super().__init__(cluster)
+    def __init__(self, cluster: Cluster, costs: CallCosts | None = None) -> None:
+        super().__init__(cluster, costs=costs)
         self.cleared: dict[tuple[str, str], int] = {}
 
     def clear_changelog(self, mdt: str, reader: str, index: int) -> None:

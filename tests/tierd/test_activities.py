@@ -16,6 +16,7 @@ from lustre.filesystem import FileStatus, Space
 from lustre.layout import Layout
 from simulator.cluster import Cluster
 from simulator.concurrently import Concurrently
+from simulator.costs import PRESETS
 from simulator.fluid import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
@@ -37,7 +38,7 @@ class Slow(Clearing):
     """A file system whose every call takes long; reading changelogs takes none, for that has a thread of its own."""
 
     def __init__(self, cluster: Cluster, sleep: Callable[[float], object]) -> None:
-        super().__init__(cluster)
+        super().__init__(cluster, costs=PRESETS["free"])
         self._sleep = sleep
         self.seconds = 0.0
 

@@ -19,9 +19,6 @@ STREAM = "ior_stream.1001"
 NOTICED_SECONDS = 30.0
 """So soon after a neighbour has gone that is known."""
 
-waits_for_the_cycle = pytest.mark.xfail(
-    strict=False, reason="one cycle looks, thinks, moves and judges in turn; they are to go on each in its own rhythm")
-
 
 @dataclass(frozen=True)
 class Crowd:
@@ -81,27 +78,22 @@ def test_the_stream_has_its_disks_back_within_a_minute_of_the_finding(one: Crowd
     assert one.outcome.mean(STREAM, one.found_at + 55, one.until) >= 0.95 * one.alone
 
 
-@waits_for_the_cycle
 def test_so_it_has_where_each_directory_has_a_default_of_its_own(many: Crowd) -> None:
     assert many.outcome.mean(STREAM, many.found_at + 60, many.until) >= 0.95 * many.alone
 
 
-@waits_for_the_cycle
 def test_the_directories_that_have_defaults_of_their_own_are_changed_within_a_minute(many: Crowd) -> None:
     changed = many.done("set-default-layout", many.since, many.found_at + 60)
     assert len({entry.place for entry in changed} - {"/proj/crowds"}) >= 28
 
 
-@waits_for_the_cycle
 def test_files_move_while_the_neighbour_works(one: Crowd) -> None:
     assert len(one.done("migrate", one.since, one.until)) >= 20
 
 
-@waits_for_the_cycle
 def test_a_verdict_comes_within_two_minutes_of_the_finding(either: Crowd) -> None:
     assert either.said("KEPT: it helped") <= either.found_at + 120
 
 
-@waits_for_the_cycle
 def test_nothing_is_moved_once_the_neighbour_has_gone(one: Crowd) -> None:
     assert one.done("migrate", one.until + NOTICED_SECONDS, float("inf")) == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from tierd.act.movers.outcome import Result
@@ -58,8 +58,9 @@ def run(chosen: argparse.Namespace) -> int:
     request |= {key: getattr(chosen, key) for key in ("reason", "id", "last", "outcome") if hasattr(chosen, key)}
     show = {"status": status, "findings": findings, "history": history, "pause": stance, "drain": stance,
             "resume": stance, "undo": undone}[chosen.command]
-    well = {"undo": taken_back, "history": partial(is_outcome, getattr(chosen, "outcome", ""))}.get(
-        chosen.command, asking.done)
+    of_command: dict[str, Callable[[Answer], bool]] = {
+        "undo": taken_back, "history": partial(is_outcome, getattr(chosen, "outcome", ""))}
+    well = of_command.get(chosen.command, asking.done)
     shown = long_history if getattr(chosen, "long", False) else show
     return waiting.asked(chosen, lambda: asking.asked(chosen, request, shown, well),
                          waits=getattr(chosen, "wait", False))
@@ -166,7 +167,7 @@ def findings(answer: Answer) -> list[str]:
         lines += [f"F{finding['id']}  {finding['kind']}: {evidence.pop('sentence')}",
                   f"    targets: {', '.join(finding['targets']) or 'none by name'}"]
         if not finding["advice_only"]:
-            lines.append(f"    directories: {', '.join(map(quoted, finding['directories'])) or 'not known'}")
+            lines.append(f"    directories: {some(finding['directories'], 16) or 'not known'}")
         lines += [f"    {described(name, value)}" for name, value in evidence.items()]
     if not lines:
         return ["no findings" if answer["looked"] else "no findings yet: tierd needs two looks to compare"]

@@ -8,7 +8,7 @@ from tierd.commands import asking
 from tierd.commands.asking import Answer, clock, megabytes
 from tierd.commands.evidence import described
 from tierd.commands.verdicts import verdict as words
-from tierd.text import quoted
+from tierd.text import quoted, some
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -40,7 +40,7 @@ def shown(answer: Answer) -> list[str]:
     if finding["targets"]:
         lines += ["", f"Where it is felt: {', '.join(finding['targets'])}."]
     if finding["directories"]:
-        lines += [f"Where it comes from, by the changelogs: {', '.join(map(quoted, finding['directories']))}."]
+        lines += [f"Where it comes from, by the changelogs: {some(finding['directories'], 16)}."]
     elif finding["aggressor"] and finding["targets"]:
         lines += ["Where it comes from: no changelog has said."]
     if answer["told"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Executor
 from threading import RLock
 
 from lustre.filesystem import Filesystem
@@ -29,8 +30,9 @@ class Judging:
 
     def __init__(self, cases: Mapping[Key, Case], windows: Callable[[], Sequence[Window]], gate: Gate, undo: Undo,
                  journal: Journal, telling: Telling, filesystem: Filesystem, clock: Clock, settings: Settings,
-                 tally: Tally, lock: RLock | None = None) -> None:
-        """``windows`` gives the history; ``lock`` guards the cases."""
+                 tally: Tally, lock: RLock | None = None, executor: Executor | None = None) -> None:
+        """``windows`` gives the history; ``lock`` guards the cases; ``executor`` takes several acts back at a time."""
+        self._executor = executor
         self._cases = cases
         self._windows = windows
         self._gate = gate
@@ -183,7 +185,9 @@ class Judging:
             there = tuple(case.defaults)
         if dropped:
             self._telling.say(f"dropped {counted(dropped, 'waiting move')}: {reason}")
-        gone = {outcome.entry for outcome in there if self._taken_back(case.number, outcome.entry, reason)}
+        acts = [outcome.entry for outcome in there]
+        over = space.each(lambda act: self._taken_back(case.number, act, reason), acts, self._executor)
+        gone = {act for act, done in zip(acts, over, strict=True) if done}
         with self._lock:
             case.defaults = [outcome for outcome in case.defaults if outcome.entry not in gone]
             case.taking_back = reason if case.defaults else ""

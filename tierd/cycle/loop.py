@@ -85,7 +85,7 @@ class Daemon:
         self._casework = Casework(self._cases, self._planning, gate, journal, self._telling, echo, filesystem, clock,
                                   settings, self.lock)
         self._judging = Judging(self._cases, lambda: self._thinking.windows, gate, undo, journal, self._telling,
-                                filesystem, clock, settings, self.tally, self.lock)
+                                filesystem, clock, settings, self.tally, self.lock, executor)
         self._seen: Seen | None = None
         self._seen_at = 0.0
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tierd.desk.curves import EVERY_SECONDS
 from tierd.desk.plots import plot
-from tierd.text import printable, quoted
+from tierd.text import printable, quoted, some
 
 _STYLE = """
 :root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;margin:0 auto;padding:1em;max-width:60em;
@@ -101,7 +101,7 @@ def findings(answer: dict[str, Any]) -> str:
         result = "" if verdict is None else (
             f"{VERDICTS.get(verdict['verdict'], verdict['verdict'])}: {verdict['usual'] / 1e6:.1f} MB/s before, "
             f"{verdict['contended'] / 1e6:.1f} during, {verdict['after'] / 1e6:.1f} after")
-        where = ", ".join(map(quoted, finding["directories"]))
+        where = some(finding["directories"], 16)
         rows.append((f"F{finding['id']}", day(finding["time"]), finding["kind"], finding["sentence"], where, result))
     return table(("No.", "When", "Kind", "What", "Where", "Verdict"), rows, sum(answer["kinds"].values()))
 

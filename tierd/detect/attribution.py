@@ -12,8 +12,8 @@ LEAST_SHARE = 0.1
 """A directory with less of the job's files than this is not where the noise is."""
 STILL_SECONDS = 30.0
 """In a directory of which nothing was heard for longer than this, before the last of the job, it does not stay."""
-MOST_PLACES = 32
-"""In more directories than that a job is everywhere."""
+MOST_PLACES = 512
+"""Directories of one job that are named, the busiest; of more, what they lie in is named too."""
 COVERED = 0.5
 """Directories that together hold less of it do not tell where the noise is; what they lie in does."""
 
@@ -49,10 +49,13 @@ def _active(weighed: Weighed) -> Weighed:
 
 
 def directories(activities: Sequence[DirectoryActivity]) -> tuple[str, ...]:
-    """Where the noise is: the active directories, or some dozens in which the job stays; else what they lie in.
+    """Where the noise is: the active directories, or the hundreds in which the job stays; else what they lie in.
 
     A job that makes a new directory for each step is told by what these lie in, as the next will lie there too. Of one
-    that stays where it is that would name a place that nothing of its work inherits from, and that is also others'.
+    that stays where it is that would name a place that nothing of its work inherits from, and that is also others':
+    Lustre gives a new file the default layout of its own directory, or else that of the root, never one from between
+    (``lod_get_default_lov_striping`` in lustre/lod/lod_object.c). Of more directories than can be named, the busiest
+    are, and what they lie in for those still to be made.
     """
     weighed = _weighed(activities)
     total = sum(weight for weight, _ in weighed)
@@ -60,13 +63,16 @@ def directories(activities: Sequence[DirectoryActivity]) -> tuple[str, ...]:
     if sum(weight for weight, _ in active) >= COVERED * total:
         return tuple(activity.directory for _, activity in active)
     staying = _staying(weighed)
-    if len(staying) <= MOST_PLACES and sum(weight for weight, _ in staying) >= COVERED * total:
-        return tuple(activity.directory for _, activity in staying)
+    stays = sum(weight for weight, _ in staying) >= COVERED * total
+    named = tuple(activity.directory for _, activity in staying[:MOST_PLACES]) if stays else ()
+    if stays and len(staying) <= MOST_PLACES:
+        return named
     above: Counter[str] = Counter()
     for weight, activity in weighed:
         if activity.directory.startswith("/"):
             above[activity.directory.rpartition("/")[0] or "/"] += weight
-    return tuple(place for place, count in above.most_common() if count >= LEAST_SHARE * total and place != "/")
+    around = (place for place, count in above.most_common() if count >= LEAST_SHARE * total and place != "/")
+    return tuple(dict.fromkeys((*named, *around)))
 
 
 def _staying(weighed: Weighed) -> Weighed:

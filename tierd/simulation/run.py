@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from lustre.filesystem import Filesystem
 from simulator.cluster import Cluster
+from simulator.concurrently import Concurrently
 from simulator.costs import PRESETS
 from simulator.filesystem import SimulatedFilesystem
 from simulator.jobs import Job
@@ -16,6 +17,8 @@ from tierd.model import Finding
 from tierd.simulation.world import world
 
 CYCLE_SECONDS = 5.0
+AT_ONCE = 8
+"""Requests to MDTs that tierd has under way at the same time."""
 
 Timeline = Sequence[tuple[float, Callable[[Cluster], None]]]
 """Virtual times, and what happens to the cluster then: a disk that gets slow, for instance."""
@@ -54,7 +57,11 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, timeline: Timelin
     clocks = [(0.0, cluster.epoch - cluster.now)]
     pending = sorted(timeline, key=lambda event: event[0])
     watching = SimulatedFilesystem(cluster, costs=PRESETS["free"])
-    with world(cluster, policy or Settings(), lambda words: said.append((cluster.now, words))) as at:
+    with (Concurrently(cluster) as at_once,
+          world(cluster, policy or Settings(), lambda words: said.append((cluster.now, words)),
+                executor=at_once.executor(AT_ONCE)) as at):
+        if policy is not None:
+            at.start(at_once, CYCLE_SECONDS)
         while cluster.now < seconds:
             until = min(cluster.now + CYCLE_SECONDS, seconds)
             while pending and pending[0][0] <= until:
@@ -65,12 +72,12 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, timeline: Timelin
             if abs(cluster.epoch - cluster.now - clocks[-1][1]) > 1:
                 clocks.append((cluster.now, cluster.epoch - cluster.now))
             if policy is not None:
-                at.daemon.cycle(CYCLE_SECONDS / 2)
                 for finding in at.daemon.findings:
                     findings.setdefault(finding.key, (cluster.now, finding))
             for pool, share in shares_used(watching).items():
                 used.setdefault(pool, []).append(share)
             progress(cluster.now)
+        at_once.finish()
         entries = tuple(at.journal.entries())
     rates = {job.job_id: tuple(cluster.throughput(job.job_id, 0, seconds)) for job in jobs}
     operations = {job: {what: run.team.per_second(what) for what in run.team.done}

@@ -6,6 +6,7 @@ import errno
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 from lustre.tree import Roots, Tree
 from simulator.calls import Calls
 from simulator.cluster import Cluster
+from simulator.concurrently import Concurrently
 from simulator.filesystem import SimulatedFilesystem
 from tierd.act.breaker import Breaker
 from tierd.act.budget import Budget
@@ -36,6 +38,11 @@ from tierd.sense.recording import Recording
 
 IN_MEMORY = Path("/dev/shm")  # noqa: S108 -- a folder of its own below it, as tempfile makes it
 """Where the files of a run go if there is such a place: they are written and read hundreds of times."""
+
+
+ACT_SECONDS = 0.5
+"""So often is looked whether something waits to be done."""
+FACTS_SECONDS = 15.0
 
 
 class VirtualClock:
@@ -90,6 +97,18 @@ class World:
             self.cluster.advance(min(cycle_seconds, until - self.cluster.now))
             self.daemon.cycle(cycle_seconds / 2)
 
+    def start(self, at_once: Concurrently, cycle_seconds: float = 5.0) -> None:
+        """Let the activities of the daemon go on beside each other, as they do on a real node."""
+        daemon = self.daemon
+        daemon.gather_facts_beforehand()
+        at_once.every("records", cycle_seconds, daemon.take_in_records)
+        at_once.every("observe", cycle_seconds, daemon.observe)
+        at_once.every("facts", FACTS_SECONDS, daemon.gather_facts)
+        at_once.every("plan", cycle_seconds, daemon.plan)
+        at_once.every("default-layouts", ACT_SECONDS, daemon.set_defaults)
+        at_once.every("move", ACT_SECONDS, lambda: daemon.move(cycle_seconds / 2))
+        at_once.every("judge", cycle_seconds, daemon.judge)
+
     def rate(self, job: str, since: float, until: float) -> float:
         """Mean MB/s of a job."""
         rates = self.cluster.throughput(job, since, until)
@@ -101,7 +120,8 @@ Hook = Callable[[LiveSource, VirtualClock], Source]
 
 
 def wired(cluster: Cluster, settings: Settings, say: Say, folder: Path, dry_run: bool = False,
-          hook: Hook | None = None, claim: Hold | None = None, history: AskHistory | None = None) -> World:
+          hook: Hook | None = None, claim: Hold | None = None, history: AskHistory | None = None,
+          executor: Executor | None = None) -> World:
     """Wire tierd to a cluster; parameter files and journal lie in ``folder``."""
     filesystem = SimulatedFilesystem(cluster)
     clock = VirtualClock(cluster)
@@ -109,21 +129,23 @@ def wired(cluster: Cluster, settings: Settings, say: Say, folder: Path, dry_run:
     mover = PortMover(filesystem)
     guard = SiteGuard(settings, Consent(filesystem, clock), claim or NoClaim(), clock)
     gate = Gate(filesystem, mover, Budget(settings.limits, clock.now()), Breaker(settings.breaker), journal, clock,
-                dry_run, guard)
+                dry_run, guard, executor=executor)
     undo = Undo(filesystem, mover, journal, clock, guard.hindrance)
     recording = Recording(filesystem.fsname, settings.sense.readers, clock)
     follower = Follower(filesystem.changelog, [mdt.short_name for mdt in cluster.mdts], recording=recording)
     near = LiveSource(parameter_files(cluster, folder / "node"), follower, recording)
     source = hook(near, clock) if hook else near
-    daemon = Daemon(source, filesystem, gate, undo, journal, clock, settings, say, claim, history=history)
+    daemon = Daemon(source, filesystem, gate, undo, journal, clock, settings, say, claim, history=history,
+                    executor=executor)
     return World(cluster, filesystem, source, gate, undo, journal, daemon)
 
 
 @contextmanager
-def world(cluster: Cluster, settings: Settings, say: Say, dry_run: bool = False) -> Iterator[World]:
+def world(cluster: Cluster, settings: Settings, say: Say, dry_run: bool = False,
+          executor: Executor | None = None) -> Iterator[World]:
     """The same in a temporary folder, which is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="tierd-simulate-", dir=IN_MEMORY if IN_MEMORY.is_dir() else None) as folder:
-        at = wired(cluster, settings, say, Path(folder), dry_run)
+        at = wired(cluster, settings, say, Path(folder), dry_run, executor=executor)
         try:
             yield at
         finally:

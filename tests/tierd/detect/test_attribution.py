@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tierd.detect.attribution import active_directories, directories, located
+from tierd.detect.attribution import MOST_PLACES, active_directories, directories, located
 from tierd.model import DirectoryActivity, Finding
 
 
@@ -22,12 +22,14 @@ def test_where_a_job_works_now_is_not_hidden_by_where_it_did_for_months() -> Non
     assert directories([before, replace(now, lately=0)]) == ("/before",), "as one that holds its files open for long"
 
 
-def test_very_many_directories_are_told_by_what_they_lie_in() -> None:
-    assert directories([busy(f"/proj/run/d{n}", 3) for n in range(100)]) == ("/proj/run",)
+def test_of_very_many_directories_the_busiest_are_named_and_what_they_lie_in() -> None:
+    """Those that are there get nothing from a default of what they lie in; those still to be made do."""
+    named = directories([busy(f"/proj/run/d{n}", 1000 - n) for n in range(600)])
+    assert named == (*(f"/proj/run/d{n}" for n in range(MOST_PLACES)), "/proj/run")
 
 
 def test_what_lies_below_is_put_together() -> None:
-    parts = [busy(f"/proj/run/d{n}", 3) for n in range(100)]
+    parts = [replace(busy(f"/proj/run/d{n}", 3), last_time=40.0 * n) for n in range(100)]
     finding = Finding("noisy-neighbour", 0, "m.2", "s.1", (), "", {}, directories(parts))
     (whole,) = located(finding, parts)
     assert (whole.directory, whole.creates) == ("/proj/run", 300)
@@ -35,7 +37,8 @@ def test_what_lies_below_is_put_together() -> None:
 
 
 def test_the_root_is_never_named() -> None:
-    assert directories([busy(f"/d{n}", 3) for n in range(100)]) == ()
+    assert "/" not in directories([busy(f"/d{n}", 3) for n in range(600)])
+    assert directories([replace(busy(f"/d{n}", 3), last_time=40.0 * n) for n in range(100)]) == ()
 
 
 def test_nothing_seen_names_nothing() -> None:
