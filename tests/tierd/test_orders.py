@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from lustre.layout import Component, Layout
 from simulator import faults
 from tests.tierd.site import HOSTILE, Site, failed, shown
 from tests.tierd.site import site as site  # noqa: PLC0414 -- the fixture
@@ -91,6 +92,19 @@ def test_a_directory_is_promoted_and_taken_back_to_the_disks(site: Site, capsys:
     assert told.startswith("F1, request, made 20")
     assert "no longer holds" not in told
     assert "Found" not in told  # again, or before: another order is no trouble that came back
+
+
+def test_data_on_the_mdt_is_not_on_the_disks_whatever_pool_stands_on_it(
+        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """Lustre 2.17 puts the name of the directory's pool on a component of the MDT."""
+    on_mdt = Component(0, 65536, pool="hdd", pattern="mdt", stripe_count=0)
+    small = site.cluster.make_file("/proj/keep/small", 30_000)
+    site.cluster.make_file("/proj/keep/there", 30_000)
+    small.layout = site.cluster.placement.create(Layout((on_mdt, Component(65536, None, pool="hdd"))))
+    shown(capsys, "demote", "/proj/keep", site=site)
+    site.run(until=20)
+    assert small.layout is not None
+    assert [(c.on_mdt, c.pool) for c in small.layout.components] == [(False, "hdd")]
 
 
 def test_what_is_being_moved_is_waited_for_though_nothing_seems_to_wait(capsys: pytest.CaptureFixture[str],

@@ -118,7 +118,7 @@ def add(found: Intent, order: Order, path: str, status: FileStatus, present: Lay
         if left[pool] - status.size_bytes < reserved(room, policy):
             return f"pool {pool!r} has no room for it above its reserve"
     else:
-        if all(component.pool == pool for component in present.components):
+        if all(component.pool == pool and not component.on_mdt for component in present.components):
             return "it is there already"
         layout = on_one_pool(pool, room, present)
         if left[pool] < status.size_bytes:

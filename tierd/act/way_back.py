@@ -32,7 +32,7 @@ def wish(before: Layout, pools: Mapping[str, tuple[str, ...]]) -> Layout:
     """
     found: list[str] = []
     for component in before.components:
-        found.append(component.pool or _pool_of(component, pools))
+        found.append("" if component.on_mdt else component.pool or _pool_of(component, pools))
     beside = next((pool for pool in found if pool), "")
     wanted = blank(before)
     components = []

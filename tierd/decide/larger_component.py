@@ -44,7 +44,8 @@ def refuse(present: Layout | None, size: sizing.Size, finding: Finding, room: Ro
         return Refusal(Reason.NO_LAYOUT, "its present default layout could not be read, or it has none of its own")
     if not room.pools.get(pool) or not room.pools.get(settings.hdd_pool):
         return Refusal(Reason.NO_POOL, f"pool {pool!r} or {settings.hdd_pool!r} does not exist or has no targets")
-    if len(present.components) != 2 or present.components[0].pool != pool or present.mirror_count > 1:
+    first = present.components[0]
+    if len(present.components) != 2 or first.on_mdt or first.pool != pool or present.mirror_count > 1:
         return Refusal(Reason.OTHER_LAYOUT, f"its default layout is no component on {pool!r} before a tail: a person "
                        "made it with a purpose, and a person may change it")
     if not size.component_bytes:

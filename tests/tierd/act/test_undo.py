@@ -54,6 +54,13 @@ def test_components_without_objects_go_where_the_one_before_went() -> None:
         wish(Layout((Component(),), composite=False), lustre.pool_members)
 
 
+def test_a_pool_on_data_on_the_mdt_is_where_nothing_lay() -> None:
+    """Lustre 2.17 puts the name of the directory's pool there: what came behind it did not lie in that pool."""
+    on_mdt = Component(0, 65536, pool="hdd", pattern="mdt", stripe_count=0)
+    with pytest.raises(ValueError, match="nothing says where it lay"):
+        wish(Layout((on_mdt, Component(65536))), {"hdd": ("fs-OST0001",)})
+
+
 def test_an_undo_that_fails_leaves_the_act_done(world: World) -> None:
     world.submit(*world.files(1))
     world.pump()

@@ -58,6 +58,7 @@ def test_what_holds_the_files_already_is_left() -> None:
 @pytest.mark.parametrize(("layout", "reason"), [
     (None, Reason.NO_LAYOUT),
     (Layout((Component(0, 64 * KIB, pattern="mdt"), Component(64 * KIB, None, "hdd"))), Reason.OTHER_LAYOUT),
+    (Layout((Component(0, 64 * KIB, "flash", pattern="mdt"), Component(64 * KIB, None, "hdd"))), Reason.OTHER_LAYOUT),
     (Layout((Component(0, MIB, "flash"), Component(MIB, 64 * MIB, "hdd"), Component(64 * MIB, None, "hdd", -1))),
      Reason.OTHER_LAYOUT)])
 def test_layouts_of_persons_are_left_alone(layout: Layout | None, reason: Reason) -> None:

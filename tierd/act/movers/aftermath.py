@@ -150,21 +150,23 @@ def _times_put_back(calls: Calls, descriptor: int, before: Facts, copied: Copy, 
     came later than his it is set to the present, moments after he wrote. Up to 2.17 an MDT whose clock is ahead of ours
     silently drops the times (``mdd_fix_attr``): they are set again until it has passed.
     """
-    for _ in range(_TRIES):
-        if version != copied.version or _seconds(now.status.mtime_ns) <= _seconds(before.status.mtime_ns):
-            return now, version
+    mtime_then = _seconds(before.status.mtime_ns)
+    for attempt in range(_TRIES):
+        mtime = _seconds(now.status.mtime_ns)
+        if version != copied.version or mtime < mtime_then or (attempt and mtime == mtime_then):
+            return now, version  # a client may not see yet what its MDT did: at first they are set in any case
         exchanged = now.status
         atime_ns = max(exchanged.atime_ns, before.status.atime_ns)
         calls.set_times(descriptor, atime_ns, before.status.mtime_ns)
         version = calls.data_version(descriptor)
         now = replace(now, status=calls.status(descriptor))
         if version != copied.version:
-            if _seconds(now.status.mtime_ns) <= _seconds(before.status.mtime_ns):
+            if _seconds(now.status.mtime_ns) <= mtime_then:
                 late_ns = max(exchanged.mtime_ns, int(clock.now()) * _SECOND_NS)
                 calls.set_times(descriptor, now.status.atime_ns, late_ns)
                 now = replace(now, status=calls.status(descriptor))
             return now, version
-        if _seconds(now.status.mtime_ns) > _seconds(before.status.mtime_ns):
+        if _seconds(now.status.mtime_ns) > mtime_then:
             clock.wait(_TRY_AGAIN_SECONDS)
     return now, version
 

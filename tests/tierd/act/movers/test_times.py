@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from lustre.calls import Status
 from lustre.layout import Layout
 from tests.tierd.act.movers.both_engines import ENGINES, Both
-from tests.tierd.act.movers.minilustre import DOM, DOM_FLASH, FLASH, HDD, PAGE, SECOND
+from tests.tierd.act.movers.minilustre import DOM, DOM_FLASH, FLASH, HDD, PAGE, SECOND, Node
 from tierd.act.movers.outcome import Result
 
 OLD = 1_500_000_000 * SECOND
@@ -118,3 +121,22 @@ def test_data_on_the_mdt_may_carry_the_name_of_a_pool() -> None:
     assert world.move(DOM_FLASH).result is Result.DONE
     assert [c.pool for c in world.node.store.layout.components] == ["hdd", "flash"]
     assert world.move(DOM_FLASH).result is Result.ALREADY
+
+
+def test_set_also_where_this_client_does_not_see_yet_what_the_mdt_did() -> None:
+    """The truncate on the MDT takes no lock from clients: one that has cached attributes may go on showing them."""
+    world = old(Both("lease", DOM))
+    stat, after = world.calls._status, False
+
+    def cached(node: Node) -> Status:
+        found = stat(node)
+        return replace(found, mtime_ns=OLD) if after and node is world.node else found
+
+    def before(name: str, _: int) -> None:
+        nonlocal after
+        after |= name == "swap_and_close"
+
+    world.calls._status = cached  # type: ignore[method-assign]
+    world.calls.before = before
+    assert world.move().result is Result.DONE
+    assert times(world) == (READ // SECOND, OLD // SECOND)
