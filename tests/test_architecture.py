@@ -34,7 +34,7 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
 """Package, and what nothing in it may import."""
 
 ONLY: dict[str, tuple[str, ...]] = {
-    "ctypes": ("lustre.llapi", "lustre.llapi_layout", "lustre.llapi_prototypes"),
+    "ctypes": ("lustre.llapi", "lustre.llapi_layout", "lustre.llapi_prototypes", "tierd.service.peers"),
     "subprocess": ("tierd.act.movers.runner", "tierd.demo"),
     "simulator": ("simulator", "tierd.demo", "tierd.simulation", "tierd.commands"),
     "pyinotify": ("tierd.inotify",),

@@ -12,6 +12,9 @@ import pytest
 from lustre.changelog import Record, RecordType, decode
 from tests.acceptance.site import Site, long_ago
 from tierd.act.movers.outcome import Move, Mover, Result
+from tierd.sense import local
+from tierd.sense.recording import MARKED
+from tierd.service.this_node import marks
 
 LONGEST = 1_000_000
 
@@ -67,6 +70,28 @@ def test_records_of_what_was_just_done(site: Site, mdt: int) -> None:
     assert [record.target for record in created] == [fid]
     assert [(record.source, record.source_name) for record in renamed] == [(fid, b"a")]
     assert abs(created[0].time - time.time()) < 300
+
+
+def test_a_mark_of_ours_comes_by_and_leaves_nothing_behind(site: Site, mdt: int) -> None:
+    """``tierd.sense.recording`` takes a mark that does not come by for a changelog that was cut off."""
+    name, folder = f"MDT{mdt:04x}", site.directory(f"marks-{mdt}")
+    before = last_index(site, name)
+    fid = marks(site.library, folder)(name)
+    time.sleep(1)
+    kinds = {record.type for record in records(site, name, before) if fid in (record.target, record.source)}
+    assert kinds >= MARKED, "or the mask leaves them out: see docs/quickstart.md"
+    assert [place for place in folder.rglob("*") if not place.is_dir()] == []
+
+
+def test_what_changelog_users_say_is_what_can_be_read(site: Site, mdt: int) -> None:
+    name = f"MDT{mdt:04x}"
+    state = local.changelogs(site.tree).get(f"{site.mount.fsname}-{name}")
+    if state is None:
+        pytest.skip("this node is not its server")
+    assert state.users
+    assert state.last_index is not None
+    assert state.last_index <= last_index(site, name)
+    assert state.recorded is None or {"CREAT", "CLOSE", "UNLNK", "RENME", "LYOUT"} <= state.recorded
 
 
 def test_the_same_records_as_lfs_prints(site: Site, mdt: int) -> None:

@@ -168,7 +168,8 @@ def existing_files(finding: Finding, activity: DirectoryActivity, layout: Layout
 
 def large_files(finding: Finding, activity: DirectoryActivity, room: Room, settings: Settings) -> Plan:
     """Small random I/O in large files: no first component helps; the whole file would have to be on flash."""
-    actions = []
+    actions: list[Action] = []
+    refusals: list[Refusal] = []
     known: Mapping[str, Candidate] = {c.path: c for c in activity.candidates}
     left = room.avail_bytes.get(settings.flash_pool, 0) - settings.reserve * room.size_bytes.get(settings.flash_pool, 0)
     members = room.pools.get(settings.flash_pool, ())
@@ -179,12 +180,16 @@ def large_files(finding: Finding, activity: DirectoryActivity, room: Room, setti
         candidate = known.get(file.path)
         size = candidate.size_bytes if candidate else None
         why = f"{finding.aggressor} does small I/O all over it on the disks of {finding.victim}"
-        if size is not None and size <= left:
+        if left <= 0 or (size or 0) > left:
+            refusals.append(Refusal(
+                Reason.NO_ROOM, f"{why}, and only the whole file on flash would help; pool {settings.flash_pool!r} has "
+                "no room for it").of(file.path))
+        elif size is not None:
             left -= size
             actions.append(Action("migrate", layout, why, finding.key, activity.directory, file.path, size,
                                   file.fid))
         else:
-            still = "it is open" if candidate is None else "its size is not known" if size is None else "no room for it"
+            still = "it is open" if candidate is None else "its size is not known"
             actions.append(Action("advise", layout, f"{why}; only the whole file on flash would help, and {still}: "
                                   "migrate it when it is closed", finding.key, activity.directory, file.path))
-    return Plan(tuple(actions), ())
+    return Plan(tuple(actions), tuple(refusals))

@@ -12,7 +12,7 @@ types of records out (``mdd_changelog_user_purge`` and ``changelog_mask`` of Lus
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lustre.changelog import Record, RecordType
 from lustre.fid import Fid
@@ -28,8 +28,8 @@ MARKED = frozenset({RecordType.CREATE, RecordType.UNLINK, RecordType.RENAME, Rec
 WANTED_MASK = "+CREAT +MKDIR +OPEN +CLOSE +UNLNK +RENME +LYOUT"
 MARK_SECONDS = 15.0
 """So often a quiet MDT that nothing else tells of is given a mark."""
-MARK_SECONDS_WITH_READER = 600.0
-"""And one for whose user records are cleared, which tells all but the mask."""
+MARK_SECONDS_FOR_MASK = 600.0
+"""And one of which all is known but the mask: its users are shown, or records are cleared for ours."""
 ANEW_SECONDS = 120.0
 """An index that is lower than our position for so long was not just read before: the changelog was begun anew."""
 LATE_LOOKS = 2
@@ -116,16 +116,21 @@ class Recording:
         known = self._mdts.setdefault(mdt, _Mdt())
         state = self._states.get(f"{self._fsname}-{mdt}")
         self.unchecked.pop(mdt, None)
-        if state is not None:
+        verdict = Verdict()
+        if state is None:
+            known.users = known.behind_at = known.lower_since = None
+        else:
+            verdict = self._compared(mdt, known, state, before, after)
+        if verdict.trouble or (state is not None and state.recorded is not None):
             known.mark, known.trouble = None, ""
-            return self._compared(mdt, known, state, before, after)
-        known.users = known.behind_at = known.lower_since = None
-        if self._mark is None or not self._may_mark():
-            known.mark, known.trouble = None, ""
-            if before == after and mdt not in self._readers:
-                self.unchecked[mdt] = "nobody shows its changelog_users, and nothing is written to find out"
-            return Verdict()
-        return Verdict(self._marked(mdt, known, self._mark, moved=after != before))
+            return verdict
+        if self._mark is not None and self._may_mark():
+            rarely = state is not None or mdt in self._readers
+            return replace(verdict, trouble=self._marked(mdt, known, self._mark, moved=after != before, rarely=rarely))
+        known.mark, known.trouble = None, ""
+        if state is None and before == after and mdt not in self._readers:
+            self.unchecked[mdt] = "nobody shows its changelog_users, and nothing is written to find out"
+        return verdict
 
     def _compared(self, mdt: str, known: _Mdt, state: ChangelogState, before: int, after: int) -> Verdict:
         former, known.users = known.users, state.users
@@ -168,14 +173,14 @@ class Recording:
             return True
         return False
 
-    def _marked(self, mdt: str, known: _Mdt, make: Mark, moved: bool) -> str:
+    def _marked(self, mdt: str, known: _Mdt, make: Mark, *, moved: bool, rarely: bool) -> str:
         """What marks show. A new one is made where there is nothing else to go by, or to see that it is well again."""
         mark, now = known.mark, self._clock.now()
         if mark is not None:
             mark.looks += 1
             if mark.seen or mark.looks >= LATE_LOOKS:
                 known.mark, known.trouble = None, self._seen(mdt, mark)
-        often = MARK_SECONDS_WITH_READER if mdt in self._readers and not known.trouble else MARK_SECONDS
+        often = MARK_SECONDS_FOR_MASK if rarely and not known.trouble else MARK_SECONDS
         due = known.marked_at is None or not 0 <= now - known.marked_at < often
         if known.mark is None and due and (not moved or known.trouble or known.marked_at is None):
             known.marked_at, known.cannot = now, ""
@@ -183,7 +188,7 @@ class Recording:
                 known.mark = _Mark(make(mdt))
             except OSError as error:
                 known.cannot = f"no file can be made there to find out: {error}"
-        if known.cannot and not moved:
+        if known.cannot and not moved and not rarely:
             self.unchecked[mdt] = known.cannot
         return known.trouble
 

@@ -107,7 +107,10 @@ def test_one_large_file_is_moved_whole_or_advised_about() -> None:
     (component,) = move.layout.components
     assert (move.kind, component.pool, component.extent_end) == ("migrate", "flash", None)
     huge = replace(activity, candidates=(Candidate(fid, "/proj/in/table", 900.0, size_bytes=1 << 40),))
-    assert [a.kind for a in decide(finding, [huge], ROOM, Settings()).actions] == ["advise"]
+    full = replace(ROOM, avail_bytes={**ROOM.avail_bytes, "flash": 0})
+    for plan in (decide(finding, [huge], ROOM, Settings()), decide(finding, [activity], full, Settings())):
+        assert plan.actions == (), "no advice to move it where there is no room"
+        assert [refusal.reason for refusal in plan.refusals] == [Reason.NO_ROOM]
 
 
 def test_without_changelogs_nothing_is_planned_and_that_is_said() -> None:

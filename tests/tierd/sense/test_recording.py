@@ -16,7 +16,7 @@ from tests.tierd.sense.test_follow import drained
 from tierd.sense.follow import Follower
 from tierd.sense.marks import MountedMarks
 from tierd.sense.readings import ChangelogState
-from tierd.sense.recording import ANEW_SECONDS, MARK_SECONDS, Recording
+from tierd.sense.recording import ANEW_SECONDS, MARK_SECONDS, MARK_SECONDS_FOR_MASK, Recording
 
 REGISTER = "lctl --device l-MDT0000 changelog_register"
 SET_MASK = "lctl set_param -P mdd.l-MDT0000.changelog_mask='+CREAT"
@@ -28,7 +28,7 @@ class Site:
     def __init__(self, shown: bool, reader: str = "cl1", may_mark: bool = True) -> None:
         self.log = Changelog()
         self.time = 1000.0
-        self.shown = shown
+        self.shown = self.mask_shown = shown
         self.marks = 0
         self.recording = Recording("l", {"MDT0000": reader} if reader else {}, self,
                                    None if shown else self.mark, lambda: may_mark)
@@ -56,7 +56,8 @@ class Site:
         if self.shown:
             users = frozenset(self.log.users)
             mask = frozenset(kind.label for kind in self.log.mask)
-            self.recording.shown({"l-MDT0000": ChangelogState(self.log.last_index, users, mask)})
+            self.recording.shown({"l-MDT0000": ChangelogState(self.log.last_index, users,
+                                                                mask if self.mask_shown else None)})
         return drained(self.follower)
 
     def within(self, cycles: int) -> str:
@@ -126,6 +127,21 @@ def test_a_mask_without_what_is_needed_is_named(site: Site, kind: RecordType) ->
 def test_a_mask_without_what_is_not_needed_is_none_of_our_business(site: Site) -> None:
     site.log.set_mask(QUICK_START_MASK - {RecordType.OPEN, RecordType.HSM, RecordType.MTIME})
     assert site.within(12) == ""
+
+
+def test_where_the_mask_alone_is_not_shown_a_mark_tells_it() -> None:
+    site = Site(shown=True)
+    site.recording._mark = site.mark
+    site.mask_shown = False
+    for _ in range(30):
+        site.work()
+        assert site.cycle()[1] == ""
+    assert site.marks == 1
+    site.log.set_mask(QUICK_START_MASK - {RecordType.CLOSE})
+    site.time += MARK_SECONDS_FOR_MASK
+    assert "its mask leaves out CLOSE: " in site.within(6)
+    site.log.set_mask(QUICK_START_MASK)
+    assert "records are missing" in " ".join(site.cycle()[1] for _ in range(8))
 
 
 def test_a_user_replaced_between_two_looks_may_have_left_a_gap() -> None:
