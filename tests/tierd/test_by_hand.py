@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.tierd.site import Site, shown
+from lustre.layout import Layout
+from tests.tierd.site import Site, failed, shown
 from tests.tierd.site import reading as reading  # noqa: PLC0414 -- the fixtures
 from tests.tierd.site import site as site  # noqa: PLC0414
 from tierd.act.journal import Journal
@@ -46,6 +47,39 @@ def test_one_of_two_layouts_taken_back_leaves_the_case_open_and_drops_the_moves_
     assert [kept.entry for kept in case.defaults] == [4711]
     assert not case.judged
     assert gate.waiting == 1, "what rests on the other one"
+
+
+def test_all_that_was_done_for_a_finding_is_taken_back_with_one_command(reading: Site,
+                                                                        capsys: pytest.CaptureFixture[str]) -> None:
+    reading.run(until=reading.cluster.now + 10)
+    moved = [entry.id for entry in reading.service._journal.entries("done") if entry.kind == "migrate"]
+    assert moved
+    undone = shown(capsys, "undo", "F1", site=reading)
+    assert "F1: " in undone
+    assert "waiting moves dropped, 1 default layout to put back" in undone
+    assert "undone: set-default-layout of /proj/ingest: by " in undone
+    assert f"left in place (acts {moved[0]} to {moved[-1]})" in undone
+    status = ask(reading.socket, {"request": "status"})
+    assert (status["waiting_moves"], status["cases"][0]["verdict"]) == (0, "taken-back")
+    layout = reading.filesystem.layout("/proj/ingest")
+    assert layout is None or layout.components[0].pool != "flash"
+    assert "the journal has no finding F77" in failed(capsys, "undo", "F77", site=reading)
+
+
+def test_moves_are_dropped_before_the_first_of_many_layouts_is_put_back(reading: Site,
+                                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    """They went on until the last of 29 had been."""
+    waiting: list[int] = []
+    change = reading.filesystem.set_default_layout
+
+    def watched(directory: str, layout: Layout | None) -> None:
+        waiting.append(reading.service._gate.waiting)
+        change(directory, layout)
+
+    assert reading.service._gate.waiting
+    monkeypatch.setattr(reading.filesystem, "set_default_layout", watched)
+    ask(reading.socket, {"request": "undo", "id": "F1"})
+    assert waiting[0] == 0
 
 
 def test_what_stands_since_before_a_restart_is_taken_back_once(site: Site) -> None:

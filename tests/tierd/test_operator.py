@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
-from tests.tierd.site import Site, failed, shown
+from tests.tierd.site import Site, failed, fetched, shown
 from tests.tierd.site import site as site  # noqa: PLC0414 -- the fixture
 from tierd.commands.top import quiet, screen
 from tierd.ctl import main, parser
@@ -53,6 +55,34 @@ def test_a_plan_is_shown_and_nothing_is_done(site: Site, capsys: pytest.CaptureF
     site.filesystem.set_xattr("/proj", "user.tierd", b"off")
     site.run(until=70)
     assert "not done: /proj/ingest: user.tierd is off at /proj" in shown(capsys, "plan", site=site)
+
+
+def test_why_nothing_is_done_stands_in_status_explain_and_on_the_page(site: Site,
+                                                                     capsys: pytest.CaptureFixture[str]) -> None:
+    """It stood in the log alone."""
+    site.settings = replace(site.settings, benefit=replace(site.settings.benefit, least_gain=0.9))
+    site.begin_again(site.cluster)
+    site.run(until=55)
+    why = re.compile(r"ior_stream\.1002: it would win [\d.]+ of [\d.]+ MB/s, which is less than 90")
+    status = shown(capsys, "status", site=site)
+    assert why.search(status)
+    assert "to change that: lower benefit.least_gain" in status
+    assert why.search(shown(capsys, "explain", "F1", site=site))
+    page = fetched(site, "/")[1]
+    assert why.search(page)
+    assert "to change that: lower benefit.least_gain" in page
+
+
+@pytest.mark.parametrize(("act", "says"), [
+    ({"mode": "observe"}, "mode observe: findings are reported, and nothing is planned"),
+    ({"mode": "recommend"}, "mode recommend holds there: 1 act recommended and not done"),
+    ({"on": ("outgrown-component",)}, "findings of kind noisy-neighbour are reported only (act.on)")])
+def test_what_the_settings_keep_from_being_done_stands_in_status(site: Site, capsys: pytest.CaptureFixture[str],
+                                                                act: dict[str, Any], says: str) -> None:
+    site.settings = replace(site.settings, act=replace(site.settings.act, **act))
+    site.begin_again(site.cluster)
+    site.run(until=55)
+    assert f"not done: {says}" in shown(capsys, "status", site=site)
 
 
 def test_the_live_view_shows_who_slows_whom(site: Site, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,7 +25,7 @@ from tierd.act.left_over import LeftOver
 from tierd.act.movers.outcome import Mover
 from tierd.act.stance import Stance
 from tierd.act.standstill import Standstill
-from tierd.act.waiting import Queue
+from tierd.act.waiting import BATCH, Queue
 from tierd.clock import Clock
 from tierd.model import Action
 
@@ -44,8 +44,8 @@ class Gate:
     def __init__(self, filesystem: Filesystem, mover: Mover, budget: Budget, breaker: Breaker, journal: Journal,
                  clock: Clock, dry_run: bool, guard: Guard | None = None,
                  standstill: Standstill | None = None, executor: Executor | None = None,
-                 default_layouts_per_second: float = 20.0) -> None:
-        """``executor`` sets several default layouts at the same time."""
+                 default_layouts_per_second: float = 20.0, batch: int = BATCH) -> None:
+        """``executor`` sets several default layouts at the same time; ``batch`` moves go to the engine at a time."""
         self._filesystem = filesystem
         self._journal = journal
         self._clock = clock
@@ -53,7 +53,7 @@ class Gate:
         self.stance = Stance(journal, standstill or Standstill(), clock)
         self.endings = Endings(journal, clock)
         self._guard = guard or Unguarded()
-        self._queue = Queue(filesystem, budget, self._guard)
+        self._queue = Queue(filesystem, budget, self._guard, batch)
         bucket = Bucket(Rate(default_layouts_per_second), BURST_SECONDS, clock.now())
         self._default_layouts = DefaultLayouts(filesystem, journal, self.endings, self._guard, self._halt, clock,
                                                dry_run, bucket, executor)

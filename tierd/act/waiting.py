@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from threading import RLock
 
+from lustre.errors import Stale
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from lustre.layout import Layout, same_shape
@@ -18,6 +19,8 @@ from tierd.model import Action
 
 BATCH = 16
 """Moves handed to the engine at a time: it may do them in one process."""
+BATCH_PER_THREAD = 4
+"""The same for each thread of an engine that has several: with fewer they wait for each other at the end."""
 FindingKey = tuple[str, str, str]
 PASSED_OVER = 256
 """Moves that are looked past for others whose targets have budget left."""
@@ -50,7 +53,9 @@ class Queue:
     system is asked about a file.
     """
 
-    def __init__(self, filesystem: Filesystem, budget: Budget, guard: Guard) -> None:
+    def __init__(self, filesystem: Filesystem, budget: Budget, guard: Guard, batch: int = BATCH) -> None:
+        """``batch``: moves handed to the engine at a time."""
+        self._batch = batch
         self._guard = guard
         self._filesystem = filesystem
         self._budget = budget
@@ -128,7 +133,7 @@ class Queue:
         passed: list[Waiting] = []
         waits_for = ""
         try:
-            while (len(batch) < BATCH and len(passed) < PASSED_OVER and not (batch and enough())
+            while (len(batch) < self._batch and len(passed) < PASSED_OVER and not (batch and enough())
                    and (each := self._take()) is not None):
                 kind = each.action.finding[0]
                 if (asked_for_only and kind != REQUEST) or each.action.finding in self._held:
@@ -139,7 +144,7 @@ class Queue:
                     if wait is None:
                         each = self._looked_at(each)
                         wait = self._wait(each.cost, each.action, now)
-                except FileNotFoundError:  # no act, and nothing to spend budget on
+                except (FileNotFoundError, Stale):  # no act, and nothing to spend budget on
                     needless.append((each.action, "gone"))
                     continue
                 if each.before is not None and same_shape(each.before, each.action.layout):
@@ -203,7 +208,7 @@ class Queue:
         try:
             status = self._filesystem.status(action.path)
             before = self._filesystem.layout(action.path)
-        except FileNotFoundError:
+        except (FileNotFoundError, Stale):
             raise
         except OSError as error:
             return replace(waiting, refusal=error.strerror or str(error), cost=Cost(action.size_bytes))

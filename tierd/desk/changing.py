@@ -16,7 +16,6 @@ from tierd.act.undo import Undo
 from tierd.as_json import action_json
 from tierd.config import Settings
 from tierd.desk import views
-from tierd.desk.board import Board
 from tierd.desk.explain import entry_json
 from tierd.text import printable, quoted
 
@@ -29,18 +28,18 @@ Request = Mapping[str, Any]
 class Changing:
     """Does what somebody asked for, or puts it into the inbox. ``made`` tells what an order comes to at present.
 
-    ``taken_back`` is called with each act that was, and by whom; ``end_case`` with the number of a finding of which all
+    ``publish`` is called after an undo, so that whoever looks next sees it. ``taken_back`` is called with each act that was, and by whom; ``end_case`` with the number of a finding of which all
     is taken back: it gives the number of moves that were dropped.
     """
 
-    def __init__(self, gate: Gate, undo: Undo, journal: Journal, settings: Settings, board: Board,
+    def __init__(self, gate: Gate, undo: Undo, journal: Journal, settings: Settings, publish: Callable[[], None],
                  filesystem: Filesystem, inbox: Inbox, made: Callable[[Order], Intent],
                  taken_back: Callable[[Entry, str], None], end_case: Callable[[int, str], int]) -> None:
         self._gate = gate
         self._undo_act = undo
         self._journal = journal
         self._settings = settings
-        self._board = board
+        self._publish = publish
         self._filesystem = filesystem
         self._inbox = inbox
         self._made = made
@@ -82,6 +81,7 @@ class Changing:
         result, detail = self._undo_act(entry, f"by {by}")
         if result == "undone":
             self._taken_back(entry, by)
+        self._publish()
         return {"result": result, "detail": detail, "entry": entry_json(entry)}
 
     def _undo_case(self, number: int, by: str) -> dict[str, Any]:
@@ -99,6 +99,7 @@ class Changing:
             if result == "undone":
                 self._taken_back(entry, by)
             acts.append({"result": result, "detail": detail, "entry": entry_json(entry)})
+        self._publish()
         failed = [act for act in acts if act["result"] != "undone"]
         return {"result": "undone" if not failed else "not undone", "finding": number, "dropped_moves": dropped,
                 "acts": acts, "moved_files": [entry.id for entry in done if entry.kind == "migrate"]}

@@ -15,6 +15,7 @@ from tierd.act.journal import Journal
 from tierd.act.movers.outcome import Mover
 from tierd.act.standstill import Standstill
 from tierd.act.undo import Undo
+from tierd.act.waiting import BATCH, BATCH_PER_THREAD
 from tierd.clock import Clock
 from tierd.config import Settings
 
@@ -25,6 +26,7 @@ def hands(settings: Settings, filesystem: Filesystem, mover: Mover, journal: Jou
     guard = SiteGuard(settings, Consent(filesystem, clock), claim, clock)
     standstill = Standstill(settings.act.pause_file, settings.act.windows)
     gate = Gate(filesystem, mover, Budget(settings.limits, clock.now()), Breaker(settings.breaker), journal, clock,
-                settings.act.dry_run, guard, standstill, executor, settings.act.default_layouts_per_second)
+                settings.act.dry_run, guard, standstill, executor, settings.act.default_layouts_per_second,
+                max(BATCH, BATCH_PER_THREAD * settings.movers.at_once))
     undo = Undo(filesystem, mover, journal, clock, lambda: standstill.by_file() or guard.hindrance())
     return gate, undo

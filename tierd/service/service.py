@@ -131,7 +131,7 @@ class Service:
         settings, reader = self._settings, JournalReader(Path(self._settings.act.journal))
         looking = Looking(self._daemon, self._gate, reader, settings, self._board, self._clock, self._inbox,
                           self._sources.states, lambda: self.activities.states)
-        changing = Changing(self._gate, undo, self._journal, settings, self._board, self._filesystem,
+        changing = Changing(self._gate, undo, self._journal, settings, self._publish, self._filesystem,
                             self._inbox, self._intake.made, self._daemon.taken_back, self._daemon.take_back)
         return Desk(looking, changing)
 
@@ -169,7 +169,7 @@ class Service:
                      driven: bool = False) -> Activity:
             def published() -> None:
                 step()
-                self._board.publish(daemon, self._gate)
+                self._publish()
 
             return Activity(name, doing, published, seconds, self._clock, acts=acts, driven=driven)
 
@@ -182,6 +182,9 @@ class Service:
             activity("move", "moving files", self._move, ACT_SECONDS, acts=True),
             activity("judge", "judging", self._judge, cycle_seconds, acts=True),
         ], self._settings.act.journal, self._clock, self._say)
+
+    def _publish(self) -> None:
+        self._board.publish(self._daemon, self._gate)
 
     def start(self, spawn: Spawn | None = None) -> None:
         """Let the activities go on in threads of their own; :meth:`cycle` is then the look at the counters alone.

@@ -91,7 +91,9 @@ class App:
         dry = " Dry run: nothing is changed." if status["dry_run"] else ""
         faults = "".join(f'<p class="bad">Cannot see: {safe(words)}</p>' for words in status["faults"].values())
         found = zip(status["finding_ids"], status["findings"], strict=True)
-        findings = "".join(f"<p>F{number}: {safe(sentence)}</p>" for number, sentence in found) or "<p>None.</p>"
+        findings = "".join(f"<p>F{number}: {safe(sentence)}</p>{not_done(whys)}" for (number, sentence), whys
+                           in zip(found, status["why_not"], strict=True)) or "<p>None.</p>"
+        faults += "".join(f'<p class="bad">Stalled: {safe(words)}</p>' for words in status["stalled"])
         rows = "".join(
             f"<tr><td>{entry['id']}</td><td>{moment(entry['time'])}</td><td>{escape(entry['outcome'])}</td>"
             f"<td>{escape(entry['kind'])} {safe(entry['place'])}"
@@ -101,6 +103,12 @@ class App:
                 f"</tr>{rows}</table>" if rows else "<p>None.</p>")
         return _PAGE.format(state=safe(f"{held} Mode {status['mode']}.{dry}"), faults=faults, findings=findings,
                             acts=acts)
+
+
+def not_done(whys: list[dict[str, str]]) -> str:
+    """Why nothing, or nothing more, is done about a finding, and what would change that."""
+    return "".join(f"<p>Not done: {safe(why['sentence'])}" + (
+        f"; to change that: {safe(why['remedy'])}" if why["remedy"] else "") + "</p>" for why in whys)
 
 
 def safe(words: str) -> str:
