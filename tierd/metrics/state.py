@@ -24,6 +24,8 @@ class Beside:
     journal_bytes: Callable[[], int] = int
     positions: Callable[[], Mapping[str, int]] = dict
     """MDT to the last changelog record that was read."""
+    under_way_seconds: Callable[[], Mapping[str, float]] = dict
+    """Activity to how long its step under way has taken so far; 0 between two steps."""
 
 
 def state(daemon: Daemon, gate: Gate, settings: Settings) -> Iterator[Metric]:
@@ -63,6 +65,13 @@ def held(daemon: Daemon, gate: Gate, beside: Beside) -> Iterator[Metric]:
                             size_bytes)
     yield GaugeMetricFamily("tierd_waiting_moves_bytes", "Bytes of the files in the queue.",
                             gate.waiting_bytes)
+    yield GaugeMetricFamily("tierd_waiting_default_layouts", "Default layouts of directories that wait to be set.",
+                            gate.waiting_defaults)
+    under_way = GaugeMetricFamily("tierd_activity_under_way_seconds", "How long the step of an activity that is under "
+                                  "way has taken so far; 0 between two steps.", labels=("activity",))
+    for name, seconds in beside.under_way_seconds().items():
+        under_way.add_metric((name,), seconds)
+    yield under_way
     yield GaugeMetricFamily("tierd_journal_bytes", "Size of the journal.", beside.journal_bytes())
     yield GaugeMetricFamily("tierd_changelog_lag_seconds", "Age of the oldest changelog record of the last cycle, "
                             "when it was taken in.", daemon.tally.changelog_lag_seconds)

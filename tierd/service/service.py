@@ -141,7 +141,7 @@ class Service:
         self._closing.callback(control.close)
         if settings.web.enabled:
             beside = Beside(self._filesystem.fsname, self._claim, self._journal.size_bytes,
-                            lambda: self._sources.follower.positions)
+                            lambda: self._sources.follower.positions, self._under_way_seconds)
             metrics = registry(self._daemon, self._gate, undo, settings, self._sources.states, beside)
             app = App(metrics, self._desk, self._liveness.alive, nudge)
             try:
@@ -182,6 +182,11 @@ class Service:
             activity("move", "moving files", self._move, ACT_SECONDS, acts=True),
             activity("judge", "judging", self._judge, cycle_seconds, acts=True),
         ], self._settings.act.journal, self._clock, self._say)
+
+    def _under_way_seconds(self) -> dict[str, float]:
+        now = self._clock.now()
+        return {state.name: max(0.0, now - state.begun_at) if state.begun_at else 0.0
+                for state in self.activities.states}
 
     def _publish(self) -> None:
         self._board.publish(self._daemon, self._gate)
