@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from tierd.act.movers.outcome import Result
@@ -53,8 +53,9 @@ def run(chosen: argparse.Namespace) -> int:
     request |= {key: getattr(chosen, key) for key in ("reason", "id", "last", "outcome") if hasattr(chosen, key)}
     show = {"status": status, "findings": findings, "history": history, "pause": stance, "drain": stance,
             "resume": stance, "undo": undone}[chosen.command]
-    well = {"undo": taken_back, "history": partial(is_outcome, getattr(chosen, "outcome", ""))}.get(
-        chosen.command, asking.done)
+    wells: dict[str, Callable[[Answer], bool]] = {
+        "undo": taken_back, "history": partial(is_outcome, getattr(chosen, "outcome", ""))}
+    well = wells.get(chosen.command, asking.done)
     shown = long_history if getattr(chosen, "long", False) else show
     return waiting.asked(chosen, lambda: asking.asked(chosen, request, shown, well),
                          waits=getattr(chosen, "wait", False))
