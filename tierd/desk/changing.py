@@ -29,8 +29,8 @@ class Changing:
     """Does what somebody asked for, or puts it into the inbox. ``made`` tells what an order comes to at present.
 
     ``publish`` is called after an undo, so that whoever looks next sees it; ``taken_back`` with each act that was taken
-    back, and by whom; ``end_case`` with the number of a finding of which all is taken back: it gives how many moves were
-    dropped.
+    back, and by whom; ``end_case`` with the number of a finding of which all is taken back: it returns how many moves
+    were dropped.
     """
 
     def __init__(self, gate: Gate, undo: Undo, journal: Journal, settings: Settings, publish: Callable[[], None],
