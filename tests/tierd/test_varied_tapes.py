@@ -199,7 +199,7 @@ def test_without_records_the_neighbour_is_found_and_left_alone(replayed: Replaye
     assert "no changelog says where it works" in report.refusals[0]
 
 
-@pytest.mark.parametrize(("places", "told_as"), [(2, 2), (12, 12), (40, 1)])
+@pytest.mark.parametrize(("places", "told_as"), [(2, 2), (12, 12), (40, 40)])
 def test_a_neighbour_in_several_directories(replayed: Replayed, places: int, told_as: int) -> None:
     ingest, home = Fid(0x200000402, 0x4), '"/proj/ingest": "[0x200000402:0x4:0x0]"'
     numbers: dict[Fid, int] = {}

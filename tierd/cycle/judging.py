@@ -24,6 +24,9 @@ from tierd.text import counted
 from tierd.verify.judgement import Act, Judgement, judge
 from tierd.verify.totals import Totals
 
+LATEST = 1.25
+"""Measuring times after which an act that helps is judged though files of its case still move."""
+
 
 class Judging:
     """Looks at the open cases after the act. The file system is asked, and acts are taken back, without the lock."""
@@ -72,8 +75,9 @@ class Judging:
     def _judged(self, case: Case, windows: Sequence[Window], flash: Collection[str], now: float) -> None:
         """The verdict on one case, if there is one by now.
 
-        Moves load the disks themselves. What is measured while they go on may speak for the act; before it speaks
-        against it the moves that are left wait, and it is measured again without them.
+        Moves load the disks themselves, so what is measured after the last of them counts, if that is soon. Else what
+        is measured while they go on may speak for the act; before it speaks against it the moves that are left wait,
+        and it is measured again without them.
         """
         settings = self._settings.verify
         if self._gate.defaults_waiting_for(case.finding.key):
@@ -82,12 +86,16 @@ class Judging:
                 and now < case.begun_at + settings.moving_seconds):
             return  # all that is done for it is to move files
         judgement = judge(Act(case.finding, case.begun_at, case.acted_at, flash), windows, now, settings, self._totals)
-        if judgement.verdict in {"did-not-help", "harmed-others"} and case.moved_at > case.acted_at:
-            if not case.moves_held and self._gate.waiting_for(case.finding.key):
-                case.moves_held = True
-                self._telling.of_number(case.number, [narrate.measured_again(case.finding, judgement)])
-            judgement = judge(Act(case.finding, case.begun_at, case.moved_at, flash), windows, now, settings,
-                              self._totals)
+        if judgement.verdict != "too-early" and case.moved_at > case.acted_at:
+            alone = judge(Act(case.finding, case.begun_at, case.moved_at, flash), windows, now, settings, self._totals)
+            latest = case.acted_at + settings.settle_seconds + LATEST * settings.judge_seconds
+            if judgement.verdict in {"did-not-help", "harmed-others"}:
+                if not case.moves_held and self._gate.waiting_for(case.finding.key):
+                    case.moves_held = True
+                    self._telling.of_number(case.number, [narrate.measured_again(case.finding, judgement)])
+                judgement = alone
+            elif alone.verdict != "too-early" or (judgement.verdict == "helped" and now < latest):
+                judgement = alone
         if judgement.verdict != "too-early":
             case.moves_held = False
             self._note(case, judgement)
