@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -49,7 +50,8 @@ def at_work(folder: Path, exporter_port: int, tierd_port: int, clock: SystemCloc
         filesystem = Clearing(cluster, driver.wait_for)
         mdts = [mdt.short_name for mdt in cluster.mdts]
         service = Service(settings(folder, tierd_port), filesystem, PortMover(filesystem), scraping([url], clock, 5.0),
-                          mdts, clock, say, clock.nudge)
+                          mdts, clock, say, clock.nudge, executor=ThreadPoolExecutor(8, "tierd-request"))
+        service.start()
 
         def cycle() -> None:
             service.cycle()

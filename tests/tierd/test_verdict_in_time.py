@@ -65,7 +65,7 @@ def looks(*jobs: str, seconds: float = 5.0) -> list[Window]:
 
 @pytest.mark.parametrize(("windows", "gone"), [
     (looks("a", "b", "b"), True), (looks("a", "b"), False), (looks("b", "b", "a"), False),
-    (looks("b", "a", "b"), False), (looks("b"), False), (looks("b", seconds=60.0), False), (looks("b", "b", seconds=60.0), True),
-    (looks("b", "b", seconds=2.0), False), ([], False)])
+    (looks("b", "a", "b"), False), (looks("b"), False), (looks("b", seconds=60.0), False),
+    (looks("b", "b", seconds=60.0), True), (looks("b", "b", seconds=2.0), False), ([], False)])
 def test_a_job_has_departed_after_two_looks_and_ten_seconds_without_it(windows: list[Window], gone: bool) -> None:
     assert departed("a", windows) is gone
