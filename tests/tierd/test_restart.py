@@ -12,9 +12,13 @@ from pathlib import Path
 import pytest
 
 from simulator import faults
-from tests.tierd.site import HOSTILE, Site, shown
+from simulator.cluster import Cluster
+from simulator.settings import recorded_test_bed
+from tests.tierd.simulated import STREAM
+from tests.tierd.site import HOSTILE, READ_AGAIN, Site, shown
 from tests.tierd.site import reading as reading  # noqa: PLC0414 -- the fixtures
 from tests.tierd.site import site as site  # noqa: PLC0414
+from tierd.act import left_over
 from tierd.act.inbox import Inbox
 from tierd.act.journal import Journal
 from tierd.act.kept import KeptMoves, Stamp
@@ -175,6 +179,32 @@ def test_an_order_is_for_what_had_the_name_then(site: Site, capsys: pytest.Captu
     site.run(until=site.cluster.now + 20)
     assert "left out: 1 (something else has this name now)" in told_of(site)
     assert pool(site, "/proj/keep/a") != "flash"
+
+
+def test_moves_of_a_case_that_was_kept_go_on_too(site: Site) -> None:
+    site.settings = replace(site.settings, limits=replace(site.settings.limits, files_per_second=1.0),
+                            verify=replace(site.settings.verify, judge_seconds=20.0))
+    site.begin_again(Cluster(recorded_test_bed(), (STREAM, replace(READ_AGAIN, keep=3000))))
+    site.run_until_said("KEPT: it helped", before=200)
+    assert site.service._gate.waiting > 50
+    moved = len(list(site.service._journal.entries("done")))
+    restarted(site)
+    (case,) = site.service._daemon.cases
+    assert (case.judged, case.verdict) == (True, "helped")
+    site.run(until=site.cluster.now + 20)
+    assert "its case is over" not in told_of(site)
+    assert len(list(site.service._journal.entries("done"))) > moved + 3
+    assert not any(words.startswith("KEPT") for words in site.said), "it is not judged again"
+
+
+def test_what_is_taken_up_is_said_once_however_many_cycles_it_takes(site: Site, capsys: pytest.CaptureFixture[str],
+                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    """explain repeated it for each 500 moves."""
+    monkeypatch.setattr(left_over, "A_CYCLE", 1)
+    waiting(site, capsys, "/proj/keep/a", "/proj/keep/b", HOSTILE)
+    restarted(site)
+    site.run(until=site.cluster.now + 30)
+    assert [words for words in site.said if "taken up" in words] == ["taken up again after a restart: 3 moves of F1"]
 
 
 def test_moves_of_a_case_go_on_with_it(reading: Site) -> None:

@@ -34,10 +34,18 @@ class Judgements:
 
     def unjudged(self, since: float) -> Iterator[tuple[int, Finding, list[Entry]]]:
         """Findings whose default layouts were set since then and stand, and were never judged, with these acts."""
+        return self._acted_on("id NOT IN (SELECT finding FROM judgements)", since)
+
+    def helped(self, since: float) -> Iterator[tuple[int, Finding, list[Entry]]]:
+        """The same of findings whose acts were judged to help, and of which moves still wait."""
+        return self._acted_on("id IN (SELECT finding FROM judgements WHERE verdict = 'helped') "
+                              "AND id IN (SELECT finding FROM waiting_moves)", since)
+
+    def _acted_on(self, which: str, since: float) -> Iterator[tuple[int, Finding, list[Entry]]]:
         rows = self._db.execute(
-            "SELECT id, kind, time, aggressor, victim, targets, sentence, evidence, directories FROM findings "
+            "SELECT id, kind, time, aggressor, victim, targets, sentence, evidence, directories FROM findings "  # noqa: S608
             "WHERE id IN (SELECT finding FROM actions WHERE kind = 'set-default-layout' AND outcome = 'done' "
-            "AND intended_at >= ?) AND id NOT IN (SELECT finding FROM judgements) ORDER BY id", (since,)).fetchall()
+            f"AND intended_at >= ?) AND {which} ORDER BY id", (since,)).fetchall()
         for number, kind, time, aggressor, victim, targets, sentence, evidence, directories in rows:
             finding = Finding(kind, time, aggressor, victim, tuple(json.loads(targets)), sentence,
                               json.loads(evidence), tuple(json.loads(directories)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 from lustre.layout import Layout
 from tierd.act.endings import Outcome
@@ -78,15 +79,17 @@ class Case:
 
 
 def reopened(journal: Journal, since: float) -> Iterator[Case]:
-    """Cases whose default layouts stand unjudged since then: what was begun before a restart is judged after it."""
-    for number, finding, entries in journal.judgements.unjudged(since):
+    """Cases whose default layouts stand since then, unjudged or with moves that wait: they go on after a restart."""
+    for (number, finding, entries), verdict in chain(
+            ((found, "") for found in journal.judgements.unjudged(since)),
+            ((found, "helped") for found in journal.judgements.helped(since))):
         layout = entries[0].layout_after
         if layout is None:
             continue
         begun = min(entry.intended_at for entry in entries)
         case = Case(finding, number, begun, max(entry.intended_at for entry in entries), layout,
                     places={*finding.directories, *(entry.place for entry in entries)},
-                    tried=set(journal.tried(number)))
+                    tried=set(journal.tried(number)), judged=bool(verdict), verdict=verdict)
         case.defaults = [
             Outcome(Action(entry.kind, layout, entry.reason, finding.key, directory=entry.place), entry.outcome,
                     entry.detail, entry.id, entry.layout_before) for entry in entries]
