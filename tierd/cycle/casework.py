@@ -28,6 +28,8 @@ from tierd.text import counted
 
 GOES_ON_SECONDS = 10.0
 """No more often is it asked what is to be done where a job has gone on to."""
+MOST_CLOSED = 100
+"""Closed cases that are remembered, the latest: status shows them, and a job that comes back is known again."""
 DEPARTED_SECONDS, DEPARTED_LOOKS = 10.0, 2
 """A job that did nothing for so long, in so many looks at the least, has departed: its files are not read any more."""
 NOTHING_TO_DO = Refusal(Reason.NOTHING_TO_DO, "what would help is there already, or no file is to be moved")
@@ -248,6 +250,20 @@ class Casework:
         if outcomes and self._gate.stance.paused:
             self._telling.say(f"STOPPED moving: {self._gate.stance.paused}; look, then tierctl resume")
         return len(outcomes)
+
+    def forget_closed(self) -> list[Case]:
+        """Forget closed cases, but for the last ones; which they were. On a site whose jobs have numbers for names,
+        each job would leave one for good. What was done in them stands in the journal.
+        """
+        with self._lock:
+            closed = [case for case in self._cases.values() if case.closed and not case.taking_back]
+            if len(closed) <= MOST_CLOSED:
+                return []
+            gone = sorted(closed, key=lambda case: max(case.acted_at, case.moved_at))[:len(closed) - MOST_CLOSED]
+            for case in gone:
+                del self._cases[case.finding.key]
+                self._planned.pop(case.finding.key, None)
+            return gone
 
     def drop_departed(self, windows: Sequence[Window]) -> None:
         """Drop the moves that wait in cases whose aggressor does nothing any more: they would load disks for nobody."""

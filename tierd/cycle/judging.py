@@ -134,6 +134,15 @@ class Judging:
         short = room.avail_bytes[settings.flash_pool] < reserved(room, settings)
         return f"pool {settings.flash_pool!r} is down to its reserve" if short else ""
 
+    def adopt(self, cases: Sequence[Case]) -> None:
+        """Watch over the default layouts of cases that are forgotten: they go on filling the flash pool."""
+        for case in cases:
+            for outcome in (*case.earlier, *case.defaults):
+                entry = self._journal.entry(outcome.entry)
+                if entry is not None and entry.outcome == "done":
+                    with self._lock:
+                        self._standing.append(entry)
+
     def taken_back(self, entry: Entry, by: str) -> None:
         """Somebody has taken an act back by hand: the moves that rest on it are dropped.
 

@@ -135,6 +135,7 @@ class Daemon:
 
     def plan(self) -> None:
         """Plan for what is found, and look at what waited before a restart. Nothing is changed here."""
+        self._forget()
         if self._knows() and self._take_claim():
             with self._unless_away():
                 deaf, alone = "changelog" in self.faults, "mover" not in self.faults
@@ -142,6 +143,21 @@ class Daemon:
                     self._casework.act(self._thinking.fresh)
                 if alone and not self._gate.stance.held:
                     self._casework.take_up()
+
+    def _forget(self) -> None:
+        """Let closed cases go, with what was kept for them."""
+        gone = self._casework.forget_closed()
+        if not gone:
+            return
+        self._judging.adopt(gone)
+        victims = {case.finding.victim for case in self.cases} | {finding.victim for finding in self.findings}
+        holding = {finding.key for finding in self.findings}
+        for case in gone:
+            if case.finding.key not in holding:
+                self._telling.forget(case.finding.key)
+            if case.finding.victim not in victims:
+                self.tally.gained.pop(case.finding.victim, None)
+                self.tally.gains.pop(case.finding.victim, None)
 
     def set_defaults(self) -> None:
         """Set the default layouts that wait, as far as the budget goes."""

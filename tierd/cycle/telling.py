@@ -63,6 +63,11 @@ class Telling:
             self._recommended = {told for told in self._recommended if told[0] != finding.key}
             self._refused = {(key, words) for key, words in self._refused if key != finding.key}
 
+    def forget(self, key: Key) -> None:
+        """A case that is remembered no longer."""
+        with self._lock:
+            self._numbers.pop(key, None)
+
     def number(self, finding: Finding) -> int:
         """Its number in the journal."""
         with self._lock:
