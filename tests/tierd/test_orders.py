@@ -14,7 +14,7 @@ from simulator import faults
 from tests.tierd.site import HOSTILE, Site, failed, shown
 from tests.tierd.site import site as site  # noqa: PLC0414 -- the fixture
 from tests.tierd.test_hung_file_system import Door, in_a_thread
-from tierd.act.inbox import Inbox
+from tierd.act.inbox import Inbox, NotNowError
 from tierd.act.journal import Journal
 from tierd.act.kept import Stamp
 from tierd.act.orders import Order
@@ -206,11 +206,18 @@ def test_a_full_inbox_asks_to_come_again(capsys: pytest.CaptureFixture[str], tmp
     assert len(inbox.take(9)) == 1
 
     def full(_: object) -> dict[str, object]:
-        raise ValueError("try again later")
+        raise NotNowError("100000 orders wait")
 
     server = ControlServer(str(tmp_path / "s"), full)
     assert main(["submit", "/a", "--socket", str(tmp_path / "s")]) == submit.LATER
     server.close()
+    assert main(["submit", "/a", "--socket", str(tmp_path / "s")]) == submit.LATER, "it restarts"
+
+    def never(_: object) -> dict[str, object]:
+        raise ValueError("no such thing, now or later")
+
+    server = ControlServer(str(tmp_path / "s"), never)
     assert main(["submit", "/a", "--socket", str(tmp_path / "s")]) == 1
+    server.close()
     assert main(["submit", "--socket", str(tmp_path / "s")]) == 1
     assert "no paths" in capsys.readouterr().err

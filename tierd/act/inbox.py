@@ -19,6 +19,10 @@ Waiting = tuple[Order, Intent | None]
 """An order, and what it comes to where somebody has looked."""
 
 
+class NotNowError(ValueError):
+    """What was asked for cannot be taken in at present; the same may be asked for later."""
+
+
 class Inbox:
     """Filled by any thread without waiting for a cycle. A full one refuses: whoever hands over tries again later."""
 
@@ -33,17 +37,17 @@ class Inbox:
         self._taken: list[int] = []
 
     def put(self, orders: Sequence[Waiting]) -> None:
-        """Take all in. Raises ValueError, having taken in none, where there is no room or the journal takes none."""
+        """Take all in. Raises NotNowError, having taken in none, where there is no room or the journal takes none."""
         stamp = self._stamp()
         rows = [(o.direction, to_bytes(o.path), o.by, o.kind, o.reason, o.most_files, o.most_bytes,
                  None if o.fid is None else str(o.fid), stamp.fs, stamp.dry_run, stamp.since) for o, _ in orders]
         with self._lock:
             if len(self._waiting) + len(orders) > self._most:
-                raise ValueError(f"{len(self._waiting)} orders wait, of {self._most} at the most; try again later")
+                raise NotNowError(f"{len(self._waiting)} orders wait, of {self._most} at the most; try again later")
             try:
                 numbers = self._kept(rows)
             except sqlite3.Error as error:
-                raise ValueError(f"the journal does not take it ({error}); try again later") from error
+                raise NotNowError(f"the journal does not take it ({error}); try again later") from error
             self._waiting.extend(zip(numbers, orders, strict=True))
 
     def _kept(self, rows: Sequence[tuple[object, ...]]) -> list[int]:

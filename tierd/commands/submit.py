@@ -57,7 +57,7 @@ def run(chosen: argparse.Namespace) -> int:
             answer = ask(socket_of(chosen), request, TIMEOUT_SECONDS)
         except ControlError as error:
             print(f"{error}" + (f" ({taken} of {len(paths)} were taken before)" if taken else ""), file=sys.stderr)
-            return LATER if "later" in str(error) or "no answer" in str(error) else 1
+            return LATER if error.again else 1
         taken += answer["accepted"]
     print(f'{{"accepted": {taken}}}' if chosen.json else f"taken in: {taken}")
     return 0

@@ -16,6 +16,11 @@ TIMEOUT_SECONDS = 30.0
 class ControlError(OSError):
     """The daemon could not be asked, or refused."""
 
+    def __init__(self, words: str, *, again: bool = False) -> None:
+        """``again``: the same request may be answered later, as while the daemon restarts."""
+        super().__init__(words)
+        self.again = again
+
 
 def ask(path: str, request: Mapping[str, Any], timeout_seconds: float = TIMEOUT_SECONDS) -> dict[str, Any]:
     """Ask the daemon. Raises ControlError with what to do about it."""
@@ -30,26 +35,29 @@ def ask(path: str, request: Mapping[str, Any], timeout_seconds: float = TIMEOUT_
                 to.shutdown(socket.SHUT_WR)
             said = everything(to)
             if not said:
-                raise ControlError(f"{path}: hung up without an answer: tierd ends, or too many ask; try again later")
+                raise ControlError(f"{path}: hung up without an answer: tierd ends, or too many ask; try again later",
+                                   again=True)
             answer = json.loads(said)
     except ControlError:
         raise
     except FileNotFoundError as error:
         raise ControlError(f"{path}: no such socket: is tierd running, and does act.socket name this one? "
-                           "journalctl -u tierd says why it may not answer") from error
+                           "journalctl -u tierd says why it may not answer", again=True) from error
     except ConnectionRefusedError as error:
-        raise ControlError(f"{path}: nobody listens: tierd was killed; systemctl start tierd") from error
+        raise ControlError(f"{path}: nobody listens: tierd was killed; systemctl start tierd", again=True) from error
     except PermissionError as error:
         raise ControlError(f"{path}: not allowed: tierd answers root, and whom its [control] names") from error
     except BlockingIOError as error:
-        raise ControlError(f"{path}: very many ask at once; try again later") from error
+        raise ControlError(f"{path}: very many ask at once; try again later", again=True) from error
     except TimeoutError as error:
-        raise ControlError(f"{path}: no answer within {timeout_seconds:g} s; journalctl -u tierd says what it does"
-                           ) from error
+        raise ControlError(f"{path}: no answer within {timeout_seconds:g} s; journalctl -u tierd says what it does",
+                           again=True) from error
     except (OSError, ValueError) as error:
         raise ControlError(f"{path}: {error}") from error
     if not isinstance(answer, dict) or "error" in answer:
-        raise ControlError(str(answer.get("error", answer)) if isinstance(answer, dict) else f"{path}: odd answer")
+        if not isinstance(answer, dict):
+            raise ControlError(f"{path}: odd answer")
+        raise ControlError(str(answer["error"]), again=bool(answer.get("again")))
     return answer
 
 

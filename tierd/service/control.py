@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tierd.act.inbox import NotNowError
 from tierd.service.ask import TIMEOUT_SECONDS, ControlError
 from tierd.service.peers import Access, Peer
 from tierd.service.places import Places
@@ -79,6 +80,8 @@ class ControlServer:
                     "root, and control.change_users, may change what tierd does" if change
                     else _LOOKERS)}
             return handle({**request, "by": peer.name})
+        except NotNowError as error:
+            return {"error": str(error), "again": True}
         except (ValueError, RecursionError) as error:
             return {"error": str(error)}
 
@@ -97,7 +100,7 @@ class Server(Places, socketserver.UnixStreamServer):
     def turn_away(self, connection: socket.socket) -> None:
         """See :class:`Places`."""
         words = f"{self.most_at_once} requests are being answered; try again later"
-        connection.send(json.dumps({"error": words}).encode() + b"\n", socket.MSG_DONTWAIT)
+        connection.send(json.dumps({"error": words, "again": True}).encode() + b"\n", socket.MSG_DONTWAIT)
 
 
 def refuse_a_second(path: str) -> None:
