@@ -143,12 +143,15 @@ class Gate:
         every = tuple(actions)
         self._default_layouts.add([action for action in every if action.kind == "set-default-layout"], finding)
         was_empty = not self.waiting
-        moves = [action for action in every if action.kind == "migrate" and self._queue.add(action, finding)]
+        moves = {action.path: action for action in every
+                 if action.kind == "migrate" and not self._queue.has(action.path)}
         if moves and was_empty:
             self._waiting_since = self._clock.now()
         if moves:
-            with self._journal.together():
-                self._keep(moves, finding)
+            with self._journal.together():  # before their turn can come, which takes them out of the journal
+                self._keep(tuple(moves.values()), finding)
+            for action in moves.values():
+                self._queue.add(action, finding)
 
     def set_defaults(self) -> list[Outcome]:
         """Set the next few default layouts that wait, as the budget allows; how each went."""
