@@ -17,7 +17,8 @@ class Settings:
     settle_seconds: Annotated[float, Gt(0)] = 10.0
     """Time for files that were open at the change, and for data still to be written, before measuring begins."""
     moving_seconds: Annotated[float, Gt(0)] = 600.0
-    """Moves load the disks themselves; so long they may go on before the act is judged all the same."""
+    """An act that only moves files is judged once they are moved, or after so long. Places a job goes on to within this
+    time are judged together with the first."""
     judge_seconds: Annotated[float, Gt(0)] = 60.0
     """Measuring time after that."""
     least_gain: Annotated[float, Gt(0), Lt(1)] = 0.2
