@@ -2,7 +2,7 @@
 SHELL := /bin/sh
 PY := .venv/bin/python
 
-.PHONY: test lint types demo tools dist clean golden dashboards bench stack
+.PHONY: test lint types demo tools dist packages clean golden dashboards bench stack
 .DEFAULT_GOAL := test
 
 .venv/stamp: setup.cfg setup.py pyproject.toml scripts/venv.sh lustre/_records.c lustre/_texts.c exporter/_job_lines.c
@@ -35,13 +35,18 @@ dashboards: .venv/stamp ## write dashboards/json anew from the modules beside it
 golden: .venv/stamp ## rewrite the expositions that the tests compare with
 	GOLDEN=rewrite .venv/bin/pytest -q tests/exporter/test_golden.py tests/exporter/test_written.py
 
-bench: .venv/stamp ## processor time and memory of the exporter, as ratios; a quarter of an hour
+bench: .venv/stamp ## processor time and memory of the exporter, as ratios; twenty minutes
 	$(PY) -m bench.exporter
 	$(PY) -m bench.against_prometheus_client
+	$(PY) -m bench.python_alone
 	$(PY) -m bench.soak
 
-dist: .venv/stamp ## wheel and source archive in dist/
-	$(PY) -m pip -q install build && $(PY) -m build
+dist: .venv/stamp ## source archive and manylinux wheels in dist/; DIST_PYTHONS names the Pythons to make wheels for
+	$(PY) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore -e '.[dist]'
+	sh scripts/dist.sh dist $(PY) $(DIST_PYTHONS)
+
+packages: ## .deb files of lustre-exporter and lustre-tierd in dist/ (packaging/README.md)
+	sh packaging/deb.sh dist
 
 clean:
 	rm -rf .venv .tools build dist *.egg-info lustre/*.so exporter/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

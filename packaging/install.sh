@@ -1,10 +1,17 @@
 #!/bin/sh
-# install.sh ROOT: everything a package holds, below ROOT. Run from the top of the source.
-# PYTHON names the Python to build with (default: /usr/bin/python3): the one of the machines it is installed on.
+# install.sh PACKAGE ROOT: everything lustre-exporter or lustre-tierd holds, below ROOT. Run from the top of the source.
+# PYTHON names the Python to build with (default: /usr/bin/python3): the one of the machines the package is installed on.
+# WHEELS names a folder with all wheels that are needed, for machines without a network.
+# PURE_PYTHON=1 allows a package without the modules in C, which is slower (docs/sizing.md).
 set -eu
-root=$1
+package=$1 root=$2
 python=${PYTHON:-/usr/bin/python3}
-here=/opt/lustre-tierd
+here=/opt/$package
+case $package in
+    lustre-exporter) extras=web,fast ;;
+    lustre-tierd) extras=tierd,dns,robinhood,watch,web,fast ;;
+    *) echo "install.sh: no package $package" >&2; exit 1 ;;
+esac
 
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed" >&2; exit 1; }
 mkdir -p "$root$here"
@@ -15,32 +22,22 @@ else
     set --
 fi
 "$python" -m pip --python "$root$here/bin/python" install --quiet --disable-pip-version-check --root-user-action=ignore \
-    --no-compile "$@" '.[web,fast,dns,robinhood,watch]'
+    --no-compile "$@" ".[$extras]"
+site=$(echo "$root$here"/lib/python3.*/site-packages)
+for source in lustre/*.c exporter/*.c; do
+    set -- "$site/${source%.c}".*.so
+    [ -e "$1" ] || [ -n "${PURE_PYTHON:-}" ] ||
+        { echo "$source was not compiled: a C compiler and Python's headers are needed (or PURE_PYTHON=1)" >&2; exit 1; }
+done
+if [ "$package" = lustre-exporter ]; then
+    # Nothing that moves files comes to nodes that run the exporter alone.
+    rm -rf "$site/tierd" "$site/simulator" "$root$here/bin/tierd" "$root$here/bin/tierctl"
+    sed -i -E '/^(tierd|simulator)\/|\/bin\/(tierd|tierctl),/d' "$site"/lustre_tierd-*.dist-info/RECORD
+fi
 # The environment was made below ROOT and will live without it.
 rm -f "$root$here"/bin/[Aa]ctivate*
 grep -rlI "$root$here" "$root$here/bin" "$root$here/pyvenv.cfg" 2>/dev/null | while read -r file; do
     [ -L "$file" ] || sed -i "s|$root$here|$here|g" "$file"
 done
 find "$root$here" -name direct_url.json -delete
-
-install -D -m 644 systemd/lustre-exporter.service "$root/usr/lib/systemd/system/lustre-exporter.service"
-install -D -m 644 systemd/tierd.service "$root/usr/lib/systemd/system/tierd.service"
-install -D -m 644 systemd/tierd@.service "$root/usr/lib/systemd/system/tierd@.service"
-install -D -m 644 systemd/lustre-exporter.sysusers "$root/usr/lib/sysusers.d/lustre-exporter.conf"
-install -D -m 644 systemd/tierd.tmpfiles "$root/usr/lib/tmpfiles.d/tierd.conf"
-install -D -m 644 systemd/lustre-exporter.environment "$root/etc/lustre-exporter/environment"
-install -D -m 600 systemd/tierd.toml "$root/etc/tierd/tierd.toml"
-
-share=$root/usr/share/lustre-tierd
-mkdir -p "$share/dashboards" "$share/alerts"
-install -m 644 dashboards/json/*.json "$share/dashboards"
-cp -R dashboards/provisioning "$share/provisioning"
-install -m 644 alerts/rules/*.yml alerts/alertmanager.yml "$share/alerts"
-doc=$root/usr/share/doc/lustre-tierd
-mkdir -p "$doc"
-cp -R docs/. "$doc"
-install -m 644 README.md CHANGELOG.md LICENSE systemd/web.yml "$doc"
-mkdir -p "$root/usr/bin"
-for command in lustre-exporter tierd tierctl; do
-    ln -sf "$here/bin/$command" "$root/usr/bin/$command"
-done
+sh packaging/files.sh "$package" "$root"

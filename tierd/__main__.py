@@ -9,11 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lustre import __version__
-from tierd.config import ConfigurationError, Settings, load
-from tierd.replay import report
-from tierd.replay.run import replay
-from tierd.sense import tape
-from tierd.service import daemon
+from tierd import extra
 
 EXAMPLES = """\
 examples:
@@ -45,8 +41,25 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; 0 when it did its work, 1 for a mistake in its input, which it names."""
+    """Run the command; 0 when it did its work, 1 for a mistake in its input, 2 for a mistake in the command line.
+
+    2 also when packages of the extra ``tierd`` are not installed. Each mistake is named.
+    """
     chosen = parser().parse_args(arguments)
+    try:
+        return run(chosen)
+    except ModuleNotFoundError as error:
+        return extra.refused("tierd", error)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """What the command line asks for; 1 for a mistake in its input, which it names."""
+    from tierd.config import ConfigurationError, Settings, load  # noqa: PLC0415 -- needs the extra, as do the others
+    from tierd.replay import report  # noqa: PLC0415
+    from tierd.replay.run import replay  # noqa: PLC0415
+    from tierd.sense import tape  # noqa: PLC0415
+    from tierd.service import daemon  # noqa: PLC0415
+
     try:
         settings = load(chosen.config) if chosen.config else Settings()
         if chosen.check_config:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from lustre import __version__
+from tierd import extra
 
 INTERRUPTED = 130
 """By Ctrl-C, as shells count it."""
@@ -52,7 +53,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; 0 when it did its work."""
+    """Run the command; 0 when it did its work, 2 when packages of the extra ``tierd`` are not installed."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         code = handed_over(given[1:]) if given[:1] == ["submit"] else chosen(given)
@@ -63,6 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         return INTERRUPTED
+    except ModuleNotFoundError as error:
+        return extra.refused("tierctl", error)
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise

@@ -15,7 +15,7 @@ MOST_EXPOSURE = 2.5
 
 
 def test_the_unit_is_valid(tmp_path) -> None:
-    assert complaints(UNIT, "/opt/lustre-tierd/bin/lustre-exporter", tmp_path) == []
+    assert complaints(UNIT, "/opt/lustre-exporter/bin/lustre-exporter", tmp_path) == []
 
 
 def test_the_unit_exposes_little() -> None:

@@ -1,0 +1,44 @@
+"""check_wheel.py WHEEL...: exit status 1, and a line for each mistake, where a site would need a compiler after all.
+
+A wheel must hold a compiled module for each C source of the repository, and have platform tags of manylinux alone: only
+`auditwheel` gives those, after a look at every symbol that the modules take from the C library.
+"""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def sources(root: Path = ROOT) -> list[str]:
+    """The modules in C, as paths without a suffix: ``lustre/_texts``."""
+    return sorted(str(path.relative_to(root).with_suffix("")) for path in root.glob("[!.]*/_*.c"))
+
+
+def mistakes(wheel: Path, modules: list[str]) -> list[str]:
+    """What keeps sites from installing this wheel, and having the modules in C, without a compiler."""
+    platforms = wheel.stem.split("-")[-1].split(".")
+    wrong = [f"the tag {tag} is not one of manylinux" for tag in platforms if not tag.startswith("manylinux")]
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    wrong += [f"{module} is not compiled" for module in modules
+              if not any(name.startswith(f"{module}.") and name.endswith(".so") for name in names)]
+    return [f"{wheel.name}: {sentence}" for sentence in wrong]
+
+
+def main(wheels: list[str]) -> int:
+    """Name what is wrong with each of the wheels; 1 when anything is, or when there is no wheel."""
+    modules = sources()
+    wrong = [sentence for wheel in wheels for sentence in mistakes(Path(wheel), modules)]
+    wrong += [] if wheels else ["no wheel was named"]
+    wrong += [] if modules else ["no C sources were found"]
+    for sentence in wrong:
+        print(sentence, file=sys.stderr)
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,162 @@
+"""What an installation needs: prometheus_client for the exporter, the packages of its extra for tierd, no compiler."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterable
+from importlib.metadata import distribution, packages_distributions
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Unpack
+from tierd import extra
+
+ROOT = Path(__file__).parents[2]
+OWN = ("lustre", "httpserver", "exporter", "tierd", "simulator")
+LEFT_TO_EXTRAS = {"tierd.simulation.plot"}
+"""Modules that need an extra of their own as soon as they are imported; those who import them say so."""
+
+ONLY = """
+import importlib, pkgutil, sys
+
+class Only:
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        known = top in sys.stdlib_module_names or top.startswith("_sysconfigdata")
+        if not known and top not in ALLOWED:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+ALLOWED = set(sys.argv[1].split(","))
+sys.meta_path.insert(0, Only())
+"""
+IMPORT_ALL = ONLY + """
+for package in sys.argv[2].split(","):
+    for found in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+        try:
+            importlib.import_module(found.name)
+        except ModuleNotFoundError as error:
+            print(found.name, error.name)
+"""
+EXPORTER = "from exporter.__main__ import main; sys.exit(main(sys.argv[{first}:]))"
+PROGRAM = ONLY + "module = importlib.import_module(sys.argv[2]); sys.exit(module.main(sys.argv[3:]))"
+
+
+def settings() -> configparser.ConfigParser:
+    """setup.cfg."""
+    read = configparser.ConfigParser()
+    read.read(ROOT / "setup.cfg")
+    return read
+
+
+def required(section: str, option: str) -> list[str]:
+    """Names of the distributions that setup.cfg lists."""
+    return [re.split(r"[^\w.-]", line)[0] for line in settings()[section][option].split("\n") if line]
+
+
+def importable(names: Iterable[str]) -> set[str]:
+    """The packages and modules that distributions bring, with all that these need."""
+    wanted, found = list(names), set[str]()
+    while wanted:
+        name = wanted.pop().lower().replace("_", "-")
+        if name not in found:
+            found.add(name)
+            wanted += [re.split(r"[^\w.-]", need)[0] for need in distribution(name).requires or ()
+                       if "extra ==" not in need and "platform_python_implementation" not in need]
+    return {top for top, names in packages_distributions().items()
+            if found & {name.lower().replace("_", "-") for name in names}}
+
+
+def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A program that can import only the standard library and the packages that its first argument names."""
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+
+
+def packages(*names: str) -> list[str]:
+    return [name for name in names if (ROOT / name).is_dir()]
+
+
+def test_pip_install_brings_prometheus_client_and_nothing_else() -> None:
+    assert required("options", "install_requires") == ["prometheus_client"]
+
+
+def test_the_exporter_is_imported_with_prometheus_client_alone() -> None:
+    ours = packages("lustre", "httpserver", "exporter")
+    imported = run(IMPORT_ALL, ",".join([*ours, "prometheus_client"]), ",".join(ours))
+    assert (imported.returncode, imported.stdout) == (0, ""), imported.stdout + imported.stderr
+
+
+def test_the_exporter_runs_with_prometheus_client_alone(capture: Unpack) -> None:
+    tree = capture("2.17.57/tree-idle")
+    allowed = ",".join([*packages("lustre", "httpserver", "exporter"), "prometheus_client"])
+    shown = run(ONLY + EXPORTER.format(first=2), allowed, "--once", f"--path.procfs={tree / 'proc'}",
+                f"--path.sysfs={tree / 'sys'}")
+    assert shown.returncode == 0, shown.stderr
+    assert "# TYPE lustre_llite_operations_total counter\n" in shown.stdout
+
+
+def test_tierd_is_imported_with_its_extra_alone() -> None:
+    allowed = importable([*required("options", "install_requires"), *required("options.extras_require", "tierd")])
+    imported = run(IMPORT_ALL, ",".join([*packages(*OWN), *allowed]), "tierd,simulator")
+    assert imported.returncode == 0, imported.stderr
+    assert {line.split()[0] for line in imported.stdout.splitlines()} == LEFT_TO_EXTRAS, imported.stdout
+
+
+def test_the_packages_that_are_missed_are_those_of_the_extra() -> None:
+    named = {name.replace("-", "_") for name in required("options.extras_require", "tierd")}
+    assert named == extra.PACKAGES
+
+
+@pytest.mark.parametrize(("module", "program", "arguments"), [
+    ("tierd.__main__", "tierd", ["--config", "tierd.toml"]),
+    ("tierd.__main__", "tierd", ["replay", "tests/tapes/noisy-create-1m"]),
+    ("tierd.ctl", "tierctl", ["status"]),
+    ("tierd.ctl", "tierctl", ["simulate", "noisy-neighbour"]),
+    ("tierd.ctl", "tierctl", ["--help"]),
+])
+def test_a_program_without_the_extra_says_in_one_line_what_to_install(
+    module: str, program: str, arguments: list[str]
+) -> None:
+    ended = run(PROGRAM, ",".join([*packages(*OWN), "prometheus_client"]), module, *arguments)
+    assert ended.returncode == 2
+    assert ended.stdout == ""
+    assert re.fullmatch(rf"{program}: \w+ is not installed\. .*: pip install 'lustre-tierd\[tierd\]'\n", ended.stderr)
+
+
+def test_a_module_that_is_missed_by_mistake_is_no_matter_of_extras() -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"tierd\.gone"):
+        extra.refused("tierd", ModuleNotFoundError("No module named 'tierd.gone'", name="tierd.gone"))
+
+
+@pytest.mark.parametrize("compiled", ["yes", "no"])
+def test_an_installation_from_source_works_with_and_without_a_compiler(
+    compiled: str, capture: Unpack, tmp_path: Path
+) -> None:
+    pytest.importorskip("setuptools", reason="no setuptools: it builds the modules in C")
+    if compiled == "yes" and not (shutil.which("cc") and Path(sysconfig.get_paths()["include"], "Python.h").exists()):
+        pytest.skip("no compiler, or no Python.h")
+    source, built = tmp_path / "source", tmp_path / "built"
+    source.mkdir()
+    for name in packages(*OWN):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    for name in ("setup.py", "setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    environment = {name: value for name, value in os.environ.items() if name not in {"CC", "PYTHONPATH"}}
+    subprocess.run([sys.executable, "setup.py", "-q", "build", "--build-base", tmp_path / "work", "--build-lib", built],
+                   cwd=source, check=True, capture_output=True,
+                   env=environment | ({"CC": "/bin/false"} if compiled == "no" else {"CFLAGS": "-O0"}))
+    tree = capture("2.17.57/tree-idle")
+    # -S: without the finder of an editable installation, which would look for modules in C in the source of that one
+    code = f"import sys; sys.path += {[str(built), sysconfig.get_path('purelib')]!r}; {EXPORTER.format(first=1)}"
+    shown = subprocess.run([sys.executable, "-S", "-c", code, "--once", f"--path.procfs={tree / 'proc'}",
+                            f"--path.sysfs={tree / 'sys'}"], capture_output=True, text=True, check=True, cwd=tmp_path,
+                           env=environment)
+    assert f'lustre_exporter_build_info{{compiled="{compiled}",' in shown.stdout
+    assert "# TYPE lustre_llite_operations_total counter\n" in shown.stdout

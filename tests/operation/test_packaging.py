@@ -1,0 +1,216 @@
+"""The packages lustre-exporter and lustre-tierd: what belongs to which, an upgrade from the one package, and wheels."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGING = ROOT / "packaging"
+PACKAGES = ("lustre-exporter", "lustre-tierd")
+SPLIT = "0.1.0-2"
+"""The first version of two packages; up to 0.1.0-1 lustre-tierd had everything."""
+
+
+def laid_out(package: str, root: Path) -> Path:
+    """What a package holds besides its environment, below a folder of its own."""
+    subprocess.run(["sh", "packaging/files.sh", package, str(root)], check=True, cwd=ROOT)
+    return root
+
+
+def files(root: Path) -> set[str]:
+    """Absolute paths of the files and links below a folder."""
+    return {f"/{path.relative_to(root)}" for path in root.rglob("*") if path.is_symlink() or path.is_file()}
+
+
+def control(package: str) -> dict[str, str]:
+    """Fields of a Debian package that stand on one line."""
+    text = (PACKAGING / "debian" / package / "control").read_text()
+    return dict(re.findall(r"^([\w-]+): (.*)$", text, re.MULTILINE))
+
+
+def listed(package: str) -> list[str]:
+    """Files and folders that the spec file gives a package."""
+    spec = (PACKAGING / "lustre-tierd.spec").read_text()
+    head = "%files" if package == "lustre-tierd" else f"%files -n {package}"
+    (section,) = re.findall(rf"^{head}\n(.*?)(?=^%files|\Z)", spec, re.MULTILINE | re.DOTALL)
+    return re.findall(r"(/\S+)$", section, re.MULTILINE)
+
+
+def test_no_file_belongs_to_two_packages(tmp_path: Path) -> None:
+    exporter, tierd = (files(laid_out(package, tmp_path / package)) for package in PACKAGES)
+    assert exporter & tierd == set()
+    assert {"/usr/bin/lustre-exporter", "/usr/lib/systemd/system/lustre-exporter.service",
+            "/usr/lib/sysusers.d/lustre-exporter.conf", "/etc/lustre-exporter/environment",
+            "/usr/share/doc/lustre-exporter/operations.md"} <= exporter
+    assert {"/usr/bin/tierd", "/usr/bin/tierctl", "/usr/lib/systemd/system/tierd.service",
+            "/usr/lib/systemd/system/tierd@.service", "/usr/lib/tmpfiles.d/tierd.conf", "/etc/tierd/tierd.toml",
+            "/usr/share/doc/lustre-tierd/runbooks/TierdDown.md"} <= tierd
+    assert [path for path in exporter if "tierd" in path] == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_what_units_name_is_in_their_own_package(package: str, tmp_path: Path) -> None:
+    held = files(laid_out(package, tmp_path))
+    programs = {line.partition(" =")[0] for line in (ROOT / "setup.cfg").read_text().splitlines()
+                if re.match(r"[\w-]+ = \w+\.\w+:main", line.strip())}
+    for unit in tmp_path.glob("usr/lib/systemd/system/*"):
+        text = unit.read_text()
+        for folder, program in re.findall(r"^Exec(?:Start|StartPre)=(/opt/[\w-]+)/bin/(\S+)", text, re.MULTILINE):
+            assert folder == f"/opt/{package}"
+            assert f"/usr/bin/{program}" in held
+            assert program in {name.strip() for name in programs}
+        (page,) = re.findall(r"^Documentation=file:(?://)?(/\S+)$", text, re.MULTILINE)
+        assert page in held
+        settings = re.findall(r"(/etc/(?:tierd|lustre-exporter)/[\w.]+)", " ".join(
+            line for line in text.splitlines() if line.startswith(("EnvironmentFile", "ExecStart="))))
+        assert set(settings) <= held
+        assert settings or "@" in unit.name
+
+
+def test_runbooks_are_where_the_alerts_look_for_them(tmp_path: Path) -> None:
+    held = files(laid_out("lustre-tierd", tmp_path))
+    named = {page for rules in (ROOT / "alerts" / "rules").glob("*.yml")
+             for page in re.findall(r"runbook_url: file://(/\S+)", rules.read_text())}
+    assert len(named) > 20
+    assert named - held == set()
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_settings_survive_an_upgrade(package: str, tmp_path: Path) -> None:
+    held = files(laid_out(package, tmp_path))
+    conffiles = (PACKAGING / "debian" / package / "conffiles").read_text().split()
+    assert sorted(conffiles) == sorted(path for path in held if path.startswith("/etc/"))
+    spec = (PACKAGING / "lustre-tierd.spec").read_text()
+    assert all(re.search(rf"^%config\(noreplace\) .*{path}$", spec, re.MULTILINE) for path in conffiles)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_spec_file_lists_what_is_there(package: str, tmp_path: Path) -> None:
+    held, named = files(laid_out(package, tmp_path)), listed(package)
+    assert f"/opt/{package}" in named
+    assert [path for path in held if not any(path == name or path.startswith(f"{name}/") for name in named)] == []
+    environment = f"/opt/{package}"
+    assert [name for name in named if name != environment and not (tmp_path / name[1:]).exists()
+            and not (tmp_path / name[1:]).is_symlink()] == []
+
+
+def test_the_versions_of_all_packages_are_that_of_the_source() -> None:
+    version = re.search(r'__version__ = "([^"]+)"', (ROOT / "lustre" / "__init__.py").read_text())
+    assert version is not None
+    spec = (PACKAGING / "lustre-tierd.spec").read_text()
+    release = re.search(r"^Release: +(\d+)", spec, re.MULTILINE)
+    assert release is not None
+    assert f"Version:        {version[1]}\n" in spec
+    first = (PACKAGING / "debian" / "changelog").read_text().splitlines()[0]
+    assert first.startswith(f"lustre-tierd ({version[1]}-{release[1]}) ")
+
+
+def test_the_exporter_takes_the_place_of_the_one_package() -> None:
+    exporter, tierd = (control(package) for package in PACKAGES)
+    assert exporter["Breaks"] == exporter["Replaces"] == f"lustre-tierd (<< {SPLIT})"
+    assert f"lustre-exporter (>= {SPLIT})" in tierd["Depends"]
+    assert "tierd" not in exporter["Depends"]
+    spec = (PACKAGING / "lustre-tierd.spec").read_text()
+    assert re.search(rf"^Conflicts: +lustre-tierd < {SPLIT}$", spec, re.MULTILINE)
+    assert re.search(rf"^Requires: +lustre-exporter >= {SPLIT}$", spec, re.MULTILINE)
+
+
+def debian(package: str, version: str, root: Path, fields: dict[str, str]) -> Path:
+    """A Debian package of what lies below a folder, without scripts."""
+    (root / "DEBIAN").mkdir()
+    settings = sorted(path for path in files(root) if path.startswith("/etc/"))
+    (root / "DEBIAN" / "conffiles").write_text("".join(f"{path}\n" for path in settings))
+    kept = {"Package": package, "Version": version, "Architecture": "all", "Maintainer": "nobody <nobody@localhost>",
+            "Description": "for a test"} | {name: fields[name] for name in ("Breaks", "Replaces") if name in fields}
+    (root / "DEBIAN" / "control").write_text("".join(f"{name}: {value}\n" for name, value in kept.items()))
+    made = root.parent / f"{package}_{version}.deb"
+    subprocess.run(["dpkg-deb", "--root-owner-group", "-Znone", "--build", root, made], check=True, capture_output=True)
+    return made
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("dpkg-deb"), reason="dpkg, as root, installs below a folder")
+@pytest.mark.parametrize("order", [PACKAGES, PACKAGES[::-1]])
+def test_an_upgrade_from_the_one_package_keeps_its_settings(order: tuple[str, str], tmp_path: Path) -> None:
+    one = tmp_path / "one"
+    for package in PACKAGES:
+        laid_out(package, one)
+    old = debian("lustre-tierd", "0.1.0-1", one, {})
+    new = {package: debian(package, SPLIT, laid_out(package, tmp_path / package), control(package))
+           for package in PACKAGES}
+    root = tmp_path / "root"
+    for folder in ("var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/dpkg/triggers"):
+        (root / folder).mkdir(parents=True)
+    for name in ("status", "available"):
+        (root / "var/lib/dpkg" / name).touch()
+
+    def dpkg(*arguments: str | Path) -> str:
+        path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
+        done = subprocess.run(["dpkg", f"--root={root}", "--log=/dev/null", "--force-confold", *arguments], check=False,
+                              capture_output=True, text=True, env=os.environ | {"PATH": path})
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    dpkg("--install", old)
+    settings = {"/etc/lustre-exporter/environment": "OPTIONS=--jobs.limit=7\n", "/etc/tierd/tierd.toml": "# ours\n"}
+    for path, text in settings.items():
+        (root / path[1:]).write_text(text)
+    dpkg("--auto-deconfigure", "--install", *(new[package] for package in order))
+    assert {path: (root / path[1:]).read_text() for path in settings} == settings
+    assert sorted(path.name for path in root.glob("etc/*/*")) == ["environment", "tierd.toml"]
+    assert dpkg("--search", "/etc/lustre-exporter/environment").split(":")[0] == "lustre-exporter"
+    dpkg("--purge", "lustre-tierd")
+    assert (root / "etc/lustre-exporter/environment").read_text() == settings["/etc/lustre-exporter/environment"]
+    assert (root / "usr/lib/systemd/system/lustre-exporter.service").is_file()
+    assert not (root / "etc/tierd").exists()
+
+
+@pytest.mark.parametrize("script", [*sorted(PACKAGING.glob("*.sh")), *sorted((ROOT / "scripts").glob("*.sh")), *sorted(
+    path for path in PACKAGING.glob("debian/*/p*"))], ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_the_shell_takes_the_script(script: Path) -> None:
+    assert subprocess.run(["sh", "-n", str(script)], check=False).returncode == 0
+
+
+MODULES = ("lustre/_texts", "lustre/_records", "exporter/_job_lines")
+
+
+def checked(folder: Path, tag: str, modules: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+    """What check_wheel.py says of a wheel with this tag and these compiled modules."""
+    wheel = folder / f"lustre_tierd-0.1.0-cp311-cp311-{tag}.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for module in modules:
+            archive.writestr(f"{module}.cpython-311-x86_64-linux-gnu.so", b"")
+    return subprocess.run([sys.executable, str(ROOT / "scripts" / "check_wheel.py"), str(wheel)], capture_output=True,
+                          text=True, check=False)
+
+
+def test_a_wheel_for_many_linuxes_with_all_modules_passes(tmp_path: Path) -> None:
+    passed = checked(tmp_path, "manylinux2014_x86_64.manylinux_2_17_x86_64", MODULES)
+    assert (passed.returncode, passed.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(("tag", "modules", "complaint"), [
+    ("linux_x86_64", MODULES, "the tag linux_x86_64 is not one of manylinux"),
+    ("manylinux_2_17_x86_64.linux_x86_64", MODULES, "the tag linux_x86_64 is not one of manylinux"),
+    ("manylinux_2_17_x86_64", MODULES[1:], "lustre/_texts is not compiled"),
+    ("manylinux_2_17_x86_64", (), "exporter/_job_lines is not compiled"),
+])
+def test_a_wheel_that_needs_a_compiler_is_refused(
+    tag: str, modules: tuple[str, ...], complaint: str, tmp_path: Path
+) -> None:
+    refused = checked(tmp_path, tag, modules)
+    assert refused.returncode == 1
+    assert complaint in refused.stderr
+
+
+def test_every_source_in_c_is_built() -> None:
+    setup = (ROOT / "setup.py").read_text()
+    sources = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("[!.]*/_*.c"))
+    assert sources == sorted(re.findall(r'"(\w+/_\w+\.c)"', setup)) == sorted(f"{module}.c" for module in MODULES)
