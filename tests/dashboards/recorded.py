@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from threading import RLock
 
 from prometheus_client import generate_latest
 
@@ -111,7 +110,7 @@ def record(folder: Path) -> Recorded:
     wanted = checked(arguments().parse_args([f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys"]))
     scraper = Scraper(Tree(wanted.roots), COLLECTORS, wanted.settings, clock.monotonic)
     of_exporter = exporter_registry(scraper, None)
-    of_tierd = tierd_registry(at.daemon, at.gate, at.undo, Settings(), RLock())
+    of_tierd = tierd_registry(at.daemon, at.gate, at.undo, Settings())
     lines: list[str] = []
     begin = cluster.epoch
     while cluster.now < SECONDS:
