@@ -32,7 +32,7 @@ def choice(name: str, label: str, query: str, *, everything: bool = True, text: 
 FS = choice("fs", "File system", 'label_values({__name__=~"lustre_(filesystem|ost|mdt)_size_bytes"}, fs)')
 POOL = choice("pool", "Pool", 'label_values(fs_target:lustre_pool_target:info{fs=~"$fs"}, pool)')
 TARGET = choice("target", "Target", 'label_values({__name__=~"lustre_(ost|mdt)_size_bytes", fs=~"$fs"}, target)')
-JOB = choice("job", "Job", 'label_values(fs_job:lustre_job_bytes:rate2m{fs=~"$fs"}, exported_job)',
-             text="Of Lustre, by jobid_var; not Prometheus' own label.")
+JOB = choice("job", "Job", 'label_values(fs_job:lustre_job_bytes:rate2m{fs=~"$fs"}, jobid)',
+             text="A job of Lustre, as jobid_var names it.")
 CLIENT = choice("instance", "Client", 'label_values(instance_fs:lustre_llite_bytes:rate2m{fs=~"$fs"}, instance)',
                 everything=False, text="For the rows of one client; all others show every client.")

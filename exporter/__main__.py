@@ -99,7 +99,7 @@ def _add_collectors(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--collector.osp.per-target", dest="osp_per_target", action="store_true",
                        help="the same on metadata servers: about 30 series a target and metadata target")  # fmt: skip
     group.add_argument("--jobs.limit", dest="jobs_limit", metavar="N", type=int, default=0,
-                       help='only the N busiest jobs of a target by themselves, the others summed as job="other";'
+                       help='only the N busiest jobs of a target by themselves, the others summed as jobid="other";'
                        " default: 0, all")  # fmt: skip
     group.add_argument("--jobs.idle-seconds", dest="jobs_idle", metavar="SECONDS", type=int, default=3600,
                        help="no series for a job that has been idle for longer; 0 keeps every job Lustre has"

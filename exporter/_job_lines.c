@@ -401,7 +401,7 @@ render(Text *text, Word node, const Word *families, Out *outs, Word *id)
 
     if (!job_id(text, id) || !times(text, &start))
         return 0;
-    if (!put_word(&outs[LABELS], node) || !PUT(&outs[LABELS], ",job=\"") || !put_word(&outs[LABELS], *id) ||
+    if (!put_word(&outs[LABELS], node) || !PUT(&outs[LABELS], ",jobid=\"") || !put_word(&outs[LABELS], *id) ||
         !PUT(&outs[LABELS], "\""))
         return -1;
     labels.at = outs[LABELS].data;

@@ -26,7 +26,7 @@ MULTIPLIERS = {
     "event": "events seen",
     "direction": "2 directions",
     "pattern": "2 patterns",
-    "job": "jobs",
+    "jobid": "jobs",
     "state": "states",
     "version": "releases",
     "nid": "network addresses",

@@ -81,7 +81,7 @@ something there. The time is taken from the job active last, so that a target no
 are. Lustre itself forgets a job that is idle for `job_cleanup_interval`, ten minutes by default.
 
 With `--jobs.limit=N` the N busiest jobs of each target have series of their own: no more than about 20 × (N + 1)
-for each target. The others, idle ones too, are summed under `job="other"`, a sum that only grows, whoever of them
+for each target. The others, idle ones too, are summed under `jobid="other"`, a sum that only grows, whoever of them
 ends, expires, or is shown by itself for a while; those of them that are not idle are counted in
 `lustre_jobs_beyond_limit`. A job of that very name is part of the sum. Job ids that are not UTF-8 show U+FFFD, or
 their bytes in hexadecimal where two would look alike.
@@ -91,11 +91,10 @@ where all would be 21. Between jobs they differ, so `sum by (le)` over jobs, and
 Right over any jobs are the mean (`_sum` by `_count`), and how many reads and writes were no larger than some size: of
 each job the largest bucket up to there counts, for 64 KiB
 
-    sum by (fs, target) (max by (fs, target, job, direction)
+    sum by (fs, target) (max by (fs, target, jobid, direction)
       (rate(lustre_job_io_size_bytes_bucket{le=~"(4096|8192|16384|32768|65536)[.]0"}[5m])))
 
-with `exported_job` where Prometheus renames the label. A quantile of one job lies between half the bound of its
-bucket and the bound; `histogram_quantile` may draw it below that. Sizes of all jobs together, as disks saw them, are
-in `lustre_osd_io_size_bytes`, which adds up.
+A quantile of one job lies between half the bound of its bucket and the bound; `histogram_quantile` may draw it below
+that. Sizes of all jobs together, as disks saw them, are in `lustre_osd_io_size_bytes`, which adds up.
 """
 """`UNREAD` stands for the table of :mod:`exporter.unread`."""

@@ -69,7 +69,7 @@ class Renderer:
         if job is None:
             return None
         name = escape(job.job_id)
-        chunks = self.lines(job, b'%b,job="%b"' % (labels, name))
+        chunks = self.lines(job, b'%b,jobid="%b"' % (labels, name))
         return None if chunks is None else (name, chunks)
 
     def lines(self, job: Usual, labels: bytes) -> Chunks | None:

@@ -17,7 +17,7 @@ from exporter.text_format import seconds
 from lustre.text import job_stats
 from lustre.text.job_stats import Job
 
-LABELS = ("fs", "target", "job")
+LABELS = ("fs", "target", "jobid")
 STATS = "obdfilter.*.job_stats, mdt.*.job_stats"
 
 READ_BYTES = Counter("lustre_job_read_bytes_total", "Bytes the job read from the target.", LABELS, STATS, "bytes")
@@ -44,7 +44,7 @@ IO_SIZE = Histogram(
 JOBS = Gauge("lustre_jobs", "Jobs the target has statistics of.", ("fs", "target"), STATS)
 UNNAMED = Gauge(
     "lustre_jobs_beyond_limit",
-    'Jobs without series of their own, summed under job="other" because of --jobs.limit.',
+    'Jobs without series of their own, summed under jobid="other" because of --jobs.limit.',
     ("fs", "target"),
     STATS,
 )

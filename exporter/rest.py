@@ -33,7 +33,7 @@ class Rest:
         self._reader = reader
         self._busiest: Busiest[Counted] = Busiest(limit)
         self._ledger: Ledger[str, AnyKey] = Ledger()
-        self._labels = b'%b,job="%b"' % (labels, OTHER)
+        self._labels = b'%b,jobid="%b"' % (labels, OTHER)
         self._lines = ShownJobs(labels)
         self._pass = 0
         self._changed: list[Counted] = []

@@ -53,5 +53,5 @@ class ShownJobs:
             if job not in kept:
                 name = unlike(job.job_id(), taken)
                 taken.add(name)
-                kept[job] = _Shown(name, b'%b,job="%b"' % (self._labels, name))
+                kept[job] = _Shown(name, b'%b,jobid="%b"' % (self._labels, name))
         self._shown = kept

@@ -10,8 +10,8 @@ from functools import lru_cache
 def label_text(**labels: str | bytes) -> bytes:
     r"""Label text as it stands between the braces.
 
-    >>> label_text(fs="a", job=b'b"c\\\n\xff').decode()
-    'fs="a",job="b\\"c\\\\\\n�"'
+    >>> label_text(fs="a", jobid=b'b"c\\\n\xff').decode()
+    'fs="a",jobid="b\\"c\\\\\\n�"'
     """
     return b",".join([b'%b="%b"' % (name.encode(), escape(value)) for name, value in labels.items()])
 

@@ -10,7 +10,7 @@ from dashboards.variables import FS, JOB, POOL, TARGET
 
 RATE = "[$__rate_interval]"
 PAIR = "max by (victim, aggressor)"
-ON = 'fs=~"$fs", target=~"$target", exported_job=~"$job"'
+ON = 'fs=~"$fs", target=~"$target", jobid=~"$job"'
 
 NOW = Row("Now", (
     stat("Findings", "Streams that suffer from a neighbour now.",
@@ -47,14 +47,14 @@ INTERFERENCE = Row("Who hurts whom", (
                Query(f"{PAIR} (tierd_victim_usual_bytes_per_second)", "{{victim}} before {{aggressor}} came"),
                unit="Bps", empty="no findings yet", links=(to("jobs", "This job", job="victim"),)),
     timeseries("Aggressors", "Operations of jobs with small requests (below 1 MiB), by job: who makes disks seek.",
-               Query(f"topk(10, sum by (fs, exported_job) (fs_target_job:lustre_job_bulk_operations:rate2m{{{ON}}})"
-                     f" and (sum by (fs, exported_job) (fs_target_job:lustre_job_bytes:rate2m{{{ON}}}) / (sum by (fs, "
-                     f"exported_job) (fs_target_job:lustre_job_bulk_operations:rate2m{{{ON}}}) > 0) < 1048577))",
-                     "{{exported_job}}"), unit="ops", empty="no small I/O",
-               links=(to("jobs", "This job", job="exported_job"),)),
+               Query(f"topk(10, sum by (fs, jobid) (fs_target_job:lustre_job_bulk_operations:rate2m{{{ON}}})"
+                     f" and (sum by (fs, jobid) (fs_target_job:lustre_job_bytes:rate2m{{{ON}}}) / (sum by (fs, "
+                     f"jobid) (fs_target_job:lustre_job_bulk_operations:rate2m{{{ON}}}) > 0) < 1048577))",
+                     "{{jobid}}"), unit="ops", empty="no small I/O",
+               links=(to("jobs", "This job", job="jobid"),)),
     timeseries("Parts of targets", "Part of each target's operations that each job has; the largest. Choose a target.",
                Query(f"topk(10, fs_target_job:lustre_job_bulk_operations:share2m{{{ON}}})",
-                     "{{target}} {{exported_job}}"),
+                     "{{target}} {{jobid}}"),
                unit="percentunit", maximum=1, width=24),
 ))
 

@@ -150,7 +150,7 @@ class TargetJobs:
         else:
             other = read_block(text)
             name = unlike(other.job_id, taken)
-            chunks, skipped = render(other, b'%b,job="%b"' % (self._labels, name))
+            chunks, skipped = render(other, b'%b,jobid="%b"' % (self._labels, name))
         reads, writes, operations, _, sizes = chunks
         return name, NOTHING if is_own(name, operations, reads + writes + sizes) else chunks, skipped
 

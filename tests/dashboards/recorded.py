@@ -74,7 +74,8 @@ rebuild_share = 0.2
 """)
 
 _SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
-_JOB = re.compile(r'(^|,)job="')
+_TAKEN = re.compile(r'(?:^|,)(?:job|instance)="')
+"""Labels that Prometheus adds, and would rename where an exporter has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +127,10 @@ def record(folder: Path) -> Recorded:
 
 
 def labelled(text: str, job: str, instance: str, time: float) -> Iterator[str]:
-    """Samples as Prometheus stores them: its own labels win, and the exporter's `job` becomes `exported_job`."""
+    """Samples as Prometheus stores them: with its own labels, which no metric of ours has."""
     count = 0
     for count, (name, labels, value) in enumerate(_SAMPLE.findall(text), start=1):  # noqa: B007 - used below
-        own = _JOB.sub(r'\1exported_job="', labels)
-        yield f'{name}{{{own}{"," if own else ""}job="{job}",instance="{instance}"}} {value} {time:.3f}'
+        assert not _TAKEN.search(labels), f"{name}: Prometheus renames a label of {{{labels}}}"
+        yield f'{name}{{{labels}{"," if labels else ""}job="{job}",instance="{instance}"}} {value} {time:.3f}'
     for name, value in (("up", 1.0), ("scrape_duration_seconds", 0.1), ("scrape_samples_scraped", float(count))):
         yield f'{name}{{job="{job}",instance="{instance}"}} {value} {time:.3f}'

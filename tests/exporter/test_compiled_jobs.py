@@ -52,7 +52,7 @@ def same_or_none(text: bytes) -> bool:
     name, chunks = found
     job = read_block(text)
     assert name == escape(job.job_id)
-    shown, skipped = render(job, b'%b,job="%b"' % (NODE, name))
+    shown, skipped = render(job, b'%b,jobid="%b"' % (NODE, name))
     assert chunks == shown
     assert skipped <= text.count(b" samples:           0,")  # one listed twice, or of no unit
     return True

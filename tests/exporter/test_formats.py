@@ -99,7 +99,7 @@ def test_the_documented_sum_over_jobs_is_right(tmp_path) -> None:
     """As long as it is documented; the plain sum by ``le`` of the same series is not."""
     words = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
     query = words[words.index("    sum by (fs, target) (max by") :].split("\n\n")[0]
-    bucket = 'lustre_job_io_size_bytes_bucket{{fs="l",target="OST0000",job="{}",direction="read",le="{}"}}'
+    bucket = 'lustre_job_io_size_bytes_bucket{{fs="l",target="OST0000",jobid="{}",direction="read",le="{}"}}'
     series = {
         bucket.format(job, le): number
         for job, numbers in SIZES.items()

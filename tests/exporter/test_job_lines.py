@@ -19,7 +19,7 @@ from lustre.text import job_stats
 from lustre.text.job_reader import usual
 
 OST = "proc/fs/lustre/obdfilter/lustre-OST0000/job_stats"
-LABELS = b'fs="100%",target="OST0000",job="a\\\\b%s{}"'
+LABELS = b'fs="100%",target="OST0000",jobid="a\\\\b%s{}"'
 OPERATIONS = ("read", "write", "getattr", "punch", "read_bytes", "write_bytes", "statfs")
 
 
@@ -79,7 +79,7 @@ def test_recorded_jobs_are_quick_and_the_same(capture, tree) -> None:
 
 def reads(samples, text: bytes) -> dict[str, str]:
     shown = samples(text).items()
-    return {dict(labels)["job"]: value for (name, labels), value in shown if name == "lustre_job_operations_total"}
+    return {dict(labels)["jobid"]: value for (name, labels), value in shown if name == "lustre_job_operations_total"}
 
 
 def busy(job: str, active: int, count: int = 1) -> str:

@@ -27,7 +27,7 @@ def stats(*blocks: bytes) -> bytes:
 
 
 def by_job(samples, text: bytes, name: str = "lustre_job_operations_total") -> dict[str, str]:
-    return {dict(labels)["job"]: value for (family, labels), value in samples(text).items() if family == name}
+    return {dict(labels)["jobid"]: value for (family, labels), value in samples(text).items() if family == name}
 
 
 def test_counters_at_zero_are_left_out(grow, exporter, samples) -> None:

@@ -12,7 +12,7 @@ from exporter.collectors import COLLECTORS
 
 FAMILIES = [pytest.param(family, id=family.name) for collector in COLLECTORS for family in collector.families]
 KNOWN = {
-    "fs", "mount", "target", "pool", "operation", "direction", "event", "mask", "pattern", "job", "state", "version",
+    "fs", "mount", "target", "pool", "operation", "direction", "event", "mask", "pattern", "jobid", "state", "version",
     "nid", "service", "priority", "namespace", "nodemap", "mdt", "user", "id", "type", "size", "directory", "result",
     "resource", "kind", "parameter", "net", "pages", "flag", "phase",
     "problem",

@@ -24,7 +24,7 @@ any_tree = settings(max_examples=150, deadline=None, suppress_health_check=[Heal
 
 def reads(samples, text: bytes) -> dict[str, int]:
     shown = samples(text).items()
-    return {dict(labels)["job"]: int(value) for (name, labels), value in shown if name == OPERATIONS.name}
+    return {dict(labels)["jobid"]: int(value) for (name, labels), value in shown if name == OPERATIONS.name}
 
 
 def job(name: str, count: int, active: int = 1000, start: int = 5) -> str:
@@ -82,7 +82,7 @@ class Target:
 
         self.skipped = self.jobs.collect(read, page)
         lines = b"".join([chunk for family, chunk in page.lines() if family is OPERATIONS]).decode().splitlines()
-        return {line.split('job="')[1].split('"')[0]: int(line.split()[-1]) for line in lines}
+        return {line.split('jobid="')[1].split('"')[0]: int(line.split()[-1]) for line in lines}
 
 
 WHAT = ("work", "work", "work", "end", "clear all", "missed", "twice", "broken off", "reorder")
@@ -218,7 +218,7 @@ def test_a_sum_that_ran_into_the_end_is_left_out_of_the_others_too_and_counted(g
     seconds = {
         dict(labels)["operation"]: value
         for (name, labels), value in samples(text).items()
-        if name == "lustre_job_operation_seconds_total" and dict(labels)["job"] == "other"
+        if name == "lustre_job_operation_seconds_total" and dict(labels)["jobid"] == "other"
     }
     assert seconds == {"punch": "0.000009"}
     assert running.skipped() == {"obdfilter.*.job_stats": 1}

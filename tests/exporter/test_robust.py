@@ -207,7 +207,7 @@ def test_hostile_names_are_escaped(grow, exporter, samples) -> None:
     operations = {dict(labels)["operation"] for name, labels in samples(text) if name == "lustre_ost_operations_total"}
     assert operations == {'x"\\%s'}
     assert {dict(labels)["fs"] for _, labels in samples(text)} == {fs}
-    assert {dict(labels)["job"] for name, labels in samples(text) if "_job_" in name} == {"%b%s%%"}
+    assert {dict(labels)["jobid"] for name, labels in samples(text) if "_job_" in name} == {"%b%s%%"}
     assert len(list(text_string_to_metric_families(text.decode()))) > 0
 
 

@@ -19,6 +19,8 @@ CHANGELOG_RECORDS, CHANGELOG_MASK = "lustre_changelog_records_total", "lustre_ch
 CHANGELOG_USERS = ("lustre_changelog_user_behind_records", "lustre_changelog_user_idle_seconds")
 CHANGELOGS = (CHANGELOG_RECORDS, CHANGELOG_MASK, *CHANGELOG_USERS)
 SUCCESS = "lustre_exporter_collector_success"
+JOBID, OLD_JOBID = "jobid", "job"
+"""Label of the Lustre job, now and in exporters of the version before. Servers are upgraded one by one."""
 Key = TypeVar("Key", str, float)
 Tail = tuple[str, str, float]
 """Operation, direction and upper bound; empty and 0 where a family has none."""
@@ -134,7 +136,8 @@ class Collected:
             raise ValueError("too many sets of labels")
         if target:
             self.targets.add(target)
-        slot = target, self.entry(target, labels["job"]) if target and "job" in labels else None
+        job = labels.get(JOBID, labels.get(OLD_JOBID))
+        slot = target, self.entry(target, job) if target and job is not None else None
         self._heads[head] = slot
         return slot
 

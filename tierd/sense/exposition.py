@@ -7,10 +7,10 @@ thing that cannot be is believed in nothing.
 Labels come in two halves, since lines of one job differ only in the end: who it is about, and which operation. Where
 the second half begins is found by its bytes, which no label's value can hold: a quotation mark in one is escaped.
 
->>> text = rb'lustre_job_operations_total{fs="l",target="OST0001",job="a\"b",operation="read"} 4096'
+>>> text = rb'lustre_job_operations_total{fs="l",target="OST0001",jobid="a\"b",operation="read"} 4096'
 >>> [(name, head, tail, value)] = samples(text + b"\nother 1\n", (b"lustre_job_",))
 >>> name, labels_of(head), labels_of(tail), value
-('lustre_job_operations_total', {'fs': 'l', 'target': 'OST0001', 'job': 'a"b'}, {'operation': 'read'}, 4096.0)
+('lustre_job_operations_total', {'fs': 'l', 'target': 'OST0001', 'jobid': 'a"b'}, {'operation': 'read'}, 4096.0)
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 Asked are the recording rules of ``alerts/rules/interference.yml``, for the jobs that are at work now: bytes and bulk
 operations of each job on each target, in windows of two minutes. All of it or nothing is used: a job that is missing
 would look as if it had not been there. What is bounded: jobs, points in time, the size of an answer, and the time.
+
+The rules of the version before recorded jobs under ``exported_job``. Their series are asked for too, so that a day in
+which the rules were replaced is known from its beginning.
 """
 
 from __future__ import annotations
@@ -14,10 +17,11 @@ from dataclasses import dataclass
 from tierd.clock import Clock
 from tierd.model import JobLoad, Window
 from tierd.sense.access import SourceError
+from tierd.sense.collected import JOBID
 from tierd.sense.http import Client, shown
 from tierd.sense.prometheus import Settings
 from tierd.sense.query_api import asked, escaped, quoted, series_of
-from tierd.sense.scraped import Series
+from tierd.sense.scraped import STORED_OLD_JOBID, Series
 
 BYTES, OPERATIONS = "fs_target_job:lustre_job_bytes:rate2m", "fs_target_job:lustre_job_bulk_operations:rate2m"
 RATE_SECONDS = 120.0
@@ -76,26 +80,51 @@ class PrometheusHistory:
         return Learnt(tuple(windows(found)), jobs)
 
     def _asked(self, jobs: Sequence[str], begin: float, end: float, step: float) -> Sequence[Series]:
-        matchers = [f'__name__=~"{BYTES}|{OPERATIONS}"', f"fs={quoted(self._fsname)}",
-                    f"exported_job=~{quoted('|'.join(map(escaped, jobs)))}"]
+        matchers = [f'__name__=~"{BYTES}|{OPERATIONS}"', f"fs={quoted(self._fsname)}"]
         if self._settings.matchers:
             matchers.append(self._settings.matchers)
-        form = {"query": "{" + ",".join(matchers) + "}", "start": f"{begin:.3f}", "end": f"{end:.3f}",
+        these = quoted("|".join(map(escaped, jobs)))
+        new, old = (",".join([*matchers, *named])
+                    for named in ((f"{JOBID}=~{these}",), (f"{STORED_OLD_JOBID}=~{these}", f'{JOBID}=""')))
+        form = {"query": f"{{{new}}} or {{{old}}}", "start": f"{begin:.3f}", "end": f"{end:.3f}",
                 "step": f"{step:.0f}", "timeout": f"{self._timeout_seconds:g}s"}
         url = self._settings.url.rstrip("/") + "/api/v1/query_range"
         try:
-            return [series_of(each) for each in asked(self._client, url, form, self._clock.now(), self._skew_seconds)]
+            return without_doubles([series_of(each) for each in asked(self._client, url, form, self._clock.now(),
+                                                                      self._skew_seconds)])
         except ValueError as error:
             raise SourceError(f"{shown(url)}: not to be believed: {error}") from error
 
     def _take(self, series: Series, jobs: Collection[str], found: dict[tuple[float, str, str], list[float]]) -> None:
-        target, job = series.labels.get("target", ""), series.labels.get("exported_job", "")
+        target, job = _pair(series)
         if job not in jobs or not target or series.labels.get("fs") != self._fsname:
             return
         for at, value in series.points:
             found[at, f"{self._fsname}-{target}", job][series.name == OPERATIONS] += value
             if len(found) > 2 * MOST_LOADS:
                 raise SourceError(f"{shown(self._settings.url)}: its history of these jobs is larger than expected")
+
+
+def without_doubles(found: Sequence[Series]) -> list[Series]:
+    """Series of the rules of now, and points of the rules before where those of now have none.
+
+    Prometheus goes on showing the last point of a series for up to five minutes after rules were replaced.
+
+    >>> old, new = {"target": "OST0000", "exported_job": "a"}, {"target": "OST0000", "jobid": "a"}
+    >>> [s.points for s in without_doubles([Series("x", old, [(10, 1.0), (20, 1.0)]), Series("x", new, [(20, 2.0)])])]
+    [[(20, 2.0)], [(10, 1.0)]]
+    """
+    new = [series for series in found if JOBID in series.labels]
+    known = {(series.name, _pair(series), at) for series in new for at, _ in series.points}
+    return new + [series._replace(points=[(at, value) for at, value in series.points
+                                          if (series.name, _pair(series), at) not in known])
+                  for series in found if JOBID not in series.labels]
+
+
+def _pair(series: Series) -> tuple[str, str]:
+    """Target and job."""
+    labels = series.labels
+    return labels.get("target", ""), labels.get(JOBID, labels.get(STORED_OLD_JOBID, ""))
 
 
 def ranges(end: float, seconds: float, pairs: int) -> Iterator[tuple[float, float, float]]:

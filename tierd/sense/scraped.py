@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tierd.sense.collected import (
     CHANGELOG_RECORDS,
     CHANGELOGS,
     CONDITIONS,
+    JOBID,
+    OLD_JOBID,
     Collected,
+    Tail,
     conditions_of,
     upper_of,
 )
@@ -23,7 +26,11 @@ Point = tuple[float, float]
 Origin = tuple[tuple[str, str], ...]
 """Labels that say who scraped whom: ``instance``, a replica, a cluster."""
 
-_OURS = frozenset({"fs", "target", "job", "exported_job", "operation", "direction", "le"})
+STORED_OLD_JOBID = f"exported_{OLD_JOBID}"
+"""What Prometheus makes of the label of older exporters, as its own ``job`` names the scrape configuration."""
+_JOB_LABELS = (JOBID, STORED_OLD_JOBID, OLD_JOBID)
+"""Labels that may name the Lustre job, best first. The last is of older exporters scraped with ``honor_labels``."""
+_OURS = frozenset({"fs", "target", "job", "operation", "direction", "le", *_JOB_LABELS})
 
 
 class Series(NamedTuple):
@@ -62,20 +69,10 @@ def merged(about: Iterable[Series], jobs: Sequence[Series]) -> Reading:
     time, _ = moment(whole)
     collected = Collected("Prometheus")
     collected.targets.update(scrapes)
-    honest = not any("exported_job" in series.labels for series in jobs)
-    for series in jobs:
-        target = target_of(series.labels)
-        seen = scrapes.get(target)
-        job = series.labels.get("job" if honest else "exported_job")
-        if seen is None or job is None or _origin(series.labels) != seen.origin:
-            continue  # of another server, where the target was before
-        if not honest and series.labels.get("job") != seen.job:
-            continue  # scraped twice, under two names
-        value = value_at(series.points, time, seen.times)
+    for (target, job, name, tail), points in _counters(jobs, scrapes).items():
+        value = value_at(points, time, scrapes[target].times)
         if value is not None:
-            tail = (series.labels.get("operation", ""), series.labels.get("direction", ""),
-                    upper_of(series.labels.get("le", "0")))
-            collected.entry(target, job).put(series.name, tail, value)
+            collected.entry(target, job).put(name, tail, value)
     gauges: defaultdict[str, dict[str, float]] = defaultdict(dict)
     for series in whole:  # the latest word counts
         if series.name in CONDITIONS and time - series.points[-1][0] < _GAUGE_SECONDS:
@@ -83,6 +80,66 @@ def merged(about: Iterable[Series], jobs: Sequence[Series]) -> Reading:
     _changelogs(whole, collected)
     return Reading(time, collected.counters(), frozenset(scrapes), conditions_of(set(scrapes), gauges), hides_idle=True,
                    changelogs=collected.changelogs())
+
+
+_Counter = tuple[str, str, str, Tail]
+"""Target, Lustre job, family, and the labels that differ within a family."""
+
+
+def _counters(jobs: Sequence[Series], scrapes: Mapping[str, _Scrapes]) -> dict[_Counter, Sequence[Point]]:
+    """Points of each counter, whatever label names the job. Raises ValueError for a series that comes twice.
+
+    Left out are series of a server that had the target before, and what a second scrape configuration shows again.
+    """
+    renamed: set[str] = set()
+    found: dict[str, dict[_Counter, Sequence[Point]]] = {label: {} for label in _JOB_LABELS}
+    named = [one for one in jobs if JOBID in one.labels or STORED_OLD_JOBID in one.labels]
+    for series in named if len(named) == len(jobs) else (*named, *_unnamed(jobs)):
+        labels = series.labels
+        target = target_of(labels)
+        seen = scrapes.get(target)
+        if seen is None or _origin(labels) != seen.origin:
+            continue  # of another server, where the target was before
+        label = JOBID if JOBID in labels else STORED_OLD_JOBID if STORED_OLD_JOBID in labels else OLD_JOBID
+        names_scrape = labels.get("job", "") == seen.job
+        if label != OLD_JOBID:
+            renamed.add(target)
+            if not names_scrape:
+                continue  # scraped twice, by two configurations
+        elif names_scrape and target in renamed:
+            continue  # Prometheus stores no empty label: this Lustre job has no name
+        tail = labels.get("operation", ""), labels.get("direction", ""), upper_of(labels.get("le", "0"))
+        counter = target, labels[label], series.name, tail
+        if counter in found[label]:
+            raise ValueError(f"{series.name}: the same series twice ({target}, {labels[label]!a})")
+        found[label][counter] = series.points
+    counters = found[JOBID]
+    for label in (STORED_OLD_JOBID, OLD_JOBID):
+        for counter, points in found[label].items():
+            counters[counter] = _joined(counters[counter], points) if counter in counters else points
+    return counters
+
+
+def _unnamed(jobs: Iterable[Series]) -> Iterator[Series]:
+    """Series of jobs with the label ``job`` alone: of older exporters, scraped with ``honor_labels``."""
+    return (one for one in jobs if one.labels.keys().isdisjoint((JOBID, STORED_OLD_JOBID)) and OLD_JOBID in one.labels)
+
+
+def _joined(better: Sequence[Point], other: Sequence[Point]) -> Sequence[Point]:
+    """One counter from its series under two labels, as of an exporter that was just upgraded.
+
+    >>> _joined([(30.0, 3.0)], [(10.0, 1.0), (20.0, 2.0)])
+    [(10.0, 1.0), (20.0, 2.0), (30.0, 3.0)]
+
+    Where they overlap, the better label counts: a second scrape configuration shows the counter again.
+
+    >>> _joined([(10.0, 1.0), (20.0, 2.0)], [(5.0, 0.5), (15.0, 1.5)])
+    [(5.0, 0.5), (10.0, 1.0), (20.0, 2.0)]
+    """
+    if not better or not other:
+        return better or other
+    first, last = better[0][0], better[-1][0]
+    return [*[p for p in other if p[0] < first], *better, *[p for p in other if p[0] > last]]
 
 
 def _changelogs(about: Iterable[Series], collected: Collected) -> None:
@@ -105,7 +162,7 @@ def target_of(labels: Mapping[str, str]) -> str:
 
 
 def _origin(labels: Mapping[str, str]) -> Origin:
-    return tuple(sorted((name, value) for name, value in labels.items() if name not in _OURS))
+    return tuple(sorted([label for label in labels.items() if label[0] not in _OURS]))
 
 
 def _scrapes(series: Iterable[Series]) -> dict[str, _Scrapes]:

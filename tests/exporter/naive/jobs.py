@@ -21,7 +21,7 @@ def jobs(reader: Reader) -> Iterator[Sample]:
             for block in blocks:
                 job, *lines = block.splitlines()
                 name = re.sub(r"\\x(..)", lambda code: chr(int(code[1], 16)), job.strip().strip('"'))
-                yield from of_job({**labels, "job": name}, lines)
+                yield from of_job({**labels, "jobid": name}, lines)
 
 
 def of_job(labels: Labels, lines: list[str]) -> Iterator[Sample]:

@@ -46,7 +46,7 @@ def endless(to: socket.socket, _: str) -> None:
     """Lines without an end, as fast as they are taken."""
     to.sendall(head())
     while True:
-        to.sendall(b'lustre_job_read_bytes_total{fs="l",target="OST0000",job="j"} 1\n' * 1000)
+        to.sendall(b'lustre_job_read_bytes_total{fs="l",target="OST0000",jobid="j"} 1\n' * 1000)
 
 
 def slow_body(to: socket.socket, _: str) -> None:

@@ -24,7 +24,7 @@ from tierd.sense.scrape import Exporters
 
 def page(target: str, written: int = 1) -> str:
     return (f'lustre_ost_recovering{{fs="l",target="{target}"}} 0\n'
-            f'lustre_job_write_bytes_total{{fs="l",target="{target}",job="j"}} {written}\n')
+            f'lustre_job_write_bytes_total{{fs="l",target="{target}",jobid="j"}} {written}\n')
 
 
 def broken(status: str = "500 No") -> Behave:
