@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from lustre.layout import Layout
+from lustre.layout.model import Layout
 from tierd.act.endings import Outcome
 from tierd.act.journal import Journal
 from tierd.model import Action, Finding
