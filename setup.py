@@ -4,8 +4,8 @@ from setuptools import Extension, setup
 
 setup(
     ext_modules=[
-        Extension("lustre._texts", ["lustre/_texts.c"], optional=True),
-        Extension("lustre._records", ["lustre/_records.c"], optional=True),
+        Extension("lustre.formats._texts", ["lustre/formats/_texts.c"], optional=True),
+        Extension("lustre.changelog._records", ["lustre/changelog/_records.c"], optional=True),
         Extension("exporter._job_lines", ["exporter/_job_lines.c"], optional=True),
     ]
 )

@@ -11,8 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from lustre import changelog
-from lustre.changelog_form import measure
+from lustre.changelog.decode import decode, measure
 from lustre.fid import Fid
 from tierd.sense.changelogs import ActivityTable
 
@@ -61,10 +60,10 @@ def main(arguments: list[str]) -> None:
     def rolled_up() -> None:
         table = ActivityTable(nobody)
         for _ in range(REPEATS):
-            table.add(changelog.decode(data)[0])
+            table.add(decode(data)[0])
 
     walked = cpu(lambda: [walk(data) for _ in range(REPEATS)])
-    decoded = cpu(lambda: [changelog.decode(data) for _ in range(REPEATS)])
+    decoded = cpu(lambda: [decode(data) for _ in range(REPEATS)])
     for name, seconds in (("walked over", walked), ("decoded", decoded), ("decoded and rolled up", cpu(rolled_up))):
         print(f"{name:24} {count / seconds:12,.0f} records/s  {seconds / walked:5.1f} x the walk")
 

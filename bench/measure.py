@@ -18,8 +18,7 @@ from exporter import clock, exposition
 from exporter.collectors import COLLECTORS
 from exporter.config import Settings
 from exporter.scrape import Scraper
-from lustre.read import read_whole
-from lustre.tree import Roots, Tree
+from lustre.parameters import Roots, Tree, read_whole
 
 T = TypeVar("T")
 

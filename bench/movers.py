@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import Any, cast
 
-from lustre.calls import Calls
-from lustre.filesystem import Space
+from lustre.filesystem import Calls, Space
 from tests.counted_calls import REQUESTS
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, MiniLustre

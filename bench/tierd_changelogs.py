@@ -11,8 +11,8 @@ from array import array
 from collections.abc import Callable, Sequence
 from random import Random
 
-from lustre.changelog import RecordType
-from lustre.changelog_form import EXTRA, JOB_ID, NID, OWNER, TYPE_FLAG_BITS, VERSION, form
+from lustre.changelog.decode import EXTRA, JOB_ID, NID, OWNER, TYPE_FLAG_BITS, VERSION, form
+from lustre.changelog.record import RecordType
 from lustre.fid import Fid
 from lustre.nid import nid_bytes
 

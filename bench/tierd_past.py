@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.tierd_jobs import Job
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from tierd.cycle.cases import Case
 from tierd.model import Finding, JobLoad, Window
 from tierd.sense.prometheus_history import RATE_SECONDS, Learnt, busiest, ranges

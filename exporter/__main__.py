@@ -25,7 +25,7 @@ from exporter.serving import serve
 from exporter.web.guard import guarded
 from exporter.web.reload import Web
 from lustre import __version__
-from lustre.tree import Roots, Tree
+from lustre.parameters import Roots, Tree
 
 log = logging.getLogger("lustre-exporter")
 DEFAULT_ADDRESS = ":9169"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from exporter.clock import Clock
 from exporter.job_runs import Item, Run
-from lustre.text import job_stats
+from lustre.formats import job_stats
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from functools import lru_cache
 from exporter.counters import Rule
 from exporter.families import Counter, Family, Gauge, Histogram
 from exporter.text_format import escape
-from lustre.text.import_brief import Brief
+from lustre.formats.import_ import Brief
 
 Sample = tuple[Family, bytes, int]
 """A family, further label text, a value (microseconds where the family is in seconds)."""

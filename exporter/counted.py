@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from exporter.busiest import Scored
 from exporter.job_numbers import Numbers
 from exporter.read_outs import AnyKey
-from lustre.text import job_stats
+from lustre.formats import job_stats
 
 OTHER = b"other"
 """What the sum of the jobs that are not shown by themselves is called; no job is shown under that name."""

@@ -13,7 +13,7 @@ from operator import itemgetter
 from exporter import printing
 from exporter.families import Counter
 from exporter.text_format import escape, in_seconds
-from lustre.text.stats import Stats
+from lustre.formats.stats import Stats
 
 Key = tuple[Counter, bytes]
 """A family, and the label text that tells its samples apart (``,operation="read"``)."""

@@ -16,7 +16,7 @@ from exporter.families import Family
 from exporter.own import Own, OwnWeb
 from exporter.scrape import Scraper
 from exporter.web.reload import Web
-from lustre.tree import Roots, Tree
+from lustre.parameters import Roots, Tree
 
 MULTIPLIERS = {
     "mount": "mounts",

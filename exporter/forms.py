@@ -1,6 +1,7 @@
 """Forms of ``stats`` and ``rpc_stats``: what the numbers of thousands of texts alike are, and how they are printed.
 
-Only where ``lustre/_texts.c`` was compiled; a text that is not of a usual form is read as it is everywhere else.
+Only where ``lustre/formats/_texts.c`` was compiled; a text that is not of a usual form is read as it is everywhere
+else.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from exporter import printing
 from exporter.counters import Plan, Planner
 from exporter.families import Family, Gauge, Histogram
 from exporter.rpcs import BucketKey, RpcFamilies, bounds_of, directions
-from lustre.text import rpc_numbers, rpc_stats, stats, stats_numbers
-from lustre.text.outline import Forms, Outline
+from lustre.formats import rpc_stats, stats
+from lustre.formats.outline import Forms, Outline
 
 Chunks = tuple[tuple[Family, bytes], ...]
 
@@ -33,7 +34,7 @@ def stats_forms(planner: Planner) -> Forms[StatsForm]:
     def make(data: bytes) -> StatsForm | None:
         parsed = stats.parse(data)
         plan, _ = planner.plan(parsed)
-        outline = None if parsed.skipped else stats_numbers.outline_of(data, plan.places)
+        outline = None if parsed.skipped else stats.outline_of(data, plan.places)
         return None if outline is None else StatsForm(outline, bool(parsed.start_time), plan)
 
     return Forms(make)
@@ -94,7 +95,7 @@ def rpc_forms(families: RpcFamilies) -> Forms[RpcForm]:
     wanted = frozenset({*of_gauges, *of_tables})
 
     def make(data: bytes) -> RpcForm | None:
-        form = rpc_numbers.form_of(data, rpc_stats.parse(data), wanted)
+        form = rpc_stats.form_of(data, rpc_stats.parse(data), wanted)
         if form is None:
             return None
         gauges = tuple([of_gauges[field] for field in form.gauges])

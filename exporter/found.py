@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from exporter.node import Node, Survey
 from exporter.places import Places
 from exporter.tally import Tally
-from lustre.read import read_whole
+from lustre.parameters import read_whole
 
 SERVERS = {"obdfilter": "object server", "mdt": "metadata server"}
 

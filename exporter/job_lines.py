@@ -18,8 +18,8 @@ from exporter.jobs import IO_SIZE, OPERATIONS, READ_BYTES, SECONDS, WRITE_BYTES,
 from exporter.read_outs import AnyKey
 from exporter.rpcs import READ, WRITE
 from exporter.text_format import escape, in_seconds
-from lustre.text.job_reader import Usual, usual
-from lustre.text.job_stats import buckets
+from lustre.formats.job_reader import Usual, usual
+from lustre.formats.job_stats import buckets
 
 compiled: Callable[[bytes, bytes, tuple[bytes, ...]], tuple[bytes, Chunks] | None] | None = None
 """The id as a label's value, and lines; given a block, label text and names of families. None: it was not built."""

@@ -13,7 +13,7 @@ from exporter.job_lines import MOST_FORMS, Renderer
 from exporter.jobs import BYTES, IO_SIZE, OPERATIONS, READ_BYTES, SECONDS, WRITE_BYTES, read_block, sums_left_out
 from exporter.jobs import numbers as numbers_of
 from exporter.read_outs import AnyKey
-from lustre.text.job_reader import usual
+from lustre.formats.job_reader import usual
 
 Compiled = Callable[[bytes], tuple[bytes, bytes, int, tuple[int, ...]] | None]
 compiled: Compiled | None = None

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from exporter.counted import Counted
 from exporter.jobs import Chunks
-from lustre.text import job_stats
-from lustre.text.compiled import mark
+from lustre.formats import job_stats
+from lustre.formats.compiled import mark
 
 RUN = 8
 """Jobs told together: one of them that works makes the others be told one by one."""

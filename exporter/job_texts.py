@@ -11,9 +11,9 @@ import errno
 from collections.abc import Callable
 
 from exporter.job_runs import RUN, Held, Item, Job, Run, every, is_there
-from lustre.text import job_stats
-from lustre.text.compiled import mark
-from lustre.text.job_stats import NEXT
+from lustre.formats import job_stats
+from lustre.formats.compiled import mark
+from lustre.formats.job_stats import NEXT
 
 FEW = 8
 """Runs are made when fewer than one job in so many changed; when more do, they are only in the way."""

@@ -14,8 +14,8 @@ from exporter.families import Counter, Gauge, Histogram
 from exporter.read_outs import AnyKey
 from exporter.rpcs import READ, WRITE
 from exporter.text_format import seconds
-from lustre.text import job_stats
-from lustre.text.job_stats import Job
+from lustre.formats import job_stats
+from lustre.formats.job_stats import Job
 
 LABELS = ("fs", "target", "jobid")
 STATS = "obdfilter.*.job_stats, mdt.*.job_stats"

@@ -8,9 +8,9 @@ from exporter.bounds import INFINITY
 from exporter.families import Histogram
 from exporter.read_outs import Contribution
 from exporter.sources import Render, Rendered
-from lustre.text import io_latency_stats
-from lustre.text.io_latency_stats import IoLatency
-from lustre.text.rpc_stats import LATENCY_UNIT_NSEC
+from lustre.formats import io_latency_stats
+from lustre.formats.io_latency_stats import IoLatency
+from lustre.formats.rpc_stats import LATENCY_UNIT_NSEC
 
 
 def tables(latency: IoLatency) -> Iterator[tuple[bytes, tuple[float, ...], tuple[int, ...]]]:

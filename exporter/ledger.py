@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from lustre.text.compiled import grow
+from lustre.formats.compiled import grow
 
 G = TypeVar("G", bound=Hashable)
 K = TypeVar("K", bound=Hashable)

@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from lustre.text import header
+from lustre.formats import header
 
 if TYPE_CHECKING:
     from exporter.node import Node

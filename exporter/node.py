@@ -10,8 +10,8 @@ from exporter.pools import Membership
 from exporter.reader import Reader
 from exporter.tally import Tally
 from exporter.text_format import label_text
-from lustre.text import df
-from lustre.text.df import Df
+from lustre.formats import df
+from lustre.formats.df import Df
 
 
 class Survey:

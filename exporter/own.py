@@ -13,7 +13,7 @@ from exporter import job_lines
 from exporter.scrape import Scraper
 from exporter.web.reload import Web
 from lustre import __version__
-from lustre.text import compiled
+from lustre.formats import compiled
 
 PREFIX = "lustre_exporter_"
 

@@ -10,8 +10,8 @@ from exporter.node import Node
 from exporter.page import Page
 from exporter.read_outs import imports_out, stats_out
 from exporter.totals import G, Summed
-from lustre.text import import_brief
-from lustre.text.compiled import hash_of
+from lustre.formats import import_
+from lustre.formats.compiled import hash_of
 
 
 class PeerSums(Generic[G]):
@@ -20,7 +20,7 @@ class PeerSums(Generic[G]):
     def __init__(self, kind: str, families: ConnectionFamilies) -> None:
         self._average_wait = families.average_wait
         self._stats: Summed[G] = Summed(kind, "stats", stats_out(families.rule))
-        self._imports: Summed[G] = Summed(kind, "import", imports_out(families), hash_of(import_brief.essence))
+        self._imports: Summed[G] = Summed(kind, "import", imports_out(families), hash_of(import_.essence))
 
     def collect(self, node: Node, page: Page, groups: Mapping[str, G]) -> None:
         """Read every device, and show the sums of the group each belongs to."""

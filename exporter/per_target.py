@@ -15,8 +15,8 @@ from exporter.page import Page
 from exporter.read_outs import Contribution
 from exporter.rpc_lines import RpcRenderer
 from exporter.sources import Render, Rendered, SampleLines, Source, StatsRenderer
-from lustre.text import import_brief
-from lustre.text.compiled import hash_of
+from lustre.formats import import_
+from lustre.formats.compiled import hash_of
 
 
 class ConnectionSources:
@@ -24,8 +24,8 @@ class ConnectionSources:
 
     def __init__(self, kind: str, families: ConnectionFamilies, *, without_stats: bool = False) -> None:
         self._families = families
-        self._imports = import_brief.BriefReader()
-        imports = Source(kind, "import", self._import, hash_of(import_brief.essence))
+        self._imports = import_.BriefReader()
+        imports = Source(kind, "import", self._import, hash_of(import_.essence))
         stats = () if without_stats else (Source(kind, "stats", StatsRenderer(families.rule)),)
         self._sources = (*stats, imports)
 

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from exporter.mounts import MountNames, Mounts
 from exporter.pools import PoolReader
-from lustre.read import read_whole
-from lustre.tree import Device, Tree, parse_device
+from lustre.parameters import Device, Tree, parse_device, read_whole
 
 
 class Client(NamedTuple):

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lustre.text import pools
-from lustre.tree import parse_device
+from lustre.formats import pools
+from lustre.parameters import parse_device
 
 if TYPE_CHECKING:
     from exporter.node import Node

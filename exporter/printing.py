@@ -1,4 +1,4 @@
-r"""Templates into which ``lustre/_texts.c`` prints numbers: a control character stands for each.
+r"""Templates into which ``lustre/formats/_texts.c`` prints numbers: a control character stands for each.
 
 >>> from exporter.families import Gauge, Histogram
 >>> of_samples(Gauge("lustre_jobs", "", ("fs",), ""), b'fs="a"', [b""])
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from exporter.bounds import INFINITY
 from exporter.families import Family, Histogram
 from exporter.text_format import bound
-from lustre.text import compiled
+from lustre.formats import compiled
 
 INTEGER = b"\x01"
 SECONDS = b"\x02"

@@ -9,8 +9,7 @@ from exporter.connected import ConnectionFamilies, Sample
 from exporter.counters import Key, Plan, Planner, Rule
 from exporter.forms import RpcForm, StatsForm, rpc_forms, stats_forms
 from exporter.rpcs import BucketKey, RpcFamilies, RpcKeys
-from lustre.text import import_brief, stats
-from lustre.text.rpc_reader import Reader
+from lustre.formats import import_, rpc_stats, stats
 
 AnyKey = Key | BucketKey
 
@@ -62,7 +61,6 @@ def rpcs_out(families: RpcFamilies) -> ReadOut:
     """Reads out ``rpc_stats`` files."""
     rows = RpcKeys(families)
     forms = rpc_forms(families)
-    reader = Reader()
 
     def read_out(data: bytes, before: Contribution | None) -> Contribution:
         like = before.form if before is not None and isinstance(before.form, RpcForm) else None
@@ -70,7 +68,7 @@ def rpcs_out(families: RpcFamilies) -> ReadOut:
         if found is not None:
             form, numbers, start = found
             return Contribution(start, form.keys, form.counts(numbers), form.samples(numbers), 0, form=form)
-        parsed = reader.read(data)
+        parsed = rpc_stats.parse(data)
         keys, values = rows.flatten(parsed)
         return Contribution(parsed.start_time, keys, values, tuple(families.gauges(parsed)), parsed.skipped)
 
@@ -79,7 +77,7 @@ def rpcs_out(families: RpcFamilies) -> ReadOut:
 
 def imports_out(families: ConnectionFamilies) -> ReadOut:
     """Reads out ``import`` files."""
-    imports = import_brief.BriefReader()
+    imports = import_.BriefReader()
     keys_of: dict[tuple[AnyKey, ...], tuple[AnyKey, ...]] = {}
 
     def read_out(data: bytes, _: Contribution | None) -> Contribution:

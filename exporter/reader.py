@@ -8,8 +8,8 @@ from functools import lru_cache
 
 from exporter.places import Places, Read
 from exporter.tally import Tally, parameter_name
-from lustre.read import read_line, read_through, read_whole
-from lustre.text import df
+from lustre.formats import df
+from lustre.parameters import read_line, read_through, read_whole
 
 integer = lru_cache(maxsize=8192)(df.integer)
 """Thousands of parameters hold the same few numbers from scrape to scrape."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from exporter.families import Gauge
 from exporter.page import Page
-from lustre.text.df import Df
+from lustre.formats.df import Df
 
 OSD_KINDS = ("osd-ldiskfs", "osd-zfs", "osd-wbcfs")
 """Devices between a target and its disks, by the file system on the disks; their parameters have the same form."""

@@ -8,8 +8,8 @@ from exporter.families import Histogram
 from exporter.forms import RpcForm, rpc_forms
 from exporter.rpcs import RpcFamilies, directions
 from exporter.sources import Rendered, SampleLines
-from lustre.text.outline import Forms
-from lustre.text.rpc_reader import Reader
+from lustre.formats import rpc_stats
+from lustre.formats.outline import Forms
 
 
 class RpcRenderer:
@@ -18,22 +18,20 @@ class RpcRenderer:
     def __init__(self, families: RpcFamilies) -> None:
         self._families = families
         self._forms = rpc_forms(families)
-        self._reader = Reader()
 
     def __call__(self, labels: bytes) -> RpcsOfDevice:
         """The renderer of the device with these labels."""
-        return RpcsOfDevice(self._families, self._forms, self._reader, labels)
+        return RpcsOfDevice(self._families, self._forms, labels)
 
 
 class RpcsOfDevice:
     """Renders one device's ``rpc_stats``; keeps a template per family until it gets another bucket."""
 
-    __slots__ = ("_families", "_form", "_forms", "_gauges", "_labels", "_printed", "_reader", "_templates")
+    __slots__ = ("_families", "_form", "_forms", "_gauges", "_labels", "_printed", "_templates")
 
-    def __init__(self, families: RpcFamilies, forms: Forms[RpcForm], reader: Reader, labels: bytes) -> None:
+    def __init__(self, families: RpcFamilies, forms: Forms[RpcForm], labels: bytes) -> None:
         self._families = families
         self._forms = forms
-        self._reader = reader
         self._labels = labels
         self._form: RpcForm | None = None
         self._printed: tuple[bytes, ...] = ()
@@ -52,7 +50,7 @@ class RpcsOfDevice:
         return Rendered(form.printed(self._printed, numbers), 0)
 
     def _of_words(self, data: bytes) -> Rendered:
-        rpcs = self._reader.read(data)
+        rpcs = rpc_stats.parse(data)
         chunks = list(self._gauges.lines(list(self._families.gauges(rpcs))))
         for family, bounds, columns in self._families.tables(rpcs):
             bounds = family.whole(bounds)  # noqa: PLW2901 - the table continued

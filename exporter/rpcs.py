@@ -11,8 +11,8 @@ from functools import lru_cache
 
 from exporter.bounds import INFINITY
 from exporter.families import Family, Gauge, Histogram
-from lustre.text import histogram
-from lustre.text.rpc_stats import LATENCY_UNIT_NSEC, RpcStats
+from lustre.formats import histogram
+from lustre.formats.rpc_stats import LATENCY_UNIT_NSEC, RpcStats
 
 BucketKey = tuple[Histogram, bytes, float]
 """A family, further label text (the direction), the bucket's bound."""

@@ -22,7 +22,7 @@ from exporter.osc import OscTotals
 from exporter.page import Page
 from exporter.places import Places
 from exporter.tally import Tally
-from lustre.tree import Tree
+from lustre.parameters import Tree
 
 log = logging.getLogger("lustre-exporter")
 PERMISSION = "CAP_DAC_READ_SEARCH"

@@ -12,9 +12,9 @@ from exporter.forms import StatsForm, stats_forms
 from exporter.node import Node
 from exporter.page import Page
 from exporter.text_format import seconds
-from lustre.text import stats
-from lustre.text.compiled import mark_below_times
-from lustre.text.outline import Forms
+from lustre.formats import stats
+from lustre.formats.compiled import mark_below_times
+from lustre.formats.outline import Forms
 
 Chunks = tuple[tuple[Family, bytes], ...]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lustre.tree import parse_device
+from lustre.parameters import parse_device
 
 NAMED = frozenset({("lov", "pools"), ("lod", "pools"), ("lod", "pool"), ("mgs", "live")})
 """Folders of devices whose entries an administrator named: pools, file systems."""

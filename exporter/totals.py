@@ -17,7 +17,7 @@ from exporter.node import Node
 from exporter.page import Page
 from exporter.read_outs import AnyKey, Contribution, ReadOut
 from exporter.text_format import label_text, seconds
-from lustre.text.compiled import mark_below_times
+from lustre.formats.compiled import mark_below_times
 
 
 class Labelled(Protocol):

@@ -1,8 +1,13 @@
-"""OST access logs: who read and wrote which bytes of which file, as an OSS tells it through ``/dev/lustre-access-log``.
+"""OST access logs: who read and wrote which bytes of which file, from ``/dev/lustre-access-log`` on an OSS.
 
-An entry is 64 little-endian bytes: the FID of the file (not of the object), the first byte and the one behind the last
-within the object, the second, the bytes moved, the segments they were in, and whether it was a read (1) or a write (2).
+An entry is 64 little-endian bytes: the FID of the file (not of the object), the first byte and the byte after the last
+within the object, the second, the bytes moved, the number of segments, and whether it was a read (1) or a write (2).
 A log exists for an OST whose ``obdfilter.*.access_log_size`` is above 0.
+
+Only root may open the device. The kernel gives each opener a buffer of its own, which fills from the moment of the
+open. So the device is kept open and read without waiting. Entries that do not fit into the buffer are lost; the kernel
+counts them. A new opener gets entries of files of MDT0000 only, until it asks for those of all MDTs (Lustre 2.14 to
+2.17). The device of an OST that was unmounted reports its end and must be opened again.
 
 >>> entry = Access(Fid(0x200000402, 0x7b3), 0, 1 << 20, 1795218512, 65536, 16, writes=False)
 >>> decode(encode(entry)) == [entry], len(encode(entry))
@@ -11,9 +16,13 @@ A log exists for an OST whose ``obdfilter.*.access_log_size`` is above 0.
 
 from __future__ import annotations
 
+import fcntl
+import os
 import struct
+from contextlib import suppress
 from typing import NamedTuple
 
+from lustre.errors import typed
 from lustre.fid import Fid
 
 ENTRY_BYTES = 64
@@ -56,3 +65,53 @@ def encode(entry: Access) -> bytes:
     fid = entry.fid
     return _ENTRY.pack(fid.sequence, fid.object_id, fid.version, entry.begin, entry.end, entry.time, entry.size_bytes,
                        entry.segments, WRITE if entry.writes else READ, 0, 0, 0)
+
+
+_ALL_MDTS = -1
+_FILTER = 1 << 30 | 4 << 16 | ord("O") << 8 | 0x85
+_INFO = 2 << 30 | 168 << 16 | ord("O") << 8 | 0x84
+_INFO_BYTES = 168
+_DROPPED = struct.Struct("<I")
+_DROPPED_AT = 160
+READ_BYTES = 4096 * ENTRY_BYTES
+
+
+class AccessLogDevice:
+    """One log, open."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        with typed("open access log", path):
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with suppress(OSError):  # a release without the filter gives all entries
+            fcntl.ioctl(self._descriptor, _FILTER, _ALL_MDTS)
+
+    def read(self, limit_bytes: int) -> tuple[bytes, bool]:
+        """What has come since the last time, about so many bytes at most; and whether the log has ended."""
+        chunks: list[bytes] = []
+        size = 0
+        with typed("read access log", self.path):
+            while size < limit_bytes:
+                try:
+                    chunk = os.read(self._descriptor, READ_BYTES)
+                except BlockingIOError:
+                    return b"".join(chunks), False
+                if not chunk:
+                    return b"".join(chunks), not chunks
+                chunks.append(chunk)
+                size += len(chunk)
+        return b"".join(chunks), False
+
+    def dropped(self) -> int:
+        """Entries lost since it was opened, because nobody read them in time; 0 where the kernel does not tell."""
+        answer = bytearray(_INFO_BYTES)
+        try:
+            fcntl.ioctl(self._descriptor, _INFO, answer)
+        except OSError:
+            return 0
+        found: int = _DROPPED.unpack_from(answer, _DROPPED_AT)[0]
+        return found
+
+    def close(self) -> None:
+        """Let the kernel free the buffer."""
+        os.close(self._descriptor)

@@ -1,13 +1,20 @@
-"""Extended attributes of an open file, or at a path, the layout among them. A symbolic link is never followed."""
+"""Attributes of files: extended attributes (the layout is one of them), inode flags and project ids.
+
+Extended attributes are read of an open file or at a path; a symbolic link is never followed. Inode flags and project
+ids are read with the ioctls that all Linux file systems share, and that Lustre implements.
+"""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import struct
 
 from lustre.errors import typed
-from lustre.layout import Layout
-from lustre.layout_xattr import understood
+from lustre.filesystem import FileFlags
+from lustre.layout.model import Layout
+from lustre.layout.xattr import understood
 
 LAYOUT = "lustre.lov"
 
@@ -33,3 +40,60 @@ def attribute_names(place: str) -> list[str]:
     """Names of the extended attributes at a path that we may see, without following a symbolic link."""
     with typed("list attributes"):
         return os.listxattr(place, follow_symlinks=False)
+
+
+_GET_FLAGS = 0x80086601
+_GET_ATTRIBUTES = 0x801C581F
+_SET_ATTRIBUTES = 0x401C5820
+_GET_POLICY = 0xC0096616
+"""FS_IOC_GET_ENCRYPTION_POLICY_EX; ENODATA for a file that is not encrypted."""
+_POLICY_BYTES = 24
+_INHERIT, _IMMUTABLE, _APPEND_ONLY = 0x200, 0x8, 0x10
+_ATTRIBUTES = struct.Struct("=IIIII8x")
+"""struct fsxattr: flags, extent size, extents, project id, copy-on-write extent size."""
+
+
+def inode_flags(descriptor: int) -> FileFlags:
+    """Those flags that keep a mover away.
+
+    Lustre answers ``FS_IOC_FSGETXATTR`` and the question for the encryption policy from what the client knows since the
+    last stat; ``FS_IOC_GETFLAGS`` is a request to the MDT each time (``fileattr_get`` in lustre/llite/llite_lib.c). So
+    that is asked only where the policy cannot be: in a client built or mounted without encryption.
+    """
+    encrypted = _has_policy(descriptor)
+    if encrypted is None:
+        answer = fcntl.ioctl(descriptor, _GET_FLAGS, bytes(8))
+        bits = int.from_bytes(answer[:4], "little")
+        return FileFlags(bits & sum(flag.value for flag in FileFlags))
+    bits = _ATTRIBUTES.unpack(fcntl.ioctl(descriptor, _GET_ATTRIBUTES, bytes(_ATTRIBUTES.size)))[0]
+    found = FileFlags.ENCRYPTED if encrypted else FileFlags.NONE
+    found |= FileFlags.IMMUTABLE if bits & _IMMUTABLE else FileFlags.NONE
+    return found | (FileFlags.APPEND_ONLY if bits & _APPEND_ONLY else FileFlags.NONE)
+
+
+def _has_policy(descriptor: int) -> bool | None:
+    """Whether the file has an encryption policy; None where that cannot be asked."""
+    room = bytearray(_POLICY_BYTES.to_bytes(8, "little") + bytes(_POLICY_BYTES))
+    try:
+        fcntl.ioctl(descriptor, _GET_POLICY, room, True)
+    except OSError as error:
+        return False if error.errno == errno.ENODATA else None
+    return True
+
+
+def project(descriptor: int) -> int:
+    """Project id."""
+    return int(_ATTRIBUTES.unpack(fcntl.ioctl(descriptor, _GET_ATTRIBUTES, bytes(_ATTRIBUTES.size)))[3])
+
+
+def inherited_project(directory: int) -> int:
+    """Project id of new files in a directory: its own where it hands it down, else none (0)."""
+    found = _ATTRIBUTES.unpack(fcntl.ioctl(directory, _GET_ATTRIBUTES, bytes(_ATTRIBUTES.size)))
+    return int(found[3]) if found[0] & _INHERIT else 0
+
+
+def set_project(descriptor: int, number: int) -> None:
+    """Change the project id and nothing else."""
+    answer = fcntl.ioctl(descriptor, _GET_ATTRIBUTES, bytes(_ATTRIBUTES.size))
+    bits, extent_size, extents, _, copy_size = _ATTRIBUTES.unpack(answer)
+    fcntl.ioctl(descriptor, _SET_ATTRIBUTES, _ATTRIBUTES.pack(bits, extent_size, extents, number, copy_size))

@@ -1,22 +1,104 @@
-"""The calls of a mover over a mount point: what only Lustre can answer, through liblustreapi and its attributes."""
+"""The calls of a mover over a mount point: implements :class:`lustre.filesystem.Calls`.
+
+``PlainCalls`` are those that any file system has: read, write, holes, times, owner. ``MountedCalls`` adds what only
+Lustre can answer, through liblustreapi and extended attributes.
+"""
 
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
 
-from lustre import inode_flags
+from lustre import attributes
 from lustre.attributes import layout_at
-from lustre.calls import Belongings, FileFlags, Hsm, Status
 from lustre.errors import Gone, NoPath, NotLustre, typed
 from lustre.fid import Fid
-from lustre.layout import Layout
-from lustre.llapi import Library
-from lustre.llapi_layout import open_with_layout
-from lustre.plain_calls import PlainCalls, status_from
+from lustre.filesystem import Belongings, FileFlags, Hsm, Status
+from lustre.layout.model import Layout
+from lustre.llapi.calls import Library
+from lustre.llapi.layouts import open_with_layout
+
+_BLOCK_BYTES = 512
+"""Of ``st_blocks``, whatever the file system's blocks are."""
+
+
+class PlainCalls:
+    """Part of :class:`lustre.mounted_calls.MountedCalls`."""
+
+    def close(self, descriptor: int) -> None:
+        """See :class:`~lustre.filesystem.Calls`."""
+        os.close(descriptor)
+
+    def status(self, descriptor: int) -> Status:
+        """See :class:`~lustre.filesystem.Calls`."""
+        with typed("stat"):
+            return status_from(os.fstat(descriptor))
+
+    def size(self, descriptor: int) -> int:
+        """See :class:`~lustre.filesystem.Calls`."""
+        with typed("seek"):
+            return os.lseek(descriptor, 0, os.SEEK_END)
+
+    def set_owner(self, descriptor: int, uid: int, gid: int) -> None:
+        """See :class:`~lustre.filesystem.Calls`."""
+        with typed("set owner"):
+            os.fchown(descriptor, uid, gid)
+
+    def set_times(self, descriptor: int, atime_ns: int, mtime_ns: int) -> None:
+        """See :class:`~lustre.filesystem.Calls`."""
+        with typed("set times"):
+            os.utime(descriptor, ns=(atime_ns, mtime_ns))
+
+    def read(self, descriptor: int, length: int, offset: int) -> bytes:
+        """See :class:`~lustre.filesystem.Calls`. Reading past the page cache needs a page-aligned buffer."""
+        with typed("read"), mmap.mmap(-1, -(-length // mmap.PAGESIZE) * mmap.PAGESIZE) as buffer:
+            return buffer[: os.preadv(descriptor, [buffer], offset)][:length]
+
+    def write(self, descriptor: int, data: bytes, offset: int) -> int:
+        """See :class:`~lustre.filesystem.Calls`."""
+        with typed("write"):
+            return os.pwrite(descriptor, data, offset)
+
+    def truncate(self, descriptor: int, size_bytes: int) -> None:
+        """See :class:`~lustre.filesystem.Calls`."""
+        with typed("truncate"):
+            os.ftruncate(descriptor, size_bytes)
+
+    def next_data(self, descriptor: int, offset: int) -> tuple[int, int] | None:
+        """See :class:`~lustre.filesystem.Calls`. A release that cannot tell holes from data says that all is data."""
+        try:
+            with typed("seek data"):
+                start = os.lseek(descriptor, offset, os.SEEK_DATA)
+                return start, os.lseek(descriptor, start, os.SEEK_HOLE)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            return None
+
+    def sync(self, descriptor: int) -> None:
+        """See :class:`~lustre.filesystem.Calls`.
+
+        fdatasync(2) leaves out the request to the MDT (``ll_fsync`` in lustre/llite/file.c, since 2.17). Nothing is
+        lost by that: the exchange comes after the creation of the copy in the journal of the same MDT.
+        """
+        with typed("sync"):
+            os.fdatasync(descriptor)
+
+    def drop_cache(self, descriptor: int) -> None:
+        """See :class:`~lustre.filesystem.Calls`."""
+        with typed("drop cache"):
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def status_from(found: os.stat_result) -> Status:
+    """What a mover needs of a stat."""
+    return Status(found.st_mode, found.st_uid, found.st_gid, found.st_size, found.st_nlink, found.st_atime_ns,
+                  found.st_mtime_ns, found.st_ctime_ns, found.st_blocks * _BLOCK_BYTES)  # fmt: skip
+
 
 _VOLATILE = ".\x0c\x13\x14\x12:VOLATILE"
 """How a name begins that Lustre never writes into a directory."""
@@ -28,10 +110,10 @@ PIN = "trusted.pin"
 
 
 class MountedCalls(PlainCalls):
-    """Implements :class:`lustre.calls.Calls`. One mount point; any number of threads."""
+    """Implements :class:`lustre.filesystem.Calls`. One mount point; any number of threads."""
 
     def __init__(self, library: Library, mount_point: str, archives_told: Callable[[], bool] = lambda: False) -> None:
-        """``archives_told``: whether an exchange of layouts tells the archive (:mod:`lustre.archive_version`)."""
+        """``archives_told``: whether an exchange of layouts tells the archive (:mod:`lustre.mounted`)."""
         self._library = library
         self._archives_told = archives_told
         self._mount = mount_point.rstrip("/") or "/"
@@ -43,30 +125,30 @@ class MountedCalls(PlainCalls):
         return whole(self._mount, path)
 
     def status_of(self, path: str) -> Status:
-        """See :class:`~lustre.calls.Calls`."""
+        """See :class:`~lustre.filesystem.Calls`."""
         with typed("stat", path):
             return status_from(os.lstat(self.whole(path)))
 
     def layout_of(self, path: str) -> Layout | None:
-        """See :class:`~lustre.calls.Calls`."""
+        """See :class:`~lustre.filesystem.Calls`."""
         return layout_at(self.whole(path))
 
     def open_for_reading(self, path: str) -> int:
-        """See :class:`~lustre.calls.Calls`."""
+        """See :class:`~lustre.filesystem.Calls`."""
         with typed("open", path):
             return os.open(self.whole(path), os.O_RDONLY | os.O_NOATIME | _CAREFUL)
 
     def open_for_swap(self, path: str, direct: bool) -> int:
-        """See :class:`~lustre.calls.Calls`."""
+        """See :class:`~lustre.filesystem.Calls`."""
         with typed("open", path):
             return os.open(self.whole(path), os.O_RDWR | os.O_NOATIME | _CAREFUL | (os.O_DIRECT if direct else 0))
 
     def open_fid(self, fid: Fid) -> int:
-        """See :class:`~lustre.calls.Calls`."""
+        """See :class:`~lustre.filesystem.Calls`."""
         return self._library.open_fid(self._mount, fid, os.O_RDONLY | os.O_NOATIME | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def exists(self, fid: Fid) -> bool:
-        """See :class:`~lustre.calls.Calls`.
+        """See :class:`~lustre.filesystem.Calls`.
 
         Opening by FID does not say: since 2.16 it goes through open_by_handle_at(2), in which Linux makes ESTALE of
         every error, also that of an MDT that cannot be reached. ``fid2path`` answers ENOENT for a file that is gone,
@@ -79,7 +161,7 @@ class MountedCalls(PlainCalls):
         return True
 
     def create_volatile(self, beside: str, mdt_index: int, layout: Layout | None, source: int) -> int:
-        """See :class:`~lustre.calls.Calls`. ``fd=`` in the name lets Lustre take over what encryption needs."""
+        """See :class:`~lustre.filesystem.Calls`. ``fd=`` in the name lets Lustre take over what encryption needs."""
         if mdt_index < 0:
             raise ValueError("a volatile file needs the MDT of its source: on another, the swap would lose the data")
         directory = os.path.dirname(self.whole(beside))
@@ -108,15 +190,15 @@ class MountedCalls(PlainCalls):
         raise NotLustre(errno.ENOTTY, "the file system took the name of a volatile file for an ordinary one", beside)
 
     def fid(self, descriptor: int) -> Fid:
-        """See :class:`~lustre.calls.Calls`."""
+        """See :class:`~lustre.filesystem.Calls`."""
         return self._library.fid(descriptor)
 
     def mdt_index(self, descriptor: int) -> int:
-        """See :class:`~lustre.calls.Calls`."""
+        """See :class:`~lustre.filesystem.Calls`."""
         return self._library.mdt_index(descriptor)
 
     def mdt_index_of(self, fid: Fid) -> int:
-        """See :class:`~lustre.calls.Calls`."""
+        """See :class:`~lustre.filesystem.Calls`."""
         with typed("open", self._mount):  # not kept open: it would keep the file system from being unmounted
             root = os.open(self._mount, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -125,11 +207,11 @@ class MountedCalls(PlainCalls):
             os.close(root)
 
     def layout(self, descriptor: int) -> Layout | None:
-        """See :class:`~lustre.calls.Calls`."""
+        """See :class:`~lustre.filesystem.Calls`."""
         return layout_at(descriptor)
 
     def belongings(self, descriptor: int) -> Belongings:
-        """See :class:`~lustre.calls.Calls`.
+        """See :class:`~lustre.filesystem.Calls`.
 
         Who may see ``trusted`` attributes sees ``trusted.lma`` of every file; the pin is asked only where it is listed.
         """
@@ -140,7 +222,7 @@ class MountedCalls(PlainCalls):
         return Belongings(own, self._pin(descriptor) if not complete or PIN in listed else b"")
 
     def hsm(self, descriptor: int) -> Hsm:
-        """See :class:`~lustre.calls.Calls`.
+        """See :class:`~lustre.filesystem.Calls`.
 
         Always a request to the MDT. The list of attributes does not do instead: what a client has cached of it stays as
         it was when an archive sets the state (``mdt_hsm_attr_set`` in lustre/mdt/mdt_hsm.c takes no lock from it).
@@ -149,9 +231,9 @@ class MountedCalls(PlainCalls):
         return replace(found, left_behind=not self._archives_told()) if found.copied else found
 
     def flags(self, descriptor: int) -> FileFlags:
-        """See :class:`~lustre.calls.Calls`."""
+        """See :class:`~lustre.filesystem.Calls`."""
         with typed("get inode flags"):
-            return inode_flags.flags(descriptor)
+            return attributes.inode_flags(descriptor)
 
     def _pin(self, descriptor: int) -> bytes:
         """Releases that know no pins call the attribute unsupported."""
@@ -164,39 +246,39 @@ class MountedCalls(PlainCalls):
                 raise
 
     def project(self, descriptor: int) -> int:
-        """See :class:`~lustre.calls.Calls`."""
+        """See :class:`~lustre.filesystem.Calls`."""
         with typed("get project"):
-            return inode_flags.project(descriptor)
+            return attributes.project(descriptor)
 
     def project_beside(self, path: str) -> int:
-        """See :class:`~lustre.calls.Calls`."""
+        """See :class:`~lustre.filesystem.Calls`."""
         directory = os.path.dirname(self.whole(path))
         with typed("get project", path):
             descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
-                return inode_flags.inherited_project(descriptor)
+                return attributes.inherited_project(descriptor)
             finally:
                 os.close(descriptor)
 
     def set_project(self, descriptor: int, project: int) -> None:
-        """See :class:`~lustre.calls.Calls`."""
+        """See :class:`~lustre.filesystem.Calls`."""
         with typed("set project"):
-            inode_flags.set_project(descriptor, project)
+            attributes.set_project(descriptor, project)
 
     def lease(self, descriptor: int) -> None:
-        """See :class:`~lustre.calls.Calls`."""
+        """See :class:`~lustre.filesystem.Calls`."""
         self._library.lease(descriptor)
 
     def lease_held(self, descriptor: int) -> bool:
-        """See :class:`~lustre.calls.Calls`."""
+        """See :class:`~lustre.filesystem.Calls`."""
         return self._library.lease_held(descriptor)
 
     def data_version(self, descriptor: int) -> int:
-        """See :class:`~lustre.calls.Calls`."""
+        """See :class:`~lustre.filesystem.Calls`."""
         return self._library.data_version(descriptor)
 
     def swap_and_close(self, source: int, volatile: int, source_version: int, volatile_version: int) -> None:
-        """See :class:`~lustre.calls.Calls`."""
+        """See :class:`~lustre.filesystem.Calls`."""
         self._library.swap_and_close(source, volatile, source_version, volatile_version)
 
 

@@ -8,7 +8,8 @@ from bisect import bisect_right
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from lustre.changelog import Record, RecordType, encode
+from lustre.changelog.encode import encode
+from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 
 NO_FID = Fid(0, 0)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from lustre.layout import Component
+from lustre.layout.model import Component
 from simulator.ost import Ost
 
 ROOM_BYTES_MIN = 4 << 20

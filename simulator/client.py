@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from lustre.changelog import RecordType
+from lustre.changelog.record import RecordType
 from simulator import shapes
 from simulator.changelog import Actor
 from simulator.data import DataPath

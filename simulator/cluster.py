@@ -11,7 +11,7 @@ from random import Random
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lustre.layout import Layout
+from lustre.layout.model import Layout
 from simulator import lfs, releases
 from simulator.calls import Processors
 from simulator.client import Client, Servers

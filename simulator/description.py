@@ -10,7 +10,8 @@ from dataclasses import fields, is_dataclass, replace
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from lustre.layout import Component, Layout, parse_size
+from lustre.layout.model import Component, Layout
+from lustre.layout.size import parse_size
 from simulator.devices import FlashSettings, HddSettings, RaidSettings, ThrottledSettings
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 
 
 def extended(layout: Layout, end_bytes: int, room: Callable[[Component], int]) -> Layout:

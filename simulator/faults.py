@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from simulator.changelog import Actor
 from simulator.engine import Steps
 from simulator.mdt import Mdt

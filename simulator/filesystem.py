@@ -15,10 +15,10 @@ import errno
 import os
 from collections.abc import Callable, Iterator, Mapping
 
-from lustre.changelog import RecordType
+from lustre.changelog.record import RecordType
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, Space
-from lustre.layout import Layout
+from lustre.layout.model import Layout
 from simulator import calls
 from simulator.calls import Calls
 from simulator.changelog import FLAG_WRITE, OPEN_MODE_BASE, Actor, Changelog

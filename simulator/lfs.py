@@ -6,8 +6,8 @@ import errno
 import os
 from typing import TYPE_CHECKING, TypeVar
 
-from lustre.changelog import RecordType
-from lustre.layout import Layout
+from lustre.changelog.record import RecordType
+from lustre.layout.model import Layout
 from simulator.changelog import Actor
 from simulator.client import Client
 from simulator.engine import Completion, Steps

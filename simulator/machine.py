@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from lustre.layout import parse_size
+from lustre.layout.size import parse_size
 from simulator.choice import Spill
 from simulator.client import ClientSettings
 from simulator.description import settings

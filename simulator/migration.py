@@ -15,8 +15,8 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 
-from lustre.changelog import RecordType
-from lustre.layout import Layout, pools_of
+from lustre.changelog.record import RecordType
+from lustre.layout.model import Layout, pools_of
 from simulator.changelog import OPEN_CREATE, OPEN_MODE_BASE, Actor
 from simulator.client import Client
 from simulator.engine import Completion, Steps

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 
 if TYPE_CHECKING:
     from simulator.ost import Ost

@@ -6,7 +6,7 @@ import errno
 import os
 from typing import TYPE_CHECKING
 
-from lustre.changelog import RecordType
+from lustre.changelog.record import RecordType
 from lustre.fid import Fid
 from simulator.changelog import CLOSE_CREATE, OPEN_CREATE, OPEN_MODE_BASE, Actor
 from simulator.engine import Completion, Steps, gather

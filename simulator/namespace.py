@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from zlib import crc32
 
 from lustre.fid import Fid
-from lustre.layout import Layout
+from lustre.layout.model import Layout
 from simulator.engine import Completion
 
 ROOT_FID = Fid(0x200000007, 1)

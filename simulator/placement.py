@@ -10,7 +10,7 @@ from random import Random
 from typing import NamedTuple
 
 from lustre.fid import Fid
-from lustre.layout import Component, Layout, StripeObject
+from lustre.layout.model import Component, Layout, StripeObject
 from simulator.choice import Choice, Spill
 from simulator.extending import extended
 from simulator.ost import Ost

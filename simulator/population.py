@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lustre.layout import Layout
+from lustre.layout.model import Layout
 from simulator.mdt import Mdt
 from simulator.namespace import Inode, Namespace
 from simulator.ost import Ost

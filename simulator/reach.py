@@ -11,8 +11,8 @@ import errno
 import os
 from typing import TYPE_CHECKING
 
-from lustre.changelog import RecordType
-from lustre.layout import Layout
+from lustre.changelog.record import RecordType
+from lustre.layout.model import Layout
 from simulator import mirrors
 from simulator.changelog import SERVER
 from simulator.dirty import WriteBack

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lustre.changelog import RecordType
-from lustre.layout import Component, Layout
+from lustre.changelog.record import RecordType
+from lustre.layout.model import Component, Layout
 from simulator import mirrors
 from simulator.changelog import Actor
 from simulator.client import Client

@@ -28,8 +28,8 @@
     layout = [{extent_end = "2M", pool = "flash"}, {extent_start = "2M", pool = "hdd"}]
 
 Every other key of a job is a field of its class in :mod:`simulator.jobs`; ``layout`` is a list of tables with the
-fields of :class:`lustre.layout.Component`, one per component. A variant is the scenario without some jobs, or with
-other values for some of their fields.
+fields of :class:`lustre.layout.model.Component`, one per component. A variant is the scenario without some jobs, or
+with other values for some of their fields.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, cast
 
-from lustre.calls import Calls
+from lustre.filesystem import Calls
 
 REQUESTS = {
     "status_of": 2, "layout_of": 0, "open_for_reading": 1, "open_for_swap": 1, "open_fid": 2, "exists": 1,
@@ -23,7 +23,7 @@ request each after an exchange: these cancel out.
 
 
 class Counted:
-    """Passes every call on to another :class:`lustre.calls.Calls`, and keeps the names in their order."""
+    """Passes every call on to another :class:`lustre.filesystem.Calls`, and keeps the names in their order."""
 
     def __init__(self, calls: Calls, before: Callable[[str], None] = lambda name: None) -> None:
         self._calls = calls

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lustre.changelog import Record
+from lustre.changelog.record import Record
 from tests.tierd.simulated import NOISE, STREAM, world
 from tierd.clock import SystemClock
 from tierd.demo import await_exporter, exporting

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lustre.layout import setstripe_arguments
+from lustre.layout.setstripe import setstripe_arguments
 from tierd.model import Action, Finding
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lustre.fid import Fid
-from lustre.layout import Layout
+from lustre.layout.model import Layout
 from tierd.model import DirectoryActivity
 
 Activities = Callable[[str, float], Sequence[DirectoryActivity]]

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from lustre.fid import Fid
-from lustre.layout import Layout
+from lustre.layout.model import Layout
 
 NO_SIZES: Mapping[int, float] = MappingProxyType({})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from lustre.layout import explain
+from lustre.layout.model import explain
 from tierd.act.endings import Outcome
 from tierd.act.entry import Entry
 from tierd.config import Settings

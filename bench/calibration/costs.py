@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 
 from bench.calibration.table import Row
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from simulator.calls import Calls
 from simulator.cluster import Cluster
 from simulator.concurrently import Concurrently

@@ -6,7 +6,7 @@ from dataclasses import replace
 from statistics import mean
 
 from bench.calibration.table import Row
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from simulator.client import ClientSettings
 from simulator.cluster import Cluster
 from simulator.devices import FlashSettings, HddSettings, RaidSettings

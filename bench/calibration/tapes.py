@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lustre.layout import Component, Layout
-from lustre.text import job_stats, rpc_stats
+from lustre.formats import job_stats, rpc_stats
+from lustre.layout.model import Component, Layout
 from lustre.unpack import unpack
 from simulator.cluster import Cluster
 from simulator.jobs import Job, RandomWriter, SmallFileWriter, StreamingWriter

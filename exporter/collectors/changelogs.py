@@ -10,7 +10,7 @@ from exporter.families import Counter, Gauge
 from exporter.node import Node
 from exporter.page import Page
 from exporter.text_format import escape
-from lustre.text import changelog_users
+from lustre.formats import changelog_users
 
 LABELS = ("fs", "target")
 USERS = "mdd.*.changelog_users"

@@ -9,7 +9,7 @@ from exporter.node import Node
 from exporter.page import Page
 from exporter.rpcs import READ, WRITE, bounds_of
 from exporter.sources import Render, Rendered, Source
-from lustre.text import extents_stats
+from lustre.formats import extents_stats
 
 EXTENTS = Histogram(
     "lustre_llite_extent_size_bytes",

@@ -6,7 +6,7 @@ from exporter.collector import Collect, Collector, Context
 from exporter.families import Gauge
 from exporter.node import Node
 from exporter.page import Page
-from lustre.text import health_check
+from lustre.formats import health_check
 
 CHECK = "health_check"
 HEALTHY = Gauge(

@@ -10,7 +10,7 @@ from exporter.families import Counter, Gauge
 from exporter.ledger import Ledger
 from exporter.node import Node
 from exporter.page import Page
-from lustre.text import hsm_agents
+from lustre.formats import hsm_agents
 
 LABELS = ("fs", "target")
 STATES = frozenset({b"init", b"enabled", b"stopping", b"stopped", b"disabled"})

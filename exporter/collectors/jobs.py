@@ -23,7 +23,7 @@ from exporter.limited_jobs import LimitedJobs
 from exporter.node import Node
 from exporter.page import Page
 from exporter.text_format import label_text
-from lustre.text import job_stats
+from lustre.formats import job_stats
 
 SHOWN: tuple[Family, ...] = FAMILIES[:5]
 NOTHING: Chunks = (b"", b"", b"", b"", b"")

@@ -16,7 +16,7 @@ from exporter.ledger import Ledger
 from exporter.node import Node
 from exporter.page import Page
 from exporter.text_format import label_text
-from lustre.text import stats
+from lustre.formats import stats
 
 KIND = "ldlm/namespaces"
 LABELS = ("fs", "mount", "namespace")

@@ -12,7 +12,7 @@ from exporter.families import Counter, Gauge
 from exporter.node import Node
 from exporter.page import Page
 from exporter.sources import Render, Rendered, Source
-from lustre.text import lfsck
+from lustre.formats import lfsck
 
 LABELS = ("fs", "target", "kind")
 CHECKS = "mdd.*.lfsck_namespace, mdd.*.lfsck_layout, obdfilter.*.lfsck_layout"

@@ -9,9 +9,8 @@ from exporter.families import Counter, Gauge
 from exporter.node import Node
 from exporter.page import Page
 from exporter.text_format import label_text
-from lustre.text import lnet_nis, lnet_stats
-from lustre.text.lnet_nis import Interface
-from lustre.text.lnet_stats import Carried
+from lustre.formats import lnet
+from lustre.formats.lnet import Carried, Interface
 
 STATS = "lnet.stats"
 NIS = "lnet.nis"
@@ -44,14 +43,14 @@ def start(_: Context) -> Collect:
 
     def collect(node: Node, page: Page) -> None:
         if (data := node.read_of_node(STATS)) is not None:
-            lnet = lnet_stats.parse(data)
-            node.skipped_of_node(STATS, lnet.skipped)
-            _carried(page, MESSAGES, lnet.messages)
-            _carried(page, BYTES, lnet.bytes)
-            page.sample(ERRORS, b"", lnet.errors)
-            page.sample(ALLOCATED, b"", lnet.allocated)
+            carried = lnet.parse_stats(data)
+            node.skipped_of_node(STATS, carried.skipped)
+            _carried(page, MESSAGES, carried.messages)
+            _carried(page, BYTES, carried.bytes)
+            page.sample(ERRORS, b"", carried.errors)
+            page.sample(ALLOCATED, b"", carried.allocated)
         if (data := node.read_of_node(NIS)) is not None:
-            nis = lnet_nis.parse(data)
+            nis = lnet.parse_nis(data)
             node.skipped_of_node(NIS, nis.skipped)
             _interfaces(page, nis.interfaces)
 

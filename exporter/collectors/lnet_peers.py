@@ -7,7 +7,7 @@ from exporter.families import Gauge
 from exporter.node import Node
 from exporter.page import Page
 from exporter.text_format import label_text
-from lustre.text import lnet_peers
+from lustre.formats import lnet
 
 PEERS = "lnet.peers"
 
@@ -31,7 +31,7 @@ def start(_: Context) -> Collect:
         data = node.read_of_node(PEERS)
         if data is None:
             return
-        parsed = lnet_peers.parse(data)
+        parsed = lnet.parse_peers(data)
         found = {peer.nid: peer for peer in parsed.peers}
         node.skipped_of_node(PEERS, parsed.skipped + len(parsed.peers) - len(found))
         for peer in found.values():

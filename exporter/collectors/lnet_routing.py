@@ -7,7 +7,7 @@ from exporter.families import Gauge
 from exporter.node import Node
 from exporter.page import Page
 from exporter.text_format import label_text
-from lustre.text import lnet_routing
+from lustre.formats import lnet
 
 ROUTES = "lnet.routes"
 BUFFERS = "lnet.buffers"
@@ -32,7 +32,7 @@ def start(_: Context) -> Collect:
 
     def collect(node: Node, page: Page) -> None:
         if (data := node.read_of_node(ROUTES)) is not None:
-            parsed = lnet_routing.routes(data)
+            parsed = lnet.parse_routes(data)
             ways = {(route.net, route.router): route.up for route in parsed.routes}
             node.skipped_of_node(ROUTES, parsed.skipped + len(parsed.routes) - len(ways))
             page.sample(ROUTING, b"", None if parsed.routing is None else int(parsed.routing))
@@ -46,7 +46,7 @@ def start(_: Context) -> Collect:
 
 def _buffers(node: Node, page: Page, data: bytes) -> None:
     """A size once, though each CPU partition has a part of its buffers."""
-    parsed = lnet_routing.buffers(data)
+    parsed = lnet.parse_buffers(data)
     node.skipped_of_node(BUFFERS, parsed.skipped)
     for pages in dict.fromkeys(buffer.pages for buffer in parsed.buffers):
         of_size = [buffer for buffer in parsed.buffers if buffer.pages == pages]

@@ -8,7 +8,7 @@ from exporter.node import Node
 from exporter.page import Page
 from exporter.reader import integer
 from exporter.text_format import label_text
-from lustre.text import df
+from lustre.formats import df
 
 LABELS = ("fs", "target")
 

@@ -12,7 +12,7 @@ from exporter.page import Page
 from exporter.per_target import LinkSources
 from exporter.sources import Render, Rendered, Source, StatsRenderer
 from exporter.text_format import label_text
-from lustre.text import batch_stats
+from lustre.formats import batch_stats
 
 LABELS = ("fs", "mount", "target")
 MDC = link_families("mdc", LABELS, "metadata servers")

@@ -7,7 +7,7 @@ from exporter.families import Counter, Gauge
 from exporter.node import Node
 from exporter.page import Page
 from exporter.text_format import escape, label_text
-from lustre.text import fields, header, import_
+from lustre.formats import fields, header, import_
 
 LABELS = ("nid",)
 STATE = Gauge(

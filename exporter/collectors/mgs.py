@@ -7,7 +7,7 @@ from exporter.families import Counter, Gauge
 from exporter.node import Node
 from exporter.page import Page
 from exporter.text_format import label_text
-from lustre.text import mgs_live
+from lustre.formats import mgs_live
 
 LIVE = "mgs.MGS.live.*"
 EXPORTS = Gauge("lustre_mgs_exports", "Clients and servers connected.", (), "mgs.MGS.num_exports")

@@ -16,8 +16,8 @@ from exporter.page import Page
 from exporter.per_target import LinkSources, StatsLines
 from exporter.read_outs import imports_out, rpcs_out
 from exporter.totals import Combine, Group, Summed, put_gauges
-from lustre.text import import_brief
-from lustre.text.compiled import hash_of
+from lustre.formats import import_
+from lustre.formats.compiled import hash_of
 
 COMBINE: dict[Family, Combine] = {OSC.average_wait: max, OSC.limits["max_pages_per_rpc"]: min}
 
@@ -29,7 +29,7 @@ def start(context: Context) -> Collect:
 
 def _summed(totals: OscTotals) -> Collect:
     rpcs: Summed[Group] = Summed("osc", "rpc_stats", rpcs_out(OSC.rpcs))
-    imports: Summed[Group] = Summed("osc", "import", imports_out(OSC), hash_of(import_brief.essence))
+    imports: Summed[Group] = Summed("osc", "import", imports_out(OSC), hash_of(import_.essence))
 
     def collect(node: Node, page: Page) -> None:
         by_device = totals.groups.of(node)

@@ -15,8 +15,8 @@ from exporter.page import Page
 from exporter.rpcs import LATENCY_UNIT_SECONDS
 from exporter.sources import Source
 from exporter.totals import Group, Summed
-from lustre.text import io_latency_stats
-from lustre.text.compiled import hash_of
+from lustre.formats import io_latency_stats
+from lustre.formats.compiled import hash_of
 
 LATENCY = Histogram(
     "lustre_osc_io_latency_seconds",

@@ -11,8 +11,8 @@ from exporter.page import Page
 from exporter.room import OSD_KINDS
 from exporter.rpcs import READ, WRITE, bounds_of
 from exporter.sources import Render, Rendered, Source, StatsRenderer
-from lustre.text import brw_stats, histogram
-from lustre.text.bucket_labels import LINEAR
+from lustre.formats import brw_stats, histogram
+from lustre.formats.histogram import LINEAR
 
 LABELS = ("fs", "target")
 STATS = "osd-*.*.stats"

@@ -11,8 +11,8 @@ from exporter.page import Page
 from exporter.room import OSD_KINDS
 from exporter.rpcs import LATENCY_UNIT_SECONDS
 from exporter.sources import Source
-from lustre.text import io_latency_stats
-from lustre.text.compiled import hash_of
+from lustre.formats import io_latency_stats
+from lustre.formats.compiled import hash_of
 
 LATENCY = Histogram(
     "lustre_osd_io_latency_seconds",

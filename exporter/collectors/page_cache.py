@@ -7,7 +7,7 @@ from exporter.families import Counter, Gauge
 from exporter.node import Node
 from exporter.page import Page
 from exporter.sources import Render, Rendered, Source
-from lustre.text import max_cached_mb, unstable_stats
+from lustre.formats import max_cached_mb, unstable_stats
 
 LABELS = ("fs", "mount")
 CACHE = "llite.*.max_cached_mb"

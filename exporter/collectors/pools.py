@@ -20,7 +20,7 @@ from exporter.spill import FAMILIES as SPILL
 from exporter.spill import Spill
 from exporter.text_format import label_text
 from exporter.totals import Group, Summed, put_totals
-from lustre.text.df import Df
+from lustre.formats.df import Df
 
 LABELS = ("fs", "pool")
 ROOM = room_families("lustre_pool", "the pool, over the targets that say", LABELS, "osc.*")

@@ -15,8 +15,8 @@ from exporter.node import Node
 from exporter.page import Page
 from exporter.room import OSD_KINDS
 from exporter.text_format import label_text
-from lustre.text import quota
-from lustre.text.quota import Account, Limit
+from lustre.formats import quota
+from lustre.formats.quota import Account, Limit
 
 T = TypeVar("T", Account, Limit)
 LIMITED = ("fs", "pool", "type", "id")

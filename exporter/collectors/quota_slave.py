@@ -9,8 +9,8 @@ from exporter.families import Gauge
 from exporter.node import Node
 from exporter.page import Page
 from exporter.room import OSD_KINDS
-from lustre.text import quota_slave
-from lustre.text.quota_slave import QuotaSlave
+from lustre.formats import quota
+from lustre.formats.quota import QuotaSlave
 
 LABELS = ("fs", "target", "resource")
 INFO = "osd-*.*.quota_slave_dt.info, osd-*.*.quota_slave_md.info"
@@ -57,7 +57,7 @@ def _read(node: Node, kind: str, target: str, folder: str) -> QuotaSlave | None:
     data = node.read(kind, target, f"{folder}/info")
     if data is None:
         return None
-    slave = quota_slave.parse(data)
+    slave = quota.parse_slave(data)
     node.skipped(kind, f"{folder}/info", slave.skipped)
     return slave
 
@@ -66,7 +66,7 @@ def _put(page: Page, labels: bytes, slave: QuotaSlave) -> None:
     page.sample(CONNECTED, labels, None if slave.connected is None else int(slave.connected))
     if slave.enforced is None:
         return
-    for type_ in quota_slave.TYPES.values():
+    for type_ in quota.TYPES.values():
         page.sample(ENFORCED, labels + b',type="%b"' % type_, int(type_ in slave.enforced))
     for type_, is_so in slave.up_to_date:
         if type_ in slave.enforced:  # of others it has no copies

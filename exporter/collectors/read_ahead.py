@@ -11,7 +11,7 @@ from exporter.node import Node
 from exporter.page import Page
 from exporter.sources import Render, Rendered, Source
 from exporter.text_format import escape
-from lustre.text import df, read_ahead_stats, statahead_stats
+from lustre.formats import df, read_ahead_stats, statahead_stats
 
 LABELS = ("fs", "mount")
 AHEAD = "llite.*.read_ahead_stats"

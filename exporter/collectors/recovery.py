@@ -11,8 +11,8 @@ from exporter.collector import Collect, Collector, Context
 from exporter.families import Counter, Family, Gauge
 from exporter.node import Node
 from exporter.page import Page
-from lustre.text import recovery_status
-from lustre.text.recovery_status import RecoveryStatus
+from lustre.formats import recovery_status
+from lustre.formats.recovery_status import RecoveryStatus
 
 LABELS = ("fs", "target")
 

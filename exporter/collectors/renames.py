@@ -9,8 +9,8 @@ from exporter.node import Node
 from exporter.page import Page
 from exporter.rpcs import bounds_of
 from exporter.sources import Render, Rendered, Source
-from lustre.text import rename_stats
-from lustre.text.compiled import hash_of
+from lustre.formats import rename_stats
+from lustre.formats.compiled import hash_of
 
 SIZES = Histogram(
     "lustre_mdt_rename_directory_size_bytes",

@@ -13,7 +13,7 @@ from exporter.node import Node
 from exporter.page import Page
 from exporter.room import OSD_KINDS
 from exporter.sources import Render, Rendered, Source
-from lustre.text import oi_scrub
+from lustre.formats import lfsck
 
 LABELS = ("fs", "target")
 SCRUB = "osd-*.*.oi_scrub"
@@ -62,7 +62,7 @@ def start(_: Context) -> Collect:
 
 def _renderer(labels: bytes) -> Render:
     def render(data: bytes) -> Rendered:
-        scrub = oi_scrub.parse(data)
+        scrub = lfsck.parse_oi_scrub(data)
         page = Page()
         runs.show(page, labels, scrub, STATE, FLAG)
         for name, family in NUMBERS.items():

@@ -13,7 +13,7 @@ from exporter.node import Node
 from exporter.page import Page
 from exporter.sources import Source, StatsRenderer
 from exporter.text_format import label_text
-from lustre.text import nrs_policies
+from lustre.formats import nrs_policies
 
 PLACES = {"ost/OSS": None, "mds/MDS": None, "mgs/MGS": frozenset({"mgs"}), "ldlm/services": None}
 """Folders whose folders are services, or those of them that are."""

@@ -9,7 +9,7 @@ from exporter.collector import Collect, Collector, Context
 from exporter.families import Counter, Gauge
 from exporter.node import Node
 from exporter.page import Page
-from lustre.text import page_pools
+from lustre.formats import page_pools
 
 POOLS = "sptlrpc.encrypt_page_pools"
 BY_SIZE = "sptlrpc.page_pools"

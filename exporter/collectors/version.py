@@ -7,7 +7,7 @@ from exporter.families import Gauge
 from exporter.node import Node
 from exporter.page import Page
 from exporter.text_format import label_text
-from lustre.text import version
+from lustre.formats import version
 
 VERSION = "version"
 INFO = Gauge("lustre_version_info", "Always 1, labelled with the Lustre release that runs.", ("version",), VERSION)

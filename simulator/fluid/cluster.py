@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from lustre.layout import Layout
+from lustre.layout.model import Layout
 from simulator.cluster import Cluster
 from simulator.fluid.counting import Counting
 from simulator.fluid.files import Files

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Mapping
 from random import Random
 
-from lustre.changelog import RecordType
+from lustre.changelog.record import RecordType
 from simulator.changelog import CLOSE_CREATE, OPEN_CREATE, OPEN_MODE_BASE, SERVER, Actor
 from simulator.jobs import SmallFileWriter
 from simulator.jobs.job import user_of

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from simulator.client import ClientSettings
 from simulator.fluid.demand import Io
 from simulator.jobs import (

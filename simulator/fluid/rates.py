@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from lustre.layout import Layout
+from lustre.layout.model import Layout
 from simulator.choice import ROOM_BYTES_MIN
 from simulator.fluid.balance import Group, balanced
 from simulator.fluid.flows import Demand, Flow, flow

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lustre.layout import Layout
+from lustre.layout.model import Layout
 from simulator.engine import Steps
 from simulator.jobs.job import Run
 from simulator.jobs.shapes import InDirectory

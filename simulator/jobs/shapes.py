@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 
 HDD = Layout((Component(pool="hdd"),), composite=False)
 HDD_STRIPED = Layout((Component(pool="hdd", stripe_count=4, stripe_size=1 << 20),), composite=False)

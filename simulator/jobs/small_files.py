@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lustre.layout import Layout
+from lustre.layout.model import Layout
 from simulator.engine import Steps
 from simulator.handle import FileHandle
 from simulator.jobs.distribution import Distribution

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from lustre import archive_version
+from lustre import mounted
 from lustre.errors import LustreError
-from lustre.llapi import Library
+from lustre.llapi.calls import Library
 from lustre.mounted_calls import MountedCalls
 from lustre.mounts import find
-from lustre.tree import Roots, Tree
+from lustre.parameters import Roots, Tree
 from tests.acceptance.ledger import Ledger
 from tests.acceptance.site import Site
 from tierd.act.movers.abreast import Engine
@@ -61,7 +61,7 @@ def site(request: pytest.FixtureRequest) -> Iterator[Site]:
     scratch = Path(tempfile.mkdtemp(prefix="tierd-acceptance-", dir=os.path.realpath(option("--lustre-mount"))))
     tree = Tree(Roots.of("/proc", "/sys"))
     found = Site(mount, scratch, option("--flash-pool"), option("--hdd-pool"), library, tree,
-                 MountedCalls(library, mount.path, lambda: archive_version.told_on(tree, mount.fsname)))
+                 MountedCalls(library, mount.path, lambda: mounted.archives_follow_swaps(tree, mount.fsname)))
     missing = {found.flash, found.hdd} - {pool for pool, members in found.filesystem.pools().items() if members}
     if missing:
         shutil.rmtree(scratch)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lustre.layout import Layout
+from lustre.layout.model import Layout
 from tests.acceptance.site import Site, long_ago
 from tierd.act.movers.outcome import Move, Mover, Outcome
 

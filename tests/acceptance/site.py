@@ -10,12 +10,12 @@ from functools import cached_property
 from pathlib import Path
 
 from lustre.attributes import layout_at
-from lustre.layout import Component, Layout
-from lustre.llapi import Library
+from lustre.layout.model import Component, Layout
+from lustre.llapi.calls import Library
 from lustre.mounted import MountedFilesystem
 from lustre.mounted_calls import MountedCalls
 from lustre.mounts import Mount
-from lustre.tree import Tree, parse_device
+from lustre.parameters import Tree, parse_device
 from tierd.act.movers.aftermath import strays
 
 MIB = 1 << 20

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lustre.changelog import Record, RecordType, decode
+from lustre.changelog.decode import decode
+from lustre.changelog.record import Record, RecordType
 from tests.acceptance.site import Site, long_ago
 from tierd.act.movers.outcome import Move, Mover, Result
 from tierd.sense import local

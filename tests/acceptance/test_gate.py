@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lustre.layout import Component, Layout, same_shape
+from lustre.layout.model import Component, Layout, same_shape
 from tests.acceptance.files import made
 from tests.acceptance.ledger import Ledger
 from tests.acceptance.site import Site, checksum, noise

@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from lustre.layout import Layout, setstripe_arguments
+from lustre.layout.model import Layout
+from lustre.layout.setstripe import setstripe_arguments
 from tests.acceptance.conftest import engine_of
 from tests.acceptance.files import made
 from tests.acceptance.ledger import Ledger

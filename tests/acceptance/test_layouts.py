@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lustre.attributes import layout_at
-from lustre.layout import Layout, same_shape
-from lustre.layout_yaml import from_yaml
+from lustre.layout.model import Layout, same_shape
+from lustre.layout.yaml import from_yaml
 from tests.acceptance.site import MIB, Site
 
 SHAPES = (

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from tests.acceptance.files import made, moved
 from tests.acceptance.ledger import Ledger
 from tests.acceptance.site import MIB, Site, checksum, long_ago, noise

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lustre import inode_flags
+from lustre import attributes
 from tests.acceptance.files import made, moved
 from tests.acceptance.ledger import Ledger
 from tests.acceptance.site import Site, checksum, noise
@@ -29,7 +29,7 @@ def test_the_project_goes_along(site: Site, engine: Mover, directory: Path, ledg
     place = made(site, directory / "a", noise(10000, 1))
     assert moved(engine, site, place, site.in_pool(site.flash)).result is Result.DONE
     descriptor = os.open(place, os.O_RDONLY)
-    assert inode_flags.project(descriptor) == 4711
+    assert attributes.project(descriptor) == 4711
     os.close(descriptor)
     ledger.enter(place)
 
@@ -42,7 +42,7 @@ def test_a_project_that_is_not_the_directorys(site: Site, engine: Mover, engine_
     expected = (Result.DONE, "") if engine_name == "lease" else (Result.REFUSED, "project")
     assert (outcome.result, outcome.reason) == expected, outcome.detail
     descriptor = os.open(place, os.O_RDONLY)
-    assert inode_flags.project(descriptor) == 4712
+    assert attributes.project(descriptor) == 4712
     os.close(descriptor)
     ledger.enter(place)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from tests.acceptance.site import MIB, Site, checksum, noise
 from tierd.act.movers.outcome import Move, Mover, Outcome, Result
 

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from lustre import archive_version, mounted_pools
+from lustre import mounted
 from lustre.mounted_calls import MountedCalls
 from tests.acceptance.files import made
 from tests.acceptance.ledger import Ledger
@@ -50,10 +50,10 @@ def test_requests_of_the_lease_engine(site: Site, ledger: Ledger, inherited: boo
         site.lfs("setstripe", "-c", "1", "-p", site.flash, str(directory))
     site.forget_everything()
     calls = Counted(MountedCalls(site.library, site.mount.path,
-                                 lambda: archive_version.told_on(site.tree, site.mount.fsname)))
+                                 lambda: mounted.archives_follow_swaps(site.tree, site.mount.fsname)))
     fsname, path = site.mount.fsname, site.mount.path
     engine = LeaseMover(calls.calls, Destination(
-        lambda: mounted_pools.pools(site.tree, fsname), lambda: mounted_pools.space(site.tree, fsname),
+        lambda: mounted.read_pools(site.tree, fsname), lambda: mounted.read_space(site.tree, fsname),
         lambda kind, owner, pool: site.library.quota(path, kind, owner, pool), 0.0))
     before = requests(site)
     outcomes = list(engine.move([Move(site.name(file), site.in_pool(site.flash)) for file in files]))

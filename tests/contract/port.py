@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from lustre.changelog import RecordType, decode
+from lustre.changelog.decode import decode
+from lustre.changelog.record import RecordType
 from lustre.errors import Refused
 from lustre.filesystem import Filesystem
-from lustre.layout import EOF, Component, Layout, pools_of, same_shape
+from lustre.layout.model import EOF, Component, Layout, pools_of, same_shape
 
 MIB = 1 << 20
 

@@ -18,7 +18,7 @@ from exporter.__main__ import arguments, checked
 from exporter.collectors import COLLECTORS
 from exporter.own import registry as exporter_registry
 from exporter.scrape import Scraper
-from lustre.tree import Tree
+from lustre.parameters import Tree
 from simulator.scenario import parse
 from tests.exporter.written import WRITTEN
 from tierd.config import Settings

@@ -19,7 +19,7 @@ from exporter.collectors import COLLECTORS
 from exporter.config import Address, Settings
 from exporter.scrape import Scraper
 from exporter.server import Server, listen
-from lustre.tree import Roots, Tree
+from lustre.parameters import Roots, Tree
 from lustre.unpack import unpack
 from tests.exporter.written import unfold
 

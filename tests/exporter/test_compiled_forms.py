@@ -15,8 +15,8 @@ from exporter.page import Page
 from exporter.per_target import StatsLines
 from exporter.read_outs import stats_out
 from exporter.rpcs import RpcKeys
-from lustre.text import compiled, rpc_stats, stats
-from lustre.text.outline import LONGEST, Forms
+from lustre.formats import compiled, rpc_stats, stats
+from lustre.formats.outline import LONGEST, Forms
 from tests.spoilt import any_text, damage, renumbered, renumbering, spoilt, texts
 
 if not compiled.AVAILABLE:

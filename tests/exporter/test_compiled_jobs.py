@@ -11,7 +11,7 @@ from exporter.job_numbers import NumbersReader
 from exporter.jobs import FAMILIES, OPERATIONS, read_block, render, sums_left_out
 from exporter.jobs import numbers as numbers_of
 from exporter.text_format import escape
-from lustre.text import compiled, job_stats
+from lustre.formats import compiled, job_stats
 from tests.exporter.test_job_lines import block, counters
 from tests.spoilt import any_text, damage, renumbered, renumbering, spoilt, texts
 

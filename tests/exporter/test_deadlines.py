@@ -15,7 +15,7 @@ from exporter.config import Settings
 from exporter.families import Gauge
 from exporter.lane import BusyError, Lane
 from exporter.scrape import Scraper
-from lustre.tree import Roots, Tree
+from lustre.parameters import Roots, Tree
 
 WAIT = 20.0
 

@@ -15,8 +15,8 @@ from exporter.job_runs import Job, Run
 from exporter.job_texts import JobTexts
 from exporter.jobs import numbers, read_block, render
 from exporter.scrape import Scraper
-from lustre.text import job_stats
-from lustre.text.job_reader import usual
+from lustre.formats import job_stats
+from lustre.formats.job_reader import usual
 
 OST = "proc/fs/lustre/obdfilter/lustre-OST0000/job_stats"
 LABELS = b'fs="100%",target="OST0000",jobid="a\\\\b%s{}"'

@@ -9,7 +9,7 @@ from bench.against_prometheus_client import compare
 from bench.client_tree import Client
 from bench.exporter import where
 from bench.server_tree import Server
-from lustre.text.compiled import AVAILABLE
+from lustre.formats.compiled import AVAILABLE
 
 
 def test_a_sample_costs_a_fraction_of_what_it_costs_through_prometheus_client() -> None:

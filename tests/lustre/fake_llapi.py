@@ -7,8 +7,8 @@ import os
 from collections.abc import Callable
 from typing import Any, cast
 
-from lustre.llapi import Library
-from lustre.llapi_prototypes import SYMBOLS
+from lustre.llapi.calls import Library
+from lustre.llapi.prototypes import SYMBOLS
 
 
 class Function:

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lustre.access_log import ENTRY_BYTES, Access, decode, encode
-from lustre.access_log_device import AccessLogDevice
+from lustre.access_log import ENTRY_BYTES, Access, AccessLogDevice, decode, encode
 from lustre.fid import Fid
 
 BYTES = bytes.fromhex(

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lustre.archive_version import told_on
-from lustre.calls import HsmFlags
+from lustre.filesystem import HsmFlags
+from lustre.mounted import archives_follow_swaps
 from lustre.mounted_calls import MountedCalls
-from lustre.tree import Roots, Tree
+from lustre.parameters import Roots, Tree
 from tests.conftest import Unpack
 from tests.lustre.fake_llapi import Handle
 
@@ -21,7 +21,7 @@ def root(capture: Unpack, tmp_path: Path) -> Path:
 
 
 def says(root: Path, fsname: str = "lustre") -> bool:
-    return told_on(Tree(Roots.of(root / "proc", root / "sys")), fsname)
+    return archives_follow_swaps(Tree(Roots.of(root / "proc", root / "sys")), fsname)
 
 
 def imports(root: Path) -> list[Path]:

@@ -10,15 +10,14 @@ from typing import Any
 
 import pytest
 
-from lustre.calls import FileFlags
 from lustre.errors import Gone, LustreError, NotLustre, Refused, Stale
 from lustre.fid import Fid
-from lustre.layout import Component, Layout
-from lustre.mounted import MountedFilesystem
+from lustre.filesystem import FileFlags
+from lustre.layout.model import Component, Layout
+from lustre.mounted import MountedFilesystem, read_space
 from lustre.mounted_calls import MountedCalls, whole
-from lustre.mounted_pools import space
 from lustre.mounts import Mount, find
-from lustre.tree import Roots, Tree
+from lustre.parameters import Roots, Tree
 from tests.conftest import Unpack
 from tests.lustre.fake_llapi import Handle, opens
 
@@ -72,7 +71,7 @@ def test_a_target_is_full_without_objects(tmp_path: Path, capture: Unpack) -> No
     (place,) = root.glob("sys/fs/lustre/osc/lustre-OST0000-osc-ff*")
 
     def avail_kib() -> int:
-        return space(Tree(Roots.of(root / "proc", root / "sys")), "lustre")["lustre-OST0000"].avail_bytes >> 10
+        return read_space(Tree(Roots.of(root / "proc", root / "sys")), "lustre")["lustre-OST0000"].avail_bytes >> 10
 
     for left, expected in ((b"16015\n", 908540), (b"8192\n", 489440), (b"0\n", 0)):
         (place / "filesfree").write_bytes(left)

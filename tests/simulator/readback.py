@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lustre.text import brw_stats, job_stats, rpc_stats, stats
+from lustre.formats import brw_stats, job_stats, rpc_stats, stats
 from simulator.cluster import Cluster
 from simulator.tally import Histogram, Stats
 

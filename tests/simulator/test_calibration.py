@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from bench.calibration import costs
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from simulator import scenario
 from simulator.cluster import Cluster
 from simulator.jobs import Job, RandomWriter, SmallFileWriter, StreamingWriter

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from simulator.cluster import Cluster
 from simulator.concurrently import Concurrently, StuckError
 from simulator.filesystem import SimulatedFilesystem

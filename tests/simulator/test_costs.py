@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from simulator import scenario
 from simulator.cluster import Cluster
 from simulator.concurrently import Concurrently

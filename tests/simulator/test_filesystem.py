@@ -6,9 +6,9 @@ import errno
 
 import pytest
 
-from lustre.changelog import decode
+from lustre.changelog.decode import decode
 from lustre.filesystem import Filesystem
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from simulator.changelog import Actor
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem

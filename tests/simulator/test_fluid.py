@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lustre.changelog import RecordType, decode
-from lustre.layout import Component, Layout
-from lustre.text import job_stats
+from lustre.changelog.decode import decode
+from lustre.changelog.record import RecordType
+from lustre.formats import job_stats
+from lustre.layout.model import Component, Layout
 from simulator import scenario
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from simulator.client import ClientSettings
 from simulator.cluster import Cluster
 from simulator.devices import DeviceSettings, FlashSettings, HddSettings, RaidSettings, ThrottledSettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from simulator import scenario
 from simulator.client import ClientSettings
 from simulator.cluster import Cluster

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from lustre.changelog import RecordType, decode
-from lustre.layout import Component, Layout
+from lustre.changelog.decode import decode
+from lustre.changelog.record import RecordType
+from lustre.layout.model import Component, Layout
 from simulator import mirrors
 from simulator.changelog import Actor
 from simulator.choice import Spill

@@ -6,8 +6,9 @@ import errno
 
 import pytest
 
-from lustre.changelog import RecordType, decode
-from lustre.layout import Component, Layout
+from lustre.changelog.decode import decode
+from lustre.changelog.record import RecordType
+from lustre.layout.model import Component, Layout
 from simulator.changelog import Actor
 from simulator.cluster import Cluster
 from simulator.jobs import SmallFileWriter

@@ -1,4 +1,4 @@
-"""The parameter files: every parser of lustre.text reads the model's own numbers back; the form is the kernel's."""
+"""The parameter files: every parser of lustre.formats reads the model's own numbers back; the form is the kernel's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lustre.text import (
+from lustre.formats import (
     changelog_users,
     df,
     extents_stats,
@@ -22,7 +22,7 @@ from lustre.text import (
     recovery_status,
     statahead_stats,
 )
-from lustre.tree import Roots, Tree
+from lustre.parameters import Roots, Tree
 from simulator.cluster import Cluster
 from simulator.jobs import RandomWriter, SmallFileWriter, StreamingReader, StreamingWriter
 from simulator.parameters import render

@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from simulator.clock import Clock, WallClock
 from simulator.cluster import Cluster
 from simulator.engine import Completion

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from lustre.text import changelog_users, job_stats, read_ahead_stats, rpc_stats, stats
+from lustre.formats import changelog_users, job_stats, read_ahead_stats, rpc_stats, stats
 from simulator.cluster import Cluster
 from simulator.jobs import SmallFileWriter, StreamingReader, StreamingWriter
 from simulator.parameters import render

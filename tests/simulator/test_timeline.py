@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lustre.changelog import RecordType, decode
-from lustre.text import recovery_status
+from lustre.changelog.decode import decode
+from lustre.changelog.record import RecordType
+from lustre.formats import recovery_status
 from simulator import scenario
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lustre.changelog import Record
-from lustre.layout import Component, Layout
+from lustre.changelog.record import Record
+from lustre.layout.model import Component, Layout
 from simulator.cluster import Cluster
 from simulator.jobs import Job, SmallFileWriter, StreamingWriter
 from simulator.settings import recorded_test_bed

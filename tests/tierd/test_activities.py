@@ -13,7 +13,7 @@ import pytest
 
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, Space
-from lustre.layout import Layout
+from lustre.layout.model import Layout
 from simulator.cluster import Cluster
 from simulator.concurrently import Concurrently
 from simulator.costs import PRESETS

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lustre.layout import Layout
+from lustre.layout.model import Layout
 from tests.tierd.site import Site, failed, shown
 from tests.tierd.site import reading as reading  # noqa: PLC0414 -- the fixtures
 from tests.tierd.site import site as site  # noqa: PLC0414

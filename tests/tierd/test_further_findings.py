@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lustre.layout import Component, Layout, explain, same_shape
+from lustre.layout.model import Component, Layout, explain, same_shape
 from simulator.cluster import Cluster
 from simulator.fluid import FluidCluster
 from simulator.jobs import Job, SmallFileWriter

@@ -10,7 +10,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lustre.changelog_record import Record, RecordType
+from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from simulator.cluster import Cluster
 from simulator.settings import recorded_test_bed

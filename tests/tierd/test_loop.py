@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lustre.fid import Fid
-from lustre.layout import Component, Layout, same_shape
+from lustre.layout.model import Component, Layout, same_shape
 from tests.tierd.simulated import COVERING, NOISE, STREAM, Faulty, World, world
 from tierd.config import Settings
 from tierd.model import Action

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lustre.changelog import Record
+from lustre.changelog.record import Record
 from simulator.cluster import Cluster
 from simulator.fluid import FluidCluster
 from tests.tierd.simulated import NOISE, STREAM, World, world

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from simulator import faults
 from tests.tierd.site import HOSTILE, Site, failed, shown
 from tests.tierd.site import site as site  # noqa: PLC0414 -- the fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lustre.layout import same_shape
+from lustre.layout.model import same_shape
 from simulator import faults
 from tests.tierd.simulated import NOISE
 from tests.tierd.site import Site, fetched, shown

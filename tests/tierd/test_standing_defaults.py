@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from lustre.layout import Layout
+from lustre.layout.model import Layout
 from simulator.fluid import FluidCluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from lustre.changelog import Record, RecordType
+from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
-from lustre.layout import Layout
-from lustre.text import job_stats
-from lustre.text.job_stats import Job
+from lustre.formats import job_stats
+from lustre.formats.job_stats import Job
+from lustre.layout.model import Layout
 from tests.tierd.varied import ENOUGH, Variation, counted, part, unpacked, write
 from tierd.config import Settings
 from tierd.model import Finding

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lustre.tree import Roots, Tree
+from lustre.parameters import Roots, Tree
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from simulator.settings import recorded_test_bed

@@ -13,10 +13,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lustre import changelog
-from lustre.changelog import Record
-from lustre.text import job_stats
-from lustre.text.job_stats import Job
+from lustre.changelog.decode import decode
+from lustre.changelog.encode import encode
+from lustre.changelog.record import Record
+from lustre.formats import job_stats
+from lustre.formats.job_stats import Job
 from lustre.unpack import unpack
 
 TAPES = Path(__file__).parent.parent / "tapes"
@@ -48,8 +49,8 @@ def write(source: Path, folder: Path, variation: Variation) -> Path:
     meta: dict[str, Any] = json.loads(variation.described((source / "tape.json").read_text()))
     kept = [n for n in range(len(meta["snapshot_times"])) if variation.keeps(n)]
     for file in source.glob("changelog-*.bin"):
-        records, _ = changelog.decode(file.read_bytes())
-        varied = [changelog.encode(new) for record in records for new in variation.records(record)]
+        records, _ = decode(file.read_bytes())
+        varied = [encode(new) for record in records for new in variation.records(record)]
         (folder / file.name).write_bytes(b"".join(varied))
     for new, old in enumerate(kept):
         for file in (source / f"{old:03d}").rglob("*"):

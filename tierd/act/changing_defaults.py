@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lustre.filesystem import Filesystem
-from lustre.layout import Layout, explain, same_shape
+from lustre.layout.model import Layout, explain, same_shape
 
 _PATTERNS = {"raid0", "mdt", "overstriped"}
 _FLAGS = {"extension", "prefer", "prefrd", "prefwr"}

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ def of_move(size_bytes: int, before: Layout | None, wanted: Layout, fsname: str)
     """The cost of giving a file of this size another layout.
 
     >>> from lustre.fid import Fid
-    >>> from lustre.layout import StripeObject
+    >>> from lustre.layout.model import StripeObject
     >>> hdd = Component(pool="hdd", stripe_count=2, objects=(StripeObject(2, Fid(1, 1)), StripeObject(3, Fid(1, 2))))
     >>> of_move(3001, Layout((hdd,), composite=False), Layout((Component(pool="flash"),), composite=False), "fs")
     Cost(size_bytes=3001, pools={'hdd': 3001, 'flash': 3001}, targets={'fs-OST0002': 1501, 'fs-OST0003': 1501})

@@ -13,7 +13,7 @@ from threading import RLock
 
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
-from lustre.layout import Layout, same_shape
+from lustre.layout.model import Layout, same_shape
 from tierd.act.budget import Bucket
 from tierd.act.changing_defaults import give, kept
 from tierd.act.endings import Endings, Outcome

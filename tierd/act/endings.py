@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from threading import Lock
 
 from lustre.fid import Fid
-from lustre.layout import Layout
+from lustre.layout.model import Layout
 from tierd.act.journal import Journal
 from tierd.act.movers.outcome import Outcome as Moved
 from tierd.act.movers.outcome import Result

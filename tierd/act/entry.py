@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lustre.fid import Fid
-from lustre.layout import Layout
-from lustre.layout_yaml import from_yaml, to_yaml
+from lustre.layout.model import Layout
+from lustre.layout.yaml import from_yaml, to_yaml
 from tierd.act.kept import to_path
 
 ENTRY_COLUMNS = ("id, kind, place, layout_before, layout_after, size_bytes, ifnull(outcome, ''), ifnull(detail, ''), "

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lustre.fid import Fid
-from lustre.layout import Layout
+from lustre.layout.model import Layout
 from tierd.act import journal_form
 from tierd.act.entry import ENTRY_COLUMNS, Entry, entry_of, text_of
 from tierd.act.journal_schema import opened

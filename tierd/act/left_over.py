@@ -14,7 +14,7 @@ from itertools import islice
 from threading import RLock
 
 from lustre.filesystem import Filesystem
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from tierd.act import orders
 from tierd.act.guard import REQUEST
 from tierd.act.kept import KeptMove, Stamp

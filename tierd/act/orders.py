@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, Filesystem
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from tierd.act.guard import REQUEST
 from tierd.config import Settings
 from tierd.decide.sizing import boundary

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from lustre.filesystem import Filesystem
-from lustre.layout import Layout, same_shape
+from lustre.layout.model import Layout, same_shape
 from tierd.sense.paths import join
 
 LONGEST_SECONDS = 60.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lustre.filesystem import Filesystem
-from lustre.layout import explain, same_shape
+from lustre.layout.model import explain, same_shape
 from tierd.act.changing_defaults import same
 from tierd.act.entry import Entry
 from tierd.act.journal import UNDOING, Journal

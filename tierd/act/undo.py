@@ -6,7 +6,7 @@ from collections.abc import Callable
 from threading import Lock
 
 from lustre.filesystem import Filesystem
-from lustre.layout import same_shape
+from lustre.layout.model import same_shape
 from tierd.act.changing_defaults import same
 from tierd.act.entry import Entry
 from tierd.act.journal import Journal

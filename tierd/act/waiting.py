@@ -10,7 +10,7 @@ from threading import RLock
 from lustre.errors import Stale
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
-from lustre.layout import Layout, same_shape
+from lustre.layout.model import Layout, same_shape
 from tierd.act.budget import Budget, Wait
 from tierd.act.cost import Cost, of_move
 from tierd.act.guard import REQUEST, Guard

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 
 
 def blank(layout: Layout) -> Layout:
@@ -24,7 +24,7 @@ def wish(before: Layout, pools: Mapping[str, tuple[str, ...]]) -> Layout:
     """The earlier layout with a pool for every component on OSTs. Raises ValueError that says why there is none.
 
     >>> from lustre.fid import Fid
-    >>> from lustre.layout import StripeObject
+    >>> from lustre.layout.model import StripeObject
     >>> had = Layout((Component(objects=(StripeObject(3, Fid(1, 1)),)),), composite=False)
     >>> pools = {"all": ("fs-OST0000", "fs-OST0003"), "hdd": ("fs-OST0003",), "flash": ("fs-OST0000",)}
     >>> wish(had, pools).components[0].pool

@@ -12,9 +12,10 @@ import sys
 from pathlib import Path
 
 from lustre.fid import Fid
-from lustre.layout import Layout, explain, setstripe_arguments
-from lustre.layout_xattr import from_xattr
-from lustre.layout_yaml import to_yaml
+from lustre.layout.model import Layout, explain
+from lustre.layout.setstripe import setstripe_arguments
+from lustre.layout.xattr import from_xattr
+from lustre.layout.yaml import to_yaml
 from tierd.text import printable, shell_word
 
 _HEX = re.compile(rb"(?:^|[=\s])0[xX]([0-9a-fA-F\s]+)\s*$")

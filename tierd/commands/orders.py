@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from lustre.size import parse_size
+from lustre.layout.size import parse_size
 from tierd.commands import asking, waiting
 from tierd.commands.asking import Answer, megabytes, positive
 from tierd.text import quoted, shell_word

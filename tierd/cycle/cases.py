@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
-from lustre.layout import Layout
+from lustre.layout.model import Layout
 from tierd.act.endings import Outcome
 from tierd.act.journal import Journal
 from tierd.model import Action, Finding

@@ -8,7 +8,7 @@ from dataclasses import replace
 from threading import RLock
 
 from lustre.filesystem import Filesystem
-from lustre.layout import Layout
+from lustre.layout.model import Layout
 from tierd import narrate
 from tierd.act import left_over
 from tierd.act.endings import Outcome

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
 
-from lustre.changelog import Record
+from lustre.changelog.record import Record
 from tierd.clock import Clock
 from tierd.cycle.tally import Tally
 from tierd.cycle.telling import Telling

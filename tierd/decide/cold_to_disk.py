@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Gt, Lt
 
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from tierd.decide.small_files_to_flash import Plan
 from tierd.decide.small_files_to_flash import Settings as Pools
 from tierd.facts import StoredFile

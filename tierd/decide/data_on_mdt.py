@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Gt, Lt
 
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from tierd.model import Room
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lustre.layout import Layout, size_text
+from lustre.layout.model import Layout
+from lustre.layout.size import size_text
 from tierd.decide import sizing
 from tierd.decide.small_files_to_flash import Plan, Settings, flash_first, reserved
 from tierd.model import Action, DirectoryActivity, Finding, Room

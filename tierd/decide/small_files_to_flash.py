@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Gt, Lt
 
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from tierd.decide import sizing
 from tierd.model import Action, Candidate, DirectoryActivity, Finding, Room
 from tierd.reasons import Reason, Refusal

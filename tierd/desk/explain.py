@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lustre.layout import explain as layout_words
+from lustre.layout.model import explain as layout_words
 from tierd.act.entry import Entry
 from tierd.act.guard import REQUEST
 from tierd.act.journal_reader import JournalReader

@@ -14,7 +14,8 @@ from typing import Annotated
 
 from annotated_types import Ge, Gt, Lt
 
-from lustre.layout import Layout, size_text
+from lustre.layout.model import Layout
+from lustre.layout.size import size_text
 from tierd.detect.helps import has_room
 from tierd.detect.plugin import Common, Detector, View
 from tierd.model import Advice, DirectoryActivity, Finding

@@ -14,7 +14,7 @@ from typing import Annotated
 
 from annotated_types import Ge, Gt, Le, Lt
 
-from lustre.layout import Layout
+from lustre.layout.model import Layout
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Profile
 from tierd.facts import SharedFile

@@ -14,7 +14,7 @@ from typing import Annotated
 
 from annotated_types import Ge, Gt, Lt
 
-from lustre.layout import Layout
+from lustre.layout.model import Layout
 from tierd.detect.attribution import directories
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Classes, Profile, is_small_files, is_stream

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lustre.tree import Tree
+from lustre.parameters import Tree
 from tierd.facts import Facts, TargetFill
 from tierd.sense import clients, local
 from tierd.sense.changelogs import ActivityTable

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from lustre.layout import setstripe_arguments, size_text
+from lustre.layout.setstripe import setstripe_arguments
+from lustre.layout.size import size_text
 from tierd import narrate
 from tierd.as_json import action_json, finding_json
 from tierd.model import Action

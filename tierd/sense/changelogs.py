@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from threading import RLock
 
-from lustre.changelog import Record
+from lustre.changelog.record import Record
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus
 from tierd.facts import SharedFile

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lustre.tree import Tree
+from lustre.parameters import Tree
 from tierd.clock import Clock
 from tierd.facts import ClientLoad
 from tierd.sense import client_exporters, clients

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from lustre.text import df, read_ahead_stats, rpc_stats, statahead_stats
-from lustre.text.histogram import Histogram
-from lustre.tree import Tree, parse_device
+from lustre.formats import df, read_ahead_stats, rpc_stats, statahead_stats
+from lustre.formats.histogram import Histogram
+from lustre.parameters import Tree, parse_device
 from tierd.sense.client_counters import ClientCounters, RpcCounters
 
 THIS_NODE = "this node"

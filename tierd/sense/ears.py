@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from lustre.changelog import Record
+from lustre.changelog.record import Record
 from lustre.filesystem import Filesystem
 from tierd.sense.catchup import CatchUp
 from tierd.sense.changelogs import ActivityTable

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from lustre.filesystem import Filesystem
-from lustre.layout import Layout
+from lustre.layout.model import Layout
 from tierd.facts import ClientLoad, Facts, SharedFile, TargetFill
 from tierd.model import DirectoryActivity
 from tierd.sense import space

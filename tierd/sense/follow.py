@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from lustre import changelog
-from lustre.changelog import Record
+from lustre.changelog.decode import pieces
+from lustre.changelog.record import Record
 from tierd.sense.recording import Recording
 
 ReadFrom = Callable[[str, int], bytes]
@@ -105,7 +105,7 @@ class Follower:
         for _ in range(self._most_reads):
             asked = last = self._positions[mdt]
             try:
-                for records in changelog.pieces(self._read(mdt, asked)):
+                for records in pieces(self._read(mdt, asked)):
                     if records[-1].index <= last:  # never to be asked again and again
                         problems.append(f"changelog of {mdt}: asked for records after {last}, got {records[-1].index}")
                         return False

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
-from lustre.layout import pools_within
+from lustre.layout.model import pools_within
 from tierd.clock import Clock
 from tierd.model import Candidate, DirectoryActivity
 from tierd.sense.access_logs import AccessLogs

@@ -12,7 +12,7 @@ from itertools import islice
 
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
-from lustre.layout import pools_within
+from lustre.layout.model import pools_within
 from tierd.facts import StoredFile
 from tierd.sense.paths import join
 

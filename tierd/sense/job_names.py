@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lustre.tree import Tree
+from lustre.parameters import Tree
 
 
 def unnamed(tree: Tree) -> str:

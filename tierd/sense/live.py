@@ -7,8 +7,8 @@ from itertools import chain
 from operator import attrgetter
 from typing import Protocol
 
-from lustre.changelog import Record
-from lustre.tree import Tree
+from lustre.changelog.record import Record
+from lustre.parameters import Tree
 from tierd.clock import Clock
 from tierd.sense import local
 from tierd.sense.access import Access

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from sys import intern
 
-from lustre.text import changelog_users, df, job_stats, pools, recovery_status
-from lustre.tree import Tree
+from lustre.formats import changelog_users, df, job_stats, pools, recovery_status
+from lustre.parameters import Tree
 from tierd.model import Room
 from tierd.sense.readings import FULL_FRACTION, UNKNOWN_RECOVERY, ChangelogState, JobCounters, Reading, number_of
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lustre.text import df
-from lustre.tree import Tree, parse_device
+from lustre.formats import df
+from lustre.parameters import Tree, parse_device
 
 
 def share_free(tree: Tree, fsname: str) -> float | None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from lustre.read import read_whole
-from lustre.text import lnet_nis
-from lustre.tree import Tree
+from lustre.formats import lnet
+from lustre.parameters import Tree, read_whole
 
 
 def own_nids(tree: Tree) -> frozenset[str]:
@@ -14,4 +13,4 @@ def own_nids(tree: Tree) -> frozenset[str]:
         data = read_whole(place) if place is not None else None
     except OSError:
         data = None
-    return frozenset(each.nid.decode("ascii", "replace") for each in lnet_nis.parse(data or b"").interfaces)
+    return frozenset(each.nid.decode("ascii", "replace") for each in lnet.parse_nis(data or b"").interfaces)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from lustre.changelog import Record, RecordType
+from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from tierd.clock import Clock
 from tierd.sense.readings import ChangelogState, number_of

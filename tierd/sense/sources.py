@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from lustre.access_log_device import AccessLogDevice
+from lustre.access_log import AccessLogDevice
 from lustre.filesystem import Filesystem
-from lustre.tree import Tree
+from lustre.parameters import Tree
 from tierd.clock import Clock
 from tierd.config.settings import Sense
 from tierd.inotify import Watcher

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from lustre.filesystem import Filesystem
-from lustre.layout import Layout
+from lustre.layout.model import Layout
 from tierd.model import Candidate, DirectoryActivity, Room
 
 PIECE = 32

@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lustre import changelog, layout_yaml
-from lustre.changelog import Record
+from lustre.changelog.decode import decode
+from lustre.changelog.record import Record
 from lustre.fid import Fid
-from lustre.layout import Layout
-from lustre.tree import Roots, Tree
+from lustre.layout.model import Layout
+from lustre.layout.yaml import from_yaml
+from lustre.parameters import Roots, Tree
 from lustre.unpack import unpack
 
 NEEDED = re.compile(
@@ -115,7 +116,7 @@ def assemble(folder: Path, meta: dict[str, object]) -> Tape:
     for binary in sorted(folder.glob("changelog-MDT*.bin")):
         data = binary.read_bytes()
         try:
-            decoded, consumed = changelog.decode(data)
+            decoded, consumed = decode(data)
         except ValueError:  # not even the first record
             decoded, consumed = [], 0
         records += decoded
@@ -128,5 +129,5 @@ def assemble(folder: Path, meta: dict[str, object]) -> Tape:
         tuple(t for t, _ in snapshots),
         tuple(Tree(Roots.of(root / "proc", root / "sys")) for _, root in snapshots),
         tuple(sorted(records, key=lambda r: r.time)), left, paths,
-        {path: layout_yaml.from_yaml(text) for path, text in layouts.items()},
+        {path: from_yaml(text) for path, text in layouts.items()},
     )

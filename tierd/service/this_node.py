@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from lustre import mounts
-from lustre.llapi import Library
-from lustre.tree import Roots, Tree, parse_device
+from lustre.llapi.calls import Library
+from lustre.parameters import Roots, Tree, parse_device
 from tierd.act.claim import Claim
 from tierd.act.claim_folder import MountedFolder, holder, surely_gone
 from tierd.act.movers import engines

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from random import Random
 
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from simulator.cluster import Cluster
 from simulator.jobs import Job, RandomWriter, SmallFileWriter, StreamingReader, StreamingWriter
 from tierd.simulation.run import Timeline

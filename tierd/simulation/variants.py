@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from simulator.jobs import Job, SmallFileWriter, StreamingReader, StreamingWriter
 from simulator.scenario import Scenario
 from tierd.decide.sizing import UNIT_BYTES, boundary

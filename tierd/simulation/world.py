@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from lustre.tree import Roots, Tree
+from lustre.parameters import Roots, Tree
 from simulator.calls import Calls
 from simulator.cluster import Cluster
 from simulator.concurrently import Concurrently

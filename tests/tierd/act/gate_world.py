@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lustre.layout import Layout
+from lustre.layout.model import Layout
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, MiniLustre

@@ -8,7 +8,7 @@ from dataclasses import replace
 from lustre.errors import of_errno
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, Space
-from lustre.layout import Layout
+from lustre.layout.model import Layout
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import MiniLustre
 

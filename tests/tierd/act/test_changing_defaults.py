@@ -10,7 +10,7 @@ import pytest
 
 from lustre.errors import of_errno
 from lustre.fid import Fid
-from lustre.layout import EOF, Component, Foreign, Layout, StripeObject
+from lustre.layout.model import EOF, Component, Foreign, Layout, StripeObject
 from tests.tierd.act.gate_world import FINDING, World, submitted
 from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tierd.act.endings import Outcome

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lustre.layout import Component, Layout, same_shape
-from lustre.layout_xattr import understood
+from lustre.layout.model import Component, Layout, same_shape
+from lustre.layout.xattr import understood
 from tests.tierd.act.gate_world import DATA, FAST, FINDING, World, submitted
 from tests.tierd.act.gate_world import world as world  # noqa: PLC0414 -- the fixture
 from tests.tierd.act.miniport import MiniPort

@@ -9,7 +9,7 @@ import pytest
 
 from lustre.errors import of_errno
 from lustre.filesystem import FileStatus
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from tests.tierd.act.gate_world import FINDING, World, submitted
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minilustre import FLASH, HDD

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from tests.tierd.act.gate_world import DATA, World
 from tests.tierd.act.gate_world import world as world  # noqa: PLC0414 -- the fixture
 from tests.tierd.act.movers.minilustre import MiniLustre

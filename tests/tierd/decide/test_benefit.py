@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from tierd.decide.benefit import Settings, affordable, effect, refusal
 from tierd.model import Action, Finding
 from tierd.reasons import Reason

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustre.fid import Fid
-from lustre.layout import Component, Layout, explain
+from lustre.layout.model import Component, Layout, explain
 from tierd import scoped
 from tierd.config import Settings
 from tierd.config.scopes import Scope

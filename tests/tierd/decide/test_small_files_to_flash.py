@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from lustre.fid import Fid
-from lustre.layout import Component, Layout, setstripe_arguments
+from lustre.layout.model import Component, Layout
+from lustre.layout.setstripe import setstripe_arguments
 from tests.tierd.worlds import TARGETS
 from tierd.decide.small_files_to_flash import Settings, decide
 from tierd.model import Candidate, DirectoryActivity, Finding, OpenFile, Room

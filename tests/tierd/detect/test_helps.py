@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lustre.fid import Fid
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from tests.tierd.detect.test_clients import WELL, ahead, rpcs
 from tests.tierd.detect.views import FLASH, POOLS, filled, halves, look
 from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream

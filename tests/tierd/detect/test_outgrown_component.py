@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from tests.tierd.detect.views import look
 from tierd.detect.outgrown_component import DETECTOR
 from tierd.facts import Facts

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from tests.tierd.detect.views import POOLS, halves, look
 from tests.tierd.worlds import TARGETS, stream
 from tierd.detect.shared_file_contention import DETECTOR

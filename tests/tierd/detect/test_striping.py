@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from tests.tierd.detect.views import POOLS, filled, halves, look
 from tests.tierd.worlds import TARGETS, small_files, stream
 from tierd.detect.striping import DETECTOR

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lustre.changelog import Record, RecordType
+from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus
 from tierd.sense.catchup import CatchUp

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lustre.tree import Roots, Tree
+from lustre.parameters import Roots, Tree
 from simulator.cluster import Cluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import STREAM

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lustre.changelog import Record, RecordType
+from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
-from lustre.tree import Roots, Tree
+from lustre.parameters import Roots, Tree
 from tests.conftest import Unpack
 from tierd.sense.changelogs import ActivityTable
 from tierd.sense.echo import MOST, REMEMBER_SECONDS, Echo

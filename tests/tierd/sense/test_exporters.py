@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from lustre.tree import Roots, Tree
+from lustre.parameters import Roots, Tree
 from tests.conftest import Unpack
 from tierd.sense import exporters, local
 from tierd.sense.readings import JobCounters, window

@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 
 import pytest
 
-from lustre.changelog import Record, RecordType
+from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, Space
-from lustre.layout import Component, Layout
-from lustre.tree import Roots, Tree
+from lustre.layout.model import Component, Layout
+from lustre.parameters import Roots, Tree
 from tierd.facts import ClientLoad, TargetFill
 from tierd.sense.changelogs import ActivityTable
 from tierd.sense.facts import Gatherer

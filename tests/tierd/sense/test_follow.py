@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lustre.changelog import Record, RecordType, encode
+from lustre.changelog.encode import encode
+from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from tierd.sense.follow import MOST_READS, ChangelogError, Follower, MissingRecordsError
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lustre.tree import Roots, Tree
+from lustre.parameters import Roots, Tree
 from tests.conftest import Unpack
 from tierd.sense import local
 

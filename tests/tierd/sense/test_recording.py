@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lustre.changelog import RecordType
+from lustre.changelog.record import RecordType
 from lustre.fid import Fid
 from simulator.changelog import QUICK_START_MASK, Actor, Changelog
 from tests.tierd.sense.test_follow import drained

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lustre.changelog import Record
-from lustre.changelog_record import RecordType
+from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus
 from tierd.clock import SystemClock

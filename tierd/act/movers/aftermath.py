@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from lustre.calls import Calls, Status
 from lustre.errors import Gone, Stale
-from lustre.layout import Layout, same_shape
+from lustre.filesystem import Calls, Status
+from lustre.layout.model import Layout, same_shape
 from tierd.act.movers.checks import leaves_mdt
 from tierd.act.movers.facts import Facts, look_at, objects
 from tierd.act.movers.outcome import Move, Outcome, Result, of_error

@@ -6,8 +6,8 @@ import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lustre.calls import FileFlags, HsmFlags, Status
-from lustre.layout import Component, Layout
+from lustre.filesystem import FileFlags, HsmFlags, Status
+from lustre.layout.model import Component, Layout
 from tierd.act.movers.facts import Facts
 from tierd.act.movers.outcome import Move
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from zlib import crc32
 
-from lustre.calls import Calls, Status
 from lustre.errors import Busy, LustreError
+from lustre.filesystem import Calls, Status
 
 PAGE_BYTES = mmap.PAGESIZE
 """64 KiB on some ARM nodes; reading past the page cache needs whole ones."""

@@ -12,13 +12,12 @@ from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge, Gt, Lt
 
-from lustre import archive_version, mounted_pools
-from lustre.calls import Quota
-from lustre.llapi import NAME, Library
-from lustre.mounted import MountedFilesystem
+from lustre.filesystem import Quota
+from lustre.llapi.calls import NAME, Library
+from lustre.mounted import MountedFilesystem, archives_follow_swaps, read_pools, read_space
 from lustre.mounted_calls import MountedCalls
 from lustre.mounts import Mount
-from lustre.tree import Tree
+from lustre.parameters import Tree
 from tierd.act.movers.abreast import Engine
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.lfs import LfsMover
@@ -57,13 +56,13 @@ class Settings:
 
 def mover(mount: Mount, library: Library, tree: Tree, settings: Settings) -> Engine:
     """The engine of the settings, over one mount."""
-    calls = MountedCalls(library, mount.path, lambda: archive_version.told_on(tree, mount.fsname))
+    calls = MountedCalls(library, mount.path, lambda: archives_follow_swaps(tree, mount.fsname))
 
     def quota(kind: int, owner: int, pool: str) -> Quota:
         return library.quota(mount.path, kind, owner, pool)
 
     destination = Destination(
-        lambda: mounted_pools.pools(tree, mount.fsname), lambda: mounted_pools.space(tree, mount.fsname), quota,
+        lambda: read_pools(tree, mount.fsname), lambda: read_space(tree, mount.fsname), quota,
         settings.keep_free)
     if settings.engine == "lease":
         return LeaseMover(calls, destination)

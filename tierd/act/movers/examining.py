@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from lustre.calls import Calls
 from lustre.errors import Stale
+from lustre.filesystem import Calls
 from tierd.act.movers import aftermath, checks
 from tierd.act.movers.facts import Facts, look
 from tierd.act.movers.outcome import Move, Outcome, Result, of_error

@@ -5,9 +5,9 @@ from __future__ import annotations
 import stat
 from dataclasses import dataclass
 
-from lustre.calls import Belongings, Calls, FileFlags, Hsm, Status
 from lustre.fid import Fid
-from lustre.layout import Layout, StripeObject
+from lustre.filesystem import Belongings, Calls, FileFlags, Hsm, Status
+from lustre.layout.model import Layout, StripeObject
 
 
 @dataclass(frozen=True, slots=True)

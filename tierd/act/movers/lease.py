@@ -18,9 +18,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 
-from lustre.calls import Calls, FileFlags, Status
 from lustre.errors import Busy, LustreError, NotPermitted, Stale
-from lustre.layout import Layout, same_shape
+from lustre.filesystem import Calls, FileFlags, Status
+from lustre.layout.model import Layout, same_shape
 from tierd.act.movers import aftermath, checks, copying, examining, room
 from tierd.act.movers.facts import Facts, look_at
 from tierd.act.movers.outcome import Move, Outcome, Result, halted, of_error

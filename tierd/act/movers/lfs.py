@@ -15,9 +15,9 @@ import errno
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from lustre.calls import Calls
 from lustre.errors import LustreError, kind_of
-from lustre.layout import setstripe_arguments
+from lustre.filesystem import Calls
+from lustre.layout.setstripe import setstripe_arguments
 from tierd.act.movers import aftermath, checks, examining, room
 from tierd.act.movers.facts import Facts
 from tierd.act.movers.outcome import Move, Outcome, Result, halted

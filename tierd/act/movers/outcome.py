@@ -22,7 +22,7 @@ from lustre.errors import (
     UnknownLayout,
 )
 from lustre.fid import Fid
-from lustre.layout import Layout
+from lustre.layout.model import Layout
 from tierd.act.standstill import Halt, never
 
 

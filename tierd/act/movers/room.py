@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from lustre.calls import Calls, Quota
-from lustre.filesystem import Space
-from lustre.layout import Layout
+from lustre.filesystem import Calls, Quota, Space
+from lustre.layout.model import Layout
 from tierd.act.cost import shares
 from tierd.act.movers.checks import Refusal
 from tierd.act.movers.facts import Facts

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from lustre.layout import same_shape
+from lustre.layout.model import same_shape
 from tests.tierd.act.kill.remote import receive, send
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minicalls import MiniCalls

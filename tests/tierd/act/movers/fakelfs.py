@@ -12,8 +12,8 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from lustre.layout import Layout
-from lustre.layout_setstripe import setstripe_arguments
+from lustre.layout.model import Layout
+from lustre.layout.setstripe import setstripe_arguments
 from tests.tierd.act.movers.minicalls import Killed, MiniCalls
 from tests.tierd.act.movers.minilustre import PAGE, MiniLustre
 from tierd.act.movers.runner import Finished

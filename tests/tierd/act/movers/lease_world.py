@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lustre.layout import Layout
+from lustre.layout.model import Layout
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, PAGE, MiniClock, MiniLustre
 from tierd.act.movers.lease import LeaseMover

@@ -1,4 +1,4 @@
-"""The mover's side of the Lustre in memory: :class:`lustre.calls.Calls`, with a hook before each call."""
+"""The mover's side of the Lustre in memory: :class:`lustre.filesystem.Calls`, with a hook before each call."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import errno
 import os
 from collections.abc import Callable
 
-from lustre.calls import Belongings, FileFlags, Hsm, Status
 from lustre.errors import of_errno
 from lustre.fid import Fid
-from lustre.layout import Layout
+from lustre.filesystem import Belongings, FileFlags, Hsm, Status
+from lustre.layout.model import Layout
 from tests.tierd.act.movers.minilustre import PAGE, SECOND, MiniLustre, Node
 from tierd.act.movers.checks import leaves_mdt
 

@@ -14,11 +14,10 @@ import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from lustre.calls import FileFlags, Hsm, Quota
 from lustre.errors import of_errno
 from lustre.fid import Fid
-from lustre.filesystem import Space
-from lustre.layout import Component, Layout, StripeObject
+from lustre.filesystem import FileFlags, Hsm, Quota, Space
+from lustre.layout.model import Component, Layout, StripeObject
 
 PAGE = 4096
 SECOND = 1_000_000_000

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from lustre.calls import Quota
-from lustre.filesystem import Space
-from lustre.layout import Layout
+from lustre.filesystem import Quota, Space
+from lustre.layout.model import Layout
 from tests.counted_calls import Counted
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
 from tests.tierd.act.movers.minicalls import MiniCalls

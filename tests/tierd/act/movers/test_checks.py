@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from lustre.calls import FileFlags, Hsm, HsmFlags
 from lustre.errors import of_errno
 from lustre.fid import Fid
-from lustre.layout import Component, Foreign, Layout
+from lustre.filesystem import FileFlags, Hsm, HsmFlags
+from lustre.layout.model import Component, Foreign, Layout
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, PAGE, MiniLustre, Node
 from tierd.act.movers import checks

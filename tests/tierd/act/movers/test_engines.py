@@ -8,7 +8,7 @@ import pytest
 
 from lustre.errors import LibraryMissing
 from lustre.mounts import Mount
-from lustre.tree import Roots, Tree
+from lustre.parameters import Roots, Tree
 from tests.lustre.fake_llapi import Handle
 from tierd.act.movers import engines
 from tierd.act.movers.lease import LeaseMover

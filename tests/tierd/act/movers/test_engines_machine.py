@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from lustre.calls import Hsm, HsmFlags
 from lustre.errors import of_errno
-from lustre.layout import Component, Layout
-from lustre.layout_setstripe import setstripe_arguments
+from lustre.filesystem import Hsm, HsmFlags
+from lustre.layout.model import Component, Layout
+from lustre.layout.setstripe import setstripe_arguments
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
 from tests.tierd.act.movers.minicalls import Killed, MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, PAGE, MiniClock, MiniLustre, Node

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from lustre.calls import FileFlags
 from lustre.errors import Busy, of_errno
-from lustre.layout import Component
+from lustre.filesystem import FileFlags
+from lustre.layout.model import Component
 from tests.tierd.act.movers.lease_world import World, pools_of_file
 from tests.tierd.act.movers.lease_world import world as world  # noqa: PLC0414 -- the fixture
 from tests.tierd.act.movers.minilustre import FLASH, HDD, PAGE, PFL

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from lustre.errors import NoSpace, of_errno
-from lustre.layout import Component, Layout, setstripe_arguments
+from lustre.layout.model import Component, Layout
+from lustre.layout.setstripe import setstripe_arguments
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
 from tests.tierd.act.movers.lease_world import World
 from tests.tierd.act.movers.lease_world import world as world  # noqa: PLC0414 -- the fixture

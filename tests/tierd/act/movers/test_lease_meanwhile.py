@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lustre.calls import FileFlags, Hsm, HsmFlags
+from lustre.filesystem import FileFlags, Hsm, HsmFlags
 from tests.tierd.act.movers.lease_world import World, pools_of_file
 from tests.tierd.act.movers.lease_world import world as world  # noqa: PLC0414 -- the fixture
 from tierd.act.movers import copying

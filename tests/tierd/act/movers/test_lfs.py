@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from lustre.calls import Hsm, HsmFlags
-from lustre.layout import Layout
+from lustre.filesystem import Hsm, HsmFlags
+from lustre.layout.model import Layout
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
 from tests.tierd.act.movers.minicalls import Killed, MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, PFL, MiniLustre

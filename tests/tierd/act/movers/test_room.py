@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from lustre.calls import Quota
 from lustre.errors import of_errno
-from lustre.filesystem import Space
-from lustre.layout import Component, Layout
+from lustre.filesystem import Quota, Space
+from lustre.layout.model import Component, Layout
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, PAGE, PFL, MiniLustre
 from tierd.act.movers import room

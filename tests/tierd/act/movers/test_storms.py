@@ -11,7 +11,8 @@ from collections.abc import Callable
 import pytest
 
 from lustre.errors import of_errno
-from lustre.layout import Layout, setstripe_arguments
+from lustre.layout.model import Layout
+from lustre.layout.setstripe import setstripe_arguments
 from tests.tierd.act.movers.both_engines import ENGINES, LAYOUTS, PFL, Both
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
 from tests.tierd.act.movers.minilustre import DOM, FLASH, HDD, PAGE, SECOND

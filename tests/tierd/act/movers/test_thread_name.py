@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from lustre.calls import Quota
+from lustre.filesystem import Quota
 from tests.tierd.act.movers.minilustre import FLASH
 from tierd.act.movers.abreast import Abreast
 from tierd.act.movers.outcome import Move, Outcome, Result

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from lustre.calls import Status
-from lustre.layout import Layout
+from lustre.filesystem import Status
+from lustre.layout.model import Layout
 from tests.tierd.act.movers.both_engines import ENGINES, Both
 from tests.tierd.act.movers.minilustre import DOM, DOM_FLASH, FLASH, HDD, PAGE, SECOND, Node
 from tierd.act.movers.outcome import Result

@@ -1,0 +1,286 @@
+/* Changelog records: from the bytes a device gives to Record tuples, as lustre.changelog.decode makes them one by one.
+ *
+ *     take(data, at, records, most, make) -> int
+ *         append records that begin at that byte, until there are so many in the list; the byte where the first begins
+ *         that was not taken. Left to Python is what is no whole record, and what may be none: a name that is too long,
+ *         extra flags or a type nobody knew when this was written. make is (Record, Fid, types by number, text of a NID).
+ *
+ * The form of a record is that of lustre.changelog.decode; all numbers are little-endian. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { HEADER = 64, FID = 16, JOB_ID_SIZE = 32, NID_SIZE = 24, XATTR_SIZE = 256, NAME_MOST = 512 };
+enum { RENAME = 2, JOB_ID = 4, EXTRA = 8 };                                        /* above the flags of the type */
+enum { OWNER = 1, NID = 2, OPEN = 4, XATTR = 8, NID_LARGE = 16, EXTRA_KNOWN = 31 }; /* extra flags */
+#define FLAG_BITS 12
+#define SECOND_SHIFT 30
+#define KNOWN 256 /* a power of two: so many FIDs, job ids and NIDs are remembered, for records that follow name them again */
+
+/* The fields of a Record, in its order. */
+enum { INDEX, TYPE, TIME, FLAGS, TARGET, PARENT, NAME, SOURCE, SOURCE_PARENT, SOURCE_NAME, JOB, UID, GID, NODE, OPEN_MODE,
+       XATTR_NAME, PREVIOUS, NANOSECOND, FIELDS };
+
+typedef struct {
+    PyTypeObject *record, *fid;
+    PyObject *types, *nid_text;
+    PyObject *empty_bytes, *empty_text;
+    PyObject *fields;    /* of the record that is made now */
+    PyObject *arguments; /* of tuple.__new__: those */
+    PyObject *fids[KNOWN], *jobs[KNOWN];
+    PyObject *node;      /* of the record before, and its bytes: it is the same for most */
+    const char *node_at; /* NULL for none */
+    int node_large;
+} Maker;
+
+static uint64_t
+number(const char *at, int size)
+{
+    uint64_t value = 0;
+    for (int i = 0; i < size; i++)
+        value |= (uint64_t)(unsigned char)at[i] << (8 * i);
+    return value;
+}
+
+static unsigned
+place(const char *at, size_t size)
+{
+    uint64_t mixed = 0;
+    for (; size >= 8; at += 8, size -= 8)
+        mixed = (mixed ^ number(at, 8)) * 0x9e3779b97f4a7c15ull, mixed ^= mixed >> 29;
+    return (mixed ^ mixed >> 32) & (KNOWN - 1);
+}
+
+/* Put a value, of which the reference is ours, in its field; 0 when there is none. */
+static int
+put(Maker *to, int field, PyObject *value)
+{
+    if (value == NULL)
+        return 0;
+    PyObject *before = PyTuple_GET_ITEM(to->fields, field);
+    PyTuple_SET_ITEM(to->fields, field, value);
+    Py_XDECREF(before);
+    return 1;
+}
+
+static int
+put_number(Maker *to, int field, uint64_t value)
+{
+    return put(to, field, PyLong_FromUnsignedLongLong(value));
+}
+
+/* One object for all records that name it in this call, as far as it is remembered. */
+static PyObject *
+remembered(PyObject **slot, const char *at, size_t size)
+{
+    PyObject *known = *slot;
+    if (known == NULL || (size_t)PyBytes_GET_SIZE(known) != size || memcmp(PyBytes_AS_STRING(known), at, size) != 0)
+        return NULL;
+    return Py_NewRef(known);
+}
+
+static PyObject *
+fid(Maker *to, const char *at)
+{
+    PyObject **slot = &to->fids[place(at, FID)], *made = remembered(slot, at, FID);
+    if (made != NULL)
+        return made;
+    PyObject *bytes = PyBytes_FromStringAndSize(at, FID), *arguments = bytes == NULL ? NULL : PyTuple_Pack(1, bytes);
+    made = arguments == NULL ? NULL : PyBytes_Type.tp_new(to->fid, arguments, NULL);
+    Py_XDECREF(arguments);
+    Py_XDECREF(bytes);
+    if (made != NULL)
+        Py_XSETREF(*slot, Py_NewRef(made));
+    return made;
+}
+
+static PyObject *
+padded(const char *at, size_t size)
+{
+    return PyBytes_FromStringAndSize(at, strnlen(at, size));
+}
+
+static PyObject *
+job_id(Maker *to, const char *at)
+{
+    size_t size = strnlen(at, JOB_ID_SIZE);
+    char clean[JOB_ID_SIZE] = {0}; /* what lies behind the NUL is left over from others */
+    memcpy(clean, at, size);
+    PyObject **slot = &to->jobs[place(clean, JOB_ID_SIZE)], *made = remembered(slot, at, size);
+    if (made == NULL && (made = PyBytes_FromStringAndSize(at, size)) != NULL)
+        Py_XSETREF(*slot, Py_NewRef(made));
+    return made;
+}
+
+static PyObject *
+node(Maker *to, const char *at, int large)
+{
+    if (to->node_at == NULL || large != to->node_large || memcmp(at, to->node_at, NID_SIZE) != 0) {
+        to->node_at = NULL;
+        PyObject *text = PyObject_CallFunction(to->nid_text, "y#O", at, (Py_ssize_t)NID_SIZE, large ? Py_True : Py_False);
+        if (text == NULL)
+            return NULL;
+        Py_XSETREF(to->node, text);
+        to->node_at = at;
+        to->node_large = large;
+    }
+    return Py_NewRef(to->node);
+}
+
+/* How many bytes the extensions take; -1 where their flags are cut off or unknown. */
+static Py_ssize_t
+extensions_size(const char *at, Py_ssize_t room, unsigned extensions, uint64_t *extra)
+{
+    Py_ssize_t size = (extensions & RENAME ? 2 * FID : 0) + (extensions & JOB_ID ? JOB_ID_SIZE : 0);
+    *extra = 0;
+    if (!(extensions & EXTRA))
+        return size;
+    if (room < HEADER + size + 8)
+        return -1;
+    *extra = number(at + HEADER + size, 8);
+    if (*extra > EXTRA_KNOWN)
+        return -1;
+    return size + 8 + (*extra & OWNER ? 16 : 0) + (*extra & NID ? NID_SIZE : 0) + (*extra & OPEN ? 4 : 0)
+           + (*extra & XATTR ? XATTR_SIZE : 0);
+}
+
+static int
+put_header(Maker *to, const char *at)
+{
+    uint64_t time = number(at + 24, 8), nanosecond = time & ((1u << SECOND_SHIFT) - 1);
+    return put(to, TYPE, Py_NewRef(PyTuple_GET_ITEM(to->types, number(at + 4, 4))))
+        && put_number(to, FLAGS, number(at + 2, 2) & ((1u << FLAG_BITS) - 1))
+        && put_number(to, INDEX, number(at + 8, 8))
+        && put_number(to, PREVIOUS, number(at + 16, 8))
+        && put(to, TIME, PyFloat_FromDouble((double)(time >> SECOND_SHIFT) + (double)nanosecond / 1e9))
+        && put_number(to, NANOSECOND, nanosecond)
+        && put(to, TARGET, fid(to, at + 32))
+        && put(to, PARENT, fid(to, at + 48));
+}
+
+static int
+put_extra(Maker *to, const char *at, uint64_t extra)
+{
+    int well = 1;
+    if (extra & OWNER) {
+        well = well && put_number(to, UID, number(at, 8)) && put_number(to, GID, number(at + 8, 8));
+        at += 16;
+    } else
+        well = well && put(to, UID, Py_NewRef(Py_None)) && put(to, GID, Py_NewRef(Py_None));
+    well = well && put(to, NODE, extra & NID ? node(to, at, (extra & NID_LARGE) != 0) : Py_NewRef(to->empty_text));
+    at += extra & NID ? NID_SIZE : 0;
+    well = well && put(to, OPEN_MODE, extra & OPEN ? PyLong_FromUnsignedLongLong(number(at, 4)) : Py_NewRef(Py_None));
+    at += extra & OPEN ? 4 : 0;
+    return well && put(to, XATTR_NAME, extra & XATTR ? padded(at, XATTR_SIZE) : Py_NewRef(to->empty_bytes));
+}
+
+/* The name, of a rename the new one, a NUL and the old one. */
+static int
+put_names(Maker *to, const char *at, size_t size, int renamed)
+{
+    const char *nul = renamed ? memchr(at, 0, size) : NULL;
+    size_t first = nul == NULL ? size : (size_t)(nul - at);
+    return put(to, NAME, PyBytes_FromStringAndSize(at, first))
+        && put(to, SOURCE_NAME, nul == NULL ? Py_NewRef(to->empty_bytes) : PyBytes_FromStringAndSize(nul + 1, size - first - 1));
+}
+
+/* The record at this place, whose form has been measured. */
+static PyObject *
+record(Maker *to, const char *at, unsigned extensions, uint64_t extra, const char *name, size_t name_size)
+{
+    int well = put_header(to, at) && put_names(to, name, name_size, extensions & RENAME);
+    at += HEADER;
+    well = well && put(to, SOURCE, extensions & RENAME ? fid(to, at) : Py_NewRef(Py_None))
+        && put(to, SOURCE_PARENT, extensions & RENAME ? fid(to, at + FID) : Py_NewRef(Py_None));
+    at += extensions & RENAME ? 2 * FID : 0;
+    well = well && put(to, JOB, extensions & JOB_ID ? job_id(to, at) : Py_NewRef(to->empty_bytes));
+    at += extensions & JOB_ID ? JOB_ID_SIZE : 0;
+    well = well && put_extra(to, at + (extensions & EXTRA ? 8 : 0), extra);
+    return well ? PyTuple_Type.tp_new(to->record, to->arguments, NULL) : NULL;
+}
+
+/* Where the first record begins that was not taken, or -1. */
+static Py_ssize_t
+taken(Maker *to, const char *data, Py_ssize_t size, Py_ssize_t at, PyObject *records, Py_ssize_t most)
+{
+    while (PyList_GET_SIZE(records) < most && size - at >= HEADER) {
+        const char *begin = data + at;
+        Py_ssize_t name_size = (Py_ssize_t)number(begin, 2);
+        unsigned extensions = (unsigned)number(begin + 2, 2) >> FLAG_BITS;
+        uint64_t extra, type = number(begin + 4, 4);
+        Py_ssize_t more = extensions_size(begin, size - at, extensions, &extra);
+        if (more < 0 || name_size > NAME_MOST || type >= (uint64_t)PyTuple_GET_SIZE(to->types)
+            || size - at < HEADER + more + name_size)
+            break;
+        PyObject *made = record(to, begin, extensions, extra, begin + HEADER + more, name_size);
+        int failed = made == NULL || PyList_Append(records, made) < 0;
+        Py_XDECREF(made);
+        if (failed)
+            return -1;
+        at += HEADER + more + name_size;
+    }
+    return at;
+}
+
+static void
+forget(Maker *to)
+{
+    for (int i = 0; i < KNOWN; i++) {
+        Py_XDECREF(to->fids[i]);
+        Py_XDECREF(to->jobs[i]);
+    }
+    Py_XDECREF(to->node);
+    Py_XDECREF(to->empty_bytes);
+    Py_XDECREF(to->empty_text);
+    Py_XDECREF(to->fields);
+    Py_XDECREF(to->arguments);
+}
+
+static int
+is_make(PyObject *make)
+{
+    return PyTuple_Check(make) && PyTuple_GET_SIZE(make) == 4
+        && PyType_Check(PyTuple_GET_ITEM(make, 0)) && PyType_Check(PyTuple_GET_ITEM(make, 1))
+        && PyType_IsSubtype((PyTypeObject *)PyTuple_GET_ITEM(make, 0), &PyTuple_Type)
+        && PyType_IsSubtype((PyTypeObject *)PyTuple_GET_ITEM(make, 1), &PyBytes_Type)
+        && PyTuple_Check(PyTuple_GET_ITEM(make, 2));
+}
+
+static PyObject *
+take(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 5 || !PyBytes_Check(args[0]) || !PyList_Check(args[2]) || !is_make(args[4])) {
+        PyErr_SetString(PyExc_TypeError, "take(data: bytes, at: int, records: list, most: int, make: tuple)");
+        return NULL;
+    }
+    Py_ssize_t at = PyLong_AsSsize_t(args[1]), most = PyLong_AsSsize_t(args[3]), size = PyBytes_GET_SIZE(args[0]);
+    if (PyErr_Occurred())
+        return NULL;
+    if (at < 0 || at > size) {
+        PyErr_SetString(PyExc_ValueError, "take: the first byte must lie in the data");
+        return NULL;
+    }
+    Maker to = {
+        (PyTypeObject *)PyTuple_GET_ITEM(args[4], 0), (PyTypeObject *)PyTuple_GET_ITEM(args[4], 1),
+        PyTuple_GET_ITEM(args[4], 2), PyTuple_GET_ITEM(args[4], 3), .empty_bytes = PyBytes_FromStringAndSize("", 0),
+        .empty_text = PyUnicode_FromStringAndSize("", 0), .fields = PyTuple_New(FIELDS)};
+    if (to.fields != NULL)
+        to.arguments = PyTuple_Pack(1, to.fields);
+    at = to.arguments == NULL || to.empty_bytes == NULL || to.empty_text == NULL
+        ? -1 : taken(&to, PyBytes_AS_STRING(args[0]), size, at, args[2], most);
+    forget(&to);
+    return at < 0 ? NULL : PyLong_FromSsize_t(at);
+}
+
+static PyMethodDef methods[] = {
+    {"take", (PyCFunction)(void (*)(void))take, METH_FASTCALL, "Append records to a list; the byte after the last."},
+    {NULL, NULL, 0, NULL},
+};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "lustre.changelog._records", NULL, 0, methods, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC
+PyInit__records(void)
+{
+    return PyModule_Create(&module);
+}

@@ -1,0 +1,216 @@
+"""Decodes changelog records: bytes of the character device to :class:`~lustre.changelog.record.Record`.
+
+A record is a packed little-endian header of 64 bytes, then the extensions its flags announce, then the name. The
+character device gives whole records. The records that liblustreapi repacks differ only in which extensions they have.
+
+| flag | extension | bytes |
+|---|---|---|
+| RENAME | source FID, FID of the source's parent | 32 |
+| JOB_ID | job id, padded with NULs | 32 |
+| EXTRA | the extra flags, followed by an extension for each of these bits: | 8 |
+| OWNER | uid, gid | 16 |
+| NID | NID of the client; NID_LARGE says in which of its two forms | 24 |
+| OPEN | flags of the open | 4 |
+| XATTR | name of the extended attribute, padded with NULs | 256 |
+
+There are two decoders. The one in this module decodes any record and says what is wrong with a bad one. The one in C
+(``_records.c``, optional) decodes many records at once and leaves each odd record to this module. Both give the same
+records (decision 12).
+
+>>> data = bytes.fromhex("0400 0010 0b000000") + bytes(56) + b"clog"
+>>> [record.name for record in some(data + data[:-1], 0, 9)[0]], some(data + data[:-1], 0, 9)[1]
+([b'clog'], 68)
+>>> form(VERSION | JOB_ID | EXTRA, OWNER | NID).size
+144
+>>> header = bytes.fromhex("0400 00d0 02000000") + bytes(88) + bytes([OWNER | NID]) + bytes(47)
+>>> measure(header + b"clog", 0) == (form(0xd, 3), 148, 0xd000, 3)
+True
+>>> measure(header + b"clo", 0)
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from typing import Any
+
+from lustre.changelog.record import Record, RecordType
+from lustre.fid import Fid
+from lustre.nid import nid_text
+
+HEADER_BYTES = 64
+JOB_ID_BYTES = 32
+XATTR_BYTES = 256
+NAME_BYTES_MAX = 512
+"""Two names of 255 bytes and a NUL, rounded up as Lustre does."""
+
+VERSION, RENAME, JOB_ID, EXTRA = 1, 2, 4, 8
+"""Bits above the twelve of a record's flags that belong to its type."""
+TYPE_FLAG_BITS = 12
+OWNER, NID, OPEN, XATTR, NID_LARGE = 1, 2, 4, 8, 16
+"""Bits of the extra flags, in the order of their extensions."""
+
+_EXTRA_KNOWN = OWNER | NID | OPEN | XATTR | NID_LARGE
+_lengths = struct.Struct("<HH").unpack_from
+_extra_flags = struct.Struct("<Q").unpack_from
+
+
+@lru_cache(maxsize=512)
+def form(extensions: int, extra: int) -> struct.Struct:
+    """Everything before the name, for one set of flags: 16 x 32 sets there are, a handful is in use."""
+    parts = "<HHIQQQ16s16s"
+    parts += "16s16s" if extensions & RENAME else ""
+    parts += f"{JOB_ID_BYTES}s" if extensions & JOB_ID else ""
+    parts += "Q" if extensions & EXTRA else ""
+    parts += "QQ" if extra & OWNER else ""
+    parts += "24s" if extra & NID else ""
+    parts += "I" if extra & OPEN else ""
+    parts += f"{XATTR_BYTES}s" if extra & XATTR else ""
+    return struct.Struct(parts)
+
+
+_EXTRA_AT = tuple(form(extensions & ~EXTRA, 0).size for extensions in range(16))
+
+
+Shape = tuple[struct.Struct, int, int, int]
+"""Form of a record, byte where its name ends, flags, extra flags. A plain tuple: one is made for every record."""
+
+
+def measure(data: bytes, at: int) -> Shape | None:
+    """The record at a byte, or None when it is not there in full. Raises ValueError when it cannot be a record."""
+    room = len(data) - at
+    if room < HEADER_BYTES:
+        return None
+    name_bytes, flags = _lengths(data, at)
+    if name_bytes > NAME_BYTES_MAX:
+        raise ValueError(f"changelog: a name of {name_bytes} bytes at byte {at}, where {NAME_BYTES_MAX} is the most")
+    extensions = flags >> TYPE_FLAG_BITS
+    extra = 0
+    if extensions & EXTRA:
+        extra_at = _EXTRA_AT[extensions]
+        if room < extra_at + 8:
+            return None
+        (extra,) = _extra_flags(data, at + extra_at)
+        if extra > _EXTRA_KNOWN:
+            raise ValueError(f"changelog: unknown extra flags {extra:#x} at byte {at + extra_at}, of unknown length")
+    fixed = form(extensions, extra)
+    name_end = at + fixed.size + name_bytes
+    return (fixed, name_end, flags, extra) if name_end <= len(data) else None
+
+
+SECOND_SHIFT = 30
+"""Times are seconds << 30 | nanoseconds."""
+TYPE_FLAGS = (1 << TYPE_FLAG_BITS) - 1
+
+_FRACTION = (1 << SECOND_SHIFT) - 1
+_TYPES = {int(kind): kind for kind in RecordType}
+
+_fid = partial(bytes.__new__, Fid)
+"""A FID from its bytes; the form of a record makes sure that there are 16."""
+_nid = lru_cache(maxsize=4096)(nid_text)
+_make = partial(tuple.__new__, Record)
+
+PIECE = 512
+"""Records that ``pieces`` decodes at a time. So many records, and what a caller makes of them, fit into the cache of a
+processor, which halves the time of decoding."""
+
+Take = Callable[[bytes, int, list[Record], int], int]
+"""Takes the data, a byte offset, a list and the length it may grow to. Appends records to the list; returns the offset
+of the first record that it did not decode."""
+
+
+@lru_cache(maxsize=4096)
+def _string(padded: bytes) -> bytes:
+    return padded.partition(b"\0")[0]
+
+
+def _nothing(_data: bytes, at: int, _records: list[Record], _most: int) -> int:
+    return at
+
+
+take: Take = _nothing
+"""Decodes many records at once in C. Without the C module it takes none, and ``some`` decodes all of them."""
+try:
+    from lustre.changelog import _records
+except ImportError:
+    AVAILABLE = False
+else:
+    AVAILABLE = True
+    _MAKE = Record, Fid, tuple(RecordType), _nid
+
+    def take(data: bytes, at: int, records: list[Record], most: int) -> int:
+        """Decode records in C."""
+        return _records.take(data, at, records, most, _MAKE)
+
+
+def some(data: bytes, at: int, most: int, quickly: Take = take) -> tuple[list[Record], int]:
+    """At most so many whole records from a byte offset on, and the offset after them.
+
+    Raises ValueError if no record begins at the offset. Later bytes that are no record end the list instead.
+    """
+    records: list[Record] = []
+    while len(records) < most:
+        at = quickly(data, at, records, most)
+        try:
+            shape = measure(data, at)
+        except ValueError:
+            if records:
+                break
+            raise
+        if shape is None or len(records) >= most:
+            break
+        fixed, end, flags, extra = shape
+        records.append(_record(fixed.unpack_from(data, at), flags, extra, data[at + fixed.size : end]))
+        at = end
+    return records, at
+
+
+def _record(fields: tuple[Any, ...], flags: int, extra: int, name: bytes) -> Record:
+    """A record from its fields in the order of :func:`form`."""
+    extensions = flags >> TYPE_FLAG_BITS
+    source = source_parent = uid = gid = open_mode = None
+    source_name = job_id = xattr_name = b""
+    nid = ""
+    at = 8
+    if extensions & RENAME:
+        source, source_parent, at = _fid(fields[8]), _fid(fields[9]), 10
+        name, _, source_name = name.partition(b"\0")
+    if extensions & JOB_ID:
+        job_id, at = _string(fields[at]), at + 1
+    if extra:
+        at += 1
+        if extra & OWNER:
+            uid, gid, at = fields[at], fields[at + 1], at + 2
+        if extra & NID:
+            nid, at = _nid(fields[at], extra & NID_LARGE != 0), at + 1
+        if extra & OPEN:
+            open_mode, at = fields[at], at + 1
+        if extra & XATTR:
+            xattr_name = _string(fields[at])
+    time, kind = fields[5], fields[2]
+    second, nanosecond = time >> SECOND_SHIFT, time & _FRACTION
+    return _make((
+        fields[3], _TYPES.get(kind) or RecordType(kind), second + nanosecond / 1e9, flags & TYPE_FLAGS,
+        _fid(fields[6]), _fid(fields[7]), name, source, source_parent, source_name, job_id, uid, gid, nid, open_mode,
+        xattr_name, fields[4], nanosecond,
+    ))  # fmt: skip
+
+
+def decode(data: bytes) -> tuple[list[Record], int]:
+    """All whole records at the front, and how many bytes they take; what follows them is a record cut short.
+
+    Raises ValueError naming the byte when the data does not begin with a changelog record. Records before such a byte
+    are returned first; decoding what follows them then raises.
+    """
+    return some(data, 0, len(data))
+
+
+def pieces(data: bytes, most: int = PIECE) -> Iterator[list[Record]]:
+    """All whole records, at most so many at a time. Raises ValueError where bytes are no record, after those before."""
+    at = 0
+    while True:
+        records, at = some(data, at, most)
+        if not records:
+            return
+        yield records

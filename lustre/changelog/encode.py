@@ -1,0 +1,99 @@
+"""Binary form of changelog records, as the character device gives it. The simulator and the tests write it.
+
+A record is a packed little-endian struct of 64 bytes, then the extensions its flags announce
+(:mod:`lustre.changelog.decode` lists them), then the name. A name may hold any byte but NUL and ``/``. A rename carries
+the new name, a NUL and the old name.
+
+>>> from lustre.changelog.decode import decode
+>>> from lustre.changelog.record import RecordType
+>>> from lustre.fid import Fid
+>>> record = Record(7109, RecordType.RENAME, 1795218512.5, parent=Fid(0x200000402, 0x7b0), name=b"a2",
+...                 source=Fid(0x200000402, 0x7b1), source_parent=Fid(0x200000402, 0x7b0), source_name=b"a",
+...                 job_id=b"mv.0", uid=0, gid=0, nid="0@lo")
+>>> records, consumed = decode(encode(record) + b"the beginning of another")
+>>> records[0].name, records[0].source_name, records[0].type.label, consumed
+(b'a2', b'a', 'RENME', 180)
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+
+from lustre.changelog.decode import (
+    EXTRA,
+    JOB_ID,
+    JOB_ID_BYTES,
+    NAME_BYTES_MAX,
+    NID,
+    NID_LARGE,
+    OPEN,
+    OWNER,
+    RENAME,
+    SECOND_SHIFT,
+    TYPE_FLAG_BITS,
+    TYPE_FLAGS,
+    VERSION,
+    XATTR,
+    XATTR_BYTES,
+    form,
+)
+from lustre.changelog.record import NO_FID, Record
+from lustre.nid import nid_bytes
+
+
+def encode(record: Record) -> bytes:
+    """The bytes the character device gives for a record: every extension the record has something for.
+
+    Raises ValueError for what no record can hold: a NUL in a name, a job id that is too long.
+    """
+    name = record.name + (b"\0" + record.source_name if record.source_name else b"")
+    _check(record, name)
+    nid, large = nid_bytes(record.nid) if record.nid else (b"", False)
+    extra = (
+        (OWNER if record.uid is not None else 0)
+        | (NID if record.nid else 0)
+        | (OPEN if record.open_mode is not None else 0)
+        | (XATTR if record.xattr_name else 0)
+        | (NID_LARGE if large else 0)
+    )
+    extensions = (VERSION if record.source is None else RENAME) | (JOB_ID if record.job_id else 0)
+    extensions |= EXTRA if extra else 0
+    flags = extensions << TYPE_FLAG_BITS | record.flags
+    values: list[int | bytes] = [len(name), flags, record.type, record.index, record.previous, _time(record)]
+    values += [record.target.pack(), record.parent.pack()]
+    if record.source is not None:
+        source_parent = NO_FID if record.source_parent is None else record.source_parent
+        values += [record.source.pack(), source_parent.pack()]
+    values += [record.job_id] if record.job_id else []
+    values += [extra] if extra else []
+    values += [record.uid, record.gid or 0] if record.uid is not None else []
+    values += [nid] if nid else []
+    values += [record.open_mode] if record.open_mode is not None else []
+    values += [record.xattr_name] if record.xattr_name else []
+    try:
+        return form(extensions, extra).pack(*values) + name
+    except struct.error as error:
+        raise ValueError(f"changelog record {record.index}: {error}") from error
+
+
+def _check(record: Record, name: bytes) -> None:
+    """Refuse what would be packed without complaint and read back as something else."""
+    texts = (record.name, record.source_name, record.job_id, record.xattr_name)
+    if any(b"\0" in text for text in texts):
+        raise ValueError(f"changelog record {record.index}: a NUL within a name")
+    if record.source is None and record.source_name:
+        raise ValueError(f"changelog record {record.index}: a source name without a source")
+    if len(name) > NAME_BYTES_MAX or len(record.job_id) > JOB_ID_BYTES or len(record.xattr_name) > XATTR_BYTES:
+        raise ValueError(f"changelog record {record.index}: a name or job id is too long")
+    if not 0 <= record.flags <= TYPE_FLAGS:
+        raise ValueError(f"changelog record {record.index}: flags {record.flags:#x} do not fit {TYPE_FLAG_BITS} bits")
+
+
+def _time(record: Record) -> int:
+    """The packed time. A float is some hundred nanoseconds coarse and may round up to the next second."""
+    if record.nanosecond is not None:
+        return round(record.time - record.nanosecond / 1e9) << SECOND_SHIFT | record.nanosecond
+    second = math.floor(record.time)
+    nanosecond = min(round((record.time - second) * 1e9), 999_999_999)
+    return second << SECOND_SHIFT | nanosecond

@@ -1,0 +1,433 @@
+/* Texts of numbers, read again and again: telling whether one changed, taking its numbers out, printing numbers into lines.
+ * What the Python modules of lustre.formats do word by word for any text, done here in one pass for a text of a known form.
+ *
+ *     mark(text, begin, end) -> int                     another for another text, in all likelihood
+ *     mark_below_times(text) -> int                     the same without the header's lines, which change at every reading
+ *     following(text, keys) -> tuple                    the rest of the line after each of these keys, in this order
+ *     numbers(outline, order, text) -> tuple | None     the numbers of a text of this outline; None if it is none
+ *     fill(template, values) -> bytes                   values printed into a template
+ *     grow(sums, before, now) -> bool                   what grew, added up in place; False, and nothing is, if anything fell
+ *
+ * Outlines and templates are texts in which one control character stands for each number. lustre.formats.outline makes
+ * outlines and says what the characters mean. */
+#define _GNU_SOURCE /* memmem */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <limits.h>
+#include <stdint.h>
+#include <string.h>
+
+#define MOST_NUMBERS 2048
+#define MOST_DIGITS 20 /* of 64 bits */
+#define CLIPPED INT64_MAX /* a kernel's sum that ran into the end; what it means is for Python to say */
+
+/* -- Marks. */
+
+static uint64_t
+rotated(uint64_t value, int by)
+{
+    return value << by | value >> (64 - by);
+}
+
+static uint64_t
+mixed(uint64_t lane, const char *at)
+{
+    uint64_t part;
+    memcpy(&part, at, sizeof part);
+    return rotated(lane ^ part, 29) * 0x9e3779b97f4a7c15ull; /* odd, so nothing is lost on the way */
+}
+
+static uint64_t
+mark_of(const char *at, size_t size)
+{
+    uint64_t a = 1, b = 2, c = 3, d = size; /* side by side, so that none waits for another's multiplication */
+    char tail[32] = {0};
+    for (; size >= sizeof tail; at += sizeof tail, size -= sizeof tail) {
+        a = mixed(a, at);
+        b = mixed(b, at + 8);
+        c = mixed(c, at + 16);
+        d = mixed(d, at + 24);
+    }
+    memcpy(tail, at, size);
+    a = mixed(a, tail);
+    b = mixed(b, tail + 8);
+    c = mixed(c, tail + 16);
+    d = mixed(d, tail + 24);
+    uint64_t all = (rotated(a, 7) ^ b) * 0xbf58476d1ce4e5b9ull + (rotated(c, 11) ^ d) * 0x94d049bb133111ebull;
+    return all ^ all >> 29;
+}
+
+static PyObject *
+mark(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 3 || !PyBytes_Check(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "mark(text: bytes, begin: int, end: int)");
+        return NULL;
+    }
+    Py_ssize_t begin = PyLong_AsSsize_t(args[1]), end = PyLong_AsSsize_t(args[2]);
+    if (PyErr_Occurred())
+        return NULL;
+    if (begin < 0 || end < begin || end > PyBytes_GET_SIZE(args[0])) {
+        PyErr_SetString(PyExc_ValueError, "mark: begin and end must lie in the text");
+        return NULL;
+    }
+    return PyLong_FromUnsignedLongLong(mark_of(PyBytes_AS_STRING(args[0]) + begin, end - begin));
+}
+
+/* Whether a line of the header begins here. */
+static int
+is_time(const char *at, const char *end)
+{
+    static const char *const keys[] = {"snapshot_time", "start_time", "elapsed_time"};
+    while (at < end && (*at == ' ' || *at == '\t'))
+        at++;
+    for (int i = 0; i < 3; i++) {
+        size_t size = strlen(keys[i]);
+        if ((size_t)(end - at) > size && memcmp(at, keys[i], size) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+static PyObject *
+mark_below_times(PyObject *Py_UNUSED(module), PyObject *text)
+{
+    if (!PyBytes_Check(text)) {
+        PyErr_SetString(PyExc_TypeError, "mark_below_times(text: bytes)");
+        return NULL;
+    }
+    const char *at = PyBytes_AS_STRING(text), *end = at + PyBytes_GET_SIZE(text);
+    while (is_time(at, end)) {
+        const char *line_end = memchr(at, '\n', end - at);
+        if (line_end == NULL)
+            break;
+        at = line_end + 1;
+    }
+    return PyLong_FromUnsignedLongLong(mark_of(at, end - at));
+}
+
+/* -- What follows keys that stand in this order, each up to the end of its line; empty where there is none. */
+
+static PyObject *
+following(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 2 || !PyBytes_Check(args[0]) || !PyTuple_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "following(text: bytes, keys: tuple[bytes, ...])");
+        return NULL;
+    }
+    const char *at = PyBytes_AS_STRING(args[0]), *end = at + PyBytes_GET_SIZE(args[0]);
+    PyObject *parts = PyTuple_New(PyTuple_GET_SIZE(args[1]));
+    for (Py_ssize_t i = 0; parts != NULL && i < PyTuple_GET_SIZE(args[1]); i++) {
+        PyObject *key = PyTuple_GET_ITEM(args[1], i);
+        const char *begin = NULL, *line_end = NULL;
+        if (!PyBytes_Check(key)) {
+            PyErr_SetString(PyExc_TypeError, "following: keys must be bytes");
+            Py_CLEAR(parts);
+            break;
+        }
+        if ((begin = memmem(at, end - at, PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))) != NULL) {
+            begin += PyBytes_GET_SIZE(key);
+            if ((line_end = memchr(begin, '\n', end - begin)) != NULL)
+                at = line_end; /* the next key may begin with this line's end */
+        }
+        PyObject *part = PyBytes_FromStringAndSize(line_end == NULL ? "" : begin, line_end == NULL ? 0 : line_end - begin);
+        if (part == NULL)
+            Py_CLEAR(parts);
+        else
+            PyTuple_SET_ITEM(parts, i, part);
+    }
+    return parts;
+}
+
+/* -- Taking numbers out. */
+
+enum { NUMBER = 1, WANTED, WANTED_TIME, TIME, FORGET, SEEN, COUNTED, SIGNED, ZERO = 11, BLANKS = 14 };
+
+typedef struct {
+    uint64_t value;
+    const char *at; /* of a time, which is wanted as it was printed */
+    size_t size;
+} Found;
+
+static const char *
+digits(const char *at, const char *end, uint64_t *value)
+{
+    const char *begin = at;
+    *value = 0;
+    for (; at < end && *at >= '0' && *at <= '9'; at++) {
+        unsigned digit = *at - '0';
+        if (*value > (UINT64_MAX - digit) / 10)
+            return NULL;
+        *value = 10 * *value + digit;
+    }
+    return at == begin || (*begin == '0' && at - begin > 1) ? NULL : at;
+}
+
+/* How many numbers were found, or -1 when the text has another outline. */
+static int
+match(const char *outline, const char *outline_end, const char *at, const char *end, Found *found)
+{
+    int count = 0;
+    uint64_t value, seen = 0;
+    for (; outline < outline_end; outline++) {
+        int kind = (unsigned char)*outline;
+        if (kind > BLANKS || kind == 0 || kind == '\n' || kind == '\t' || (kind > ZERO && kind < BLANKS)) {
+            if (at == end || *at++ != *outline)
+                return -1;
+            continue;
+        }
+        if (kind == FORGET) {
+            seen = 0;
+            continue;
+        }
+        if (kind == SEEN) {
+            if (seen == 0)
+                return -1;
+            continue;
+        }
+        if (kind == BLANKS) {
+            while (at < end && (*at == ' ' || *at == '\t'))
+                at++;
+            continue;
+        }
+        if (kind == TIME || kind == WANTED_TIME) {
+            const char *begin = at;
+            while (at < end && ((*at >= '0' && *at <= '9') || *at == '.'))
+                at++;
+            if (at == begin || at - begin > 2 * MOST_DIGITS)
+                return -1;
+            if (kind == WANTED_TIME) {
+                if (count == MOST_NUMBERS)
+                    return -1;
+                found[count++] = (Found){0, begin, at - begin};
+            }
+            continue;
+        }
+        if (kind == SIGNED && at < end && *at == '-')
+            at++;
+        if (kind == SIGNED || kind == NUMBER) { /* need not fit anything: sums of squares wrap early on */
+            const char *begin = at;
+            while (at < end && *at >= '0' && *at <= '9')
+                at++;
+            if (at == begin || at - begin > MOST_DIGITS)
+                return -1;
+            continue;
+        }
+        if ((at = digits(at, end, &value)) == NULL || value == CLIPPED || (kind == ZERO && value != 0))
+            return -1;
+        seen |= value;
+        if (kind == WANTED || kind == ZERO) {
+            if (count == MOST_NUMBERS)
+                return -1;
+            found[count++] = (Found){value, NULL, 0};
+        }
+    }
+    return at == end ? count : -1;
+}
+
+static PyObject *
+numbers(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t size)
+{
+    Found found[MOST_NUMBERS];
+    if (size != 3 || !PyBytes_Check(args[0]) || !PyBytes_Check(args[1]) || !PyBytes_Check(args[2])) {
+        PyErr_SetString(PyExc_TypeError, "numbers(outline: bytes, order: bytes, text: bytes)");
+        return NULL;
+    }
+    const char *outline = PyBytes_AS_STRING(args[0]), *text = PyBytes_AS_STRING(args[2]);
+    int count = match(outline, outline + PyBytes_GET_SIZE(args[0]), text, text + PyBytes_GET_SIZE(args[2]), found);
+    if (count < 0)
+        Py_RETURN_NONE;
+    if (PyBytes_GET_SIZE(args[1]) != (Py_ssize_t)(count * sizeof(uint16_t))) {
+        PyErr_SetString(PyExc_ValueError, "numbers: order must say where each wanted number goes, 16 bits each");
+        return NULL;
+    }
+    PyObject *tuple = PyTuple_New(count);
+    for (int i = 0; tuple != NULL && i < count; i++) {
+        uint16_t place;
+        memcpy(&place, PyBytes_AS_STRING(args[1]) + i * sizeof place, sizeof place);
+        if (place >= count || PyTuple_GET_ITEM(tuple, place) != NULL) {
+            PyErr_SetString(PyExc_ValueError, "numbers: order must be a permutation");
+            Py_CLEAR(tuple);
+            break;
+        }
+        PyObject *value = found[i].at != NULL ? PyBytes_FromStringAndSize(found[i].at, found[i].size)
+                                              : PyLong_FromUnsignedLongLong(found[i].value);
+        if (value == NULL)
+            Py_CLEAR(tuple);
+        else
+            PyTuple_SET_ITEM(tuple, place, value);
+    }
+    return tuple;
+}
+
+/* -- Printing numbers. */
+
+/* A template is packed: again and again the length of a text in 16 bits, a character that says what is printed after it, and
+ * the text. So texts are copied whole, not searched for places. */
+enum { NOTHING, INTEGER, SECONDS, ADDED, TOTAL, ANEW };
+#define MOST_PRINTED 24 /* of one number: twenty digits, a point, zeros before it */
+#define MOST_FILLED (1 << 16) /* of one template; more goes through memory of its own */
+
+static char *
+printed(char *out, uint64_t value)
+{
+    char text[MOST_DIGITS];
+    size_t at = sizeof text;
+    do
+        text[--at] = '0' + value % 10;
+    while (value /= 10);
+    memcpy(out, text + at, sizeof text - at);
+    return out + sizeof text - at;
+}
+
+/* Microseconds as seconds with six places. */
+static char *
+printed_seconds(char *out, uint64_t usec)
+{
+    unsigned rest = usec % 1000000;
+    out = printed(out, usec / 1000000);
+    *out = '.';
+    for (int place = 6; place > 0; place--, rest /= 10)
+        out[place] = '0' + rest % 10;
+    return out + 7;
+}
+
+/* The end of what was printed, or NULL with an exception set. */
+static char *
+print(const char *template, const char *end, PyObject *values, char *out)
+{
+    Py_ssize_t used = 0, size = PyTuple_GET_SIZE(values);
+    uint64_t value = 0, total = 0;
+    while (end - template > 2) {
+        uint16_t length;
+        memcpy(&length, template, sizeof length);
+        int kind = template[2];
+        template += 3;
+        if (length > end - template || kind > ANEW || kind < NOTHING) {
+            PyErr_SetString(PyExc_ValueError, "fill: no packed template");
+            return NULL;
+        }
+        memcpy(out, template, length);
+        out += length;
+        template += length;
+        if (kind == INTEGER || kind == SECONDS || kind == ADDED) {
+            if (used == size) {
+                PyErr_SetString(PyExc_ValueError, "fill: fewer values than places");
+                return NULL;
+            }
+            value = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(values, used++));
+            if (value == (uint64_t)-1 && PyErr_Occurred())
+                return NULL;
+        }
+        if (kind == INTEGER)
+            out = printed(out, value);
+        else if (kind == SECONDS)
+            out = printed_seconds(out, value);
+        else if (kind == ADDED || kind == TOTAL)
+            out = printed(out, total += kind == ADDED ? value : 0);
+        else if (kind == ANEW)
+            total = 0;
+    }
+    if (used != size || template != end) {
+        PyErr_SetString(PyExc_ValueError, "fill: more values than places, or no packed template");
+        return NULL;
+    }
+    return out;
+}
+
+static PyObject *
+fill(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    char here[MOST_FILLED], *room = here;
+    if (count != 2 || !PyBytes_Check(args[0]) || !PyTuple_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "fill(template: bytes, values: tuple)");
+        return NULL;
+    }
+    /* every place takes three bytes of the template at least, so this is more than enough */
+    size_t most = PyBytes_GET_SIZE(args[0]) * (MOST_PRINTED / 3);
+    if (most > sizeof here && (room = PyMem_Malloc(most)) == NULL)
+        return PyErr_NoMemory();
+    const char *template = PyBytes_AS_STRING(args[0]);
+    const char *end = print(template, template + PyBytes_GET_SIZE(args[0]), args[1], room);
+    PyObject *filled = end == NULL ? NULL : PyBytes_FromStringAndSize(room, end - room);
+    if (room != here)
+        PyMem_Free(room);
+    return filled;
+}
+
+/* -- Adding up. */
+
+/* Numbers of any size, but of 63 bits nearly always; -1 with an exception set. */
+static int
+fell(PyObject *before, PyObject *now)
+{
+    int wide_before, wide_now;
+    long long old = PyLong_AsLongLongAndOverflow(before, &wide_before);
+    long long new = PyLong_AsLongLongAndOverflow(now, &wide_now);
+    if ((old == -1 || new == -1) && PyErr_Occurred())
+        return -1;
+    return wide_before || wide_now ? PyObject_RichCompareBool(now, before, Py_LT) : new < old;
+}
+
+static PyObject *
+grown(PyObject *sum, PyObject *before, PyObject *now)
+{
+    int wide_before, wide_now, wide_sum;
+    long long old = PyLong_AsLongLongAndOverflow(before, &wide_before);
+    long long new = PyLong_AsLongLongAndOverflow(now, &wide_now);
+    long long all = PyLong_AsLongLongAndOverflow(sum, &wide_sum);
+    if (all == -1 && PyErr_Occurred())
+        return NULL;
+    if (!wide_before && !wide_now && !wide_sum && old >= 0 && all >= 0 && new - old <= LLONG_MAX - all)
+        return new == old ? Py_NewRef(sum) : PyLong_FromLongLong(all + (new - old));
+    PyObject *growth = PyNumber_Subtract(now, before), *both = growth == NULL ? NULL : PyNumber_Add(sum, growth);
+    Py_XDECREF(growth);
+    return both;
+}
+
+static int
+is_sequence(PyObject *numbers, Py_ssize_t size)
+{
+    return (PyTuple_Check(numbers) || PyList_Check(numbers)) && PySequence_Fast_GET_SIZE(numbers) == size;
+}
+
+static PyObject *
+grow(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    Py_ssize_t size = count == 3 && PyList_Check(args[0]) ? PyList_GET_SIZE(args[0]) : -1;
+    if (size < 0 || !is_sequence(args[1], size) || !is_sequence(args[2], size)) {
+        PyErr_SetString(PyExc_TypeError, "grow(sums: list, before: list or tuple, now: the same), all of one length");
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < size; i++) {
+        int back = fell(PySequence_Fast_GET_ITEM(args[1], i), PySequence_Fast_GET_ITEM(args[2], i));
+        if (back < 0)
+            return NULL;
+        if (back)
+            Py_RETURN_FALSE;
+    }
+    for (Py_ssize_t i = 0; i < size; i++) {
+        PyObject *sum = grown(
+            PyList_GET_ITEM(args[0], i), PySequence_Fast_GET_ITEM(args[1], i), PySequence_Fast_GET_ITEM(args[2], i));
+        if (sum == NULL || PyList_SetItem(args[0], i, sum) < 0)
+            return NULL;
+    }
+    Py_RETURN_TRUE;
+}
+
+static PyMethodDef methods[] = {
+    {"mark", (PyCFunction)(void (*)(void))mark, METH_FASTCALL, "A number that tells this part of a text from others."},
+    {"mark_below_times", mark_below_times, METH_O, "The same of what follows the times of a header."},
+    {"following", (PyCFunction)(void (*)(void))following, METH_FASTCALL, "The rest of the line after each key."},
+    {"numbers", (PyCFunction)(void (*)(void))numbers, METH_FASTCALL, "The numbers of a text of this outline, or None."},
+    {"fill", (PyCFunction)(void (*)(void))fill, METH_FASTCALL, "The values printed into the template."},
+    {"grow", (PyCFunction)(void (*)(void))grow, METH_FASTCALL, "What grew, added up in place; False if anything fell."},
+    {NULL, NULL, 0, NULL},
+};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "lustre.formats._texts", NULL, 0, methods, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC
+PyInit__texts(void)
+{
+    return PyModule_Create(&module);
+}

@@ -1,0 +1,85 @@
+r"""What ``lustre/formats/_texts.c`` does, where the package was built with a C compiler at hand (decision 12).
+
+>>> mark(b"one two", 4, 7) == mark(b"two", 0, 3)
+True
+>>> mark_below_times(b"snapshot_time   1.5\nx 1\n") == mark_below_times(b"x 1\n")
+True
+>>> sums = [10, 20]
+>>> grow(sums, (1, 1), (4, 1)), grow(sums, (4, 1), (9, 0)), sums
+(True, False, [13, 20])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import add, sub
+
+from lustre.formats import header
+
+Mark = Callable[[bytes], int]
+
+
+def _mark(text: bytes, begin: int, end: int) -> int:
+    return hash(text[begin:end])
+
+
+def _mark_below_times(text: bytes) -> int:
+    return hash(header.after(text))
+
+
+def _following(text: bytes, keys: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    parts: list[bytes] = []
+    find, at = text.find, 0
+    for key in keys:
+        begin = find(key, at)
+        end = find(b"\n", begin + len(key))
+        if begin < 0 or end < 0:
+            parts.append(b"")
+        else:
+            parts.append(text[begin + len(key) : end])
+            at = end
+    return tuple(parts)
+
+
+def _numbers(_outline: bytes, _order: bytes, _text: bytes) -> tuple[int | bytes, ...] | None:
+    return None
+
+
+def _fill(_template: bytes, _values: tuple[int, ...]) -> bytes:
+    raise NotImplementedError("templates of this kind are for compiled installations")
+
+
+def plain_grow(sums: list[int], before: Sequence[int], now: Sequence[int]) -> bool:
+    """``grow`` without a compiler."""
+    growth = list(map(sub, now, before))
+    if min(growth, default=0) < 0:
+        return False
+    sums[:] = map(add, sums, growth)
+    return True
+
+
+def hash_of(part: Callable[[bytes], bytes]) -> Mark:
+    """The mark of the part of a text that does not change by itself."""
+    return lambda text: hash(part(text))
+
+
+mark: Callable[[bytes, int, int], int] = _mark
+"""A number that tells this part of a text from others, in all likelihood; within one process."""
+mark_below_times: Mark = _mark_below_times
+"""The same of what follows the header, whose times change at every reading."""
+following: Callable[[bytes, tuple[bytes, ...]], tuple[bytes, ...]] = _following
+"""The rest of the line after each of these keys, which stand in this order; empty where there is none."""
+numbers: Callable[[bytes, bytes, bytes], tuple[int | bytes, ...] | None] = _numbers
+"""The numbers of a text of an outline (``lustre.formats.outline``)."""
+fill: Callable[[bytes, tuple[int, ...]], bytes] = _fill
+"""Numbers printed into a template (``exporter.printing``)."""
+grow: Callable[[list[int], Sequence[int], Sequence[int]], bool] = plain_grow
+"""Adds to sums by how much numbers have grown; False, and nothing is added, when one of them fell."""
+try:
+    from lustre.formats import _texts
+except ImportError:
+    AVAILABLE = False
+else:
+    AVAILABLE = True
+    mark, mark_below_times = _texts.mark, _texts.mark_below_times
+    following, numbers, fill, grow = _texts.following, _texts.numbers, _texts.fill, _texts.grow

@@ -1,0 +1,82 @@
+r"""Sizes of the reads and writes applications asked of a mount: ``llite.*.extents_stats``.
+
+Counted only once somebody has written to the file; until then it says so::
+
+    snapshot_time:            1795218507.443293509 secs.nsecs
+    start_time:               1795218284.587255717 secs.nsecs
+    elapsed_time:             222.856037792 secs.nsecs
+                                   read       |                write
+          extents            calls    % cum%  |          calls    % cum%
+       0K -    4K :            104    1    1  |            104    4    4
+       4K -    8K :           6319   98  100  |           2048   96  100
+
+A size on the border belongs to the upper row: ``4K - 8K`` is 4096 to 8191 bytes (``ll_rw_stats_tally`` goes on while
+``count >= 1 << n``), so the inclusive upper bound is one byte less than the label. 28 rows are the most; the last,
+marked with ``+``, counts everything larger too. 2.12.0 puts anything from 4 KiB to 16 MiB into the row ``4K - 8K`` and
+the like (it shifts twice; mended by 2.12.9).
+
+>>> extents = parse(b"   0K -    4K :            104    5    5  |            104  100  100\n"
+...                 b"   4K -    8K :           2048   95  100  |              0    0  100\n")
+>>> extents.histogram
+Histogram(name=b'extents', uppers=(4095, 8191), columns=((104, 2048), (104, 0)), overflow=False)
+>>> parse(b"disabled\n write anything to this file to activate, then '0' or 'disable' to deactivate\n")
+ExtentsStats(start_time=b'', histogram=None, enabled=False, skipped=0)
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from lustre.formats import header
+from lustre.formats.histogram import Histogram
+
+_ROW = re.compile(
+    rb"^ *+\d{1,20}+[KMGTPEZY] - *+(\d{1,20}+)([KMGTPEZY])([+ ]): ++(\d{1,20}+) ++\d{1,20}+ ++(\d{1,20}+) ++\| ++"
+    rb"(\d{1,20}+) ++\d{1,20}+ ++(\d{1,20}+)[ \t]*+\n",
+    re.MULTILINE,
+)
+_ALMOST = re.compile(rb"^ *+\d++[KMGTPEZY] -", re.MULTILINE)
+_HEADINGS = re.compile(rb"^ *+(?:read ++\| ++write|extents ++calls ++%[^\n]*+)[ \t]*+\n", re.MULTILINE)
+_DISABLED = re.compile(rb"\s*+disabled\b")
+_EXPONENT = {unit: 10 * power for power, unit in enumerate((b"K", b"M", b"G", b"T", b"P", b"E", b"Z", b"Y"), 1)}
+
+
+@dataclass(frozen=True, slots=True)
+class ExtentsStats:
+    """Calls by size; no histogram while nobody has asked for it, or when the table was not whole."""
+
+    start_time: bytes
+    histogram: Histogram | None
+    """Bounds in bytes; columns read and write."""
+    enabled: bool
+    skipped: int
+
+
+def parse(data: bytes) -> ExtentsStats:
+    """Read a whole ``extents_stats`` file."""
+    if _DISABLED.match(data):
+        return ExtentsStats(b"", None, enabled=False, skipped=0)
+    head = header.split(data)
+    rows = _ROW.findall(data, head.end)
+    whole = len(rows) == len(_ALMOST.findall(data, head.end)) and _ended(rows)
+    understood = head.lines + len(_HEADINGS.findall(data, head.end)) + (len(rows) if whole else 0)
+    table = _histogram(rows) if rows and whole else None
+    return ExtentsStats(head.start_time, table, enabled=True, skipped=header.skipped_lines(data, understood))
+
+
+def _ended(rows: list[tuple[bytes, ...]]) -> bool:
+    """Both directions reach 100 percent or are empty, or the kernel's last row is there."""
+    if not rows or rows[-1][2] == b"+":
+        return True
+    columns = [[int(row[column]) for row in rows] for column in (3, 5)]
+    if len(rows) > 1 and not any(column[-1] for column in columns):
+        return False
+    reached = (int(rows[-1][4]), int(rows[-1][6]))
+    return all(percent == 100 or not any(column) for percent, column in zip(reached, columns, strict=True))
+
+
+def _histogram(rows: list[tuple[bytes, ...]]) -> Histogram:
+    uppers, units, marks, reads, _, writes, _ = zip(*rows, strict=True)
+    bounds = tuple([(int(upper) << _EXPONENT[unit]) - 1 for upper, unit in zip(uppers, units, strict=True)])
+    return Histogram(b"extents", bounds, (tuple(map(int, reads)), tuple(map(int, writes))), overflow=marks[-1] == b"+")

@@ -1,0 +1,34 @@
+r"""Whether Lustre on this node thinks it is well: ``health_check``.
+
+``healthy`` or ``NOT HEALTHY``; ``LBUG`` after a failed assertion. Releases up to 2.12 name the device first
+("device lustre-OST0001 reported unhealthy").
+
+>>> parse(b"healthy\n").healthy, parse(b"NOT HEALTHY\n").healthy, parse(b"LBUG\n").healthy, parse(b"healt").healthy
+(True, False, False, None)
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from lustre.formats import header
+
+_WELL = re.compile(rb"\s*+healthy[ \t]*+\n\s*+")
+_ILL = re.compile(rb"^(?:NOT HEALTHY|LBUG|device \S++ reported unhealthy)[ \t]*+\n", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What the file says; None when it says neither."""
+
+    healthy: bool | None
+    skipped: int
+
+
+def parse(data: bytes) -> Health:
+    """Read ``health_check``."""
+    if _WELL.fullmatch(data):
+        return Health(healthy=True, skipped=0)
+    complaints = len(_ILL.findall(data))
+    return Health(False if complaints else None, header.skipped_lines(data, complaints))

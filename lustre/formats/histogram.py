@@ -1,0 +1,204 @@
+r"""Tables that count requests by size, offset, time or number in flight: ``rpc_stats`` and ``brw_stats``.
+
+A heading, then a row per bucket: the label, and for each direction count, percent, cumulative percent::
+
+                            read                    write
+    pages per rpc         rpcs   % cum % |       rpcs   % cum %
+    1:                1450  63  63   |         44  21  21
+    2:                   0   0  63   |          0   0  21
+    4:                 434  36 100   |        163  79 100
+
+Rows end where the last request has been counted. Only ``brw_stats`` leaves out empty rows at the beginning.
+
+A table is all or nothing: one with a row that does not fit, or that does not reach 100 percent and so has lost its end,
+is dropped whole. (One loss cannot be seen: that of the last rows of a file's last table, cut between two rows, when one
+direction is at 100 percent or has no rows yet and the other has counted nothing so far.)
+
+What the label of a bucket means differs from table to table. Found in Lustre's source (``osc/osc_request.c``,
+``osc/lproc_osc.c``, ``obdclass/genops.c``, ``obdclass/lprocfs_status.c``, ``osd-ldiskfs/osd_io.c``), from 2.10 to 2.17:
+
+* *inclusive upper bound*, powers of two (``lprocfs_oh_tally_log2`` puts a value into bucket ``fls(value - 1)``, and the
+  label is 1 << bucket): pages per rpc, pages per bulk r/w, disk I/O size, I/O time, block maps. Label 4 is 3 and 4;
+  label 1 is 0 and 1.
+* *the value itself* (``lprocfs_oh_tally``): rpcs in flight, modify RPCs in flight, discontiguous pages and blocks, disk
+  fragmented I/Os, disk I/Os in flight (after 2.17.0 it can be told to use powers of two there, which are upper bounds).
+* *inclusive lower bound*: offset. The kernel tallies offset + 1 and labels bucket n with 1 << (n - 1), so label 4 is
+  the pages 4 to 7, and label 0 is page 0.
+* *exclusive lower bound*: RPC latency. The kernel tallies the time itself, but labels bucket n with 1 << (n - 1) as
+  well, so label 4 is 5 to 8, and label 0 is 0 and 1.
+
+There are 32 buckets, and the last counts everything larger too: 31 *or more* in flight.
+
+>>> tables = parse(b"\t\t\tread\t\t\twrite\noffset                rpcs   % cum % |       rpcs   % cum %\n"
+...                b"0:\t\t         3  60  60   |          0   0   0\n1:\t\t         0  40  60   |          0   0   0\n"
+...                b"2:\t\t         2  40 100   |          1 100 100\n")
+>>> tables.histograms
+(Histogram(name=b'offset', uppers=(0, 1, 3), columns=((3, 0, 2), (0, 0, 1)), overflow=False),)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+_LABEL = re.compile(rb"(\d{1,20}+)([KMG]?+):")
+_SCALE = {b"": 1, b"K": 1 << 10, b"M": 1 << 20, b"G": 1 << 30}
+
+
+def _label_is_the_upper_bound(label: int) -> int:
+    return label
+
+
+def _label_is_the_lower_bound(label: int) -> int:
+    return 2 * label - 1 if label else 0
+
+
+def _label_is_below_the_bucket(label: int) -> int:
+    return 2 * label if label else 1
+
+
+LABELS: dict[bytes, Callable[[int], int]] = {
+    b"offset": _label_is_the_lower_bound,
+    b"RPC latency (us)": _label_is_below_the_bucket,
+}
+"""Tables whose labels are not the inclusive upper bound; all others' are."""
+
+LINEAR = frozenset({
+    b"rpcs in flight",
+    b"discontiguous pages",
+    b"discontiguous blocks",
+    b"disk fragmented I/Os",
+    b"disk I/Os in flight",
+})  # fmt: skip
+"""Tables that count single values, and therefore overflow at 31."""
+
+
+@lru_cache(maxsize=1024)
+def uppers_of(name: bytes, labels: tuple[bytes, ...]) -> tuple[tuple[int, ...], bool]:
+    """Inclusive upper bounds, and whether the last is the kernel's last bucket. ValueError for what is no label."""
+    values = [_value(label) for label in labels]
+    upper = LABELS.get(name, _label_is_the_upper_bound)
+    last = values[-1] if values else 0
+    kernels_last = 31 if name in LINEAR else 1 << (30 if name in LABELS else 31)
+    return tuple(map(upper, values)), last == kernels_last
+
+
+def _value(label: bytes) -> int:
+    match = _LABEL.fullmatch(label)
+    if match is None:
+        raise ValueError(f"no bucket label: {label!r}")
+    return int(match[1]) * _SCALE[match[2]]
+
+
+_HEADING = re.compile(rb"([^\s:|%]++(?: [^\s:|%]++)*) {2,}+(?:rpcs|count|ios|maps) ++%[^:]*+")
+_DIRECTIONS = re.compile(rb"\s*+(?:read[ \t]++\|?+[ \t]*+write|modify)[ \t]*+")
+_OF_ROWS = b"0123456789KMG:| \t\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Counts by bucket and direction, not cumulative."""
+
+    name: bytes
+    """As the table's heading prints it: ``pages per rpc``."""
+    uppers: tuple[int, ...]
+    """Inclusive upper bound of each bucket, in the table's own unit (pages, requests, bytes, milliseconds…)."""
+    columns: tuple[tuple[int, ...], ...]
+    """Counts per direction: (read, write), or (modify,)."""
+    overflow: bool = False
+    """The last bucket is the kernel's last: it also counts everything above its bound."""
+
+    @property
+    def read(self) -> tuple[int, ...]:
+        """The first column: what was read, or the only one."""
+        return self.columns[0]
+
+    @property
+    def write(self) -> tuple[int, ...]:
+        """The last column: what was written, or the only one."""
+        return self.columns[-1]
+
+
+class Tables(NamedTuple):
+    """All tables of a text, in order."""
+
+    histograms: tuple[Histogram, ...]
+    understood: int
+    """Lines that belong to a table that was kept."""
+
+
+def parse(text: bytes) -> Tables:
+    """Every table in ``text`` that is whole."""
+    found: list[Histogram] = []
+    understood = 0
+    paragraphs = text.split(b"\n\n")
+    if not text.endswith(b"\n"):
+        paragraphs.pop()
+    for paragraph in paragraphs:
+        directions, _, rest = paragraph.strip(b"\n").partition(b"\n")
+        heading, _, body = rest.partition(b"\n")
+        name = _HEADING.fullmatch(heading)
+        if name is None or _DIRECTIONS.fullmatch(directions) is None:
+            continue
+        histogram = _histogram(name[1], body, 2 if b"|" in heading else 1)
+        if histogram is not None:
+            found.append(histogram)
+            understood += 2 + len(histogram.uppers)
+    return Tables(tuple(found), understood)
+
+
+class Place(NamedTuple):
+    """Where a table's numbers are among the words of a text."""
+
+    name: bytes
+    first: int
+    """The first row's label."""
+    rows: int
+    width: int
+    """Directions; a row has four words for each."""
+
+
+def places(text: bytes) -> Iterator[Place]:
+    """Where the tables are that ``parse`` finds, if all of them are whole."""
+    words = 0
+    for paragraph in text.split(b"\n\n"):
+        words += len(paragraph.split())
+        _, _, rest = paragraph.strip(b"\n").partition(b"\n")
+        heading, _, body = rest.partition(b"\n")
+        if name := _HEADING.fullmatch(heading):
+            length, width = len(body.split()), 2 if b"|" in heading else 1
+            yield Place(name[1], words - length, length // (4 * width), width)
+
+
+def _histogram(name: bytes, body: bytes, width: int) -> Histogram | None:
+    """The table of these rows, ``width`` directions wide, or None when it is not whole."""
+    tokens = body.split()
+    stride = 4 * width
+    labels = tuple(tokens[::stride])
+    rows = len(labels)
+    if (
+        len(tokens) != stride * rows
+        or body.translate(None, _OF_ROWS)
+        or body.count(b":") != rows
+        or tokens[4::stride].count(b"|") != rows * (width - 1)
+    ):
+        return None
+    try:
+        uppers, overflow = uppers_of(name, labels)
+        columns = tuple([tuple(map(int, tokens[column::stride])) for column in range(1, stride, 4)])
+        reached = [int(percent) for percent in tokens[-1 : -stride - 1 : -4]]
+    except ValueError:
+        return None
+    reached.reverse()
+    whole = overflow or not rows or _ends(columns, reached)
+    return Histogram(name, uppers, columns, overflow) if whole else None
+
+
+def _ends(columns: tuple[tuple[int, ...], ...], reached: list[int]) -> bool:
+    """The kernel stops at the first row at which all is counted, so each direction is at 100 percent or empty there."""
+    if len(columns[0]) > 1 and not any(column[-1] for column in columns):
+        return False
+    return all(percent == 100 or not any(column) for percent, column in zip(reached, columns, strict=True))

@@ -1,0 +1,47 @@
+r"""Copytools that move files between Lustre and its archive: ``mdt.*.hsm.agents``, a line each, the same from 2.10 on::
+
+    uuid=ac6a5a5c-1c2d-4d43-a2a3-0e9a1e5a3f5e archive_id=ANY requests=[current:3 ok:1200 errors:4]
+
+>>> parse(b"uuid=a-b archive_id=1,2 requests=[current:3 ok:1200 errors:4]\n").agents
+(Agent(uuid=b'a-b', archives=b'1,2', current=3, ok=1200, errors=4),)
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from lustre.formats import header
+
+_AGENT = re.compile(
+    rb"^uuid=(\S{1,80}+) archive_id=(\S++) requests=\[current:(\d{1,20}+) ok:(\d{1,20}+) errors:(\d{1,20}+)\][ \t]*+\n",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """A copytool that has registered."""
+
+    uuid: bytes
+    archives: bytes
+    """The numbers of its archives, joined by commas; ``ANY`` for all."""
+    current: int
+    """Requests it works on now."""
+    ok: int
+    errors: int
+
+
+@dataclass(frozen=True, slots=True)
+class Agents:
+    """All copytools of a metadata target."""
+
+    agents: tuple[Agent, ...]
+    skipped: int
+
+
+def parse(data: bytes) -> Agents:
+    """Read a whole ``agents`` file."""
+    rows = _AGENT.findall(data)
+    agents = tuple([Agent(uuid, archives, int(now), int(ok), int(errors)) for uuid, archives, now, ok, errors in rows])
+    return Agents(agents, header.skipped_lines(data, len(rows)))

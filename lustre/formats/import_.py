@@ -1,0 +1,224 @@
+r"""A client's connection to one target: ``osc.*.import``, ``mdc.*.import``, ``osp.*.import``.
+
+Shortened::
+
+    import:
+        name: lustre-OST0002-osc-ff1100011d6c9800
+        target: lustre-OST0002_UUID
+        state: FULL
+        connect_flags: [ write_grant, server_lock, version ]
+        connect_data:
+           instance: 1
+           target_version: 2.17.57.62
+        import_flags: [ IMPF_REPLAYABLE, IMPF_PINGABLE ]
+        connection:
+           failover_nids: [ "0@lo" ]
+           nids_stats:
+              "0@lo": { connects: 3, replied: 3, uptodate: uptodate, sec_ago: 943 }
+           current_connection: "0@lo"
+           connection_attempts: 3
+           generation: 3
+           in-progress_invalidations: 0
+           idle: 3 sec
+        rpcs:
+           inflight: 0
+           unregistering: 0
+           timeouts: 0
+           avg_waittime: 9109 usecs
+        service_estimates:
+           services: 5 sec
+           network: 5 sec
+
+2.10 has no ``idle``; up to 2.16 the NIDs are bare, and ``nids_stats`` is missing. Times move at every reading, so two
+readings never compare equal.
+
+``BriefReader`` reads the few numbers that metrics need, of thousands of connections again and again.
+
+>>> link = parse(b"import:\n    target: lustre-OST0002_UUID\n    state: DISCONN\n    connection:\n"
+...              b"       failover_nids: [ 10.0.0.1@tcp, 10.0.0.2@tcp ]\n       current_connection: <none>\n")
+>>> link.target, link.state, link.failover_nids, link.current_connection, link.inflight
+(b'lustre-OST0002_UUID', b'DISCONN', (b'10.0.0.1@tcp', b'10.0.0.2@tcp'), None, None)
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lustre.formats import compiled, fields, header
+
+_LIST = re.compile(rb"\[([^\[\]]*+)\]")
+_NONE = b"<none>"
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """The connection; None for what this release or state does not print."""
+
+    name: bytes | None
+    """The device."""
+    target: bytes | None
+    """The target's UUID: ``lustre-OST0002_UUID``."""
+    state: bytes | None
+    """``FULL`` when all is well, ``IDLE`` when hung up for want of use, else ``DISCONN``, ``EVICTED``…"""
+    connect_flags: tuple[bytes, ...] | None
+    import_flags: tuple[bytes, ...] | None
+    target_version: bytes | None
+    """The server's Lustre release."""
+    instance: int | None
+    """How often the target was started."""
+    failover_nids: tuple[bytes, ...] | None
+    current_connection: bytes | None
+    """The NID in use."""
+    connection_attempts: int | None
+    generation: int | None
+    """Goes up by one with every new connection."""
+    in_progress_invalidations: int | None
+    idle_sec: int | None
+    """Since the last answer."""
+    inflight: int | None
+    unregistering: int | None
+    timeouts: int | None
+    avg_waittime_usec: int | None
+    service_estimate_sec: int | None
+    network_estimate_sec: int | None
+    read_bytes_per_rpc: int | None
+    read_usecs_per_rpc: int | None
+    write_bytes_per_rpc: int | None
+    write_usecs_per_rpc: int | None
+    skipped: int
+
+
+def parse(data: bytes) -> Import:
+    """Read a whole ``import`` file."""
+    everything = fields.parse(data)
+    found = everything.values
+    reads, writes = _averages(data, b"read"), _averages(data, b"write")
+    return Import(
+        name=found.get(b"name"),
+        target=found.get(b"target"),
+        state=found.get(b"state"),
+        connect_flags=_items(found.get(b"connect_flags")),
+        import_flags=_items(found.get(b"import_flags")),
+        target_version=found.get(b"target_version"),
+        instance=fields.number(found.get(b"instance")),
+        failover_nids=_items(found.get(b"failover_nids")),
+        current_connection=_nid(found.get(b"current_connection")),
+        connection_attempts=fields.number(found.get(b"connection_attempts")),
+        generation=fields.number(found.get(b"generation")),
+        in_progress_invalidations=fields.number(found.get(b"in-progress_invalidations")),
+        idle_sec=fields.number(found.get(b"idle")),
+        inflight=fields.number(found.get(b"inflight")),
+        unregistering=fields.number(found.get(b"unregistering")),
+        timeouts=fields.number(found.get(b"timeouts")),
+        avg_waittime_usec=fields.number(found.get(b"avg_waittime")),
+        service_estimate_sec=fields.number(found.get(b"services")),
+        network_estimate_sec=fields.number(found.get(b"network")),
+        read_bytes_per_rpc=fields.number(reads.get(b"bytes_per_rpc")),
+        read_usecs_per_rpc=_usecs(reads),
+        write_bytes_per_rpc=fields.number(writes.get(b"bytes_per_rpc")),
+        write_usecs_per_rpc=_usecs(writes),
+        skipped=header.skipped_lines(data, everything.understood),
+    )
+
+
+def _averages(data: bytes, direction: bytes) -> dict[bytes, bytes]:
+    """The lines below ``read_data_averages:``, which use the same names as those below ``write_data_averages:``."""
+    _, _, rest = data.partition(b"    " + direction + b"_data_averages:\n")
+    section, _, _ = rest.partition(b"_data_averages:")
+    return fields.parse(section).values
+
+
+def _usecs(averages: dict[bytes, bytes]) -> int | None:
+    value = fields.number(averages.get(b"usecs_per_rpc"))
+    return value if value is not None else fields.number(averages.get(b"usec_per_rpc"))
+
+
+def _items(value: bytes | None) -> tuple[bytes, ...] | None:
+    """The items of ``[ a, b ]``, quotes removed; None when the list is missing or has no end."""
+    match = _LIST.fullmatch(value) if value is not None else None
+    if match is None:
+        return None
+    return tuple([item.strip().strip(b'"') for item in match[1].split(b",") if item.strip()])
+
+
+def _nid(value: bytes | None) -> bytes | None:
+    bare = value.strip(b'"') if value is not None else None
+    return None if bare == _NONE else bare
+
+
+class Brief(NamedTuple):
+    """What is worth watching of a connection, field by field as in ``Import``."""
+
+    state: bytes | None
+    target_version: bytes | None
+    connection_attempts: int | None
+    timeouts: int | None
+    avg_waittime_usec: int | None
+    skipped: int
+
+
+class BriefReader:
+    """Reads many of them again and again. A text known but for its digits need not be read whole for a few numbers."""
+
+    def __init__(self) -> None:
+        self._skipped: dict[int, tuple[int, list[bool]]] = {}
+        """By the hash of the text without digits: lines not understood, and which fields there are none of."""
+
+    def read(self, data: bytes) -> Brief:
+        """What ``parse`` says of the same text."""
+        form = hash(data.translate(None, b"0123456789"))
+        known = self._skipped.get(form)
+        if known is not None:
+            brief = _brief(data, known[0])
+            if _missing(brief) == known[1]:  # a digit may have got into the unit
+                return brief
+        link = parse(data)
+        brief = Brief(*[getattr(link, name) for name in Brief._fields])
+        if brief == _brief(data, link.skipped):
+            if len(self._skipped) >= MOST_FORMS:
+                self._skipped.clear()
+            self._skipped[form] = link.skipped, _missing(brief)
+        return brief
+
+
+def _missing(brief: Brief) -> list[bool]:
+    return [field is None for field in brief]
+
+
+MOST_FORMS = 8192
+"""A form for each target at worst; a bound all the same."""
+
+
+def _brief(data: bytes, skipped: int) -> Brief:
+    state, version, attempts, timeouts, wait = compiled.following(data, _KEYS)
+    wait = wait.removesuffix(b" usecs")
+    return Brief(
+        state or None,
+        version or None,
+        int(attempts) if attempts.isdigit() else None,
+        int(timeouts) if timeouts.isdigit() else None,
+        int(wait) if wait.isdigit() else None,
+        skipped,
+    )
+
+
+_KEYS = (
+    b"\n    state: ",
+    b"\n       target_version: ",
+    b"\n       connection_attempts: ",
+    b"\n       timeouts: ",
+    b"\n       avg_waittime: ",
+)
+
+
+def essence(data: bytes) -> bytes:
+    r"""The part of the text that ``Brief`` is made of; the rest tells the time and differs at every reading.
+
+    >>> essence(b"import:\n    state: FULL\n       target_version: 2\n       connection_attempts: 3\n"
+    ...         b"       idle: 9 sec\n    rpcs:\n       timeouts: 0\n       avg_waittime: 7 usecs\n")
+    b'FULL\n2\n3\n0\n7 usecs'
+    """
+    parts = compiled.following(data, _KEYS)
+    return b"\n".join(parts) if all(parts) else data  # another form: take it for changed

@@ -1,0 +1,241 @@
+r"""LNet, the network layer: ``stats``, ``nis``, ``peers``, ``routes`` and ``buffers``. The same from 2.10 on.
+
+``stats``: what the node has sent and received. One line of eleven numbers without names::
+
+    0 30 0 74492 74492 0 0 1315767408 1315767376 0 0
+
+Messages in memory now and at most, errors; messages sent, received, routed, dropped; their bytes in the same order.
+The kernel counts messages in 32 bits, so the numbers wrap at 2³².
+
+``nis``: the network interfaces of the node. A row per interface and CPU partition::
+
+    nid                      status alive refs peer  rtr   max    tx   min
+    0@lo                         up     0    2    0    0     0     0     0
+    10.0.2.15@tcp                up    -1    1    8    0   256   256   255
+
+``peer`` and ``rtr`` are the credits each peer gets, ``max`` the credits to send, ``tx`` those left now (negative: so
+many messages wait), ``min`` the fewest there ever were.
+
+``peers``: a row per node that this node exchanges messages with::
+
+    nid                      refs state  last   max   rtr   min    tx   min queue
+    10.0.2.15@tcp               1    NA    -1     8     8     8     8     7 0
+
+``max`` are the credits to send, ``rtr`` and ``tx`` the credits left now to route and to send (negative: so many
+messages wait), each followed by the fewest there ever were; ``queue`` are the bytes that wait. ``state`` is NA but for
+routers.
+
+``routes``: whether this node routes, then a row per network and the router to it::
+
+    Routing disabled
+    net      hops priority   state router
+    o2ib1       1        0      up 10.0.0.9@tcp
+
+``buffers``, on routers: a row per size of buffer and CPU partition. ``pages`` is the size (0 is for messages without
+data), ``count`` how many there are, ``credits`` how many are free (negative: so many messages wait), ``min`` the fewest
+there ever were::
+
+    pages count credits     min
+        0   512     512     510
+        1  4096    4090    3000
+      256   256      -2      -9
+
+>>> lnet = parse_stats(b"0 30 1 74492 74490 0 2 1315767408 1315767376 0 96\n")
+>>> lnet.errors, lnet.messages
+(1, Carried(sent=74492, received=74490, routed=0, dropped=2))
+>>> lnet.bytes
+Carried(sent=1315767408, received=1315767376, routed=0, dropped=96)
+>>> parse_stats(b"0 30 0 74492 74490\n").messages is None
+True
+>>> nis = parse_nis(b"nid                      status alive refs peer  rtr   max    tx   min\n"
+...                 b"10.0.2.15@tcp                up    -1    1    8    0   256   256   255\n")
+>>> nis.interfaces
+(Interface(nid=b'10.0.2.15@tcp', status=b'up', peer_credits=8, max_credits=256, credits=256),)
+>>> peers = parse_peers(b"nid                      refs state  last   max   rtr   min    tx   min queue\n"
+...                     b"10.0.2.15@tcp               1    up    -1     8     8     8    -2     7 4096\n")
+>>> peers.peers
+(Peer(nid=b'10.0.2.15@tcp', state=b'up', max_credits=8, router_credits=8, credits=-2, queued_bytes=4096),)
+>>> parse_routes(b"Routing enabled\nnet      hops priority   state router\n"
+...              b"o2ib1       1        0    down 10.0.0.9@tcp\n")
+Routes(routing=True, routes=(Route(net=b'o2ib1', router=b'10.0.0.9@tcp', up=False),), skipped=0)
+>>> parse_buffers(b"pages count credits     min\n  256   256      -2      -9\n")
+Buffers(buffers=(Buffer(pages=256, count=256, credits=-2),), skipped=0)
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lustre.formats import header
+
+_STATS = re.compile(rb"\s*+((?:\d{1,20}+ ){10}\d{1,20}+)[ \t]*+\n\s*+")
+
+
+class Carried(NamedTuple):
+    """Messages, or their bytes, by what became of them."""
+
+    sent: int
+    received: int
+    routed: int
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True)
+class LnetStats:
+    """The line; None of it when it was not whole."""
+
+    allocated: int | None
+    """Messages in memory now."""
+    errors: int | None
+    messages: Carried | None
+    bytes: Carried | None
+    skipped: int
+
+
+def parse_stats(data: bytes) -> LnetStats:
+    """Read LNet's ``stats``."""
+    line = _STATS.fullmatch(data)
+    if line is None:
+        return LnetStats(None, None, None, None, header.skipped_lines(data, 0))
+    allocated, _, errors, *carried = map(int, line[1].split())
+    return LnetStats(allocated, errors, Carried(*carried[:4]), Carried(*carried[4:]), 0)
+
+
+_NIS_HEADING = re.compile(rb"^nid ++status [^\n]*+\n", re.MULTILINE)
+_NI_ROW = re.compile(
+    rb"^(\S{1,80}+) ++([a-z~]{1,20}+) ++-?+\d{1,20}+ ++-?+\d{1,20}+ ++(-?+\d{1,20}+) ++-?+\d{1,20}+ ++(-?+\d{1,20}+)"
+    rb" ++(-?+\d{1,20}+) ++-?+\d{1,20}+[ \t]*+\n",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """One row: an interface as one CPU partition sees it."""
+
+    nid: bytes
+    status: bytes
+    """``up`` or ``down``."""
+    peer_credits: int
+    max_credits: int
+    credits: int
+    """Left to send with now; negative when messages wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nis:
+    """All rows, in the order printed."""
+
+    interfaces: tuple[Interface, ...]
+    skipped: int
+
+
+def parse_nis(data: bytes) -> Nis:
+    """Read LNet's ``nis``."""
+    rows = _NI_ROW.findall(data)
+    interfaces = tuple([
+        Interface(nid, status, int(peer), int(most), int(left)) for nid, status, peer, most, left in rows
+    ])  # fmt: skip
+    return Nis(interfaces, header.skipped_lines(data, len(_NIS_HEADING.findall(data)) + len(rows)))
+
+
+_PEERS_HEADING = re.compile(rb"^nid ++refs [^\n]*+\n", re.MULTILINE)
+_PEER_ROW = re.compile(
+    rb"^(\S{1,80}+) ++-?+\d{1,20}+ ++([A-Za-z~]{1,20}+) ++-?+\d{1,20}+ ++(-?+\d{1,20}+) ++(-?+\d{1,20}+)"
+    rb" ++-?+\d{1,20}+ ++(-?+\d{1,20}+) ++-?+\d{1,20}+ ++(-?+\d{1,20}+)[ \t]*+\n",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """One row."""
+
+    nid: bytes
+    state: bytes
+    """``up``, ``down``, or ``NA`` for what is no router."""
+    max_credits: int
+    router_credits: int
+    credits: int
+    """Left to send with now; negative when messages wait."""
+    queued_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """All rows, in the order printed."""
+
+    peers: tuple[Peer, ...]
+    skipped: int
+
+
+def parse_peers(data: bytes) -> Peers:
+    """Read LNet's ``peers``."""
+    rows = _PEER_ROW.findall(data)
+    peers = tuple([
+        Peer(nid, state, int(most), int(router), int(left), int(queued))
+        for nid, state, most, router, left, queued in rows
+    ])  # fmt: skip
+    return Peers(peers, header.skipped_lines(data, len(_PEERS_HEADING.findall(data)) + len(rows)))
+
+
+_ROUTING = re.compile(rb"Routing (enabled|disabled)\n")
+_ROUTES_HEADING = re.compile(rb"^net ++hops [^\n]*+\n", re.MULTILINE)
+_ROUTE = re.compile(rb"^(\S{1,80}+) ++-?+\d{1,20}+ ++\d{1,20}+ ++(up|down) (\S{1,80}+)[ \t]*+\n", re.MULTILINE)
+_BUFFERS_HEADING = re.compile(rb"^pages ++count [^\n]*+\n", re.MULTILINE)
+_BUFFER = re.compile(rb"^ *+(\d{1,10}+) ++(\d{1,20}+) ++(-?+\d{1,20}+) ++-?+\d{1,20}+[ \t]*+\n", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A way to a network."""
+
+    net: bytes
+    router: bytes
+    up: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """Whether this node routes for others (None: not told), and its own ways."""
+
+    routing: bool | None
+    routes: tuple[Route, ...]
+    skipped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Buffers of one size, as one CPU partition sees them."""
+
+    pages: int
+    count: int
+    credits: int
+    """Free now; negative when messages wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Buffers:
+    """All rows; none on a node that is no router."""
+
+    buffers: tuple[Buffer, ...]
+    skipped: int
+
+
+def parse_routes(data: bytes) -> Routes:
+    """Read LNet's ``routes``."""
+    routing = _ROUTING.match(data)
+    rows = _ROUTE.findall(data)
+    understood = (routing is not None) + len(_ROUTES_HEADING.findall(data)) + len(rows)
+    found = tuple([Route(net, router, state == b"up") for net, state, router in rows])
+    enabled = None if routing is None else routing[1] == b"enabled"
+    return Routes(enabled, found, header.skipped_lines(data, understood))
+
+
+def parse_buffers(data: bytes) -> Buffers:
+    """Read LNet's ``buffers``."""
+    rows = _BUFFER.findall(data)
+    found = tuple([Buffer(int(pages), int(count), int(left)) for pages, count, left in rows])
+    return Buffers(found, header.skipped_lines(data, len(_BUFFERS_HEADING.findall(data)) + len(rows)))

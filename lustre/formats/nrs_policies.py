@@ -1,0 +1,72 @@
+r"""Requests that wait in a service, and those being worked on: ``ost.OSS.*.nrs_policies`` and other services'.
+
+A block per policy of ordering requests, only one of which usually runs; the same from 2.10 on::
+
+    regular_requests:
+      - name: fifo
+        state: started
+        fallback: yes
+        queued: 12
+        active: 3
+
+    high_priority_requests:
+      - name: fifo
+        state: started
+        fallback: yes
+        queued: 0
+        active: 0
+
+>>> parse(b"\nregular_requests:\n  - name: fifo\n    state: started\n    fallback: yes\n"
+...       b"    queued: 12                  \n    active: 3                   \n\n").policies
+(Policy(priority=b'regular', order=b'fifo', state=b'started', queued=12, active=3),)
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from lustre.formats import header
+
+_SECTION = re.compile(rb"^(regular|high_priority)_requests:[ \t]*+\n", re.MULTILINE)
+_POLICY = re.compile(
+    rb"^  - name: (\S++)[^\n]*+\n    state: (\S++)[ \t]*+\n    fallback: \S++[ \t]*+\n    queued: (\d{1,20}+)[ \t]*+\n"
+    rb"    active: (\d{1,20}+)[ \t]*+\n",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """One way to order the requests of one priority."""
+
+    priority: bytes
+    """``regular`` or ``high_priority``."""
+    order: bytes
+    """``fifo`` unless configured otherwise."""
+    state: bytes
+    """``started`` or ``stopped``; for a moment also ``starting``, ``stopping``."""
+    queued: int
+    """Requests that wait now."""
+    active: int
+    """Requests being worked on now."""
+
+
+@dataclass(frozen=True, slots=True)
+class NrsPolicies:
+    """The policies of a service, in the order printed."""
+
+    policies: tuple[Policy, ...]
+    skipped: int
+
+
+def parse(data: bytes) -> NrsPolicies:
+    """Read a whole ``nrs_policies`` file."""
+    sections = list(_SECTION.finditer(data))
+    begins = [section.start() for section in sections]
+    policies = tuple([
+        Policy(section[1], name, state, int(queued), int(active))
+        for section, end in zip(sections, [*begins[1:], len(data)], strict=False)
+        for name, state, queued, active in _POLICY.findall(data, section.end(), end)
+    ])  # fmt: skip
+    return NrsPolicies(policies, header.skipped_lines(data, len(sections) + 5 * len(policies)))

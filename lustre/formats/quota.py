@@ -1,0 +1,171 @@
+r"""Quotas: the limits the master has given out (``qmt.*.*.glb-usr``, ``glb-grp``, ``glb-prj``), and what is used on a
+target (``osd-*.*.quota_slave.acct_user``, ``acct_group``, ``acct_project``). The same from 2.10 on but for the padding.
+
+Limits of pools of OSTs (``dt-…``) are in KiB, those of MDTs (``md-…``) in inodes; 0 is no limit::
+
+    global_pool0_dt_usr
+    - id:      0
+      limits:  { hard:            0, soft:            0, granted:            0, time:          604800 }
+    - id:      1001
+      limits:  { hard:       614400, soft:       512000, granted:       146048, time:               0 }
+
+``time`` is when the grace period ends, for those above their soft limit; of id 0, which stands for all others, it is
+how long it lasts. Its 49th bit marks an id without limits of its own, to which those of id 0 apply.
+
+Usage is in inodes and KiB::
+
+    usr_accounting:
+    - id:      1001
+      usage:   { inodes:           14, kbytes:           56 }
+
+Quota state of a target: ``osd-*.*.quota_slave_dt.info`` of blocks, ``quota_slave_md.info`` of inodes::
+
+    target name:    lustre-OST0000
+    pool ID:         0
+    type:            dt
+    quota enabled:   ugp
+    conn to master:  setup
+    glimpse_refresh: 0
+    space acct:     ugp
+    user uptodate:  glb[1],slv[1],reint[0]
+    group uptodate: glb[1],slv[0],reint[1]
+    project uptodate: glb[0],slv[0],reint[0]
+
+``glb`` and ``slv`` say whether the target's copies of the limits and of what it was granted are those of the quota
+master. Which kinds of quota are enforced is a letter each, or ``none``. Before it is set up the last lines are missing.
+
+>>> parse_limits(b"global_pool0_dt_usr\n- id:      1001\n"
+...              b"  limits:  { hard:  614400, soft:  512000, granted:  146048, time:  0 }\n").entries
+(Limit(id=1001, hard=614400, soft=512000, granted=146048, grace_end=0, default=False),)
+>>> parse_accounts(b"usr_accounting:\n- id:      1001\n  usage:   { inodes:   14, kbytes:   56 }\n").entries
+(Account(id=1001, inodes=14, kilobytes=56),)
+>>> slave = parse_slave(b"type:            dt\nquota enabled:  ug\nconn to master: setup\n"
+...                     b"user uptodate:  glb[1],slv[0],reint[1]\n")
+>>> slave.resource, slave.connected, slave.enforced, slave.up_to_date
+(b'dt', True, (b'user', b'group'), ((b'user', False),))
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from lustre.formats import fields, header
+
+_TITLE = re.compile(rb"\A(?:global_pool\d{1,10}+_(?:dt|md)_[a-z]{3}|global_index_copy:|[a-z]{3}_accounting:)[ \t]*+\n")
+_LIMIT = re.compile(
+    rb"^- id: ++(\d{1,20}+)[ \t]*+\n  limits: ++\{ hard: ++(\d{1,20}+), soft: ++(\d{1,20}+), granted: ++(\d{1,20}+),"
+    rb" time: ++(\d{1,20}+) \}[ \t]*+\n",
+    re.MULTILINE,
+)
+_ACCOUNT = re.compile(
+    rb"^- id: ++(\d{1,20}+)[ \t]*+\n  usage: ++\{ inodes: ++(\d{1,20}+), kbytes: ++(\d{1,20}+) \}[ \t]*+\n",
+    re.MULTILINE,
+)
+_NOT_SUPPORTED = re.compile(rb"\Anot supported\s*+\Z")
+_DEFAULT = 1 << 48
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What one user, group or project may have."""
+
+    id: int
+    hard: int
+    soft: int
+    granted: int
+    """Handed out to targets so far; used, or soon to be."""
+    grace_end: int
+    """When the grace period ends, seconds since the epoch; 0 when it has not begun. Of id 0: how long it lasts."""
+    default: bool
+    """The limits of id 0 apply instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Everybody of one kind in one pool, in the order printed."""
+
+    entries: tuple[Limit, ...]
+    skipped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What one user, group or project has on the target."""
+
+    id: int
+    inodes: int
+    kilobytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """Everybody of one kind on one target, in the order printed."""
+
+    entries: tuple[Account, ...]
+    skipped: int
+
+
+def parse_limits(data: bytes) -> Limits:
+    """Read a whole ``glb-…`` file."""
+    rows = [tuple(map(int, row)) for row in _LIMIT.findall(data)]
+    entries = tuple([
+        Limit(id_, hard, soft, granted, time & (_DEFAULT - 1), time >= _DEFAULT)
+        for id_, hard, soft, granted, time in rows
+    ])  # fmt: skip
+    return Limits(entries, _skipped(data, len(rows)))
+
+
+def parse_accounts(data: bytes) -> Accounts:
+    """Read a whole ``acct_…`` file; one on a target that keeps no accounts is empty."""
+    if _NOT_SUPPORTED.match(data):
+        return Accounts((), 0)
+    rows = _ACCOUNT.findall(data)
+    return Accounts(tuple([Account(*map(int, row)) for row in rows]), _skipped(data, len(rows)))
+
+
+def _skipped(data: bytes, records: int) -> int:
+    return header.skipped_lines(data, (_TITLE.match(data) is not None) + 2 * records)
+
+
+TYPES = {b"u": b"user", b"g": b"group", b"p": b"project"}
+_CONNECTED = {b"setup": True, b"not setup yet": False}
+_ENFORCED = re.compile(rb"none|u?g?p?")
+_COPIES = re.compile(rb"glb\[([01])\],slv\[([01])\],reint\[[01]\]")
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaSlave:
+    """One kind of resource of a target."""
+
+    resource: bytes
+    """``dt`` is blocks, ``md`` inodes; empty when it does not say."""
+    connected: bool | None
+    """To the quota master."""
+    enforced: tuple[bytes, ...] | None
+    """Kinds of quota: user, group, project."""
+    up_to_date: tuple[tuple[bytes, bool], ...]
+    """Whether its copies are, for each kind it tells of."""
+    skipped: int
+
+
+def parse_slave(data: bytes) -> QuotaSlave:
+    """Read a whole ``info`` file."""
+    everything = fields.parse(data)
+    found = everything.values
+    enabled = found.get(b"quota enabled")
+    known = enabled is not None and enabled != b"" and _ENFORCED.fullmatch(enabled) is not None
+    connection = found.get(b"conn to master")
+    told = {type_: found[type_ + b" uptodate"] for type_ in TYPES.values() if type_ + b" uptodate" in found}
+    copies = {type_: _COPIES.fullmatch(text) for type_, text in told.items()}
+    wrong = [match for match in copies.values() if match is None]
+    return QuotaSlave(
+        resource=resource if (resource := found.get(b"type", b"")) in {b"dt", b"md"} else b"",
+        connected=_CONNECTED.get(connection) if connection is not None else None,
+        enforced=tuple([type_ for letter, type_ in TYPES.items() if letter in enabled]) if known and enabled else None,
+        up_to_date=tuple([(type_, match.groups() == (b"1", b"1")) for type_, match in copies.items() if match]),
+        skipped=header.skipped_lines(data, everything.understood)
+        + len(wrong)
+        + (enabled is not None and not known)
+        + (connection is not None and connection not in _CONNECTED),
+    )

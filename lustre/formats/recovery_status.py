@@ -1,0 +1,103 @@
+r"""Whether a target waits for its clients after a restart: ``obdfilter.*.recovery_status``, ``mdt.*.recovery_status``.
+
+``INACTIVE`` when nobody was connected before the restart, else ``WAITING_FOR_CLIENTS``, ``WAITING`` (for other MDTs),
+``RECOVERING`` and at last ``COMPLETE``::
+
+    status: RECOVERING
+    recovery_start: 1795217459
+    time_remaining: 87
+    connected_clients: 3/12
+    req_replay_clients: 1
+    lock_repay_clients: 2
+    completed_clients: 1
+    evicted_clients: 0
+    replayed_requests: 40
+    queued_requests: 7
+    next_transno: 4294967590
+
+("lock_repay_clients" is the kernel's own spelling.) When complete, ``completed_clients`` is a fraction too, and
+``recovery_duration`` stands in for what is left.
+
+>>> status = parse(b"status: RECOVERING\ntime_remaining: 87\nconnected_clients: 3/12\ncompleted_clients: 1\n")
+>>> status.status, status.time_remaining_seconds, status.connected_clients, status.clients, status.in_recovery
+(b'RECOVERING', 87, 3, 12, True)
+>>> parse(b"status: INACTIVE\n").in_recovery
+False
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from lustre.formats import fields, header
+
+_FRACTION = re.compile(rb"(\d{1,20}+)(?:/(\d{1,20}+))?")
+_DONE = frozenset({b"INACTIVE", b"COMPLETE"})
+_KNOWN = frozenset({
+    b"status", b"recovery_start", b"recovery_duration", b"time_remaining", b"time_waited", b"connected_clients",
+    b"completed_clients", b"req_replay_clients", b"lock_repay_clients", b"lock_replay_clients", b"evicted_clients",
+    b"replayed_requests", b"queued_requests", b"last_transno", b"next_transno", b"VBR", b"IR", b"non-ready MDTs",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryStatus:
+    """Where recovery stands; None for what its state does not print."""
+
+    status: bytes
+    """``INACTIVE``, ``WAITING_FOR_CLIENTS``, ``WAITING``, ``RECOVERING`` or ``COMPLETE``; empty when not read."""
+    recovery_start: int | None
+    """Seconds since the epoch; 0 when recovery never began."""
+    recovery_duration_seconds: int | None
+    time_remaining_seconds: int | None
+    time_waited_seconds: int | None
+    clients: int | None
+    """How many were connected before the restart."""
+    connected_clients: int | None
+    completed_clients: int | None
+    request_replay_clients: int | None
+    lock_replay_clients: int | None
+    evicted_clients: int | None
+    replayed_requests: int | None
+    queued_requests: int | None
+    skipped: int
+
+    @property
+    def in_recovery(self) -> bool:
+        """True unless the target says that it is done; a status that is missing or unknown is no such word."""
+        return self.status not in _DONE
+
+
+def parse(data: bytes) -> RecoveryStatus:
+    """Read a whole ``recovery_status`` file."""
+    found = fields.parse(data).values
+    connected, of_connected = _fraction(found.get(b"connected_clients"))
+    completed, of_completed = _fraction(found.get(b"completed_clients"))
+
+    def number(*names: bytes) -> int | None:
+        return next((value for name in names if (value := fields.number(found.get(name))) is not None), None)
+
+    return RecoveryStatus(
+        status=found.get(b"status", b""),
+        recovery_start=number(b"recovery_start"),
+        recovery_duration_seconds=number(b"recovery_duration"),
+        time_remaining_seconds=number(b"time_remaining"),
+        time_waited_seconds=number(b"time_waited"),
+        clients=of_connected if of_connected is not None else of_completed,
+        connected_clients=connected,
+        completed_clients=completed,
+        request_replay_clients=number(b"req_replay_clients"),
+        lock_replay_clients=number(b"lock_repay_clients", b"lock_replay_clients"),
+        evicted_clients=number(b"evicted_clients"),
+        replayed_requests=number(b"replayed_requests"),
+        queued_requests=number(b"queued_requests"),
+        skipped=header.skipped_lines(data, len(_KNOWN & found.keys())),
+    )
+
+
+def _fraction(value: bytes | None) -> tuple[int | None, int | None]:
+    match = _FRACTION.fullmatch(value or b"")
+    if match is None:
+        return None, None
+    return int(match[1]), None if match[2] is None else int(match[2])

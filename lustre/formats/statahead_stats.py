@@ -1,0 +1,59 @@
+r"""How well directory listing was foreseen: ``llite.*.statahead_stats``.
+
+Seven lines without a header since 2.16, the first three before::
+
+    statahead total: 42
+    statahead wrong: 1
+    agl total: 42
+    list_total: 18
+    fname_total: 24
+    hit_total: 27088
+    miss_total: 107
+
+>>> ahead = parse(b"statahead total: 42\nstatahead wrong: 1\nagl total: 40\n")
+>>> ahead.total, ahead.agl_total, ahead.hit_total, ahead.skipped
+(42, 40, None, 0)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lustre.formats import fields, header
+
+_NAMES = {
+    b"statahead total": "total",
+    b"statahead wrong": "wrong",
+    b"agl total": "agl_total",
+    b"list_total": "list_total",
+    b"fname_total": "fname_total",
+    b"hit_total": "hit_total",
+    b"miss_total": "miss_total",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Statahead:
+    """Counts since the mount; None for what this release does not print."""
+
+    total: int | None
+    """Statahead threads started."""
+    wrong: int | None
+    """Of those, ended because they foresaw too little."""
+    agl_total: int | None
+    """Times that sizes were asked for ahead too (asynchronous glimpse)."""
+    list_total: int | None
+    """Started by a listing in directory order."""
+    fname_total: int | None
+    """Started by names that follow a pattern (``file.0001``)."""
+    hit_total: int | None
+    miss_total: int | None
+    skipped: int
+
+
+def parse(data: bytes) -> Statahead:
+    """Read a whole ``statahead_stats`` file."""
+    found = fields.parse(data)
+    numbers = {name: fields.number(found.values.get(line)) for line, name in _NAMES.items()}
+    known = sum(value is not None for value in numbers.values())
+    return Statahead(**numbers, skipped=header.skipped_lines(data, known))

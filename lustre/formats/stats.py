@@ -1,0 +1,137 @@
+r"""Counters as nearly all of Lustre prints them: ``stats``, ``md_stats``, service statistics.
+
+Used by llite, osc, mdc, obdfilter, mdt, osd and the services alike. One line a counter that was ever used::
+
+    snapshot_time                       1795218508.752159935 secs.nsecs
+    start_time                          1795217463.183879238 secs.nsecs
+    elapsed_time                        1045.568280697 secs.nsecs
+    req_waittime                        3894 samples [usecs] 139 511438 35473947 2215597260185
+    write_bytes                         206 samples [bytes] 4096 4194304 163282944 620728470732800
+    ioctl                               2975 samples [reqs]
+
+The numbers are samples, then minimum, maximum, sum and sum of squares. Counters that only count have the first alone.
+The kernel adds in signed 64 bits: a sum or minimum may have wrapped and be negative; the sum of squares wraps early on
+and is left out here.
+
+The column of names is 25 wide up to 2.17.0 and 35 after it; longer names push the rest aside. Some names held blanks
+before 2.15 ("thandle open", "readpage not consecutive"): they come back with underscores, as later releases print them.
+
+>>> stats = parse(b"snapshot_time   9.5 secs.nsecs\nread_bytes   2 samples [bytes] 4096 8192 12288 83886080\n"
+...               b"ioctl   3 samples [regs]\n")
+>>> stats.names, stats.samples, stats.units, stats.sums
+((b'read_bytes', b'ioctl'), (b'2', b'3'), (b'bytes', b'reqs'), (b'12288', b''))
+>>> stats.counter(b"read_bytes")
+Counter(samples=2, unit=b'bytes', minimum=4096, maximum=8192, sum=12288)
+
+``outline_of`` makes an outline of a text, with which the C module reads the numbers of later texts of the same form
+(``lustre.formats.outline``).
+
+>>> text = b"req_waittime     7 samples [usecs] 1 9 30 900\n"
+>>> outline_of(text, [1, 0]).text  # the sum, then the samples
+b'req_waittime \x0e\x02 samples [usecs] \x08 \x08 \x02 \x08\n'
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lustre.formats import header, outline
+from lustre.formats.outline import COUNTED, SIGNED, WANTED, Outline, Place
+
+COUNTER = re.compile(
+    rb"^(\S++(?: (?!\d{1,20}+ samples)\S++)*) ++(\d{1,20}+) samples \[([^\]\s]*+)\]"
+    rb"(?: (-?+\d{1,20}+) (-?+\d{1,20}+) (-?+\d{1,20}+)(?: -?+\d{1,20}+)?)?[ \t]*+\n",
+    re.MULTILINE,
+)
+_UNITS = {b"usec": b"usecs", b"sec": b"secs", b"regs": b"reqs", b"req": b"reqs", b"byte": b"bytes", b"page": b"pages"}
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """One counter in numbers; minimum, maximum and sum are 0 where the kernel printed none."""
+
+    samples: int
+    unit: bytes
+    minimum: int
+    maximum: int
+    sum: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """The file in columns, digits as the kernel printed them, empty where it printed none."""
+
+    start_time: bytes
+    names: tuple[bytes, ...]
+    samples: tuple[bytes, ...]
+    units: tuple[bytes, ...]
+    minima: tuple[bytes, ...]
+    maxima: tuple[bytes, ...]
+    sums: tuple[bytes, ...]
+    skipped: int
+
+    def counter(self, name: bytes) -> Counter | None:
+        """The counter of that name, or None: one that was never used is not in the file."""
+        if name not in self.names:
+            return None
+        i = self.names.index(name)
+        return Counter(
+            int(self.samples[i]),
+            self.units[i],
+            int(self.minima[i] or 0),
+            int(self.maxima[i] or 0),
+            int(self.sums[i] or 0),
+        )
+
+
+def parse(data: bytes) -> Stats:
+    """Read a whole ``stats`` file."""
+    head = header.split(data)
+    rows = COUNTER.findall(data, head.end)
+    skipped = header.skipped_lines(data, head.lines + len(rows))
+    if not rows:
+        return Stats(head.start_time, (), (), (), (), (), (), skipped)
+    names, samples, units, minima, maxima, sums = zip(*rows, strict=True)
+    if b" " in b"".join(names):
+        names = tuple([name.replace(b" ", b"_") for name in names])
+    units = tuple([_UNITS.get(unit, unit) for unit in units])
+    return Stats(head.start_time, names, samples, units, minima, maxima, sums, skipped)
+
+
+_OF_SQUARES = re.compile(rb" (-?\d{1,20})")
+_CLIPPED = b"9223372036854775807"
+
+
+def outline_of(data: bytes, wanted: Sequence[int]) -> Outline | None:
+    """The outline of a text every line of which is a counter.
+
+    ``wanted`` are those of its values that are taken out, in this order: places among the samples of all counters,
+    followed by the sums of all. None when a sum has wrapped, since it then is no sum.
+    """
+    head = header.split(data)
+    places: list[Place] = list(outline.times(data))
+    rows = list(COUNTER.finditer(data, head.end))
+    rank = {value: i for i, value in enumerate(wanted)}
+    order = [0] * bool(head.start_time)
+    if len(rank) < len(wanted):
+        return None
+
+    def add(span: tuple[int, int], value: int) -> None:
+        places.append((*span, WANTED if value in rank else COUNTED))
+        if value in rank:
+            order.append(bool(head.start_time) + rank[value])
+
+    for i, row in enumerate(rows):
+        add(row.span(2), i)
+        if row[6] is None:
+            continue
+        if row[6][:1] == b"-" or row[6] == _CLIPPED:
+            return None
+        places += [(*row.span(4), SIGNED), (*row.span(5), SIGNED)]
+        add(row.span(6), len(rows) + i)
+        squares = _OF_SQUARES.match(data, row.end(6))
+        if squares is not None:
+            places.append((*squares.span(1), SIGNED))
+    return outline.of(data, places, order)

@@ -1,0 +1,40 @@
+r"""Pages a client must keep after it sent them: ``llite.*.unstable_stats``.
+
+The object servers have them in memory and not on disk yet; should one restart, the client sends them again. The same
+from 2.12 to 2.17; ``unstable_check`` is a setting, whether such pages count as used where room in the cache is short::
+
+    unstable_check:            1
+    unstable_pages:        12288
+    unstable_mb:              48
+
+>>> parse(b"unstable_check:            1\nunstable_pages:        12288\nunstable_mb:              48\n")
+UnstableStats(pages=12288, size_bytes=50331648, skipped=0)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lustre.formats import fields, header
+
+
+@dataclass(frozen=True, slots=True)
+class UnstableStats:
+    """None for what is not printed."""
+
+    pages: int | None
+    size_bytes: int | None
+    """Whole MiB, as the kernel rounds them down."""
+    skipped: int
+
+
+def parse(data: bytes) -> UnstableStats:
+    """Read a whole ``unstable_stats`` file."""
+    everything = fields.parse(data)
+    numbers = fields.Naturals(everything.values)
+    mebibytes = numbers.get(b"unstable_mb")
+    return UnstableStats(
+        pages=numbers.get(b"unstable_pages"),
+        size_bytes=None if mebibytes is None else mebibytes << 20,
+        skipped=header.skipped_lines(data, everything.understood) + numbers.refused,
+    )

@@ -1,0 +1,212 @@
+"""File layouts: where the bytes of a file lie, or will lie. Components, extents, pools, stripes, mirrors.
+
+>>> Component(pattern="raid0,released").released, Component(pattern="mdt").on_mdt
+(True, True)
+>>> small_files = Layout((Component(0, 2 << 20, pool="flash"), Component(2 << 20, EOF, pool="hdd")))
+>>> explain(small_files)
+'first 2M on flash (1 stripe), rest on hdd (1 stripe)'
+>>> pools_within(small_files, 300_000), pools_within(small_files, 3 << 20)
+(('flash',), ('flash', 'hdd'))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lustre.fid import Fid
+from lustre.layout.size import size_text
+
+EOF = None
+"""Extent end of the last component: the end of the file, wherever that is."""
+
+ALIGNMENT_BYTES = 65536
+"""Lustre ends components and sizes stripes at multiples of this."""
+
+
+@dataclass(frozen=True, slots=True)
+class StripeObject:
+    """One object of a component: which OST holds it, and the object's own FID there."""
+
+    ost_index: int
+    fid: Fid
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """What a layout holds that Lustre does not interpret: a link into another storage system."""
+
+    value: bytes
+    kind: int = 0
+    flags: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One extent of a file and how it is striped."""
+
+    extent_start: int = 0
+    extent_end: int | None = EOF
+    pool: str = ""
+    stripe_count: int = 1
+    """Objects of the component; -1 means one on every target, 0 the file system's default."""
+    stripe_size: int = 0
+    """Bytes per stripe; 0 means the file system's default."""
+    stripe_offset: int = -1
+    """First OST index; -1 leaves the choice to Lustre."""
+    pattern: str = "raid0"
+    """``raid0``, ``mdt`` (data on MDT), ``raid0,overstriped``, ``raid0,released``, ``foreign``."""
+    flags: tuple[str, ...] = ()
+    """``init`` once objects exist, ``stale``, ``prefer``, ``nosync``, ``extension``, …; empty for a default."""
+    component_id: int = 0
+    mirror_id: int = 0
+    objects: tuple[StripeObject, ...] = ()
+    extension_size: int = 0
+    """Bytes by which an ``extension`` component gives room to the one before it; 0 for every other component."""
+    mdt_index: int = -1
+    """MDT of a ``mdt`` component as ``lfs getstripe`` prints it; the extended attribute does not hold it."""
+    timestamp: int = 0
+    """Epoch seconds at which a ``nosync`` mirror was taken."""
+    mirror_link_id: int = 0
+    data_stripes: int = 0
+    parity_stripes: int = 0
+    """Stripes per set of a ``parity`` component (erasure coding), and how many of data these protect."""
+    foreign: Foreign | None = None
+
+    @property
+    def released(self) -> bool:
+        """Whether the bytes are in an archive (HSM); reading them brings them back."""
+        return "released" in self.pattern.split(",")
+
+    @property
+    def on_mdt(self) -> bool:
+        """Whether the bytes lie on the MDT (DoM)."""
+        return self.pattern.split(",")[0] == "mdt"
+
+    @property
+    def overstriped(self) -> bool:
+        """Whether an OST may hold several objects of it."""
+        return "overstriped" in self.pattern.split(",")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A whole layout: one component for a plain file, several for PFL, DoM and mirrors."""
+
+    components: tuple[Component, ...]
+    generation: int = 0
+    mirror_count: int = 1
+    composite: bool = True
+    state: str = ""
+    """Of a mirrored file: ``ro`` in sync, ``wp`` written to one mirror, ``sp`` being brought in sync."""
+
+
+def mirrors(layout: Layout) -> tuple[tuple[Component, ...], ...]:
+    """Components of each mirror in file order; an extension component is merged into the one it gives room to."""
+    groups: dict[int, list[Component]] = {}
+    for component in layout.components:
+        group = groups.setdefault(component.mirror_id, [])
+        if "extension" in component.flags and group:
+            room = component.extension_size or component.stripe_size
+            group[-1] = replace(group[-1], extent_end=component.extent_end, extension_size=room)
+        else:
+            group.append(component)
+    return tuple(tuple(group) for group in groups.values())
+
+
+def pools_of(layout: Layout) -> tuple[str, ...]:
+    """Names of the pools it uses, in file order, without the empty one.
+
+    Lustre may put the name of a directory's pool on a component of data on the MDT (2.17 does, for a file whose layout
+    names none there). Nothing is allocated for it (``lod_qos_prep_create`` in lustre/lod/lod_qos.c): it means nothing.
+    """
+    return tuple(dict.fromkeys(c.pool for c in layout.components if c.pool and not c.on_mdt))
+
+
+def component_at(layout: Layout, offset: int) -> Component | None:
+    """First component that covers a byte; None where the layout ends before it."""
+    return next((c for c in layout.components if c.extent_start <= offset and _before(offset, c.extent_end)), None)
+
+
+def pools_within(layout: Layout, size_bytes: int) -> tuple[str, ...]:
+    """Pools that hold the bytes of a file of that size ("" for none named); an empty file asks about its first byte."""
+    last = max(size_bytes, 1)
+    return tuple(dict.fromkeys(c.pool for c in layout.components if not c.on_mdt and c.extent_start < last))
+
+
+def _before(offset: int, end: int | None) -> bool:
+    return end is None or offset < end
+
+
+def same_shape(a: Layout, b: Layout) -> bool:
+    """Whether a file of layout ``a`` would gain nothing from being rewritten with ``b``, or the other way round.
+
+    Compares extents, pools, patterns and counts of all mirrors, not objects, ids or flags. A stripe size or count left
+    to the file system's default fits whatever the other has; -1 (every target) fits a component that has its objects,
+    because their number was chosen when it was created. Pools, counts and sizes of data on the MDT mean nothing. A
+    released file has the shape it will have when restored.
+    """
+    ours, theirs = mirrors(a), mirrors(b)
+    return [len(mirror) for mirror in ours] == [len(mirror) for mirror in theirs] and all(
+        _same_component(one, other)
+        for mine, yours in zip(ours, theirs, strict=True)
+        for one, other in zip(mine, yours, strict=True)
+    )
+
+
+def _same_component(a: Component, b: Component) -> bool:
+    return (
+        (a.extent_start, a.extent_end, a.extension_size) == (b.extent_start, b.extent_end, b.extension_size)
+        and (_kind(a), a.foreign) == (_kind(b), b.foreign)
+        and (a.on_mdt or (a.pool == b.pool and _same_count(a, b) and _same_size(a.stripe_size, b.stripe_size)))
+    )
+
+
+def _kind(component: Component) -> tuple[str, ...]:
+    return tuple(word for word in component.pattern.split(",") if word != "released")
+
+
+def _same_size(a: int, b: int) -> bool:
+    return a == b or 0 in (a, b)
+
+
+def _same_count(a: Component, b: Component) -> bool:
+    if a.stripe_count == b.stripe_count or 0 in (a.stripe_count, b.stripe_count):
+        return True
+    return (a.stripe_count < 0 and bool(b.objects)) or (b.stripe_count < 0 and bool(a.objects))
+
+
+def explain(layout: Layout) -> str:
+    """One line for people: what part of a file goes where."""
+    groups = mirrors(layout)
+    lines = [", ".join(_phrase(component) for component in group) for group in groups]
+    if len(lines) == 1:
+        return lines[0]
+    stale = [", stale" if any("stale" in component.flags for component in group) else "" for group in groups]
+    return "; ".join(f"mirror {n}{s}: {line}" for n, (s, line) in enumerate(zip(stale, lines, strict=True), start=1))
+
+
+def _phrase(component: Component) -> str:
+    if component.foreign is not None:
+        return f"foreign layout of {len(component.foreign.value)} bytes"
+    where = "the MDT" if component.on_mdt else component.pool or "any OST"
+    notes = [] if component.on_mdt else [_stripes(component)]
+    notes += [f"grows by {size_text(component.extension_size)}"] if component.extension_size else []
+    notes += ["released to the archive"] if component.released else []
+    return f"{_extent(component)} on {where}" + (f" ({', '.join(notes)})" if notes else "")
+
+
+def _extent(component: Component) -> str:
+    start, end = component.extent_start, component.extent_end
+    if end is None:
+        return "rest" if start else "whole file"
+    return f"{size_text(start)} to {size_text(end)}" if start else f"first {size_text(end)}"
+
+
+def _stripes(component: Component) -> str:
+    count = component.stripe_count
+    size = f" of {size_text(component.stripe_size)}" if component.stripe_size and count != 1 else ""
+    if count < 0:
+        text = f"stripes{size} on every OST" if count == -1 else f"{-count} stripes{size} on every OST"
+    else:
+        text = {0: "default stripes", 1: "1 stripe"}.get(count, f"{count} stripes") + size
+    return text + (", overstriped" if component.overstriped else "")

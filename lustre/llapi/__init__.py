@@ -1,0 +1,1 @@
+"""liblustreapi through ctypes: prototypes, calls, and layouts given to files and directories."""

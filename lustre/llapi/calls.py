@@ -1,0 +1,184 @@
+"""liblustreapi, called from Python: Lustre's own library for what plain system calls cannot say.
+
+Nothing is loaded on import. Functions that came with a later release are probed; using one that is not there says
+which it is and since when it exists. The library's own printing is silenced, its errors become typed OSErrors.
+
+>>> Library.load("liblustreapi-of-no-release.so.1")  # doctest: +ELLIPSIS
+Traceback (most recent call last):
+    ...
+lustre.errors.LibraryMissing: [Errno 80] liblustreapi-of-no-release.so.1 cannot be loaded (...); install ...
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from ctypes import byref
+from typing import Any
+
+from lustre.errors import LibraryMissing, of_errno
+from lustre.fid import Fid
+from lustre.filesystem import Hsm, HsmFlags, Quota
+from lustre.llapi.prototypes import SYMBOLS, FidStruct, HsmStateStruct, QuotaStruct, Symbol
+
+NAME = "liblustreapi.so.1"
+PACKAGE = "the Lustre client utilities (package lustre-client, or lustre-client-utils on Debian)"
+
+_SILENT = 0
+_READ_LEASE = 1
+_FLUSH_READERS = 1
+"""LL_DV_RD_FLUSH: other clients write back what they have not yet written, before the version is taken."""
+_SWAP_AND_CLOSE = 0x10
+_GET_QUOTA, _GET_POOL_QUOTA = 0x800007, 0x80000F
+_LIMITS_AND_USE = 0x1 | 0x2
+"""QIF_BLIMITS and QIF_SPACE: without them ``lfs quota`` puts the figures in brackets, as inaccurate."""
+_PATH_BYTES = 4096
+_FNV_1A_64 = 2
+"""How names are spread over the stripes of a directory; known to all releases (``lmv_hash_type``)."""
+
+
+class Library:
+    """The library once loaded. Only a read lease can be asked for, and no group lock: see docs/decisions."""
+
+    def __init__(self, handle: ctypes.CDLL, name: str) -> None:
+        self._name = name
+        self._functions: dict[str, Any] = {}
+        self._missing: dict[str, Symbol] = {}
+        for symbol in SYMBOLS:
+            function = getattr(handle, symbol.name, None)
+            if function is None:
+                self._missing[symbol.name] = symbol
+                continue
+            function.restype, function.argtypes = symbol.result, symbol.arguments
+            self._functions[symbol.name] = function
+        self.function("llapi_msg_set_level")(_SILENT)
+
+    @classmethod
+    def load(cls, name: str = NAME) -> Library:
+        """Load it. Raises LibraryMissing that says what to install."""
+        try:
+            return cls(ctypes.CDLL(name, use_errno=True), name)
+        except OSError as error:
+            if isinstance(error, LibraryMissing):
+                raise
+            raise LibraryMissing(errno.ELIBBAD, f"{name} cannot be loaded ({error}); install {PACKAGE}") from error
+
+    def missing(self) -> tuple[str, ...]:
+        """Functions this release does not have, each with the release that brought it."""
+        return tuple(f"{symbol.name} (since {symbol.since})" for symbol in self._missing.values())
+
+    def has(self, function: str) -> bool:
+        """Whether this release has a function."""
+        return function in self._functions
+
+    def function(self, name: str) -> Any:
+        """One function. Raises LibraryMissing that says since which release it exists."""
+        if name in self._functions:
+            return self._functions[name]
+        since = next((symbol.since for symbol in SYMBOLS if symbol.name == name), "a release to come")
+        raise LibraryMissing(errno.ELIBBAD, f"{self._name} has no {name}, which came with Lustre {since}")
+
+    def ask(self, name: str, *arguments: Any, path: str | None = None) -> int:
+        """Call a function that returns a negative errno; its result otherwise."""
+        result = int(self.function(name)(*arguments))
+        if result < 0:
+            raise of_errno(result, name, path)
+        return result
+
+    def fid(self, descriptor: int) -> Fid:
+        """Identity of an open file."""
+        found = FidStruct()
+        self.ask("llapi_fd2fid", descriptor, byref(found))
+        return _fid(found)
+
+    def path_fid(self, path: str) -> Fid:
+        """Identity of what is at a path; of a symbolic link itself."""
+        found = FidStruct()
+        self.ask("llapi_path2fid", os.fsencode(path), byref(found), path=path)
+        return _fid(found)
+
+    def path_of(self, mount: str, fid: Fid) -> str:
+        """One path of a FID, relative to the mount point, with a slash in front."""
+        buffer = ctypes.create_string_buffer(_PATH_BYTES)
+        record, link = ctypes.c_longlong(-1), ctypes.c_int(0)
+        name = os.fsencode(mount), str(fid).encode("ascii")
+        self.ask("llapi_fid2path", *name, buffer, _PATH_BYTES, byref(record), byref(link), path=str(fid))
+        return "/" + os.fsdecode(buffer.value).lstrip("/")
+
+    def open_fid(self, mount: str, fid: Fid, flags: int) -> int:
+        """Open by identity; needs root, and the role ``byfid_ops`` where a nodemap restricts roles.
+
+        In 2.12 and 2.13 this function alone answers -1 and sets ``errno``: taken for the negative number of an error, a
+        file that is gone would be one we may not open.
+        """
+        ctypes.set_errno(0)
+        descriptor = int(self.function("llapi_open_by_fid")(os.fsencode(mount), byref(struct_of(fid)), flags))
+        if descriptor < 0:
+            number = ctypes.get_errno() if descriptor == -1 else 0
+            raise of_errno(number or descriptor, "llapi_open_by_fid", str(fid))
+        return descriptor
+
+    def mdt_index(self, descriptor: int) -> int:
+        """The MDT an open file is on."""
+        index = ctypes.c_int(-1)
+        self.ask("llapi_file_fget_mdtidx", descriptor, byref(index))
+        return index.value
+
+    def mdt_index_of(self, on_mount: int, fid: Fid) -> int:
+        """The MDT a FID is on, by the FID location database; asked through any descriptor of that mount."""
+        index = ctypes.c_int(-1)
+        self.ask("llapi_get_mdt_index_by_fid", on_mount, byref(struct_of(fid)), byref(index), path=str(fid))
+        return index.value
+
+    def make_directory(self, path: str, mdt_index: int) -> None:
+        """Make a directory of one stripe, for its owner only, on an MDT, as ``lfs mkdir -i`` does."""
+        self.ask("llapi_dir_create_pool", os.fsencode(path), 0o700, mdt_index, 1, _FNV_1A_64, None, path=path)
+
+    def lease(self, descriptor: int) -> None:
+        """Take a read lease."""
+        self.ask("llapi_lease_acquire", descriptor, _READ_LEASE)
+
+    def lease_held(self, descriptor: int) -> bool:
+        """Whether the lease is unbroken. Not knowing counts as broken."""
+        return int(self.function("llapi_lease_check")(descriptor)) > 0
+
+    def data_version(self, descriptor: int) -> int:
+        """Version of the data, after everybody's writes were flushed."""
+        version = ctypes.c_uint64(0)
+        self.ask("llapi_get_data_version", descriptor, byref(version), _FLUSH_READERS)
+        return version.value
+
+    def swap_and_close(self, source: int, volatile: int, source_version: int, volatile_version: int) -> None:
+        """Exchange two layouts and close the source in one transaction, if its lease is unbroken."""
+        self.ask("llapi_fswap_layouts", source, volatile, source_version, volatile_version, _SWAP_AND_CLOSE)
+
+    def hsm(self, descriptor: int) -> Hsm:
+        """Archive state."""
+        state = HsmStateStruct()
+        self.ask("llapi_hsm_state_get_fd", descriptor, byref(state))
+        known = sum(flag.value for flag in HsmFlags)
+        return Hsm(HsmFlags(state.states & known), state.in_progress_state != 0, state.states & ~known)
+
+    def clear_changelog(self, mdt: str, user: str, index: int) -> None:
+        """Let Lustre forget records up to an index, as far as this reader goes. 0 would mean all of them: refused."""
+        if index <= 0:
+            raise ValueError(f"clearing changelog record {index} would clear every record")
+        self.ask("llapi_changelog_clear", mdt.encode("ascii"), user.encode("ascii"), index, path=mdt)
+
+    def quota(self, mount: str, kind: int, owner: int, pool: str = "") -> Quota:
+        """Block quota of a user (0), group (1) or project (2), in the file system or in one pool of OSTs."""
+        asked = QuotaStruct(command=_GET_POOL_QUOTA if pool else _GET_QUOTA, type=kind, id=owner,
+                            pool=pool.encode("ascii"))  # fmt: skip
+        self.ask("llapi_quotactl", os.fsencode(mount), byref(asked), path=mount)
+        return Quota(asked.used_bytes, asked.soft_limit_kib << 10, asked.hard_limit_kib << 10,
+                     asked.block_valid & _LIMITS_AND_USE == _LIMITS_AND_USE)
+
+
+def _fid(found: FidStruct) -> Fid:
+    return Fid(found.sequence, found.object_id, found.version)
+
+
+def struct_of(fid: Fid) -> FidStruct:
+    """A FID as C wants it."""
+    return FidStruct(fid.sequence, fid.object_id, fid.version)

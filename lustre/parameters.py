@@ -1,0 +1,232 @@
+"""Parameters of Lustre: where they are, and how to read them.
+
+Every release moves some parameters between sysfs, debugfs and procfs. So each parameter is searched for by itself.
+
+Parameter files are generated while they are read. One ``read`` may return a single record (one job of ``job_stats``):
+only an empty answer is the end. A parameter that has gone away is absent, not an error. Files are opened read-only,
+because any write to a statistics file clears it. They are closed at once, because an open file keeps Lustre's modules
+from being unloaded.
+
+>>> parse_device("lustre-OST0002-osc-ff1100011d6c9800")
+Device(fsname='lustre', target='OST0002', kind='osc', instance='ff1100011d6c9800')
+>>> parse_device("my-fs-ff1100011d6c9800")
+Device(fsname='my-fs', target='', kind='', instance='ff1100011d6c9800')
+>>> parse_device("lustre-OST0000-osc-MDT0000")
+Device(fsname='lustre', target='OST0000', kind='osc', instance='MDT0000')
+>>> parse_device("lustre-MDT0000")
+Device(fsname='lustre', target='MDT0000', kind='', instance='')
+>>> read_whole("/nowhere/at/all") is None
+True
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+_TARGET = r"(?P<target>(?:OST|MDT|QMT)[0-9a-fA-F]{4})"
+_INSTANCE = r"(?P<instance>[0-9a-f]{8,16}|(?:OST|MDT)[0-9a-fA-F]{4})"
+_OF_TARGET = re.compile(rf"(?P<fsname>[^/]+?)-{_TARGET}(?:-(?P<kind>[a-z]+)(?:-{_INSTANCE})?)?")
+_OF_MOUNT = re.compile(r"(?P<fsname>[^/]+?)-(?:(?P<kind>cli[a-z]+)-)?(?P<instance>[0-9a-f]{8,16})")
+_NAMESPACE = re.compile(rf"(?P<kind>filter|mdt)-(?P<fsname>[^/]+?)-{_TARGET}_UUID")
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """What the name of a device says; a part the name does not have is empty."""
+
+    fsname: str
+    target: str
+    """``OST0002`` or ``MDT0000``; empty for what belongs to a mount as a whole."""
+    kind: str
+    """``osc``, ``mdc``, ``clilov``, ``mdtlov``, ``osp``, ``lwp``…; empty for a server's target and a client's mount."""
+    instance: str
+    """The mount (hexadecimal, new at each mount), or the server that holds this client (``MDT0000``)."""
+
+
+def parse_device(name: str) -> Device:
+    """Take a device name apart. A name of no known form (``MGS``) comes back as its own kind, without file system.
+
+    File system names may hold dashes, so names are read from their end.
+    """
+    for form in (_NAMESPACE, _OF_TARGET, _OF_MOUNT):
+        if match := form.fullmatch(name):
+            part = match.groupdict()
+            return Device(part["fsname"], part.get("target") or "", part.get("kind") or "", part.get("instance") or "")
+    return Device("", "", name, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Roots:
+    """The mount points of the three file systems the kernel shows parameters in."""
+
+    procfs: Path
+    sysfs: Path
+    debugfs: Path
+
+    @classmethod
+    def of(
+        cls,
+        procfs: str | os.PathLike[str],
+        sysfs: str | os.PathLike[str],
+        debugfs: str | os.PathLike[str] | None = None,
+    ) -> Roots:
+        """Roots from paths; debugfs is at its usual place below sysfs unless said otherwise."""
+        return cls(Path(procfs), Path(sysfs), Path(debugfs) if debugfs is not None else Path(sysfs, "kernel", "debug"))
+
+
+class Tree:
+    """The parameters of one node, named as ``lctl`` names them but with slashes: ``llite/lustre-ff11…/stats``."""
+
+    def __init__(self, roots: Roots) -> None:
+        self.roots = roots
+        self._tops = (f"{roots.sysfs}/fs/lustre/", f"{roots.debugfs}/lustre/", f"{roots.procfs}/fs/lustre/")
+        self._lnet_tops = (f"{roots.debugfs}/lnet/", f"{roots.procfs}/sys/lnet/")
+
+    def path(self, parameter: str) -> str | None:
+        """Where the parameter is: the first of sysfs, debugfs, procfs that has it. None when none has.
+
+        Debugfs is closed to all but root; what cannot be looked at counts as not there (see ``closed``).
+        """
+        for top in self._tops:
+            if os.path.exists(top + parameter):
+                return top + parameter
+        return None
+
+    def lnet_path(self, name: str) -> str | None:
+        """Where a parameter of the network layer is, which lies beside Lustre's: debugfs, or (2.10) procfs."""
+        return next((top + name for top in self._lnet_tops if os.path.exists(top + name)), None)
+
+    def read(self, parameter: str) -> bytes | None:
+        """The whole parameter, or None when it is absent."""
+        path = self.path(parameter)
+        return None if path is None else read_whole(path)
+
+    def devices(self, kind: str) -> tuple[str, ...]:
+        """Names of the directories below ``kind`` (``"osc"``) in any of the roots, sorted."""
+        return self._names(kind, _is_directory)
+
+    def children(self, folder: str) -> tuple[str, ...]:
+        """Names of everything below ``folder`` (``"lov/<device>/pools"``) in any of the roots, sorted."""
+        return self._names(folder, lambda _: True)
+
+    def loaded(self) -> bool:
+        """Whether any of the three places is there; none is where Lustre is not loaded."""
+        return any(map(os.path.isdir, self._tops))
+
+    def closed(self) -> dict[str, str]:
+        """Those of the three places that this process may not list, so that "absent" there means nothing, by name."""
+        places = zip(("sysfs", "debugfs", "procfs"), self._tops, strict=True)
+        return {name: top for name, top in places if _refused(top)}
+
+    def _names(self, folder: str, wanted: Callable[[os.DirEntry[str]], bool]) -> tuple[str, ...]:
+        names: set[str] = set()
+        for top in self._tops:
+            try:
+                with os.scandir(top + folder) as entries:
+                    names.update(entry.name for entry in entries if wanted(entry))
+            except (FileNotFoundError, NotADirectoryError, PermissionError):
+                continue
+        return tuple(sorted(names))
+
+
+def _is_directory(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _refused(folder: str) -> bool:
+    try:
+        os.scandir(folder).close()
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+CHUNK_BYTES = 1 << 16
+"""Asked for at a time: more than most files hold, and small enough to stay off ``mmap``."""
+
+LINE_BYTES = 256
+"""More than any parameter of one number holds."""
+
+ABSENT = frozenset({errno.ENOENT, errno.ENODEV, errno.ENOTDIR, errno.ENXIO, errno.ESTALE})
+"""What the kernel says of a parameter that is not there, or whose device was just taken away."""
+
+
+MOST_BYTES = 256 << 20
+"""A hundred thousand jobs take less. A text that is longer has no end: the kernel tells it in a circle."""
+
+
+def read_whole(path: str | os.PathLike[str]) -> bytes | None:
+    """The whole file, or None when it is absent. Any other OSError is raised: EFBIG where it has no end."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            data = os.read(descriptor, CHUNK_BYTES)
+            if not data or not (more := os.read(descriptor, CHUNK_BYTES)):
+                return data
+            return _rest(descriptor, [data, more], path)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno in ABSENT:
+            return None
+        raise
+
+
+def read_through(path: str | os.PathLike[str], take: Callable[[bytes], None]) -> bool:
+    """Hand over the file in pieces, in memory that is used again and again; False when it is absent, or went away.
+
+    New memory costs more than reading into it: 22 MB of jobs at once take three times as long as in pieces.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            size = 0
+            while piece := os.read(descriptor, CHUNK_BYTES):
+                size = _ends(size + len(piece), path)
+                take(piece)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno in ABSENT:
+            return False
+        raise
+    return True
+
+
+def read_line(path: str | os.PathLike[str]) -> bytes | None:
+    """The same of a file that holds one line: the kernel hands it out at once, and need not be asked for more."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            data = os.read(descriptor, LINE_BYTES)
+            return data if data[-1:] == b"\n" and len(data) < LINE_BYTES else _rest(descriptor, [data], path)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno in ABSENT:
+            return None
+        raise
+
+
+def _rest(descriptor: int, chunks: list[bytes], path: str | os.PathLike[str]) -> bytes:
+    size = 0
+    while more := os.read(descriptor, CHUNK_BYTES):
+        size = _ends(size + len(more), path)
+        chunks.append(more)
+    return b"".join(chunks)
+
+
+def _ends(size: int, path: str | os.PathLike[str]) -> int:
+    if size > MOST_BYTES:
+        raise OSError(errno.EFBIG, f"it does not end within {MOST_BYTES >> 20} MiB", path)
+    return size

@@ -1,0 +1,162 @@
+"""Every recorded changelog record, in the form of the character device and as the library repacks it."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lustre.changelog.decode import decode
+from lustre.changelog.encode import encode
+from lustre.changelog.record import Record, RecordType
+from lustre.fid import Fid
+from lustre.nid import nid_text
+
+CHANGELOGS = Path(__file__).parent.parent.parent / "captures" / "2.17.57" / "changelog"
+MDTS = ("lustre-MDT0000", "lustre-MDT0001")
+FORMS = ("chardev", "llapi_full", "llapi_jobid", "llapi_nid_be", "llapi_plain")
+
+everything = pytest.mark.parametrize(("mdt", "form"), [(mdt, form) for mdt in MDTS for form in FORMS])
+each_mdt = pytest.mark.parametrize("mdt", MDTS)
+
+
+@cache
+def rows(mdt: str, form: str) -> list[dict[str, Any]]:
+    with (CHANGELOGS / f"{mdt}.{form}.jsonl").open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def device(mdt: str) -> bytes:
+    return (CHANGELOGS / f"{mdt}.chardev.bin").read_bytes()
+
+
+def expected(row: dict[str, Any]) -> Record:
+    """The record a line of the recording describes; each character of a name there is a byte."""
+    name, _, source_name = row["name_raw"].encode("latin-1").partition(b"\0")
+    large = int(row.get("extra", "0"), 16) & 16 != 0
+    return Record(
+        index=row["index"],
+        type=RecordType(row["type"]),
+        time=row["time"] + row["nsec"] / 1e9,
+        flags=int(row["flags"], 16) & 0xFFF,
+        target=Fid.parse(row["tfid"]),
+        parent=Fid.parse(row["pfid"]),
+        name=name,
+        source=Fid.parse(row["sfid"]) if "sfid" in row else None,
+        source_parent=Fid.parse(row["spfid"]) if "spfid" in row else None,
+        source_name=source_name,
+        job_id=row.get("jobid", "").encode(),
+        uid=row.get("uid"),
+        gid=row.get("gid"),
+        nid=nid_text(bytes.fromhex(row["nid"]), large=large) if "nid" in row else "",
+        open_mode=int(row["openflags"], 16) if "openflags" in row else None,
+        xattr_name=row.get("xattr", "").encode(),
+        previous=row["prev"],
+        nanosecond=row["nsec"],
+    )
+
+
+@everything
+def test_every_recorded_record(mdt: str, form: str) -> None:
+    recorded = rows(mdt, form)
+    data = b"".join(bytes.fromhex(row["hex"]) for row in recorded)
+    records, consumed = decode(data)
+    assert consumed == len(data)
+    assert records == [expected(row) for row in recorded]
+
+
+@each_mdt
+def test_the_device_gave_what_was_parsed(mdt: str) -> None:
+    assert device(mdt) == b"".join(bytes.fromhex(row["hex"]) for row in rows(mdt, "chardev"))
+
+
+@each_mdt
+def test_all_forms_tell_the_same(mdt: str) -> None:
+    records, _ = decode(device(mdt))
+    for form in FORMS[1:]:
+        repacked, _ = decode(b"".join(bytes.fromhex(row["hex"]) for row in rows(mdt, form)))
+        for record, other in zip(records, repacked, strict=True):
+            told = {name: value for name, value in other._asdict().items() if value not in (None, b"", "")}
+            assert record._asdict() | told == record._asdict()
+
+
+def test_what_each_form_leaves_out() -> None:
+    def first_open(form: str) -> Record:
+        records, _ = decode(b"".join(bytes.fromhex(row["hex"]) for row in rows(MDTS[0], form)))
+        return next(record for record in records if record.type is RecordType.OPEN)
+
+    plain, job, full = (first_open(form) for form in ("llapi_plain", "llapi_jobid", "llapi_full"))
+    assert (plain.job_id, plain.uid, plain.gid, plain.nid, plain.open_mode) == (b"", None, None, "", None)
+    assert (job.job_id, job.uid, job.gid, job.nid, job.open_mode) == (b"touch.0", None, None, "", None)
+    assert (full.job_id, full.uid, full.gid, full.nid, full.open_mode) == (b"touch.0", 0, 0, "0@lo", 0xD04A)
+
+
+def without_leftovers(data: bytes) -> bytes:
+    """The kernel leaves old bytes behind the NUL that ends a job id or an attribute's name; encode() gives NULs."""
+    clean, at = bytearray(data), 0
+    for record in decode(data)[0]:
+        job_at = at + 64 + (32 if record.source is not None else 0)
+        if record.job_id:
+            clean[job_at : job_at + 32] = record.job_id.ljust(32, b"\0")
+        at += len(encode(record))
+        if record.xattr_name:
+            xattr_at = at - 256 - len(record.name)
+            clean[xattr_at : xattr_at + 256] = record.xattr_name.ljust(256, b"\0")
+    return bytes(clean)
+
+
+@each_mdt
+def test_encoding_gives_the_bytes_of_the_device_back(mdt: str) -> None:
+    data = device(mdt)
+    assert b"".join(map(encode, decode(data)[0])) == without_leftovers(data)
+    assert decode(without_leftovers(data)) == decode(data)
+
+
+@each_mdt
+def test_cut_at_any_byte(mdt: str) -> None:
+    data = device(mdt)
+    at = 0
+    for record in decode(data)[0]:
+        end = at + len(encode(record))
+        assert decode(data[at:end]) == ([record], end - at)
+        assert all(decode(data[at:cut]) == ([], 0) for cut in range(at, end))
+        at = end
+
+
+@each_mdt
+def test_the_lines_lfs_prints(mdt: str) -> None:
+    printed = (CHANGELOGS / f"lfs-{mdt.removeprefix('lustre-')}.txt").read_bytes()
+    assert b"".join(map(lfs_line, decode(device(mdt))[0])) == printed
+
+
+def lfs_line(record: Record) -> bytes:
+    """One line of ``lfs changelog``, which asks for the large form of NIDs and prints names as they are."""
+    extra = 0x13 | (4 if record.open_mode is not None else 0) | (8 if record.xattr_name else 0)
+    moment = datetime.fromtimestamp(int(record.time), tz=UTC)
+    words = [
+        f"{record.index} {record.type:02d}{record.type.label:<5s}",
+        f"{moment:%H:%M:%S}.{record.nanosecond:09d} {moment:%Y.%m.%d} {record.flags:#x} t={fid_text(record.target)}",
+        f"j={record.job_id.decode()}" if record.job_id else "",
+        f"ef={extra:#x} u={record.uid}:{record.gid} nid={record.nid}",
+        f"m={open_text(record.open_mode)}" if record.open_mode is not None else "",
+        f"x={record.xattr_name.decode()}" if record.xattr_name else "",
+        f"p={fid_text(record.parent)}" if record.parent else "",
+    ]
+    names = [record.name] if record.name else []
+    if record.source:
+        names += [f"s={fid_text(record.source)} sp={record.source_parent}".encode(), record.source_name]
+    return b" ".join([*(word.encode() for word in words if word), *names]) + b"\n"
+
+
+def fid_text(fid: Fid) -> str:
+    return str(fid) if fid else "[0:0x0:0x0]"
+
+
+def open_text(mode: int) -> str:
+    if mode & 4:
+        return "--x"
+    return ("r" if mode & 1 else "-") + ("w" if mode & 0x602 else "-") + "-"

@@ -1,0 +1,181 @@
+"""What can be asked of a layout, and the options that ask for one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lustre.fid import Fid
+from lustre.layout.model import (
+    Component,
+    Layout,
+    StripeObject,
+    component_at,
+    explain,
+    mirrors,
+    pools_of,
+    pools_within,
+    same_shape,
+)
+from lustre.layout.setstripe import setstripe_arguments
+from lustre.layout.size import parse_size, size_text
+
+M = 1 << 20
+FLASH_FIRST = Layout((Component(0, 2 * M, pool="flash"), Component(2 * M, None, pool="hdd")))
+
+
+def plain(**fields: object) -> Layout:
+    return Layout((Component(**fields),), composite=False)  # type: ignore[arg-type]
+
+
+@given(st.integers(0, 1 << 62))
+def test_sizes_survive_being_written(size_bytes: int) -> None:
+    assert parse_size(size_text(size_bytes)) == size_bytes
+
+
+@pytest.mark.parametrize("text", ["", "M", "2X", "-1", "2.5M", "٣M", "2 M", "0x10"])
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(ValueError, match="not a size"):
+        parse_size(text)
+
+
+def test_pools() -> None:
+    assert pools_of(FLASH_FIRST) == ("flash", "hdd")
+    assert pools_within(FLASH_FIRST, 2 * M) == ("flash",)
+    assert pools_within(FLASH_FIRST, 2 * M + 1) == ("flash", "hdd")
+    assert pools_within(FLASH_FIRST, 0) == ("flash",)
+    assert pools_within(plain(), 1) == ("",)
+
+
+def test_component_at() -> None:
+    bounded = Layout(FLASH_FIRST.components[:1])
+    assert component_at(FLASH_FIRST, 2 * M) == FLASH_FIRST.components[1]
+    assert component_at(bounded, 2 * M - 1) == bounded.components[0]
+    assert component_at(bounded, 2 * M) is None
+
+
+def test_an_extension_belongs_to_the_component_it_gives_room_to() -> None:
+    growing = Layout((
+        Component(0, 64 * M, pool="flash"),
+        Component(64 * M, 512 * M, pool="flash", flags=("extension",), extension_size=64 * M),
+        Component(512 * M, None, pool="hdd"),
+    ))  # fmt: skip
+    grown = replace(
+        growing,
+        components=(
+            replace(growing.components[0], extent_end=128 * M),
+            replace(growing.components[1], extent_start=128 * M),
+            growing.components[2],
+        ),
+    )
+    ((first, second),) = mirrors(growing)
+    assert (first.extent_end, first.extension_size, second.extent_start) == (512 * M, 64 * M, 512 * M)
+    assert same_shape(growing, grown)
+    assert setstripe_arguments(growing) == setstripe_arguments(grown)
+
+
+OBJECTS = tuple(StripeObject(n, Fid(0x280000401 + n, 2)) for n in range(4))
+
+SHAPES = [
+    ("itself", FLASH_FIRST, FLASH_FIRST, True),
+    ("size left open", plain(pool="hdd"), plain(pool="hdd", stripe_size=4 * M), True),
+    ("count left open", plain(stripe_count=0), plain(stripe_count=3), True),
+    ("another size", plain(stripe_size=M), plain(stripe_size=4 * M), False),
+    ("another pool", plain(pool="hdd"), plain(pool="flash"), False),
+    ("another count", plain(stripe_count=1), plain(stripe_count=2), False),
+    ("every target, made", plain(stripe_count=-1), plain(stripe_count=4, objects=OBJECTS), True),
+    ("every target, not made", plain(stripe_count=-1), plain(stripe_count=4), False),
+    ("objects elsewhere", plain(objects=OBJECTS[:1]), plain(objects=OBJECTS[1:2]), True),
+    ("one component or none", plain(pool="hdd"), Layout((Component(pool="hdd"),)), True),
+    ("fewer components", FLASH_FIRST, plain(pool="hdd"), False),
+    ("released", plain(pattern="raid0,released"), plain(), True),
+    ("overstriped", plain(pattern="raid0,overstriped", stripe_count=8), plain(stripe_count=8), False),
+    ("another extent", FLASH_FIRST, Layout((Component(0, M, pool="flash"), Component(M, pool="hdd"))), False),
+    ("stale", plain(flags=("init", "stale")), plain(flags=("init",)), True),
+    (
+        "a mirror more",
+        Layout((Component(mirror_id=1), Component(mirror_id=2)), mirror_count=2),
+        Layout((Component(mirror_id=1),)),
+        False,
+    ),
+    (
+        "other mirror numbers",
+        Layout((Component(mirror_id=1), Component(mirror_id=2)), mirror_count=2),
+        Layout((Component(mirror_id=3), Component(mirror_id=4)), mirror_count=2),
+        True,
+    ),
+    (
+        "data on MDT",
+        Layout((Component(0, 65536, pattern="mdt"), Component(65536))),
+        Layout((Component(0, 65536, pattern="mdt", stripe_count=0, stripe_size=65536), Component(65536))),
+        True,
+    ),
+]
+
+
+@pytest.mark.parametrize(("a", "b", "same"), [pytest.param(a, b, same, id=name) for name, a, b, same in SHAPES])
+def test_same_shape(a: Layout, b: Layout, same: bool) -> None:
+    assert same_shape(a, b) is same
+    assert same_shape(b, a) is same
+
+
+@pytest.mark.parametrize(
+    ("layout", "arguments"),
+    [
+        (FLASH_FIRST, "-E 2M -c 1 -p flash -E -1 -c 1 -p hdd"),
+        (plain(pool="hdd", stripe_count=-1), "-c -1 -p hdd"),
+        (plain(stripe_count=0, pool="flash"), "-p flash"),
+        (plain(stripe_offset=3), "-c 1 -i 3"),
+        (plain(stripe_offset=3, objects=OBJECTS[3:]), "-c 1"),
+        (plain(pattern="raid0,overstriped", stripe_count=-2), "-C -2"),
+        (plain(pattern="raid0,released", pool="hdd"), "-c 1 -p hdd"),
+        (Layout((Component(0, M, pool="flash"), Component(M))), "-E 1M -c 1 -p flash -E -1 -c 1 -p ignore"),
+        (
+            Layout((Component(mirror_id=1, flags=("prefer",), pool="flash"), Component(mirror_id=2, pool="hdd"))),
+            "-N --flags=prefer -E -1 -c 1 -p flash -N -E -1 -c 1 -p hdd",
+        ),
+    ],
+)
+def test_options(layout: Layout, arguments: str) -> None:
+    assert " ".join(setstripe_arguments(layout)) == arguments
+
+
+@pytest.mark.parametrize(
+    ("layout", "problem"),
+    [
+        (Layout(()), "without components"),
+        (Layout((Component(0, 1000), Component(1000))), "component end 1000 is not a multiple of 64K"),
+        (plain(stripe_size=4096), "stripe size 4096"),
+        (Layout((Component(0, M), Component(2 * M))), "does not begin where the one before ends"),
+        (Layout((Component(0, M, stripe_count=2), Component(M, stripe_count=0))), "stripe count cannot go back"),
+        (Layout((Component(0, M, stripe_size=M), Component(M))), "stripe size cannot go back"),
+        (Layout((Component(0, M), Component(M, pattern="mdt"))), "first component only"),
+        (plain(pattern="parity"), "no option for the pattern 'parity'"),
+        (plain(pattern="raid0,compress"), "no option"),
+    ],
+)
+def test_what_has_no_options(layout: Layout, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        setstripe_arguments(layout)
+
+
+def test_explained() -> None:
+    assert explain(plain(pattern="raid0,released")) == "whole file on any OST (1 stripe, released to the archive)"
+    assert explain(plain(stripe_count=0, stripe_size=M)) == "whole file on any OST (default stripes of 1M)"
+    assert "\n" not in explain(FLASH_FIRST)
+
+
+def test_a_pool_on_data_on_the_mdt_means_nothing() -> None:
+    """Lustre 2.17 puts that of the directory there: ``lfs getstripe`` then says ``pattern: mdt``, ``pool: hdd``."""
+    asked = Layout((Component(0, 65536, pattern="mdt", stripe_count=0), Component(65536, None, pool="flash")))
+    on_mdt = Component(0, 65536, pool="hdd", pattern="mdt", stripe_count=0)
+    given = Layout((on_mdt, Component(65536, None, pool="flash")))
+    assert same_shape(asked, given)
+    assert pools_of(given) == ("flash",)
+    assert pools_within(given, 1 << 20) == ("flash",)
+    assert setstripe_arguments(given) == setstripe_arguments(asked)
+    bare = Layout((on_mdt, Component(65536)))
+    assert "-p" not in setstripe_arguments(bare)

@@ -1,0 +1,162 @@
+"""Every recorded layout: the extended attributes and what ``lfs getstripe -y`` printed say the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lustre.layout.model import Foreign, Layout, explain, same_shape
+from lustre.layout.setstripe import setstripe_arguments
+from lustre.layout.xattr import from_xattr
+from lustre.layout.yaml import from_yaml, to_yaml
+
+LAYOUTS = Path(__file__).parent.parent.parent / "captures" / "2.17.57" / "layouts"
+
+WITHOUT_LAYOUT = {"fifo", "symlink", "dir-default", "dir-mdt1"}
+DIRECTORIES = {"dir-pool"}
+
+
+def names() -> list[str]:
+    return sorted(path.name.removesuffix(".lustre.lov.hex") for path in LAYOUTS.glob("*.lustre.lov.hex"))
+
+
+FILES = [name for name in names() if name not in WITHOUT_LAYOUT | DIRECTORIES]
+
+
+def printed(name: str) -> str:
+    return (LAYOUTS / f"{name}.getstripe-y.yaml").read_text(encoding="utf-8")
+
+
+def attribute(name: str, which: str = "lustre") -> bytes:
+    (value,) = [
+        line.split("=0x")[1]
+        for line in (LAYOUTS / f"{name}.{which}.lov.hex").read_text(encoding="utf-8").splitlines()
+        if line.startswith(f"{which}.lov=")
+    ]
+    return bytes.fromhex(value)
+
+
+def with_mdt(layout: Layout) -> Layout:
+    """The attribute never says on which MDT the data is; every recorded file was on the first."""
+    components = (replace(c, mdt_index=0) if c.on_mdt else c for c in layout.components)
+    return replace(layout, components=tuple(components))
+
+
+def test_there_is_something_to_compare() -> None:
+    assert len(FILES) >= 13
+    assert {"dom", "sel", "overstripe", "flr2", "flr-stale", "foreign", "pfl2"} <= set(FILES)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_attribute_prints_what_lfs_prints(name: str) -> None:
+    assert to_yaml(with_mdt(from_xattr(attribute(name)))) == printed(name)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_client_and_mdt_give_the_same(name: str) -> None:
+    assert attribute(name, "trusted") == attribute(name)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_text_is_read_and_written_unchanged(name: str) -> None:
+    assert to_yaml(from_yaml(printed(name))) == printed(name)
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name != "foreign"])
+def test_text_and_attribute_give_one_value(name: str) -> None:
+    layout = replace(with_mdt(from_xattr(attribute(name))), state="")
+    assert from_yaml(printed(name)) == layout
+    assert same_shape(from_yaml(printed(name)), layout)
+
+
+def test_the_text_leaves_out_of_what_type_a_foreign_layout_is() -> None:
+    stored = from_xattr(attribute("foreign")).components[0].foreign
+    assert stored == Foreign(b"0@foreign-value", kind=0, flags=0xDA05)
+    assert from_yaml(printed("foreign")).components[0].foreign == Foreign(b"0@foreign-value")
+
+
+def test_the_text_of_a_directory_resolves_defaults() -> None:
+    stored, shown = from_xattr(attribute("dir-pool")), from_yaml(printed("dir-pool"))
+    assert (stored.components[0].stripe_count, stored.components[0].stripe_size) == (0, 0)
+    assert replace(stored.components[0], stripe_count=1, stripe_size=4194304) == shown.components[0]
+    assert same_shape(stored, shown)
+    assert to_yaml(shown, directory=True) == printed("dir-pool")
+
+
+def test_a_directory_without_default_shows_that_of_the_file_system() -> None:
+    assert setstripe_arguments(from_yaml(printed("dir-default"))) == ("-c", "1", "-S", "4M")
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("dir-mdt1", "line 5: stripe_count is said twice"),
+        ("fifo", "line 1: not a key and a value: 'fifo has no stripe info'"),
+        ("symlink", "line 1: not a key and a value: 'symlink has no stripe info'"),
+    ],
+)
+def test_what_is_not_one_layout_is_refused(name: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        from_yaml(printed(name))
+
+
+COMMANDS = {
+    "c1-flash": "-c 1 -S 4M -p flash",
+    "idx": "-c 1 -S 4M",
+    "pfl2": "-E 1M -c 1 -S 1M -p flash -E -1 -c 4 -S 4M -p hdd",
+    "dir-pfl_inherit": "-E 1M -c 1 -S 1M -p flash -E -1 -c -1 -S 4M -p hdd",
+    "dom": "-E 64K -L mdt -E -1 -c 1 -S 4M -p flash",
+    "overstripe": "-C 8 -S 4M -p flash",
+    "sel": "-E 512M -c 1 -S 4M -z 64M -p flash -E -1 -c 2 -S 4M -p hdd",
+    "flr2": "-N -E -1 -c 1 -S 4M -p flash -N -E -1 -c 2 -S 4M -p hdd",
+    "foreign": "--foreign=0 --flags=0xda05 --xattr=0@foreign-value",
+}
+"""Options that give a file the recorded layout again; compare 00-commands.txt beside the recordings."""
+
+
+@pytest.mark.parametrize(("name", "arguments"), COMMANDS.items())
+def test_options_that_make_it_again(name: str, arguments: str) -> None:
+    assert " ".join(setstripe_arguments(from_xattr(attribute(name)))) == arguments
+
+
+SENTENCES = {
+    "c1-flash": "whole file on flash (1 stripe)",
+    "pfl2": "first 1M on flash (1 stripe), rest on hdd (4 stripes of 4M)",
+    "dir-pfl_inherit": "first 1M on flash (1 stripe), rest on hdd (stripes of 4M on every OST)",
+    "dom": "first 64K on the MDT, rest on flash (1 stripe)",
+    "overstripe": "whole file on flash (8 stripes of 4M, overstriped)",
+    "sel": "first 512M on flash (1 stripe, grows by 64M), rest on hdd (2 stripes of 4M)",
+    "flr-stale": "mirror 1: whole file on flash (1 stripe); mirror 2, stale: whole file on hdd (1 stripe)",
+    "plain-default": "whole file on any OST (1 stripe)",
+    "foreign": "foreign layout of 15 bytes",
+}
+
+
+@pytest.mark.parametrize(("name", "sentence"), SENTENCES.items())
+def test_explained_for_people(name: str, sentence: str) -> None:
+    assert explain(from_xattr(attribute(name))) == sentence
+
+
+@pytest.mark.parametrize(("name", "state"), [("flr2", "ro"), ("flr-stale", "wp"), ("pfl2", "")])
+def test_state_of_the_mirrors(name: str, state: str) -> None:
+    assert from_xattr(attribute(name)).state == state
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if "lcm_" in printed(name) or name == "foreign"])
+def test_an_attribute_cut_short_is_refused(name: str) -> None:
+    data = attribute(name)
+    for end in range(len(data)):
+        with pytest.raises(ValueError, match=r"layout: .* byte \d+"):
+            from_xattr(data[:end])
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if "lcm_" not in printed(name) and name != "foreign"])
+def test_a_plain_one_cut_before_its_objects_reads_like_a_default(name: str) -> None:
+    data, layout = attribute(name), from_xattr(attribute(name))
+    fixed = len(data) - 24 * len(layout.components[0].objects)
+    assert from_xattr(data[:fixed]).components[0].objects == ()
+    for end in {*range(len(data))} - {fixed}:
+        with pytest.raises(ValueError, match=r"layout: .* byte \d+"):
+            from_xattr(data[:end])

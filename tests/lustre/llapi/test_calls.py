@@ -1,0 +1,185 @@
+"""The binding: what is missing is named, errors are typed, nothing dangerous can be asked for."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lustre.errors import Busy, Gone, LibraryMissing, NotPermitted, Stale, of_errno
+from lustre.fid import Fid
+from lustre.filesystem import Hsm, HsmFlags, Quota
+from lustre.layout.model import Component, Layout
+from lustre.layout.xattr import from_xattr
+from lustre.llapi.calls import Library
+from lustre.llapi.layouts import NO_LAYOUT, open_with_layout
+from lustre.llapi.prototypes import SYMBOLS, FidStruct, HsmStateStruct, QuotaStruct
+from tests.lustre.fake_llapi import Handle, opens
+
+RECORDED = Path(__file__).parents[2] / "captures" / "2.17.57" / "layouts"
+FID = Fid(0x200000402, 0x14)
+
+
+def test_a_missing_library_says_what_to_install() -> None:
+    with pytest.raises(LibraryMissing, match="install the Lustre client utilities"):
+        Library.load("liblustreapi-of-no-release.so.1")
+
+
+def test_a_missing_function_says_which_release_has_it() -> None:
+    library = Handle(absent=("llapi_layout_extension_size_set",)).library()
+    assert library.missing() == ("llapi_layout_extension_size_set (since 2.13)",)
+    with pytest.raises(LibraryMissing, match=r"has no llapi_layout_extension_size_set, which came with Lustre 2\.13"):
+        library.function("llapi_layout_extension_size_set")
+
+
+def test_the_library_is_told_to_be_silent() -> None:
+    handle = Handle()
+    handle.library()
+    assert handle.llapi_msg_set_level.calls == [(0,)]
+
+
+@pytest.mark.parametrize(("number", "kind"), [
+    (errno.EBUSY, Busy), (errno.ESTALE, Stale), (errno.EPERM, NotPermitted), (errno.ENOENT, Gone)])
+def test_negative_results_become_typed_errors(number: int, kind: type[OSError]) -> None:
+    library = Handle(llapi_lease_acquire=lambda descriptor, mode: -number).library()
+    with pytest.raises(kind) as caught:
+        library.lease(3)
+    assert caught.value.errno == number
+
+
+def test_typed_errors_are_what_python_expects_too() -> None:
+    assert isinstance(of_errno(errno.ENOENT, "x"), FileNotFoundError)
+    assert isinstance(of_errno(errno.EACCES, "x"), PermissionError)
+    assert of_errno(errno.ENOENT, "open", "/a").filename == "/a"
+
+
+def test_only_a_read_lease_and_only_swap_and_close() -> None:
+    handle = Handle()
+    library = handle.library()
+    library.lease(3)
+    library.swap_and_close(3, 4, 5, 6)
+    assert handle.llapi_lease_acquire.calls == [(3, 1)]
+    assert handle.llapi_fswap_layouts.calls == [(3, 4, 5, 6, 0x10)]
+    assert not [symbol.name for symbol in SYMBOLS if "group" in symbol.name]
+
+
+@pytest.mark.parametrize(("answer", "held"), [(1, True), (2, True), (0, False), (-errno.EBADF, False)])
+def test_a_lease_that_cannot_be_told_counts_as_lost(answer: int, held: bool) -> None:
+    assert Handle(llapi_lease_check=lambda descriptor: answer).library().lease_held(3) is held
+
+
+def test_never_clears_all_records() -> None:
+    handle = Handle()
+    with pytest.raises(ValueError, match="every record"):
+        handle.library().clear_changelog("lustre-MDT0000", "cl1", 0)
+    handle.library().clear_changelog("lustre-MDT0000", "cl1", 42)
+    assert handle.llapi_changelog_clear.calls == [(b"lustre-MDT0000", b"cl1", 42)]
+
+
+@pytest.mark.parametrize(("answer", "number", "kind"), [
+    (-1, errno.ENOENT, Gone), (-1, errno.EPERM, NotPermitted), (-1, 0, NotPermitted), (-errno.ENOENT, 0, Gone),
+    (-errno.ESTALE, errno.ENOENT, Stale),
+])
+def test_opening_by_fid_answers_in_two_ways(answer: int, number: int, kind: type[OSError]) -> None:
+    """2.12 with -1 and ``errno``, later ones with the number itself."""
+    def opened(*_: Any) -> int:
+        ctypes.set_errno(number)
+        return answer
+
+    library = Handle(llapi_open_by_fid=opened).library()
+    with pytest.raises(kind, match="llapi_open_by_fid"):
+        library.open_fid("/mnt/lustre", FID, 0)
+    assert Handle(llapi_open_by_fid=lambda *_: 7).library().open_fid("/mnt/lustre", FID, 0) == 7
+
+
+def test_paths_of_fids_may_hold_any_bytes() -> None:
+    def fid2path(device: bytes, fid: bytes, buffer: Any, length: int, record: Any, link: Any) -> int:
+        assert (device, fid) == (b"/mnt/lustre", b"[0x200000402:0x14:0x0]")
+        buffer.value = b"dir/uml\xe4ut\n"
+        return 0
+
+    assert Handle(llapi_fid2path=fid2path).library().path_of("/mnt/lustre", FID) == "/dir/uml\udce4ut\n"
+
+
+def test_structures_have_the_sizes_lustre_gives_them() -> None:
+    assert (ctypes.sizeof(FidStruct), ctypes.sizeof(HsmStateStruct)) == (16, 32)
+    assert (QuotaStruct.hard_limit_kib.offset, QuotaStruct.obd_type.offset, QuotaStruct.pool.offset) == (48, 120, 176)
+
+
+def test_hsm_state_and_quota() -> None:
+    def hsm(descriptor: int, state: Any) -> int:
+        state._obj.states, state._obj.in_progress_state = 0x100D | 0x8000, 1
+        return 0
+
+    told = [0x1, 0x3 | 0x4]
+
+    def quota(mount: bytes, asked: Any) -> int:
+        assert (asked._obj.command, asked._obj.type, asked._obj.id, asked._obj.pool) == (0x80000F, 0, 1001, b"flash")
+        asked._obj.used_bytes, asked._obj.hard_limit_kib, asked._obj.block_valid = 5000, 10, told.pop()
+        return 0
+
+    library = Handle(llapi_hsm_state_get_fd=hsm, llapi_quotactl=quota).library()
+    assert library.hsm(3) == Hsm(HsmFlags.EXISTS | HsmFlags.RELEASED | HsmFlags.ARCHIVED, True, 0x9000)
+    found = library.quota("/mnt/lustre", 0, 1001, "flash")
+    assert found == Quota(5000, 0, 10240)
+    assert found.room_bytes() == 5240
+    assert not library.quota("/mnt/lustre", 0, 1001, "flash").whole  # some target did not say what is used
+    assert Quota(5000, 0, 0).room_bytes() is None
+
+
+def test_a_layout_is_built_component_by_component(tmp_path: Path) -> None:
+    handle = Handle(llapi_layout_file_open=opens)
+    layout = Layout((Component(0, 2 << 20, pool="flash"), Component(2 << 20, None, "hdd", -1, 1 << 20)))
+    place = str(tmp_path / "new")
+    os.close(open_with_layout(handle.library(), place, os.O_CREAT | os.O_RDWR, 0o600, layout))
+    assert handle.set_calls() == [
+        ("comp_add", ()),
+        ("comp_extent_set", (0, 2 << 20)), ("comp_extent_set", (2 << 20, (1 << 64) - 1)),
+        ("stripe_count_set", (1,)), ("stripe_count_set", (0x1000000000000003,)),
+        ("stripe_size_set", (1 << 20,)),
+        ("pool_name_set", (b"flash",)), ("pool_name_set", (b"hdd",)),
+    ]
+    assert handle.llapi_layout_free.calls == [(4711,)]
+
+
+def test_an_ost_is_not_named_because_an_object_lies_there(tmp_path: Path) -> None:
+    handle = Handle(llapi_layout_file_open=opens)
+    recorded = from_xattr(bytes.fromhex((RECORDED / "c1-flash.lustre.lov.hex").read_text().split("0x")[1]))
+    os.close(open_with_layout(handle.library(), str(tmp_path / "a"), os.O_CREAT | os.O_RDWR, 0o600, recorded))
+    assert not handle.llapi_layout_ost_index_set.calls
+
+
+def test_no_layout_sets_nothing(tmp_path: Path) -> None:
+    handle = Handle(llapi_layout_file_open=opens)
+    os.close(open_with_layout(handle.library(), str(tmp_path), os.O_RDONLY, 0, NO_LAYOUT))
+    assert handle.set_calls() == []
+
+
+def test_what_no_file_can_have_is_refused_before_anything_is_opened(tmp_path: Path) -> None:
+    handle = Handle(llapi_layout_file_open=opens)
+    with pytest.raises(ValueError, match="foreign"):
+        open_with_layout(handle.library(), str(tmp_path), os.O_RDONLY, 0, Layout((Component(pattern="foreign"),)))
+    assert not handle.llapi_layout_file_open.calls
+    assert len(handle.llapi_layout_free.calls) == 1
+
+
+def recorded_layouts() -> list[Path]:
+    return sorted(path for path in RECORDED.glob("*.lustre.lov.hex") if "0x" in path.read_text())
+
+
+@pytest.mark.skipif("LUSTREAPI" not in os.environ, reason="LUSTREAPI names no liblustreapi.so.1 to try")
+@pytest.mark.parametrize("path", recorded_layouts(), ids=lambda path: path.name.split(".")[0])
+def test_lustres_own_library_takes_every_recorded_layout(path: Path, tmp_path: Path) -> None:
+    """On a file system that is none of Lustre's the library checks the layout, and only then fails to set it."""
+    library = Library.load(os.environ["LUSTREAPI"])
+    assert library.missing() == ()
+    layout = from_xattr(bytes.fromhex(path.read_text().split("0x")[1]))
+    foreign = any(component.foreign for component in layout.components)
+    with pytest.raises(ValueError if foreign else OSError) as caught:
+        open_with_layout(library, str(tmp_path), os.O_RDONLY | os.O_DIRECTORY, 0, layout)
+    if isinstance(caught.value, OSError):
+        assert caught.value.errno in {errno.ENOTTY, errno.EOPNOTSUPP}

@@ -1,0 +1,114 @@
+"""A directory's own default layout, and that of the root, which Lustre tells of directories that have none."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from lustre.errors import NotLustre
+from lustre.layout.model import EOF, Component, Layout
+from lustre.layout.xattr import from_xattr
+from lustre.llapi import layouts
+from tests.lustre.fake_llapi import Handle, opens
+
+FLASH = bytes.fromhex("d00bd30b0100000000000000000000000000000000000000000000000000ffff666c617368000000"
+                      "0000000000000000")
+"""``lustre.lov`` and ``trusted.lov`` of a directory with ``lfs setstripe -p flash``, as recorded on 2.17.57."""
+HDD = FLASH.replace(b"flash", b"hdd\0\0")
+
+
+class Attributes:
+    """What a client tells of a root with a default of its own, and of directories with and without.
+
+    From 2.17 on, the first OST is left out of attributes (``ll_sanitize_xattr``).
+    ``trusted.lov`` is answered like ``lustre.lov``, as ``ll_xattr_get`` does: only the list tells them apart. Lists are
+    those of the recordings: every directory has ``trusted.lma``, only root sees it.
+    """
+
+    def __init__(self, root: Path, kept: dict[Path, bytes], *, privileged: bool = True) -> None:
+        self.root, self.kept, self.privileged = root, kept, privileged
+
+    def __call__(self, place: str, name: str) -> bytes | None:
+        assert name in {"lustre.lov", "trusted.lov"}
+        told = self.whole(place)
+        return None if told is None else told[:30] + b"\xff\xff" + told[32:]
+
+    def whole(self, place: str) -> bytes | None:
+        own = self.kept.get(Path(place))
+        return own if own is not None else self.kept.get(self.root)
+
+    def names(self, place: str) -> list[str]:
+        listed = ["trusted.lma", "trusted.lov"] if Path(place) in self.kept else ["trusted.lma"]
+        told = ["lustre.lov"] if self(place, "lustre.lov") is not None else []
+        return [*(listed if self.privileged else []), *told]
+
+
+def own(place: Path, attributes: Attributes) -> Layout | None:
+    return layouts.own_layout(str(place), str(attributes.root), attributes, attributes.names,
+                              attributes.whole)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for name in ("with", "without", "same"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "file").touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize("privileged", [True, False])
+def test_what_the_root_has_is_not_the_directorys_own(root: Path, privileged: bool) -> None:
+    attributes = Attributes(root, {root: HDD, root / "with": FLASH}, privileged=privileged)
+    assert own(root / "without", attributes) is None
+    assert own(root / "with", attributes) == from_xattr(FLASH)
+    assert own(root, attributes) == from_xattr(HDD)
+
+
+def test_a_default_of_its_own_may_be_the_same_as_the_roots(root: Path) -> None:
+    attributes = Attributes(root, {root: HDD, root / "same": HDD})
+    assert own(root / "same", attributes) == from_xattr(HDD)
+
+
+def test_without_a_default_of_the_root_there_is_none(root: Path) -> None:
+    assert own(root / "without", Attributes(root, {})) is None
+
+
+def test_the_layout_of_a_file_is_always_its_own(root: Path) -> None:
+    attributes = Attributes(root, {root: HDD, root / "file": HDD}, privileged=False)
+    assert own(root / "file", attributes) == from_xattr(HDD)
+
+
+def test_on_which_ost_the_first_stripe_is_wanted_is_not_lost(root: Path) -> None:
+    third = FLASH[:30] + b"\x03\0" + FLASH[32:]
+    found = own(root / "with", Attributes(root, {root / "with": third}))
+    assert found is not None
+    assert found.components[0].stripe_offset == 3
+
+
+@pytest.mark.parametrize("layout", [
+    Layout((Component(stripe_count=4),), composite=False),
+    Layout((Component(0, 1 << 20), Component(1 << 20, EOF, stripe_count=-1))),
+])
+def test_where_no_pool_is_named_none_is_kept(root: Path, layout: Layout) -> None:
+    """liblustreapi would write it in the form from which Lustre makes: the same, in the pool there was before."""
+    written: list[tuple[str, bytes]] = []
+
+    def write(directory: int, name: str, value: bytes) -> None:
+        assert os.path.samestat(os.fstat(directory), os.stat(root / "with"))
+        written.append((name, value))
+
+    handle = Handle(llapi_layout_file_open=opens)
+    layouts.set_default(handle.library(), str(root / "with"), layout, write)
+    assert handle.llapi_layout_file_open.calls == []
+    assert [(name, from_xattr(value)) for name, value in written] == [("lustre.lov", layout)]
+    layouts.set_default(handle.library(), str(root / "with"), from_xattr(FLASH), write)
+    assert (len(handle.llapi_layout_file_open.calls), len(written)) == (1, 1)
+    with pytest.raises(OSError, match="file"):
+        layouts.set_default(handle.library(), str(root / "file"), layout, write)
+
+
+def test_what_is_no_lustre_tells_no_default(root: Path) -> None:
+    with pytest.raises(NotLustre):
+        layouts.whole_default(str(root / "with"))

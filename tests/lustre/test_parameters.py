@@ -1,0 +1,161 @@
+"""Where parameters are found, what device names say, and reading to the end."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lustre.parameters import (
+    CHUNK_BYTES,
+    MOST_BYTES,
+    Device,
+    Roots,
+    Tree,
+    parse_device,
+    read_line,
+    read_through,
+    read_whole,
+)
+
+Unpack = Callable[[str], Path]
+MOUNT = "ff1100011d6c9800"
+
+
+@pytest.fixture
+def tree(capture: Unpack) -> Tree:
+    root = capture("2.17.57/tree-load-2")
+    return Tree(Roots.of(root / "proc", root / "sys"))
+
+
+def write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def test_each_parameter_is_found_where_2_17_keeps_it(tree: Tree) -> None:
+    osc = f"osc/lustre-OST0002-osc-{MOUNT}"
+    assert str(tree.path(f"{osc}/stats")).endswith(f"/sys/kernel/debug/lustre/{osc}/stats")
+    assert str(tree.path(f"{osc}/kbytesfree")).endswith(f"/sys/fs/lustre/{osc}/kbytesfree")
+    assert str(tree.path("mdt/lustre-MDT0000/job_stats")).endswith("/proc/fs/lustre/mdt/lustre-MDT0000/job_stats")
+    assert tree.path(f"{osc}/no_such_thing") is None
+    assert tree.read(f"{osc}/no_such_thing") is None
+    assert str(tree.read(f"{osc}/stats")).count("samples") > 10
+
+
+def test_devices_and_pools(tree: Tree) -> None:
+    devices = tree.devices("osc")
+    assert sum(name.endswith(MOUNT) for name in devices) == 6
+    assert list(devices) == sorted(set(devices))
+    assert tree.devices("llite") == (f"lustre-{MOUNT}",)
+    assert tree.children(f"lov/lustre-clilov-{MOUNT}/pools") == ("flash", "hdd")
+    assert tree.devices(f"lov/lustre-clilov-{MOUNT}/pools") == ()
+    assert tree.devices("nothing") == ()
+
+
+def test_the_first_root_that_has_a_parameter_wins(tmp_path: Path) -> None:
+    tree = Tree(Roots.of(tmp_path / "proc", tmp_path / "sys", tmp_path / "dbg"))
+    write(tmp_path / "proc/fs/lustre/osc/a/state", b"proc")
+    assert tree.read("osc/a/state") == b"proc"
+    write(tmp_path / "dbg/lustre/osc/a/state", b"debug")
+    assert tree.read("osc/a/state") == b"debug"
+    write(tmp_path / "sys/fs/lustre/osc/a/state", b"sys")
+    assert tree.read("osc/a/state") == b"sys"
+    write(tmp_path / "dbg/lustre/osc/b/stats", b"")
+    assert tree.devices("osc") == ("a", "b")
+    assert tree.closed() == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "device"),
+    [
+        (f"lustre-OST0002-osc-{MOUNT}", Device("lustre", "OST0002", "osc", MOUNT)),
+        (f"lustre-MDT0001-mdc-{MOUNT}", Device("lustre", "MDT0001", "mdc", MOUNT)),
+        (f"lustre-{MOUNT}", Device("lustre", "", "", MOUNT)),
+        (f"my-own-fs-{MOUNT}", Device("my-own-fs", "", "", MOUNT)),
+        (f"my-own-fs-OST00ff-osc-{MOUNT}", Device("my-own-fs", "OST00ff", "osc", MOUNT)),
+        (f"lustre-clilov-{MOUNT}", Device("lustre", "", "clilov", MOUNT)),
+        (f"lustre-clilmv-{MOUNT}", Device("lustre", "", "clilmv", MOUNT)),
+        ("lustre-OST0000-osc-MDT0000", Device("lustre", "OST0000", "osc", "MDT0000")),
+        ("lustre-MDT0001-osp-MDT0000", Device("lustre", "MDT0001", "osp", "MDT0000")),
+        ("lustre-MDT0000-lwp-OST0003", Device("lustre", "MDT0000", "lwp", "OST0003")),
+        ("lustre-MDT0000-mdtlov", Device("lustre", "MDT0000", "mdtlov", "")),
+        ("lustre-MDT0000", Device("lustre", "MDT0000", "", "")),
+        ("lustre-QMT0000", Device("lustre", "QMT0000", "", "")),
+        ("filter-lustre-OST0002_UUID", Device("lustre", "OST0002", "filter", "")),
+        ("MGS", Device("", "", "MGS", "")),
+        ("MGC10.0.2.15@tcp", Device("", "", "MGC10.0.2.15@tcp", "")),
+    ],
+)
+def test_names(name: str, device: Device) -> None:
+    assert parse_device(name) == device
+
+
+def test_every_device_of_a_node_has_a_file_system(tree: Tree) -> None:
+    kinds = ("osc", "mdc", "llite", "lov", "lmv", "obdfilter", "mdt", "osp", "lwp", "lod", "mdd", "osd-ldiskfs")
+    odd = [name for kind in kinds for name in tree.devices(kind) if parse_device(name).fsname != "lustre"]
+    assert set(odd) <= {"osc_cache", "mdc_cache"}
+
+
+@given(name=st.text(max_size=80))
+def test_no_name_makes_it_raise(name: str) -> None:
+    parse_device(name)
+
+
+def test_a_short_read_is_not_the_end(tmp_path: Path) -> None:
+    pipe = tmp_path / "stats"
+    os.mkfifo(pipe)
+
+    def write() -> None:
+        with pipe.open("wb", buffering=0) as file:
+            for record in (b"one\n", b"two\n", b"three\n"):
+                file.write(record)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert read_whole(pipe) == b"one\ntwo\nthree\n"
+    writer.join()
+
+
+def test_longer_than_a_chunk(tmp_path: Path) -> None:
+    data = os.urandom(2 * CHUNK_BYTES + 17)
+    (tmp_path / "job_stats").write_bytes(data)
+    assert read_whole(str(tmp_path / "job_stats")) == data
+
+
+def test_empty_is_not_absent(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    assert read_whole(tmp_path / "empty") == b""
+    assert read_whole(tmp_path / "none") is None
+    assert read_whole(tmp_path / "empty" / "below") is None
+
+
+def test_what_is_neither_is_raised(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError):
+        read_whole(tmp_path)
+
+
+def test_no_descriptor_stays_open(tmp_path: Path) -> None:
+    (tmp_path / "stats").write_bytes(b"x")
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        read_whole(tmp_path / "stats")
+        read_whole(tmp_path / "none")
+        with pytest.raises(IsADirectoryError):
+            read_whole(tmp_path)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("read", [read_whole, read_line, lambda path: read_through(path, len)])
+def test_a_text_without_an_end_is_given_up(tmp_path: Path, read: Callable[[Path], object]) -> None:
+    endless = tmp_path / "job_stats"
+    with endless.open("wb") as file:
+        file.truncate(MOST_BYTES + 2 * CHUNK_BYTES + 1)
+    with pytest.raises(OSError, match="does not end within 256 MiB") as caught:
+        read(endless)
+    assert caught.value.filename == endless
