@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-MODULES = ("lustre._texts", "lustre._records", "exporter._job_lines")
+MODULES = ("lustre.formats._texts", "lustre.changelog._records", "exporter._job_lines")
 ROUNDS = 3
 Costs = dict[str, float]
 """Seconds of processor time by what was done."""
@@ -48,7 +48,7 @@ def _scrapes(costs: Costs) -> Costs:
 def records() -> Costs:
     """Decoding of changelog records."""
     from bench import changelog  # noqa: PLC0415
-    from lustre.changelog import decode  # noqa: PLC0415
+    from lustre.changelog.decode import decode  # noqa: PLC0415
 
     data = changelog.records([])
     return {"decoded": changelog.cpu(lambda: [decode(data) for _ in range(changelog.REPEATS)])}
@@ -90,10 +90,10 @@ def measured(task: str, *, without: bool) -> Costs:
 def child(task: str) -> None:
     """Print what one task costs, as JSON."""
     from exporter import job_lines  # noqa: PLC0415
-    from lustre import changelog_decode  # noqa: PLC0415
-    from lustre.text import compiled  # noqa: PLC0415
+    from lustre.changelog import decode  # noqa: PLC0415
+    from lustre.formats import compiled  # noqa: PLC0415
 
-    built = compiled.AVAILABLE, changelog_decode.AVAILABLE, job_lines.compiled is not None
+    built = compiled.AVAILABLE, decode.AVAILABLE, job_lines.compiled is not None
     if any(built) is missing() or any(built) is not all(built):
         sys.exit(f"the modules in C are not built: texts, records, job lines are {built}")
     print(json.dumps(TASKS[task]()))

@@ -178,7 +178,7 @@ def test_the_shell_takes_the_script(script: Path) -> None:
     assert subprocess.run(["sh", "-n", str(script)], check=False).returncode == 0
 
 
-MODULES = ("lustre/_texts", "lustre/_records", "exporter/_job_lines")
+MODULES = ("lustre/formats/_texts", "lustre/changelog/_records", "exporter/_job_lines")
 
 
 def checked(folder: Path, tag: str, modules: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
@@ -199,7 +199,7 @@ def test_a_wheel_for_many_linuxes_with_all_modules_passes(tmp_path: Path) -> Non
 @pytest.mark.parametrize(("tag", "modules", "complaint"), [
     ("linux_x86_64", MODULES, "the tag linux_x86_64 is not one of manylinux"),
     ("manylinux_2_17_x86_64.linux_x86_64", MODULES, "the tag linux_x86_64 is not one of manylinux"),
-    ("manylinux_2_17_x86_64", MODULES[1:], "lustre/_texts is not compiled"),
+    ("manylinux_2_17_x86_64", MODULES[1:], "lustre/formats/_texts is not compiled"),
     ("manylinux_2_17_x86_64", (), "exporter/_job_lines is not compiled"),
 ])
 def test_a_wheel_that_needs_a_compiler_is_refused(
@@ -212,5 +212,6 @@ def test_a_wheel_that_needs_a_compiler_is_refused(
 
 def test_every_source_in_c_is_built() -> None:
     setup = (ROOT / "setup.py").read_text()
-    sources = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("[!.]*/_*.c"))
-    assert sources == sorted(re.findall(r'"(\w+/_\w+\.c)"', setup)) == sorted(f"{module}.c" for module in MODULES)
+    sources = sorted(str(path.relative_to(ROOT)) for package in ("lustre", "exporter")
+                     for path in (ROOT / package).rglob("_*.c"))
+    assert sources == sorted(re.findall(r'"([\w/]+/_\w+\.c)"', setup)) == sorted(f"{module}.c" for module in MODULES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from lustre.layout import Component, Layout
+from lustre.layout.model import Component, Layout
 from tests.tierd.simulated import world
 from tierd.act.endings import Outcome
 from tierd.cycle.cases import Case

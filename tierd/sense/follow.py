@@ -124,7 +124,7 @@ class Follower:
 def gap_in(last: int, records: Sequence[Record]) -> str:
     """Which numbers are missing between the last record and these, or among them; "" for none.
 
-    >>> from lustre.changelog import RecordType
+    >>> from lustre.changelog.record import RecordType
     >>> gap_in(5, [Record(6, RecordType.CLOSE, 0.0), Record(9, RecordType.CLOSE, 0.0)])
     'records 7 to 8 are missing'
     """
