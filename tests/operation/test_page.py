@@ -16,7 +16,10 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 ANSWERS = {
     "status": {"mode": "full", "dry_run": True, "paused": "", "held": "", "draining": "",
                "faults": {"changelog": "MDT0000: <gap> & loss"}, "finding_ids": [1],
-               "findings": ["s.1 streams at 44 MB/s instead of 65 MB/s since <script>alert(1)</script>.2 came"]},
+               "findings": ["s.1 streams at 44 MB/s instead of 65 MB/s since <script>alert(1)</script>.2 came"],
+               "why_not": [[{"reason": "little-to-gain", "sentence": "<b>s.1</b>: it would win too little",
+                             "remedy": "lower benefit.least_gain"}]],
+               "stalled": ["no move has ended for 70 s"]},
     "history": {"entries": [{"id": 1, "time": 1_795_000_000.0, "kind": "set-default-layout", "place": "/proj/a\nb",
                              "outcome": "dry-run", "detail": "", "before": None, "after": "first 1M on flash",
                              "reason": "new files of noise.2 then leave the disks of s.1"}]},
@@ -44,6 +47,8 @@ def test_the_page_shows_state_findings_and_acts(tmp_path: Path) -> None:
     assert "Dry run: nothing is changed." in shown
     assert "Cannot see: MDT0000: &lt;gap&gt; &amp; loss" in shown
     assert "F1: s.1 streams at 44 MB/s instead of 65 MB/s" in shown
+    assert "Not done: &lt;b&gt;s.1&lt;/b&gt;: it would win too little; to change that: lower benefit." in shown
+    assert "Stalled: no move has ended for 70 s" in shown
     assert "<script>" not in shown
     assert "dry-run" in shown
     assert r"/proj/a\nb" in shown
