@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -196,8 +197,9 @@ def test_with_threads_of_its_own_a_move_that_hangs_holds_up_nothing(tmp_path: Pa
     settings = replace(settings, act=replace(settings.act, dry_run=False, journal=str(tmp_path / "journal.sqlite"),
                                              socket=str(tmp_path / "tierd.sock"), pause_file=""),
                        web=replace(settings.web, enabled=False))
+    executor = ThreadPoolExecutor(2)
     service = Service(settings, filesystem, PortMover(filesystem), parameter_files(cluster, tmp_path / "node"),
-                      ["MDT0000", "MDT0001"], VirtualClock(cluster), lambda _: None)
+                      ["MDT0000", "MDT0001"], VirtualClock(cluster), lambda _: None, executor=executor)
     door, migrate = Door(), filesystem.migrate
     ended = threading.Event()
 
@@ -226,4 +228,6 @@ def test_with_threads_of_its_own_a_move_that_hangs_holds_up_nothing(tmp_path: Pa
     door.open.set()
     closing.join(20)
     assert not closing.is_alive()
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        executor.submit(lambda: None)
     assert ended.is_set(), "a move that was under way came to its end before the journal was closed"

@@ -63,7 +63,7 @@ class Service:
                  clients: Clients | None = None, own_nids: Callable[[], Collection[str]] = tuple,
                  metadata_free: Callable[[], float | None] = lambda: None,
                  unnamed: Callable[[], str] = str, mark: Mark | None = None, executor: Executor | None = None) -> None:
-        """``executor`` asks the file system several things at the same time."""
+        """``executor`` asks the file system several things at the same time; it is shut down with the service."""
         self._settings = settings
         self._mark = mark
         self._clock = clock
@@ -88,6 +88,8 @@ class Service:
                executor: Executor | None) -> None:
         """Put everything together; what is under way or waits in the journal is closed or taken up."""
         settings, clock, say = self._settings, self._clock, self._say
+        if executor is not None:  # each reload has one of its own
+            self._closing.callback(executor.shutdown, wait=False, cancel_futures=True)
         Path(settings.act.journal).parent.mkdir(mode=0o750, parents=True, exist_ok=True)
         self._closing.callback(JournalLock(Path(settings.act.journal)).close)
         self._journal = Journal(Path(settings.act.journal))
