@@ -130,6 +130,10 @@ class Gate:
         """Moves of one finding in the queue."""
         return self._queue.of(finding_key) + self._left_over.of(finding_key)
 
+    def waiting_by_finding(self) -> Counter[tuple[str, str, str]]:
+        """Moves in the queue, with those from before a restart, by finding: the queue is gone over once."""
+        return self._queue.by_finding() + self._left_over.by_finding()
+
     def defaults_waiting_for(self, finding_key: tuple[str, str, str]) -> int:
         """Default layouts of one finding that wait to be set."""
         return self._default_layouts.of(finding_key)

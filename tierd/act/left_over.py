@@ -7,7 +7,7 @@ case, which is still to be judged. For other findings the next look decides, whi
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -52,6 +52,10 @@ class LeftOver:
     def of(self, key: Key) -> int:
         """How many are of one finding."""
         return sum(move.key == key for move in tuple(self._moves))
+
+    def by_finding(self) -> Counter[Key]:
+        """How many there are of each finding."""
+        return Counter(move.key for move in tuple(self._moves))
 
     def drop(self, key: Key) -> list[Action]:
         """Forget those of one finding; what was forgotten, as moves to their pools."""

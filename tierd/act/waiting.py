@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from threading import RLock
@@ -97,6 +97,10 @@ class Queue:
     def of(self, finding_key: FindingKey) -> int:
         """How many moves of one finding wait."""
         return sum(each.action.finding == finding_key for each in self._all())
+
+    def by_finding(self) -> Counter[FindingKey]:
+        """How many moves of each finding wait."""
+        return Counter(each.action.finding for each in self._all())
 
     def _all(self) -> list[Waiting]:
         with self._lock:

@@ -39,9 +39,14 @@ from tierd.sense.facts import Clients, Gatherer, LatestFacts
 from tierd.sense.inventory import ColdestFirst, Inventory, nobody_knows
 from tierd.sense.own_work import OwnWork
 
+ACT_SECONDS = 0.5
+"""So often is looked whether a default layout or a move can go."""
+FACTS_SECONDS = 15.0
+"""So often are the facts gathered that the detectors need."""
+
 
 class Daemon:
-    """What goes on from one cycle to the next: five activities, each in its own rhythm.
+    """What goes on from one cycle to the next: seven activities, each in its own rhythm.
 
     ``observe`` (counters, findings), ``take_in_records`` (changelogs), ``gather_facts``, ``plan``, ``set_defaults``,
     ``move`` and ``judge`` may each run in a thread of its own. None holds :attr:`lock` while it asks the file system or

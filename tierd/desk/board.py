@@ -45,21 +45,10 @@ class View:
     why_not: Mapping[tuple[str, str, str], tuple[Refusal, ...]] = field(default_factory=dict)
     """What keeps more from being done about a finding, as of its last plan."""
     faults: Mapping[str, str] = field(default_factory=dict)
-    outcomes: Mapping[tuple[str, str], int] = field(default_factory=dict)
     waiting: int = 0
-    waiting_bytes: int = 0
-    left_over: int = 0
-    """Of those that wait, from before a restart and not looked at yet."""
-    not_kept: int = 0
-    """Of those that wait, more than the journal keeps: a restart would lose them."""
-    not_taken_up: Mapping[str, int] = field(default_factory=dict)
-    """What waited before a restart and does not any more, by reason."""
-    moved_bytes: int = 0
+    """Moves in the queue."""
     cycles: int = 0
     cycle_seconds: float = 0.0
-    last_cycle_at: float = 0.0
-    waits_for: str = ""
-    """Which limit the first of those that wait has reached."""
     looking_since: float = 0.0
     """Beginning of the history, where we saw all of it ourselves; 0 where somebody else told of what was before."""
 
@@ -73,16 +62,15 @@ class Board:
     def publish(self, daemon: Daemon, gate: Gate) -> None:
         """Put up how things are now."""
         windows, tally, findings = daemon.windows, daemon.tally, daemon.findings
+        waiting = gate.waiting_by_finding()
         with daemon.lock:
             cases = tuple(
                 CaseView(c.number, c.finding.aggressor, c.finding.victim, c.finding.directories, c.begun_at, c.judged,
                          c.verdict, gate.defaults_waiting_for(c.finding.key),
-                         0 if c.closed else gate.waiting_for(c.finding.key), c.moves_held, c.taking_back)
+                         waiting[c.finding.key], c.moves_held, c.taking_back)
                 for c in daemon.cases)
         self.view = View(
             windows[-1] if windows else None, len(windows), findings, {f.key: daemon.number(f) for f in findings},
             cases, {f.key: daemon.why_not(f) for f in findings},
-            daemon.faults, dict(gate.endings.counts), gate.waiting, gate.waiting_bytes, gate.left_over, gate.not_kept,
-            dict(gate.not_taken_up), gate.endings.moved_bytes,
-            tally.cycles, tally.cycle_seconds, tally.last_cycle_at, gate.waits_for,
+            daemon.faults, waiting.total(), tally.cycles, tally.cycle_seconds,
             looking_since=windows[0].start if windows and not windows[0].learnt else 0.0)

@@ -23,7 +23,7 @@ from tierd.act.recovery import close_unfinished
 from tierd.act.undo import Undo
 from tierd.clock import Clock
 from tierd.config import Settings
-from tierd.cycle.loop import Daemon
+from tierd.cycle.loop import ACT_SECONDS, FACTS_SECONDS, Daemon
 from tierd.desk import sentence
 from tierd.desk.board import Board
 from tierd.desk.changing import CHANGING, Changing
@@ -48,10 +48,6 @@ from tierd.service.liveness import Liveness
 from tierd.service.restart import left_behind, taken_over
 from tierd.service.web import App, WebServer
 from tierd.text import printable, quoted
-
-ACT_SECONDS = 0.5
-"""So often is looked whether something waits to be done."""
-FACTS_SECONDS = 15.0
 
 
 class Service:

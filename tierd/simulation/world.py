@@ -28,7 +28,7 @@ from tierd.act.undo import Undo
 from tierd.config import Settings
 from tierd.cycle.learning import AskHistory
 from tierd.cycle.looking import Source
-from tierd.cycle.loop import Daemon
+from tierd.cycle.loop import ACT_SECONDS, FACTS_SECONDS, Daemon
 from tierd.cycle.telling import Say
 from tierd.sense import local
 from tierd.sense.follow import Follower
@@ -38,11 +38,6 @@ from tierd.sense.recording import Recording
 
 IN_MEMORY = Path("/dev/shm")  # noqa: S108 -- a folder of its own below it, as tempfile makes it
 """Where the files of a run go if there is such a place: they are written and read hundreds of times."""
-
-
-ACT_SECONDS = 0.5
-"""So often is looked whether something waits to be done."""
-FACTS_SECONDS = 15.0
 
 
 class VirtualClock:
