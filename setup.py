@@ -6,6 +6,6 @@ setup(
     ext_modules=[
         Extension("lustre.formats._texts", ["lustre/formats/_texts.c"], optional=True),
         Extension("lustre.changelog._records", ["lustre/changelog/_records.c"], optional=True),
-        Extension("exporter._job_lines", ["exporter/_job_lines.c"], optional=True),
+        Extension("exporter.jobs._lines", ["exporter/jobs/_lines.c"], optional=True),
     ]
 )

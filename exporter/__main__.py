@@ -16,7 +16,7 @@ from exporter import clock, exposition
 from exporter.app import HEALTH, App
 from exporter.collectors import COLLECTORS
 from exporter.config import Address, MistakesError, Settings, check_roots, parse_address
-from exporter.job_names import OWN_NAME
+from exporter.jobs.lines import OWN_NAME
 from exporter.logs import FORMATS, LEVELS, configure
 from exporter.output import put
 from exporter.own import registry

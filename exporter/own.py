@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from exporter import job_lines
+from exporter.jobs.lines import compiled as compiled_lines
 from exporter.scrape import Scraper
 from exporter.web.reload import Web
 from lustre import __version__
@@ -111,7 +111,7 @@ def _info() -> Metric:
         "1, labelled with the exporter's release, the Python it runs on, and whether its modules in C were built.",
         labels=("version", "python", "compiled"),
     )
-    both = compiled.AVAILABLE and job_lines.compiled is not None
+    both = compiled.AVAILABLE and compiled_lines is not None
     info.add_metric((__version__, platform.python_version(), "yes" if both else "no"), 1)
     return info
 

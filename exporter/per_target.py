@@ -24,7 +24,7 @@ class ConnectionSources:
 
     def __init__(self, kind: str, families: ConnectionFamilies, *, without_stats: bool = False) -> None:
         self._families = families
-        self._imports = import_.BriefReader()
+        self._forms = import_.import_forms()
         imports = Source(kind, "import", self._import, hash_of(import_.essence))
         stats = () if without_stats else (Source(kind, "stats", StatsRenderer(families.rule)),)
         self._sources = (*stats, imports)
@@ -37,9 +37,11 @@ class ConnectionSources:
     def _import(self, labels: bytes) -> Render:
         lines = SampleLines(labels)
         families = self._families
+        form: import_.ImportForm | None = None
 
         def render(data: bytes) -> Rendered:
-            link = self._imports.read(data)
+            nonlocal form
+            link, form = import_.watched(data, self._forms, form)
             samples: list[Sample] = [*families.import_gauges(link), *families.import_counters(link)]
             return Rendered(tuple(lines.lines(samples)), link.skipped)
 

@@ -28,7 +28,7 @@ class Contribution:
     """Of a ``stats`` file."""
     digits: Sequence[bytes] = ()
     """Of one that is shown by itself too: the values as they were printed, if they were read so."""
-    form: StatsForm | RpcForm | None = None
+    form: StatsForm | RpcForm | import_.ImportForm | None = None
     """What the device's next text is most likely of."""
 
 
@@ -77,15 +77,16 @@ def rpcs_out(families: RpcFamilies) -> ReadOut:
 
 def imports_out(families: ConnectionFamilies) -> ReadOut:
     """Reads out ``import`` files."""
-    imports = import_.BriefReader()
+    forms = import_.import_forms()
     keys_of: dict[tuple[AnyKey, ...], tuple[AnyKey, ...]] = {}
 
-    def read_out(data: bytes, _: Contribution | None) -> Contribution:
-        link = imports.read(data)
+    def read_out(data: bytes, before: Contribution | None) -> Contribution:
+        like = before.form if before is not None and isinstance(before.form, import_.ImportForm) else None
+        link, form = import_.watched(data, forms, like)
         counters = list(families.import_counters(link))
         keys: tuple[AnyKey, ...] = tuple([(family, extra) for family, extra, _ in counters])
         keys = keys_of.setdefault(keys, keys)
         values = [value for _, _, value in counters]
-        return Contribution(b"", keys, values, list(families.import_gauges(link)), link.skipped)
+        return Contribution(b"", keys, values, list(families.import_gauges(link)), link.skipped, form=form)
 
     return read_out

@@ -6,27 +6,24 @@ the same block of text, byte for byte, and keeps its lines.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from exporter.awake import Idle
 from exporter.collector import Collect, Collector, Context
 from exporter.families import Family
-from exporter.job_lines import Renderer
-from exporter.job_names import is_own, unlike
-from exporter.job_numbers import NumbersReader
-from exporter.job_runs import Item, Job, Run
-from exporter.job_texts import JobTexts
-from exporter.jobs import FAMILIES, IDLE, JOBS, Chunks, Read, read_block, render
-from exporter.limited_jobs import LimitedJobs
+from exporter.jobs.idle import Idle
+from exporter.jobs.limit import LimitedJobs
+from exporter.jobs.lines import lines_of
+from exporter.jobs.numbers import NumbersReader
+from exporter.jobs.statistics import FAMILIES, IDLE, JOBS, Chunks, Read
+from exporter.jobs.texts import Item, Job, JobTexts, Run
 from exporter.node import Node
 from exporter.page import Page
 from exporter.text_format import label_text
 from lustre.formats import job_stats
 
 SHOWN: tuple[Family, ...] = FAMILIES[:5]
-NOTHING: Chunks = (b"", b"", b"", b"", b"")
 
 
 @dataclass(slots=True)
@@ -58,8 +55,7 @@ class Shared:
     def __init__(self, context: Context) -> None:
         self.limit = context.settings.jobs_limit
         self.idle = Idle(context.settings.jobs_idle_seconds, context.wall)
-        self.renderer = Renderer()
-        self.numbers = NumbersReader(self.renderer)
+        self.numbers = NumbersReader()
 
     def jobs(self, fs: str, target: str) -> TargetJobs | LimitedJobs:
         """Those of a target."""
@@ -101,7 +97,7 @@ class TargetJobs:
         _, _, skipped = job_stats.extent(whole)
         texts = job_stats.split(whole)
         for text in self._shared.idle.awake_texts(texts):
-            columns.add_one(*self._render(text, taken), taken)
+            columns.add_one(*lines_of(text, self._labels, taken), taken)
         self._put(page, len(texts), columns)
         return skipped + columns.skipped
 
@@ -139,26 +135,13 @@ class TargetJobs:
 
     def _show(self, job: Job, text: bytes) -> None:
         """Make a job's lines."""
-        job.name, job.chunks, job.skipped = self._render(text)
+        job.name, job.chunks, job.skipped = lines_of(text, self._labels)
         job.stale = False
-
-    def _render(self, text: bytes, taken: Container[bytes] = ()) -> tuple[bytes, Chunks, int]:
-        """The job's name and lines, and how many lines of its text were not understood."""
-        found = self._shared.renderer.block(text, self._labels)
-        if found is not None and found[0] not in taken:
-            name, chunks, skipped = *found, 0
-        else:
-            other = read_block(text)
-            name = unlike(other.job_id, taken)
-            chunks, skipped = render(other, b'%b,jobid="%b"' % (self._labels, name))
-        reads, writes, operations, _, sizes = chunks
-        return name, NOTHING if is_own(name, operations, reads + writes + sizes) else chunks, skipped
 
 
 def count(items: Iterable[Item]) -> int:
     """How many jobs these are."""
     return sum([len(item.jobs) if isinstance(item, Run) else 1 for item in items])
-
 
 
 def _whole(read: Read) -> bytes | None:

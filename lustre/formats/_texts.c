@@ -141,7 +141,7 @@ following(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 
 /* -- Taking numbers out. */
 
-enum { NUMBER = 1, WANTED, WANTED_TIME, TIME, FORGET, SEEN, COUNTED, SIGNED, ZERO = 11, BLANKS = 14 };
+enum { NUMBER = 1, WANTED, WANTED_TIME, TIME, FORGET, SEEN, COUNTED, SIGNED, ZERO = 11, REST_OF_LINE, BLANKS = 14 };
 
 typedef struct {
     uint64_t value;
@@ -171,7 +171,7 @@ match(const char *outline, const char *outline_end, const char *at, const char *
     uint64_t value, seen = 0;
     for (; outline < outline_end; outline++) {
         int kind = (unsigned char)*outline;
-        if (kind > BLANKS || kind == 0 || kind == '\n' || kind == '\t' || (kind > ZERO && kind < BLANKS)) {
+        if (kind > BLANKS || kind == 0 || kind == '\n' || kind == '\t' || (kind > REST_OF_LINE && kind < BLANKS)) {
             if (at == end || *at++ != *outline)
                 return -1;
             continue;
@@ -188,6 +188,11 @@ match(const char *outline, const char *outline_end, const char *at, const char *
         if (kind == BLANKS) {
             while (at < end && (*at == ' ' || *at == '\t'))
                 at++;
+            continue;
+        }
+        if (kind == REST_OF_LINE) {
+            if ((at = memchr(at, '\n', end - at)) == NULL)
+                return -1;
             continue;
         }
         if (kind == TIME || kind == WANTED_TIME) {

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_FIELD = re.compile(
+FIELD = re.compile(
     rb'^[ \t]*+(?:- )?((?:"[^"\n]*+"|[^\s:"]++)(?: [^\s:]++)*)[ \t]*+:(?:[ \t]++([^\n]*+)|())\n', re.MULTILINE
 )
 _WORDS = re.compile(rb"[a-z_-]{1,40}+(?:,[a-z_-]{1,40}+)*")
@@ -28,7 +28,7 @@ class Fields(NamedTuple):
 
 def parse(data: bytes) -> Fields:
     """Every ``name: value`` line of ``data``, indented or not. The first of a name wins."""
-    rows = _FIELD.findall(data)
+    rows = FIELD.findall(data)
     return Fields({name: value.rstrip() for name, value, _ in reversed(rows)}, len(rows))
 
 

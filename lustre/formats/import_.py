@@ -32,7 +32,7 @@ Shortened::
 2.10 has no ``idle``; up to 2.16 the NIDs are bare, and ``nids_stats`` is missing. Times move at every reading, so two
 readings never compare equal.
 
-``BriefReader`` reads the few numbers that metrics need, of thousands of connections again and again.
+``import_forms`` reads the few fields that metrics need, of thousands of connections, with the C module.
 
 >>> link = parse(b"import:\n    target: lustre-OST0002_UUID\n    state: DISCONN\n    connection:\n"
 ...              b"       failover_nids: [ 10.0.0.1@tcp, 10.0.0.2@tcp ]\n       current_connection: <none>\n")
@@ -44,9 +44,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from lustre.formats import compiled, fields, header
+from lustre.formats import compiled, fields, header, outline
+from lustre.formats.outline import NUMBER, REST_OF_LINE, WANTED, Forms, Outline, Place
 
 _LIST = re.compile(rb"\[([^\[\]]*+)\]")
 _NONE = b"<none>"
@@ -159,49 +160,76 @@ class Brief(NamedTuple):
     skipped: int
 
 
-class BriefReader:
-    """Reads many of them again and again. A text known but for its digits need not be read whole for a few numbers."""
-
-    def __init__(self) -> None:
-        self._skipped: dict[int, tuple[int, list[bool]]] = {}
-        """By the hash of the text without digits: lines not understood, and which fields there are none of."""
-
-    def read(self, data: bytes) -> Brief:
-        """What ``parse`` says of the same text."""
-        form = hash(data.translate(None, b"0123456789"))
-        known = self._skipped.get(form)
-        if known is not None:
-            brief = _brief(data, known[0])
-            if _missing(brief) == known[1]:  # a digit may have got into the unit
-                return brief
-        link = parse(data)
-        brief = Brief(*[getattr(link, name) for name in Brief._fields])
-        if brief == _brief(data, link.skipped):
-            if len(self._skipped) >= MOST_FORMS:
-                self._skipped.clear()
-            self._skipped[form] = link.skipped, _missing(brief)
-        return brief
+def brief(link: Import) -> Brief:
+    """These fields of a whole reading."""
+    return Brief(*[getattr(link, name) for name in Brief._fields])
 
 
-def _missing(brief: Brief) -> list[bool]:
-    return [field is None for field in brief]
+@dataclass(frozen=True, slots=True, eq=False)
+class ImportForm:
+    """Texts that differ in numbers and names only, which the C module reads (``lustre.formats.outline``)."""
+
+    outline: Outline
+    link: Brief
+    """Of the text that the form was made of: state and release are the same in all texts of the form."""
+    fields: tuple[str, ...]
+    """What the numbers are."""
+    timed: bool = False
+
+    def brief(self, numbers: tuple[int, ...]) -> Brief:
+        """The fields of a text of this form."""
+        found = dict(zip(self.fields, numbers, strict=True)).get
+        attempts, timeouts, wait_usec = found("connection_attempts"), found("timeouts"), found("avg_waittime_usec")
+        return Brief(self.link.state, self.link.target_version, attempts, timeouts, wait_usec, 0)
 
 
-MOST_FORMS = 8192
-"""A form for each target at worst; a bound all the same."""
+def import_forms() -> Forms[ImportForm]:
+    """Forms of the connections of a node."""
+    return Forms(_form_of, _key_of)
 
 
-def _brief(data: bytes, skipped: int) -> Brief:
-    state, version, attempts, timeouts, wait = compiled.following(data, _KEYS)
-    wait = wait.removesuffix(b" usecs")
-    return Brief(
-        state or None,
-        version or None,
-        int(attempts) if attempts.isdigit() else None,
-        int(timeouts) if timeouts.isdigit() else None,
-        int(wait) if wait.isdigit() else None,
-        skipped,
-    )
+def watched(data: bytes, forms: Forms[ImportForm], like: ImportForm | None) -> tuple[Brief, ImportForm | None]:
+    """The fields of a text that perhaps is of the form ``like``, and its form if it has one."""
+    found = forms.read(data, like)
+    if found is None:
+        return brief(parse(data)), None
+    form, numbers, _ = found
+    return form.brief(numbers), form
+
+
+_WATCHED: Final = {
+    b"connection_attempts": "connection_attempts",
+    b"timeouts": "timeouts",
+    b"avg_waittime": "avg_waittime_usec",
+}
+_DIGITS = re.compile(rb"\d++")
+
+
+def _form_of(data: bytes) -> ImportForm | None:
+    """The form of a text all lines of which are fields."""
+    link = brief(parse(data))
+    if link.skipped:
+        return None
+    places: list[Place] = []
+    numbers: list[str] = []
+    for row in fields.FIELD.finditer(data):
+        name = row[1]
+        places += [(*digits.span(), NUMBER) for digits in _DIGITS.finditer(data, *row.span(1))]
+        value = _DIGITS.match(data, row.start(2))
+        if name in _WATCHED:
+            field = _WATCHED[name]
+            if value is None or field in numbers or getattr(link, field) != int(value[0]):
+                return None
+            places.append((*value.span(), WANTED))
+            numbers.append(field)
+        elif row[2] and name not in {b"state", b"target_version"}:
+            places.append((*row.span(2), REST_OF_LINE))
+    made = outline.of(data, places, range(len(numbers)))
+    return None if made is None else ImportForm(made, link, tuple(numbers))
+
+
+def _key_of(data: bytes) -> int:
+    return hash((data.count(b"\n"), compiled.following(data, _KEYS[:2])))
 
 
 _KEYS = (

@@ -33,6 +33,8 @@ SIGNED = b"\x08"
 """A number nobody asks for and that may have wrapped."""
 ZERO = b"\x0b"
 """Taken out, and another form if it is anything but zero."""
+REST_OF_LINE = b"\x0c"
+"""Anything up to the end of the line."""
 FORGET = b"\x05"
 """Stands for nothing: forget which numbers have been seen."""
 SEEN = b"\x06"
@@ -44,7 +46,7 @@ LONGEST = 1 << 15
 _NOT_OF_THE_FORM = b"0123456789 \t"
 _BLANKS = b"\x0e"
 """However many more blanks: where there is more than one, it is padding."""
-_OURS = re.compile(rb"[\x00-\x08\x0b\x0e]")
+_OURS = re.compile(rb"[\x00-\x08\x0b\x0c\x0e]")
 Place = tuple[int, int, bytes]
 """Begin, end, and what stands there instead."""
 
@@ -96,14 +98,20 @@ class Form(Protocol):
 F = TypeVar("F", bound=Form)
 
 
+def _letters(data: bytes) -> int:
+    """The hash of what is no number."""
+    return hash(data.translate(None, _NOT_OF_THE_FORM))
+
+
 class Forms(Generic[F]):
     """Keeps the forms it has met."""
 
-    def __init__(self, make: Callable[[bytes], F | None]) -> None:
+    def __init__(self, make: Callable[[bytes], F | None], key: Callable[[bytes], int] = _letters) -> None:
         self._make = make
         """Makes the form of a text, if it is a usual one."""
+        self._key = key
+        """Texts of one form have the same key. Those of two forms should have different keys."""
         self._forms: dict[int, F | None] = {}
-        """By the hash of what is no number."""
 
     def read(self, data: bytes, like: F | None = None) -> tuple[F, tuple[int, ...], bytes] | None:
         """Form, numbers and start time of a text, perhaps of the form ``like``; None if it must be read as ever."""
@@ -118,7 +126,7 @@ class Forms(Generic[F]):
         return like, found, b""  # type: ignore[return-value]
 
     def _other(self, data: bytes) -> tuple[F | None, tuple[int | bytes, ...] | None]:
-        key = hash(data.translate(None, _NOT_OF_THE_FORM))
+        key = self._key(data)
         known = self._forms.get(key)
         if known is not None and (found := _numbers(known.outline, data)) is not None:
             return known, found

@@ -116,6 +116,6 @@ def scraped(root: Path, flags: tuple[str, ...], *blocked: str) -> bytes:
 @pytest.mark.parametrize(("flags", "least"), [(("--collector.osc.per-target",), 3000), (("--jobs.limit=3",), 1000)])
 def test_an_installation_without_them_shows_the_same(capture, flags, least) -> None:
     root = capture(TREE)
-    without = scraped(root, flags, "lustre.formats._texts", "exporter._job_lines")
+    without = scraped(root, flags, "lustre.formats._texts", "exporter.jobs._lines")
     assert scraped(root, flags) == without
     assert without.count(b"\n") > least

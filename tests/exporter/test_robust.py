@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from exporter.job_texts import MOST_BYTES
+from exporter.jobs.texts import MOST_BYTES
 
 OSC = "sys/kernel/debug/lustre/osc"
 FIRST = f"{OSC}/lustre-OST0000-osc-ff1100011d6c9800"

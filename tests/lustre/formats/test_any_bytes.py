@@ -87,8 +87,8 @@ FILES: dict[str, tuple[Parse, str]] = {
     "lnet routes": (lnet.parse_routes, ""),
     "lnet buffers": (lnet.parse_buffers, ""),
 }
-HELPERS = {"fields", "header", "histogram", "job_reader", "df", "compiled", "outline"}
-"""Parts of the others; ``job_reader`` has tests of its own, and so has ``df`` below."""
+HELPERS = {"fields", "header", "histogram", "df", "compiled", "outline"}
+"""Parts of the others; ``df`` has tests below."""
 WRITTEN = {
     # mdt_hsm_agent_debugfs_show, the same from 2.12.0 to 2.17: no copytool was running on the recorded node
     "hsm agents": b"uuid=ac6a5a5c-1c2d-4d43-a2a3-0e9a1e5a3f5e archive_id=ANY requests=[current:3 ok:1200 errors:4]\n"

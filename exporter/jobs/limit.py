@@ -7,23 +7,55 @@ whose text is what it was.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
-from exporter.busiest import Busiest
-from exporter.counted import OTHER, Counted
-from exporter.job_numbers import NumbersReader
-from exporter.job_runs import Job
-from exporter.jobs import SUMS
+from exporter.families import Family
+from exporter.jobs.busiest import Busiest
+from exporter.jobs.idle import Idle
+from exporter.jobs.lines import is_own, unlike
+from exporter.jobs.numbers import OTHER, Counted, NumbersReader
+from exporter.jobs.statistics import IDLE, JOBS, OPERATIONS, SECONDS, SUMS, UNNAMED, Read
+from exporter.jobs.texts import Job, JobTexts, every
 from exporter.ledger import SPARE, Ledger
 from exporter.page import Page
 from exporter.read_outs import AnyKey
-from exporter.shown_jobs import ShownJobs
 from exporter.totals import put_totals
 
 _REST: Final = "rest"
 REMEMBERED_PASSES = 20
 """A job that is not listed for longer has ended. Should one of that name come back, its counts begin anew."""
+
+
+class LimitedJobs:
+    """From scrape to scrape."""
+
+    def __init__(self, labels: bytes, limit: int, idle: Idle, reader: NumbersReader) -> None:
+        self._labels = labels
+        self._idle = idle
+        self._rest = Rest(limit, labels, reader)
+        self._texts = JobTexts(self._rest.read)
+        self._jobs: list[Job] = []
+        self._twice = 0
+        """Listed once more than they should be."""
+
+    def collect(self, read: Read, page: Page) -> int | None:
+        """Put the busiest, and the sum of the others; how many lines were not understood, None if there is no file."""
+        self._rest.begin()
+        self._texts.begin(0)
+        if not read(self._texts.take):
+            return None
+        items, skipped = self._texts.end()
+        awake, _ = self._idle.awake(items)
+        jobs = [*every(items)]
+        working = jobs if awake is items else [*every(awake)]
+        shown = self._rest.divide(jobs, working, page)
+        page.sample(JOBS, self._labels, len(jobs))
+        page.sample(IDLE, self._labels, len(jobs) - len(working))
+        page.sample(UNNAMED, self._labels, len(working) - shown)
+        if jobs != self._jobs:
+            self._jobs, self._twice = jobs, len(jobs) - len(set(jobs))
+        return skipped + self._twice + sum([item.skipped for item in awake])
 
 
 class Rest:
@@ -120,3 +152,48 @@ class Rest:
 
 def _counted(jobs: Iterable[Job]) -> Iterator[Counted]:
     return (job.counted for job in jobs if job.counted is not None)
+
+
+class _Shown:
+    __slots__ = ("labels", "lines", "name", "values")
+
+    def __init__(self, name: bytes, labels: bytes) -> None:
+        self.name = name
+        self.labels = labels
+        self.values: tuple[int, ...] | None = None
+        """Those that the lines show."""
+        self.lines: tuple[tuple[Family, bytes], ...] = ()
+
+
+class ShownJobs:
+    """Keeps the lines of those that did nothing, and the name of each as long as it is shown."""
+
+    def __init__(self, labels: bytes) -> None:
+        self._labels = labels
+        """Of the target."""
+        self._shown: dict[Counted, _Shown] = {}
+
+    def put(self, page: Page, jobs: Collection[Counted]) -> None:
+        """These, and no others, are shown."""
+        if len(jobs) != len(self._shown) or not all(map(self._shown.__contains__, jobs)):
+            self._name(jobs)
+        for job, shown in self._shown.items():
+            if shown.values is not job.values:
+                shown.values = job.values
+                own = Page()
+                put_totals(own, shown.labels, dict(zip(job.keys, job.values, strict=True)), SUMS)
+                shown.lines = own.lines()
+                if is_own(shown.name, b"".join([line for family, line in shown.lines if family is OPERATIONS]),
+                          b"".join([line for family, line in shown.lines if family not in {OPERATIONS, SECONDS}])):
+                    shown.lines = ()
+            page.extend(shown.lines)
+
+    def _name(self, jobs: Collection[Counted]) -> None:
+        kept = {job: self._shown[job] for job in jobs if job in self._shown}
+        taken = {OTHER, *[shown.name for shown in kept.values()]}
+        for job in jobs:
+            if job not in kept:
+                name = unlike(job.job_id(), taken)
+                taken.add(name)
+                kept[job] = _Shown(name, b'%b,jobid="%b"' % (self._labels, name))
+        self._shown = kept

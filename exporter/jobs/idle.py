@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from exporter.clock import Clock
-from exporter.job_runs import Item, Run
+from exporter.jobs.texts import Item, Run
 from lustre.formats import job_stats
 
 

@@ -1,6 +1,6 @@
-/* A job's block of job_stats to finished lines, or to numbers, in one pass: what exporter.job_lines does with regular
- * expressions and templates, for the form nearly all blocks have. Whatever differs from that form gives None and is left
- * to it; nothing is guessed here. A test compares both over blocks of every kind, whole, cut and mangled.
+/* A job's block of job_stats to finished lines, or to numbers, in one pass, for the form that nearly all blocks have.
+ * Any other block gives None: exporter.jobs.statistics reads it. Nothing is guessed here. A test compares both over blocks
+ * of every kind, whole, cut and damaged.
  *
  *     lines(block, labels, names) -> (name, (reads, writes, operations, seconds, sizes)) | None
  *     numbers(block) -> (start_time, shape, operations, values) | None
@@ -593,10 +593,10 @@ static PyMethodDef methods[] = {
     {"numbers", numbers, METH_O, "Since when it counts, what, and how much; None for an unusual block."},
     {NULL, NULL, 0, NULL},
 };
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "exporter._job_lines", NULL, 0, methods, NULL, NULL, NULL, NULL};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "exporter.jobs._lines", NULL, 0, methods, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC
-PyInit__job_lines(void)
+PyInit__lines(void)
 {
     return PyModule_Create(&module);
 }

@@ -9,15 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from exporter.awake import Idle
-from exporter.job_lines import Renderer
-from exporter.job_numbers import NumbersReader
-from exporter.jobs import OPERATIONS
+from exporter.jobs.idle import Idle
+from exporter.jobs.limit import REMEMBERED_PASSES, LimitedJobs
+from exporter.jobs.numbers import NumbersReader
+from exporter.jobs.statistics import OPERATIONS
 from exporter.ledger import SPARE
-from exporter.limited_jobs import LimitedJobs
 from exporter.page import Page
-from exporter.rest import REMEMBERED_PASSES
-from tests.exporter.test_job_lines import OST, block, busy, counters, line, stats
+from tests.exporter.jobs.test_texts import OST, block, busy, counters, line, stats
 
 any_tree = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -67,7 +65,7 @@ class Target:
     """A target's jobs, without a tree."""
 
     def __init__(self, limit: int, idle_seconds: int = 0) -> None:
-        self.jobs = LimitedJobs(b'target="a"', limit, Idle(idle_seconds, lambda: 1e9), NumbersReader(Renderer()))
+        self.jobs = LimitedJobs(b'target="a"', limit, Idle(idle_seconds, lambda: 1e9), NumbersReader())
         self.skipped: int | None = None
 
     def collect(self, text: str, piece: int = 1 << 16, pieces: int | None = None) -> dict[str, int]:

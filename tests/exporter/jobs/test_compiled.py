@@ -6,30 +6,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exporter.job_lines import Renderer
-from exporter.job_numbers import NumbersReader
-from exporter.jobs import FAMILIES, OPERATIONS, read_block, render, sums_left_out
-from exporter.jobs import numbers as numbers_of
+from exporter.jobs.lines import NAMES
+from exporter.jobs.numbers import NumbersReader
+from exporter.jobs.statistics import OPERATIONS, read_block, render, sums_left_out
+from exporter.jobs.statistics import numbers as numbers_of
 from exporter.text_format import escape
 from lustre.formats import compiled, job_stats
-from tests.exporter.test_job_lines import block, counters
+from tests.exporter.jobs.test_texts import block, counters
 from tests.spoilt import any_text, damage, renumbered, renumbering, spoilt, texts
 
 if not compiled.AVAILABLE:
     pytest.skip("the modules in C were not built: no compiler, or no Python.h", allow_module_level=True)
 
-from exporter import _job_lines
+from exporter.jobs import _lines
 
 TREE = "2.17.57/tree-load-1"
 NODE = b'fs="100%",target="OST0000"'
-NAMES = tuple([family.name.encode() for family in FAMILIES[:5]])
 IDS = st.one_of(
     st.sampled_from(["cp.0", '"4242:0:node1"', '"a\\x20b"', "a b", "ü", 'a"b', "a\\b", "", '"', "50%", '"a b"', '""']),
     st.text(st.characters(exclude_characters="\n", codec="utf-8"), max_size=31),
 )
-RENDERER = Renderer()
-COMPILED, PLAIN = NumbersReader(RENDERER), NumbersReader(RENDERER, None)
-keys = st.lists(st.sampled_from([b"\na: ", b"\nb: ", b"a", b"\n"]), max_size=4).map(tuple)
+COMPILED, PLAIN = NumbersReader(), NumbersReader(None)
 
 
 def same_numbers(text: bytes) -> None:
@@ -46,7 +43,7 @@ def same_numbers(text: bytes) -> None:
 
 def same_or_none(text: bytes) -> bool:
     same_numbers(text)
-    found = _job_lines.lines(text, NODE, NAMES)
+    found = _lines.lines(text, NODE, NAMES)
     if found is None:
         return False
     name, chunks = found
@@ -78,4 +75,4 @@ def test_recorded_jobs_spoilt(capture, which, damages, numbers, every, cut) -> N
 def test_recorded_jobs_are_of_the_form_that_was_compiled(capture, tree) -> None:
     blocks = [one for text in texts(capture(f"2.17.57/{tree}"), "job_stats") for one in job_stats.split(text)]
     assert sum(map(same_or_none, blocks)) >= 0.9 * len(blocks)
-    assert len([one for one in blocks if _job_lines.numbers(one)]) >= 0.9 * len(blocks)
+    assert len([one for one in blocks if _lines.numbers(one)]) >= 0.9 * len(blocks)

@@ -1,25 +1,19 @@
-"""Jobs rendered quickly show what jobs rendered counter by counter show, and idle ones leave and come back."""
+"""Jobs from scrape to scrape: idle ones leave and come back, and runs of idle jobs show what single jobs show."""
 
 from __future__ import annotations
 
 from decimal import Decimal
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from exporter.collectors import COLLECTORS
 from exporter.config import Settings
-from exporter.job_lines import Renderer
-from exporter.job_runs import Job, Run
-from exporter.job_texts import JobTexts
-from exporter.jobs import numbers, read_block, render
+from exporter.jobs.texts import Job, JobTexts, Run
 from exporter.scrape import Scraper
 from lustre.formats import job_stats
-from lustre.formats.job_reader import usual
 
 OST = "proc/fs/lustre/obdfilter/lustre-OST0000/job_stats"
-LABELS = b'fs="100%",target="OST0000",jobid="a\\\\b%s{}"'
 OPERATIONS = ("read", "write", "getattr", "punch", "read_bytes", "write_bytes", "statfs")
 
 
@@ -46,35 +40,6 @@ counters = st.builds(
         st.tuples(st.sampled_from(["4K", "64K", "1M", "4K", "1G", "2G", "4G", "x"]), st.integers(0, 10**12)), max_size=4
     ),
 )
-
-
-@settings(max_examples=400)
-@given(st.lists(counters, max_size=9))
-def test_quick_or_not_the_lines_are_the_same(lines: list[str]) -> None:
-    known = usual(block(*lines))
-    job = read_block(block(*lines))
-    renderer = Renderer()
-    for _ in range(2):
-        if known is not None and (quick := renderer.lines(known, LABELS)) is not None:
-            chunks, skipped = render(job, LABELS)
-            assert quick == chunks
-            assert skipped <= sum(" samples:           0," in text for text in lines)  # one listed twice, or of no unit
-        if known is not None and (sums := renderer.numbers(known)) is not None:
-            assert dict(zip(*sums, strict=True)) == dict(numbers(job))
-
-
-@pytest.mark.parametrize("tree", ["tree-idle", "tree-load-1", "tree-load-2"])
-def test_recorded_jobs_are_quick_and_the_same(capture, tree) -> None:
-    renderer, quick = Renderer(), 0
-    root = capture(f"2.17.57/{tree}")
-    blocks = [b for path in sorted(root.rglob("job_stats")) for b in job_stats.split(path.read_bytes())]
-    for text in blocks:
-        known = usual(text)
-        lines = None if known is None else renderer.lines(known, LABELS)
-        if lines is not None:
-            quick += 1
-            assert (lines, 0) == render(read_block(text), LABELS)
-    assert quick >= 0.9 * len([b for b in blocks if any(read_block(b).samples[i] != b"0" for i in range(3))])
 
 
 def reads(samples, text: bytes) -> dict[str, str]:

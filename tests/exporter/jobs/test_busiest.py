@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exporter.busiest import Busiest, Scored
+from exporter.jobs.busiest import Busiest, Scored
 
 NAMES = "abcdefgh"
 passes = st.lists(

@@ -1,0 +1,1 @@
+"""Job statistics: ``obdfilter.*.job_stats``, ``mdt.*.job_stats``."""

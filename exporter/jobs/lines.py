@@ -1,0 +1,77 @@
+"""A job's block of ``job_stats`` as finished lines, under a name that no other job has.
+
+``_lines.c`` makes the lines of a block of the usual form (decision 12). ``exporter.jobs.statistics`` makes those of all
+other blocks, and of all blocks where the package was built without a C compiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+
+from exporter.jobs.statistics import FAMILIES, Chunks, read_block, render
+from exporter.text_format import escape
+
+Compiled = Callable[[bytes, bytes, tuple[bytes, ...]], tuple[bytes, Chunks] | None]
+compiled: Compiled | None = None
+"""The id as a label's value, and lines, of a block, label text and names of families. None without the C module."""
+try:
+    from exporter.jobs import _lines
+except ImportError:
+    pass
+else:
+    compiled = _lines.lines
+
+NAMES = tuple([family.name.encode() for family in FAMILIES[:5]])
+NOTHING: Chunks = (b"", b"", b"", b"", b"")
+OWN_NAME = b"lustre-exporter"
+"""The name of the exporter's process: with ``jobid_var=procname_uid`` its job is ``lustre-exporter.UID``."""
+OWN_OPERATION = b'operation="statfs"'
+
+
+def lines_of(
+    block: bytes, labels: bytes, taken: Container[bytes] = (), quick: Compiled | None = compiled
+) -> tuple[bytes, Chunks, int]:
+    """The job's name, its lines under these labels (fs and target), and how many lines were not understood.
+
+    The name is different from those that are taken. An exporter's own job has no lines.
+    """
+    found = None if quick is None else quick(block, labels, NAMES)
+    if found is not None and found[0] not in taken:
+        name, chunks, skipped = *found, 0
+    else:
+        job = read_block(block)
+        name = unlike(job.job_id, taken)
+        chunks, skipped = render(job, b'%b,jobid="%b"' % (labels, name))
+    reads, writes, operations, _, sizes = chunks
+    return name, NOTHING if is_own(name, operations, reads + writes + sizes) else chunks, skipped
+
+
+def is_own(job_id: bytes, operations: bytes, others: bytes = b"") -> bool:
+    r"""Whether a job is an exporter: so called, and it has asked for nothing but the room on the file system.
+
+    Reading ``llite.*.kbytesfree`` on a client sends a statfs to servers, which count it for the process that reads.
+    ``operations`` are its lines, one an operation; ``others`` those of bytes it moved.
+
+    >>> is_own(b"lustre-exporter.0", b'x{operation="statfs"} 7\n'), is_own(b"lustre-exporter.0", b"", b"bytes")
+    (True, False)
+    """
+    named = job_id == OWN_NAME or job_id.startswith(OWN_NAME + b".")
+    return named and not others and operations.count(b"\n") == operations.count(OWN_OPERATION) == 1
+
+
+def unlike(job_id: bytes, taken: Container[bytes]) -> bytes:
+    r"""The id as a label's value, different from those that are taken.
+
+    Ids that are no UTF-8 may look alike once they are. A series must not come twice, so such an id shows its bytes.
+
+    >>> unlike(b"a\xff", set()).decode(), unlike(b"a\xff", {escape(b"a\xfe")}).decode()
+    ('a�', 'a\\\\xff')
+    """
+    name = escape(job_id)
+    if name in taken:
+        name = escape(job_id.decode("utf-8", "backslashreplace"))
+    number = 2
+    while name in taken:
+        name = escape(job_id.decode("utf-8", "backslashreplace") + f"~{number}")
+        number += 1
+    return name

@@ -1,0 +1,124 @@
+"""A job's block of ``job_stats`` in numbers, for sums over jobs and for lines of the few that are shown.
+
+``_lines.c`` reads a block of the usual form (decision 12). ``exporter.jobs.statistics`` reads all other blocks, and all
+blocks where the package was built without a C compiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from exporter.counters import operation
+from exporter.jobs.busiest import Scored
+from exporter.jobs.statistics import (
+    BYTES,
+    IO_SIZE,
+    OPERATIONS,
+    READ_BYTES,
+    SECONDS,
+    WRITE_BYTES,
+    numbers,
+    read_block,
+    sums_left_out,
+)
+from exporter.read_outs import AnyKey
+from lustre.formats import job_stats
+
+Compiled = Callable[[bytes], tuple[bytes, bytes, int, tuple[int, ...]] | None]
+compiled: Compiled | None = None
+"""Since when a block counts, what, how many operations, and how much of each. None without the C module."""
+try:
+    from exporter.jobs import _lines
+except ImportError:
+    pass
+else:
+    compiled = _lines.numbers
+
+MOST_SHAPES = 4096
+OTHER = b"other"
+"""The name of the sum of the jobs that are not shown by themselves; no job is shown under it."""
+_ORDER = {READ_BYTES: 0, WRITE_BYTES: 0, OPERATIONS: 1, SECONDS: 2, IO_SIZE: 3}
+
+
+Numbers = tuple[bytes, tuple[AnyKey, ...], tuple[int, ...], int, bool]
+"""Since when a job counts, what, and how much; how many operations that is; whether the block has nothing else."""
+
+
+class NumbersReader:
+    """Keeps what the jobs of a node count: of jobs that count the same, the keys are the same object."""
+
+    def __init__(self, quick: Compiled | None = compiled) -> None:
+        self._quick = quick
+        self._keys: dict[tuple[AnyKey, ...], tuple[AnyKey, ...]] = {}
+        self._shapes: dict[bytes, tuple[AnyKey, ...]] = {}
+        """Keys by the shape that the C module gives."""
+
+    def read(self, block: bytes) -> tuple[Numbers, int]:
+        """The job of a block, and how many lines were not understood, or only in part."""
+        if self._quick is not None and (found := self._quick(block)) is not None:
+            start, shape, operations, values = found
+            keys = self._shapes.get(shape)
+            if keys is None:
+                keys = self._shapes[shape] = self._same(_keys(shape))
+            return (start, keys, values, operations, True), 0
+        job = read_block(block)
+        counted = sorted(numbers(job), key=lambda pair: _ORDER[pair[0][0]])
+        keys = self._same(tuple([key for key, _ in counted]))
+        values = tuple([value for _, value in counted])
+        operations = sum([value for key, value in counted if key[0] is OPERATIONS])
+        return (job.start_time, keys, values, operations, not job.skipped), job.skipped + sums_left_out(job)
+
+    def _same(self, keys: tuple[AnyKey, ...]) -> tuple[AnyKey, ...]:
+        if len(self._keys) >= MOST_SHAPES and keys not in self._keys:
+            self._keys.clear()
+            self._shapes.clear()
+        return self._keys.setdefault(keys, keys)
+
+
+def _keys(shape: bytes) -> tuple[AnyKey, ...]:
+    r"""What the values of the C module are.
+
+    >>> for key in _keys(b"read_bytes 4096 65536\npunch"): print(key[0].name, *key[1:])
+    lustre_job_read_bytes_total b''
+    lustre_job_operations_total b',operation="punch"'
+    lustre_job_operation_seconds_total b',operation="punch"'
+    lustre_job_io_size_bytes b',direction="read"' 4096
+    lustre_job_io_size_bytes b',direction="read"' 65536
+    """
+    *of_bytes, names = shape.split(b"\n")
+    tables = [line.split(b" ") for line in of_bytes]
+    extras = [operation(name) for name in names.split()]
+    return (
+        *[(BYTES[name][0], b"") for name, *_ in tables],
+        *[(OPERATIONS, extra) for extra in extras],
+        *[(SECONDS, extra) for extra in extras],
+        *[(IO_SIZE, BYTES[name][2], int(upper)) for name, *bounds in tables for upper in bounds],
+    )
+
+
+class Counted(Scored):
+    """What a job's text last said. Its name is the first line of the text, whatever bytes that holds."""
+
+    __slots__ = ("keys", "operations", "read_at", "start", "unnamed", "values", "whole")
+
+    def __init__(self, first_line: bytes) -> None:
+        super().__init__(first_line.decode("latin-1"))
+        self.unnamed = (OTHER in first_line or b"\\" in first_line) and self.job_id() == OTHER
+        """Never shown by itself."""
+        self.read_at = 0
+        """The pass in which its text was another than before."""
+        self.start = b""
+        self.keys: Sequence[AnyKey] = ()
+        self.values: tuple[int, ...] = ()
+        self.whole = True
+        self.operations = 0
+
+    def job_id(self) -> bytes:
+        """As the application set it."""
+        return job_stats.job_id(self.name.encode("latin-1"))
+
+    def take(self, numbers: Numbers) -> int:
+        """The job is as these numbers say; how many operations it did since."""
+        before = self.operations
+        self.start, self.keys, self.values, self.operations, self.whole = numbers
+        return self.operations - before if self.operations >= before else self.operations
