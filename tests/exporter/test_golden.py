@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
+
+from exporter.collectors import COLLECTORS
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 
@@ -24,9 +27,29 @@ def test_recorded_tree(capture, exporter, name) -> None:
 
 
 def test_every_target_by_itself(capture, exporter) -> None:
-    text = exporter(capture("2.17.57/tree-load-1"), osc_per_target=True).scrape("osc", "pools")
-    compare("2.17.57-tree-load-1-per-target", text)
+    running = exporter(capture("2.17.57/tree-load-1"), osc_per_target=True, osp_per_target=True)
+    compare("2.17.57-tree-load-1-per-target", running.scrape("osc", "pools", "osp"))
 
 
 def test_two_mounts_of_one_file_system(snapshots, exporter) -> None:
     compare("2.17.57-noisy-create-1m-003", exporter(snapshots("noisy-create-1m", 3).snapshot(3)).scrape())
+
+
+@pytest.mark.parametrize("name", ["noisy-create-1m", "control-slow-disk"])
+def test_a_later_scrape_shows_what_an_exporter_started_then_shows(snapshots, exporter, tmp_path, name) -> None:
+    tape, link = snapshots(name, 3, 20), tmp_path / "now"
+    link.symlink_to(tape.snapshot(3))
+    running = exporter(link)
+    earlier = running.scrape()
+    link.unlink()
+    link.symlink_to(tape.snapshot(20))
+    later = running.scrape()
+    assert later != earlier
+    assert later.splitlines() == exporter(tape.snapshot(20)).scrape().splitlines()
+
+
+def test_every_family_has_a_sample_in_some_exposition() -> None:
+    shown = {match[1] for path in GOLDEN.glob("*.prom")
+             for match in re.finditer(r"^(\w+?)(?:_bucket)?[{ ]", path.read_text(), re.MULTILINE)}  # fmt: skip
+    of_limits = {"lustre_jobs_beyond_limit", "lustre_quota_ids_beyond_limit"}
+    assert {family.name for collector in COLLECTORS for family in collector.families} - shown == of_limits
