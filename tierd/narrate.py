@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from lustre.layout.model import explain
 from tierd.act.endings import Outcome
-from tierd.act.entry import Entry
+from tierd.act.journal import Entry
 from tierd.config import Settings
 from tierd.model import Action, Advice, Finding
 from tierd.text import counted, percent, quoted, some

@@ -51,7 +51,7 @@ class Tierd:
 
     def move(self, *places: Path) -> list[str]:
         """Results of moving these to flash, in their order."""
-        finding = self.journal.found(FINDING)
+        finding = self.journal.add_finding(FINDING)
         self.gate.submit([Action("migrate", self.site.in_pool(self.site.flash), "acceptance", FINDING.key,
                                  self.site.name(place.parent), self.site.name(place), place.stat().st_size)
                           for place in places], finding)
@@ -95,7 +95,7 @@ def test_a_default_is_set_and_taken_back(tierd: Tierd, site: Site, directory: Pa
     before = site.filesystem.layout(site.name(directory))
     wanted = Layout((Component(0, 1 << 20, site.flash), Component(1 << 20, None, site.hdd)))
     (outcome,) = submitted(tierd.gate, [Action("set-default-layout", wanted, "acceptance", FINDING.key,
-                                           site.name(directory))], tierd.journal.found(FINDING))
+                                           site.name(directory))], tierd.journal.add_finding(FINDING))
     assert outcome.result == "done", outcome.detail
     (entry,) = tierd.journal.entries("done")
     assert tierd.undo(entry, "acceptance")[0] == "undone"
@@ -111,7 +111,7 @@ def test_copies_in_directories_made_meanwhile_are_taken_back_too(tierd: Tierd, s
     before = site.filesystem.layout(site.name(place))
     wanted = Layout((Component(0, 1 << 20, site.flash), Component(1 << 20, None, site.hdd)))
     action = Action("set-default-layout", wanted, "acceptance", FINDING.key, site.name(place))
-    (outcome,) = submitted(tierd.gate, [action], tierd.journal.found(FINDING))
+    (outcome,) = submitted(tierd.gate, [action], tierd.journal.add_finding(FINDING))
     assert outcome.result == "done", outcome.detail
     made = (place / "after", place / "after" / "deeper")
     for one in made:
@@ -137,7 +137,7 @@ def test_a_default_without_a_pool_is_put_back_without_one(tierd: Tierd, site: Si
     said = site.lfs("getstripe", "-d", "-y", str(place))
     wanted = Layout((Component(0, 1 << 20, site.flash), Component(1 << 20, None, site.hdd)))
     action = Action("set-default-layout", wanted, "acceptance", FINDING.key, site.name(place))
-    (outcome,) = submitted(tierd.gate, [action], tierd.journal.found(FINDING))
+    (outcome,) = submitted(tierd.gate, [action], tierd.journal.add_finding(FINDING))
     assert outcome.result == "done", outcome.detail
     (entry,) = tierd.journal.entries("done")
     assert tierd.undo(entry, "acceptance") == ("undone", "acceptance")
@@ -153,7 +153,7 @@ def test_a_default_that_could_not_be_put_back_is_left(tierd: Tierd, site: Site, 
     said = site.lfs("getstripe", "-d", "-y", str(place))
     wanted = Layout((Component(0, 1 << 20, site.flash), Component(1 << 20, None, site.hdd)))
     action = Action("set-default-layout", wanted, "acceptance", FINDING.key, site.name(place))
-    (outcome,) = submitted(tierd.gate, [action], tierd.journal.found(FINDING))
+    (outcome,) = submitted(tierd.gate, [action], tierd.journal.add_finding(FINDING))
     assert outcome.result == "refused", outcome.detail
     assert site.lfs("getstripe", "-d", "-y", str(place)) == said
 
@@ -171,7 +171,7 @@ def test_a_dry_run_and_a_pause_change_nothing(site: Site, engine: Mover, directo
 def test_what_was_under_way_is_closed_by_a_look(tierd: Tierd, site: Site, directory: Path) -> None:
     moved, left = (made(site, directory / name, noise(10_000, 1)) for name in ("moved", "left"))
     assert tierd.move(moved) == ["done"]
-    number = tierd.journal.found(FINDING)
+    number = tierd.journal.add_finding(FINDING)
     for place in (moved, left):
         tierd.journal.intend(Action("migrate", site.in_pool(site.flash), "", FINDING.key, "", site.name(place)), number,
                              None, 1.0, False, site.filesystem.status(site.name(place)).fid)

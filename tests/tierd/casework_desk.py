@@ -48,7 +48,7 @@ class Desk:
     def __post_init__(self) -> None:
         at, clock = self.at, VirtualClock(self.at.cluster)
         self.telling = Telling(at.said.append, at.journal, clock, self.settings, Tally())
-        echo = Echo((), tuple, clock.now, at.journal.moved)
+        echo = Echo((), tuple, clock.now, at.journal.was_moved)
         self.casework = Casework(self.cases, cast(Planning, self.planned), at.gate, at.journal, self.telling, echo,
                                  at.filesystem, clock, self.settings)
 

@@ -84,7 +84,7 @@ def test_moves_are_dropped_before_the_first_of_many_layouts_is_put_back(reading:
 
 def test_what_stands_since_before_a_restart_is_taken_back_once(site: Site) -> None:
     site.run(until=55)
-    site.service._journal.judgements.judged(1, "noisy-neighbour", "flash", 1 << 20, "helped", 1.0, 1.0)
+    site.service._journal.judgements.add(1, "noisy-neighbour", "flash", 1 << 20, "helped", 1.0, 1.0)
     site.service.close()
     site.start()
     assert ask(site.socket, {"request": "undo", "id": 1})["result"] == "undone"

@@ -11,7 +11,7 @@ from functools import cache
 import pytest
 
 from simulator.scenario import library
-from tierd.act.entry import Entry
+from tierd.act.journal import Entry
 from tierd.config import Settings
 from tierd.simulation.run import Outcome, run
 

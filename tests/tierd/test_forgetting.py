@@ -19,7 +19,7 @@ FLASH = Layout((Component(pool="flash"),), composite=False)
 def test_closed_cases_of_a_hundred_thousand_jobs_are_forgotten(tmp_path: Path) -> None:
     at = world(tmp_path, jobs=())
     daemon, telling = at.daemon, at.daemon._telling
-    with at.journal.together():
+    with at.journal.transaction():
         for number in range(JOBS):
             finding = Finding("noisy-neighbour", float(number), f"{number}", f"v{number}", (), "it is slow", {}, ())
             telling._numbers[finding.key] = number
@@ -47,7 +47,7 @@ def test_a_case_that_is_open_or_being_taken_back_is_kept_however_old(tmp_path: P
 def test_default_layouts_of_forgotten_cases_are_still_taken_back_when_flash_runs_full(tmp_path: Path) -> None:
     at = world(tmp_path, jobs=())
     finding = Finding("noisy-neighbour", 0.0, "1", "v", (), "it is slow", {}, ("/proj/in",))
-    number = at.journal.found(finding)
+    number = at.journal.add_finding(finding)
     at.cluster.make_directory("/proj/in")
     action = Action("set-default-layout", FLASH, "because", finding.key, "/proj/in")
     at.gate.submit([action], number)

@@ -72,7 +72,7 @@ def test_what_is_done_goes_with_the_finding_that_holds(tmp_path: Path) -> None:
     again = replace(FOUND, time=500.0)
     desk.telling.begun(again)
     desk.act([again])
-    assert [move.finding for move in at.journal.waiting.all()] == [2]
+    assert [move.finding for move in at.journal.queue.all()] == [2]
     with closing(sqlite3.connect(tmp_path / "journal.sqlite")) as db:
         told = db.execute("SELECT finding, sentence FROM told").fetchall()
     assert {number for number, sentence in told if sentence.startswith("SET")} == {1}
@@ -86,5 +86,5 @@ def test_a_journal_of_before_learns_what_findings_are_about(tmp_path: Path) -> N
         db.execute("ALTER TABLE findings DROP COLUMN subject")
         db.commit()
     journal = Journal(path)
-    assert journal.found(FOUND) == 1
+    assert journal.add_finding(FOUND) == 1
     journal.close()

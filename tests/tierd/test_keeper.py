@@ -11,8 +11,7 @@ import pytest
 
 from tests.tierd.site import Site
 from tests.tierd.site import site as site  # noqa: PLC0414 -- the fixture
-from tierd.act.journal import Journal
-from tierd.act.journal_form import JournalError
+from tierd.act.journal import Journal, JournalError
 from tierd.config import Settings
 from tierd.service.ask import ControlError, ask
 from tierd.service.keeper import Keeper, Worker

@@ -16,7 +16,7 @@ from tests.tierd.site import site as site  # noqa: PLC0414 -- the fixture
 from tests.tierd.test_hung_file_system import Door, in_a_thread
 from tierd.act.inbox import Inbox, NotNowError
 from tierd.act.journal import Journal
-from tierd.act.kept import Stamp
+from tierd.act.journal.queue_store import Stamp
 from tierd.act.orders import Order
 from tierd.commands import submit, waiting
 from tierd.config.scopes import Scope

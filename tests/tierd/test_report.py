@@ -11,8 +11,7 @@ import pytest
 from lustre.layout.model import Component, Layout
 from tests.tierd.site import Site, failed, shown
 from tests.tierd.site import site as site  # noqa: PLC0414 -- the fixture
-from tierd.act.journal import Journal
-from tierd.act.journal_reader import JournalReader
+from tierd.act.journal import Journal, JournalReader
 from tierd.desk.looking import MOST_POINTS
 from tierd.desk.page import page
 from tierd.desk.plots import plot
@@ -47,16 +46,16 @@ def test_a_report_loads_nothing(site: Site, capsys: pytest.CaptureFixture[str], 
 
 def test_a_report_of_a_day_with_a_million_acts_is_as_large_as_one_of_an_hour(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.sqlite")
-    number = journal.found(Finding("request", 1.0, "root", "", (), "root asked for it", {}))
+    number = journal.add_finding(Finding("request", 1.0, "root", "", (), "root asked for it", {}))
     layout = Layout((Component(pool="flash"),), composite=False)
     first = journal.intend(Action("set-default-layout", layout, "", number, directory="/d"), number, None, 1.0, False)
     for second in range(2, 1203):
         at = float(second)
         move = Action("migrate", layout, "", ("", "", ""), path="/f", size_bytes=10)
         act = journal.intend(move, number, None, at, False)
-        journal.ended(act, "done" if second % 2 else "failed", "", at)
-        journal.sample({"findings": at, "waiting moves": 1.0}, at)
-        journal.found(Finding("submission", at, "rbh", "", (), "rbh hands over", {}))
+        journal.end(act, "done" if second % 2 else "failed", "", at)
+        journal.add_samples({"findings": at, "waiting moves": 1.0}, at)
+        journal.add_finding(Finding("submission", at, "rbh", "", (), "rbh hands over", {}))
     reader = JournalReader(tmp_path / "journal.sqlite")
     assert first == 1
     acts = reader.acts_between(0.0, 1000.0, 500)

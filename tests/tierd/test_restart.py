@@ -21,7 +21,7 @@ from tests.tierd.site import site as site  # noqa: PLC0414
 from tierd.act import left_over
 from tierd.act.inbox import Inbox
 from tierd.act.journal import Journal
-from tierd.act.kept import KeptMoves, Stamp
+from tierd.act.journal.queue_store import QueueStore, Stamp
 from tierd.act.orders import Order
 from tierd.service.ask import ask
 
@@ -220,7 +220,7 @@ def test_moves_of_a_case_go_on_with_it(reading: Site) -> None:
 
 
 def test_moves_of_a_case_that_is_over_are_left_to_the_next_finding(reading: Site) -> None:
-    reading.service._journal.ended(1, "undone", "before a kill, when its moves could not be dropped any more", 0.0)
+    reading.service._journal.end(1, "undone", "before a kill, when its moves could not be dropped any more", 0.0)
     restarted(reading)
     reading.run(until=reading.cluster.now + 10)
     assert "its case is over, or too old to be judged; what still holds is found again" in told_of(reading)
@@ -237,8 +237,8 @@ def test_moves_of_a_case_that_is_undone_are_dropped_from_the_journal_too(reading
 
 
 def test_what_is_more_than_the_journal_keeps_is_told(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    kept = KeptMoves(site.service._journal._db, most=2)
-    site.service._journal.waiting = kept
+    kept = QueueStore(site.service._journal._db, maximum=2)
+    site.service._journal.queue = kept
     waiting(site, capsys, "/proj/keep/a", "/proj/keep/b", "/proj/keep/c")
     assert "1 of them more than the journal keeps: a restart would lose them" in shown(capsys, "status", site=site)
     restarted(site)

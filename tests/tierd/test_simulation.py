@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tierd.act.entry import Entry
+from tierd.act.journal import Entry
 from tierd.config import Settings
 from tierd.ctl import main
 from tierd.simulation.evaluate import Verdict, as_json, as_text, evaluate, summary

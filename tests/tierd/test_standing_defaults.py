@@ -30,7 +30,7 @@ def filling(site: Site) -> Site:
 def judge(site: Site) -> None:
     """As a case that was kept: a restart finds nothing more to judge."""
     journal = site.service._journal
-    journal.judgements.judged(1, "noisy-neighbour", "flash", 1 << 20, "helped", 1.0, 1.0)
+    journal.judgements.add(1, "noisy-neighbour", "flash", 1 << 20, "helped", 1.0, 1.0)
 
 
 @pytest.mark.parametrize("end", [restarted, killed])

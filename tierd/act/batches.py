@@ -87,7 +87,7 @@ class Batches:
     def _intend(self, batch: list[Waiting], *, dry_run: bool) -> list[tuple[Waiting, int]]:
         """Enter the intents of a batch, and their numbers: from now on each is an act, and no longer waits."""
         now = self._clock.now()
-        with self._journal.together():
-            self._journal.waiting.remove(each.action.path for each in batch)
+        with self._journal.transaction():
+            self._journal.queue.remove(each.action.path for each in batch)
             return [(each, self._journal.intend(each.action, each.finding, each.before, now, dry_run, each.move.fid))
                     for each in batch]

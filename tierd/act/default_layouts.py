@@ -103,7 +103,7 @@ class DefaultLayouts:
     def _set(self, group: Sequence[WaitingDefault]) -> list[Outcome]:
         looked = self._each(self._looked_at, group)
         now = self._clock.now()
-        with self._journal.together():
+        with self._journal.transaction():
             intended = [replace(each, entry=self._journal.intend(each.action, each.finding, each.before, now,
                                                                  self._dry_run, each.fid)) for each in looked]
         done = self._each(self._given, intended)

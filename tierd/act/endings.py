@@ -51,7 +51,7 @@ class Endings:
     def ended(self, action: Action, result: str, detail: str, entry: int, before: Layout | None,
               fid: Fid | None = None, begun_at: float = 0.0) -> Outcome:
         """Enter the end of an act whose intent stands in the journal."""
-        self._journal.ended(entry, result, detail, self._clock.now())
+        self._journal.end(entry, result, detail, self._clock.now())
         return self.counted(Outcome(action, result, detail, entry, before, fid, begun_at))
 
     def counted(self, outcome: Outcome) -> Outcome:

@@ -20,7 +20,7 @@ from tierd.act.default_layouts import DefaultLayouts
 from tierd.act.endings import Endings, Outcome
 from tierd.act.guard import Guard, Unguarded
 from tierd.act.journal import Journal
-from tierd.act.kept import KeptMove, Stamp
+from tierd.act.journal.queue_store import Stamp, StoredMove
 from tierd.act.left_over import LeftOver
 from tierd.act.movers.outcome import Mover
 from tierd.act.stance import Stance
@@ -61,7 +61,7 @@ class Gate:
         """Called with each file just before it is moved."""
         self._batches = Batches(mover, breaker, journal, self._queue, self.endings, self.stance, self._halt, clock,
                                 self._begins)
-        self._left_over = LeftOver(journal.waiting.all())
+        self._left_over = LeftOver(journal.queue.all())
         self._waiting_since = clock.now()
         self._stopping = ""
         self.not_taken_up: Counter[str] = Counter()
@@ -100,7 +100,7 @@ class Gate:
     @property
     def not_kept(self) -> int:
         """Moves that a restart would lose: there are more than the journal keeps."""
-        return max(0, self.waiting - len(self._journal.waiting))
+        return max(0, self.waiting - len(self._journal.queue))
 
     @property
     def budget_left(self) -> tuple[float, float]:
@@ -152,7 +152,7 @@ class Gate:
         if moves and was_empty:
             self._waiting_since = self._clock.now()
         if moves:
-            with self._journal.together():  # before their turn can come, which takes them out of the journal
+            with self._journal.transaction():  # before their turn can come, which takes them out of the journal
                 self._keep(tuple(moves.values()), finding)
             for action in moves.values():
                 self._queue.add(action, finding)
@@ -163,20 +163,20 @@ class Gate:
 
     def _keep(self, moves: Sequence[Action], finding: int) -> None:
         stamp = Stamp(self._filesystem.fsname, self._dry_run, self._clock.now())
-        self._journal.waiting.add(moves, finding, stamp)
+        self._journal.queue.add(moves, finding, stamp)
 
-    def first_left_over(self, most: int) -> list[KeptMove]:
+    def first_left_over(self, most: int) -> list[StoredMove]:
         """Moves from before a restart, the oldest, for somebody to look at."""
         return self._left_over.first(most)
 
-    def take_up(self, again: Sequence[tuple[Action, int]], left: Sequence[tuple[KeptMove, str]]) -> None:
+    def take_up(self, again: Sequence[tuple[Action, int]], left: Sequence[tuple[StoredMove, str]]) -> None:
         """What was looked at waits for its turn again, or is forgotten. The journal keeps the first as it was."""
         still = self._left_over.looked_at({*(action.path for action, _ in again), *(move.path for move, _ in left)})
         for action, finding in again:
             if action.path in still:  # not dropped since
                 self._queue.add(action, finding)
-        with self._journal.together():
-            self._journal.waiting.remove(move.path for move, _ in left if not self._queue.has(move.path))
+        with self._journal.transaction():
+            self._journal.queue.remove(move.path for move, _ in left if not self._queue.has(move.path))
         self.not_taken_up.update(why for _, why in left)
 
     def objection(self, directory: str) -> str:
@@ -195,10 +195,10 @@ class Gate:
         """
         dropped = self._queue.drop(finding_key, directory)
         if directory:
-            with self._journal.together():
-                self._journal.waiting.remove(action.path for action in dropped)
+            with self._journal.transaction():
+                self._journal.queue.remove(action.path for action in dropped)
             return dropped
-        self._journal.waiting.drop(finding_key)
+        self._journal.queue.drop(finding_key)
         return dropped + self._left_over.drop(finding_key)
 
     def drop_defaults(self, finding_key: tuple[str, str, str]) -> list[Action]:
@@ -220,8 +220,8 @@ class Gate:
             batch, needless = self._queue.next_batch(now, asked_for_only=asked_for_only,
                                                  enough=partial(self._past, now + LOOK_SECONDS))
             if needless:
-                with self._journal.together():
-                    self._journal.waiting.remove(action.path for action, _ in needless)
+                with self._journal.transaction():
+                    self._journal.queue.remove(action.path for action, _ in needless)
             outcomes += [self.endings.counted(Outcome(action, why, "", 0)) for action, why in needless]
             if not batch:
                 break

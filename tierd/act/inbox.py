@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lustre.fid import Fid
-from tierd.act.kept import MOST_KEPT, Stamp, to_bytes, to_path
+from tierd.act.journal.entry import to_bytes, to_path
+from tierd.act.journal.queue_store import MAX_STORED, Stamp
 from tierd.act.orders import Intent, Order
 
 PATIENCE_SECONDS = 3.0
@@ -26,7 +27,7 @@ class NotNowError(ValueError):
 class Inbox:
     """Filled by any thread without waiting for a cycle. A full one refuses: whoever hands over tries again later."""
 
-    def __init__(self, path: Path, stamp: Callable[[], Stamp], most: int = MOST_KEPT) -> None:
+    def __init__(self, path: Path, stamp: Callable[[], Stamp], most: int = MAX_STORED) -> None:
         """``path`` is the journal's; ``stamp`` tells the circumstances of the moment."""
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=PATIENCE_SECONDS)
         self._db.execute("PRAGMA synchronous=NORMAL")  # a power cut may lose the last ones: a wish, not an act

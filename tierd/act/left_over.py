@@ -17,7 +17,7 @@ from lustre.filesystem import Filesystem
 from lustre.layout.model import Component, Layout
 from tierd.act import orders
 from tierd.act.guard import REQUEST
-from tierd.act.kept import KeptMove, Stamp
+from tierd.act.journal.queue_store import Stamp, StoredMove
 from tierd.act.orders import SUBMISSION, Intent, Order
 from tierd.config import Settings
 from tierd.decide.small_files_to_flash import reserved
@@ -37,7 +37,7 @@ LayoutOf = Callable[[Key, str], Layout | None]
 class LeftOver:
     """Those that were not looked at yet, oldest first."""
 
-    def __init__(self, moves: Iterable[KeptMove] = ()) -> None:
+    def __init__(self, moves: Iterable[StoredMove] = ()) -> None:
         self._lock = RLock()
         self._moves = deque(moves)
 
@@ -65,7 +65,7 @@ class LeftOver:
         return [Action("migrate", Layout((Component(pool=move.pool),), composite=False), move.reason, key,
                        path=move.path, size_bytes=move.size_bytes, fid=move.fid) for move in dropped]
 
-    def first(self, most: int) -> list[KeptMove]:
+    def first(self, most: int) -> list[StoredMove]:
         """The oldest."""
         with self._lock:
             return list(islice(self._moves, most))
@@ -84,7 +84,7 @@ class Looked:
 
     again: list[tuple[Action, int]] = field(default_factory=list)
     """To wait for their turn, with the numbers of their findings."""
-    left: list[tuple[KeptMove, str]] = field(default_factory=list)
+    left: list[tuple[StoredMove, str]] = field(default_factory=list)
     """Not taken up, and why."""
 
 
@@ -103,7 +103,7 @@ def told(again: Mapping[int, int], left: Mapping[tuple[int, str], int]) -> dict[
     return sentences
 
 
-def look(moves: Sequence[KeptMove], filesystem: Filesystem, settings: Settings, layout_of: LayoutOf,
+def look(moves: Sequence[StoredMove], filesystem: Filesystem, settings: Settings, layout_of: LayoutOf,
          now: float) -> Looked:
     """Look at each. Raises OSError when there is no file system.
 
@@ -121,7 +121,7 @@ def look(moves: Sequence[KeptMove], filesystem: Filesystem, settings: Settings, 
     return found
 
 
-def _again(move: KeptMove, filesystem: Filesystem, settings: Settings, layout_of: LayoutOf, now: float,
+def _again(move: StoredMove, filesystem: Filesystem, settings: Settings, layout_of: LayoutOf, now: float,
            room: Room, left: dict[str, int]) -> Action | str:
     """The move as it would be planned now, or why it is not."""
     if why := out_of_date(move.stamp, filesystem.fsname, settings, now):

@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from lustre.filesystem import Filesystem
 from lustre.layout.model import explain, same_shape
 from tierd.act.changing_defaults import same
-from tierd.act.entry import Entry
-from tierd.act.journal import UNDOING, Journal
+from tierd.act.journal import Entry, Journal
+from tierd.act.journal.writer import UNDOING
 
 
 def close_unfinished(journal: Journal, filesystem: Filesystem, now: float) -> Iterator[tuple[Entry, str, str]]:
     """Close every one; each with its outcome and a sentence."""
     for entry in (*journal.entries(""), *journal.entries(UNDOING)):
         outcome, detail = _seen(entry, filesystem)
-        journal.ended(entry.id, outcome, detail, now)
+        journal.end(entry.id, outcome, detail, now)
         yield entry, outcome, detail
 
 

@@ -36,7 +36,7 @@ class Stance:
 
     def keep(self) -> None:
         """Enter it in the journal: a restart shall not set loose what somebody has stopped."""
-        self._journal.keep_state({"paused": self.paused, "tripped": "yes" * self.tripped, "draining": self.draining})
+        self._journal.set_state({"paused": self.paused, "tripped": "yes" * self.tripped, "draining": self.draining})
 
     @property
     def held(self) -> str:

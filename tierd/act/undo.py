@@ -8,8 +8,7 @@ from threading import Lock
 from lustre.filesystem import Filesystem
 from lustre.layout.model import same_shape
 from tierd.act.changing_defaults import same
-from tierd.act.entry import Entry
-from tierd.act.journal import Journal
+from tierd.act.journal import Entry, Journal
 from tierd.act.movers.outcome import Move, Mover, Result
 from tierd.act.passed_on import LONGEST_SECONDS, Passing, take_back
 from tierd.act.standstill import never
@@ -66,7 +65,7 @@ class Undo:
         if result == "undone":
             with self._lock:
                 self.undone, self.undone_at = self.undone + 1, self._clock.now()
-            self._journal.ended(entry.id, result, detail, self._clock.now())
+            self._journal.end(entry.id, result, detail, self._clock.now())
         return result, detail
 
     def _undone(self, entry: Entry, reason: str) -> tuple[str, str]:
@@ -82,14 +81,14 @@ class Undo:
         if entry.layout_before is None:
             return "refused", "the layout it had is not known"
         move = Move(entry.place, wish(entry.layout_before, self._filesystem.pools()), entry.fid)
-        self._journal.undoing(entry.id, self._clock.now())
+        self._journal.begin_undo(entry.id, self._clock.now())
         result, detail = self._moved_back(move)
         if result != "undone":
-            self._journal.ended(entry.id, "done", f"not undone: {detail}", self._clock.now())
+            self._journal.end(entry.id, "done", f"not undone: {detail}", self._clock.now())
         return result, reason if result == "undone" else detail
 
     def _default_put_back(self, entry: Entry, reason: str) -> tuple[str, str]:
-        self._journal.undoing(entry.id, self._clock.now())
+        self._journal.begin_undo(entry.id, self._clock.now())
         try:
             self._filesystem.set_default_layout(entry.place, entry.layout_before)
             if same(self._filesystem.layout(entry.place), entry.layout_before):
@@ -97,7 +96,7 @@ class Undo:
             detail = "Lustre made another default of the one it had"
         except (OSError, ValueError) as error:  # whether it was done in spite of it, the next one who tries will see
             detail = getattr(error, "strerror", None) or str(error)
-        self._journal.ended(entry.id, "done", f"not undone: {detail}", self._clock.now())
+        self._journal.end(entry.id, "done", f"not undone: {detail}", self._clock.now())
         return "failed", detail
 
     def _told(self, reason: str, entry: Entry) -> str:
@@ -105,7 +104,7 @@ class Undo:
         if entry.layout_after is None:
             return reason
         until = self._clock.now() + LONGEST_SECONDS
-        spared = self._journal.given_defaults() - {entry.place}
+        spared = self._journal.default_layout_directories() - {entry.place}
         passing = Passing(entry.layout_after, entry.layout_before, entry.intended_at, spared)
         late = "there was no time to look further"
         more = take_back(self._filesystem, entry.place, passing,

@@ -89,7 +89,7 @@ def reopened(journal: Journal, since: float) -> Iterator[Case]:
         begun = min(entry.intended_at for entry in entries)
         case = Case(finding, number, begun, max(entry.intended_at for entry in entries), layout,
                     places={*finding.directories, *(entry.place for entry in entries)},
-                    tried=set(journal.tried(number)), judged=bool(verdict), verdict=verdict)
+                    tried=set(journal.files_tried(number)), judged=bool(verdict), verdict=verdict)
         case.defaults = [
             Outcome(Action(entry.kind, layout, entry.reason, finding.key, directory=entry.place), entry.outcome,
                     entry.detail, entry.id, entry.layout_before) for entry in entries]

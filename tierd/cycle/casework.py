@@ -106,7 +106,7 @@ class Casework:
     def _begin(self, finding: Finding, actions: Sequence[Action]) -> None:
         now = self._clock.now()
         number = self._telling.number(finding)
-        self._journal.located(number, finding)
+        self._journal.set_location(number, finding)
         case = self._cases.get(finding.key)
         if case is not None and case.given_up and not case.closed:
             return  # somebody took it back while this was planned
@@ -207,7 +207,7 @@ class Casework:
 
     def carry_out(self, kind: str, by: str, what: str, found: Intent) -> None:
         """Put what somebody asked for into the queue. Doing it is for the gate."""
-        number = self._journal.found(Finding(kind, self._clock.now(), by, "", (), what, {}))
+        number = self._journal.add_finding(Finding(kind, self._clock.now(), by, "", (), what, {}))
         told = [f"{what}: {len(found.actions)} files, {found.size_bytes / 1e6:.0f} MB, wait for their turn"]
         told += [f"      left out: {count} ({why})" for why, count in found.left_out.most_common(5)]
         self._telling.of_number(number, told)

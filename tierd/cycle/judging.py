@@ -8,9 +8,8 @@ from threading import RLock
 
 from lustre.filesystem import Filesystem
 from tierd import narrate
-from tierd.act.entry import Entry
 from tierd.act.gate import Gate
-from tierd.act.journal import Journal
+from tierd.act.journal import Entry, Journal
 from tierd.act.undo import Undo
 from tierd.clock import Clock
 from tierd.config import Settings
@@ -50,7 +49,7 @@ class Judging:
         self._totals = Totals()
         in_cases = {outcome.entry for case in cases.values() for outcome in case.defaults}
         self._standing = [] if settings.act.dry_run else [
-            entry for entry in journal.judgements.standing() if entry.id not in in_cases]
+            entry for entry in journal.judgements.default_layouts_in_force() if entry.id not in in_cases]
         """Default layouts of before a restart that were judged, or are not to be: they go on filling the flash pool."""
         self._said: dict[int, tuple[str, str]] = {}
         """What was said last of taking an act back, as long as that has not come about."""
@@ -188,7 +187,7 @@ class Judging:
         self._tally.gained[case.finding.victim] = judgement.won_back
         self._tally.gains[case.finding.victim] = (judgement.usual - judgement.contended,
                                                   judgement.after - judgement.contended)
-        self._journal.judgements.judged(case.number, case.finding.kind, case.pool, case.size_bytes, judgement.verdict,
+        self._journal.judgements.add(case.number, case.finding.kind, case.pool, case.size_bytes, judgement.verdict,
                              judgement.won_back, self._clock.now(), judgement.usual, judgement.contended,
                              judgement.after)
         self._telling.of_number(case.number, [narrate.judged(case.finding, judgement)])

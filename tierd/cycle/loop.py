@@ -8,11 +8,9 @@ from contextlib import contextmanager
 from threading import RLock
 
 from lustre.filesystem import Filesystem
-from tierd.act.entry import Entry
 from tierd.act.gate import Gate
 from tierd.act.hold import Hold, NoClaim
-from tierd.act.journal import Journal
-from tierd.act.journal_form import JournalError
+from tierd.act.journal import Entry, Journal, JournalError
 from tierd.act.orders import Intent
 from tierd.act.undo import Undo
 from tierd.clock import Clock
@@ -68,7 +66,7 @@ class Daemon:
         self.lock = RLock()
         """Guards the cases. Held for moments only."""
         self._engine = Engine(settings)
-        echo = Echo(settings.own_jobs, own_nids, clock.now, journal.moved)
+        echo = Echo(settings.own_jobs, own_nids, clock.now, journal.was_moved)
         self._table = ActivityTable(filesystem.path_of, is_echo=echo, executor=executor)
         inventory = Inventory(filesystem, settings.flash_pools,
                               lambda: journal.directories() | set(settings.cold_to_disk.directories), coldest_first)

@@ -51,7 +51,7 @@ class Telling:
         with self._lock:
             self._tally.found[finding.kind] += 1
             self._tally.found_at[finding.kind] = self._clock.now()
-            self._numbers[finding.key] = self._journal.found(finding)
+            self._numbers[finding.key] = self._journal.add_finding(finding)
             self.of(finding.key, narrate.found(finding))
 
     def ended(self, finding: Finding, *, acted_on: bool) -> None:
@@ -72,7 +72,7 @@ class Telling:
         """Its number in the journal."""
         with self._lock:
             if finding.key not in self._numbers:
-                self._numbers[finding.key] = self._journal.found(finding)
+                self._numbers[finding.key] = self._journal.add_finding(finding)
             return self._numbers[finding.key]
 
     def of(self, key: Key, sentences: Iterable[str]) -> None:
@@ -80,12 +80,12 @@ class Telling:
         told = list(sentences)
         self.all(told)
         if key in self._numbers:
-            self._journal.tell(self._numbers[key], told, self._clock.now())
+            self._journal.add_messages(self._numbers[key], told, self._clock.now())
 
     def of_number(self, number: int, sentences: Sequence[str]) -> None:
         """Say it, and keep it with the finding a case, or an order, has in the journal."""
         self.all(sentences)
-        self._journal.tell(number, sentences, self._clock.now())
+        self._journal.add_messages(number, sentences, self._clock.now())
 
     def fault(self, source: str, words: str) -> None:
         """Say it when it begins or changes, and when it is over."""

@@ -7,10 +7,9 @@ from typing import Any
 
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
-from tierd.act.entry import Entry
 from tierd.act.gate import Gate
 from tierd.act.inbox import Inbox
-from tierd.act.journal import Journal
+from tierd.act.journal import Entry, Journal
 from tierd.act.orders import SUBMISSION, Intent, Order
 from tierd.act.undo import Undo
 from tierd.as_json import action_json
@@ -90,7 +89,7 @@ class Changing:
 
         Files that were moved stay where they are; their acts can be undone one by one.
         """
-        done = self._journal.done_for(number)
+        done = self._journal.acts_in_force(number)
         if not done and not self._journal.has_finding(number):
             raise ValueError(f"the journal has no finding F{number}; tierctl findings and tierctl history list them")
         dropped = self._end_case(number, by)

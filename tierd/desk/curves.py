@@ -40,14 +40,14 @@ class Curves:
         except OSError:
             return
         victims = victims_of(daemon)
-        with self._journal.together():
+        with self._journal.transaction():
             for victim in victims - self._victims:
                 for at, rate in before(daemon, victim, now):
-                    self._journal.sample({f"victim {victim}": rate}, at)
-            self._journal.sample(drawn, now)
+                    self._journal.add_samples({f"victim {victim}": rate}, at)
+            self._journal.add_samples(drawn, now)
         self._holding, self._victims = holding, victims
         if int(now // 86400) != int(self._drawn_at // 86400):
-            self._journal.forget_samples(now - KEPT_SECONDS)
+            self._journal.delete_samples(now - KEPT_SECONDS)
         self._drawn_at = now
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from lustre.layout.model import explain as layout_words
-from tierd.act.entry import Entry
 from tierd.act.guard import REQUEST
-from tierd.act.journal_reader import JournalReader
+from tierd.act.journal import Entry, JournalReader
 from tierd.act.orders import SUBMISSION
 from tierd.desk.board import View
 
@@ -28,7 +27,7 @@ def explained(name: str, journal: JournalReader, view: View) -> dict[str, Any]:
         "advice": [{"command": a.command, "where": a.where, "effect": a.effect} for a in now.advice] if now else [],
         "acts": [entry_json(entry) for entry in journal.acts_of(number, MOST_ACTS)],
         **journal.sums.of_finding(number),
-        "told": [{"time": time, "sentence": sentence} for time, sentence in journal.told(number)],
+        "told": [{"time": time, "sentence": sentence} for time, sentence in journal.messages(number)],
         "judgements": journal.judgements(finding=number),
         "same": [] if finding["kind"] in ORDERED else journal.same_as(number),
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 from tierd.act.gate import Gate
 from tierd.act.inbox import Inbox
-from tierd.act.journal_reader import JournalReader
+from tierd.act.journal import JournalReader
 from tierd.as_json import action_json, finding_json
 from tierd.clock import Clock
 from tierd.config import Settings

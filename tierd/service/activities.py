@@ -15,9 +15,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tierd.act.entry import Entry
-from tierd.act.journal_form import explained
-from tierd.act.journal_reader import JournalReader
+from tierd.act.journal import Entry, JournalReader
+from tierd.act.journal.connection import journal_errors
 from tierd.act.movers.thread_name import as_the_process
 from tierd.clock import Clock
 from tierd.text import quoted
@@ -142,7 +141,7 @@ class Activities:
         as_the_process()
         try:
             while not self._stopping.is_set():
-                with explained(self._journal_path):
+                with journal_errors(self._journal_path):
                     activity.run()
                 activity.wake.wait(activity.seconds)
                 activity.wake.clear()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from tierd.act.journal_form import JournalError
+from tierd.act.journal import JournalError
 from tierd.config import ConfigurationError, Settings, load
 from tierd.history import History
 from tierd.service.pulse import Lives

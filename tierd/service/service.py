@@ -12,12 +12,9 @@ from typing import Protocol
 from lustre.filesystem import Filesystem
 from tierd.act.hold import Hold, NoClaim
 from tierd.act.inbox import Inbox
-from tierd.act.journal import Journal
-from tierd.act.journal_file import JournalFile
-from tierd.act.journal_form import JournalError, explained
-from tierd.act.journal_lock import JournalLock
-from tierd.act.journal_reader import JournalReader
-from tierd.act.kept import Stamp
+from tierd.act.journal import Journal, JournalReader
+from tierd.act.journal.connection import JournalError, JournalFile, JournalLock, journal_errors
+from tierd.act.journal.queue_store import Stamp
 from tierd.act.movers.outcome import Mover
 from tierd.act.recovery import close_unfinished
 from tierd.act.undo import Undo
@@ -72,7 +69,7 @@ class Service:
         self._claim = claim or NoClaim()
         self.web: WebServer | None = None
         try:
-            with explained(settings.act.journal):
+            with journal_errors(settings.act.journal):
                 self._start(filesystem, mover, read, mdts, nudge, clients, own_nids, metadata_free, unnamed, executor)
         except BaseException:  # what it holds already another one, with other settings, may need
             self._closing.close()
@@ -202,8 +199,8 @@ class Service:
 
         Raises JournalError, and what an activity has failed with; the service must be closed then.
         """
-        with explained(self._settings.act.journal):
-            self._file.look()
+        with journal_errors(self._settings.act.journal):
+            self._file.check()
             self.activities.run()
         return printable(sentence.cycle(self._board.view, self._gate))
 
@@ -240,7 +237,7 @@ class Service:
 
     def _keep_positions(self) -> None:
         """Remember how far the changelogs were read, then let Lustre forget it, in this order."""
-        self._journal.keep_positions(self._sources.follower.positions)
+        self._journal.set_positions(self._sources.follower.positions)
         if self._clearing is not None:
             self._clearing()
 
@@ -253,7 +250,7 @@ class Service:
             self._gate.stop()
             self.activities.stop()
         if self._open:
-            with suppress(JournalError), explained(self._settings.act.journal):
+            with suppress(JournalError), journal_errors(self._settings.act.journal):
                 if waits := left_behind(self._gate, self._inbox):
                     self._say(waits)
         self._open = False

@@ -11,7 +11,7 @@ from simulator.concurrently import Concurrently
 from simulator.costs import PRESETS
 from simulator.filesystem import SimulatedFilesystem
 from simulator.jobs import Job
-from tierd.act.entry import Entry
+from tierd.act.journal import Entry
 from tierd.config import Settings
 from tierd.model import Finding
 from tierd.simulation.world import world

@@ -63,7 +63,7 @@ class World:
         self.gate = Gate(self.port, self.engine, Budget(limits, 1000.0), Breaker(BreakerSettings()), self.journal,
                          self.clock, dry_run, standstill=still)
         self.undo = Undo(self.port, self.engine, self.journal, self.clock, still.by_file)
-        self.finding = self.journal.found(FINDING)
+        self.finding = self.journal.add_finding(FINDING)
 
     def files(self, count: int, size: int = 100) -> list[str]:
         for number in range(count):

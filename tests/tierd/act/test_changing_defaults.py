@@ -14,7 +14,7 @@ from lustre.layout.model import EOF, Component, Foreign, Layout, StripeObject
 from tests.tierd.act.gate_world import FINDING, World, submitted
 from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tierd.act.endings import Outcome
-from tierd.act.entry import Entry
+from tierd.act.journal import Entry
 from tierd.act.recovery import close_unfinished
 from tierd.model import Action
 
@@ -145,6 +145,6 @@ def test_a_default_that_is_neither_of_the_two_is_told_after_a_kill(world: World,
                                  dry_run=False, fid=world.port.status("/d").fid)
     world.port.set_default_layout("/d", ON_MDT)
     if undoing:
-        world.journal.undoing(entry, 2.0)
+        world.journal.begin_undo(entry, 2.0)
     ((_, outcome, detail),) = close_unfinished(world.journal, world.port, 2.0)
     assert (outcome, detail.partition("now: ")[2]) == ("interrupted", "first 32K on the MDT, rest on hdd (1 stripe)")

@@ -25,7 +25,7 @@ def test_what_is_dropped_while_it_is_looked_at_is_neither_moved_nor_kept(
         owners: list[bool], gone: set[int], at_look: int, directory: bool) -> None:
     with TemporaryDirectory() as folder:
         world = World(Path(folder))
-        other = world.journal.found(replace(FINDING, aggressor="other"))
+        other = world.journal.add_finding(replace(FINDING, aggressor="other"))
         for number, ours in enumerate(owners):
             path = f"/{number}"
             if number not in gone:
@@ -48,5 +48,5 @@ def test_what_is_dropped_while_it_is_looked_at_is_neither_moved_nor_kept(
         moved = {entry.place for entry in world.journal.entries("done")}
         assert moved.isdisjoint(dropped)
         assert len(moved | dropped) >= COUNT - len(gone), "each was moved, dropped, or gone"
-        assert (world.gate.waiting, len(world.journal.waiting)) == (0, 0)
+        assert (world.gate.waiting, len(world.journal.queue)) == (0, 0)
         world.journal.close()

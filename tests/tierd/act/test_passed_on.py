@@ -132,7 +132,7 @@ def test_an_undo_that_was_ended_in_the_middle_says_what_may_be_left(world: World
     given(world, FLASH)
     make(world, "/d/a")
     entry = done(world)
-    world.journal.undoing(entry.id, 2.0)
+    world.journal.begin_undo(entry.id, 2.0)
     world.port.set_default_layout("/d", HDD)
     ((_, outcome, detail),) = close_unfinished(world.journal, world.port, 3.0)
     assert (outcome, "made below it meanwhile may still have it" in detail) == ("undone", True)

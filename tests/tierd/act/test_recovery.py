@@ -7,7 +7,8 @@ from pathlib import Path
 from lustre.errors import of_errno
 from tests.tierd.act.gate_world import World
 from tests.tierd.act.gate_world import world as world  # noqa: PLC0414 -- the fixture
-from tierd.act.journal import UNDOING, Journal
+from tierd.act.journal import Journal
+from tierd.act.journal.writer import UNDOING
 from tierd.act.recovery import close_unfinished
 
 
@@ -31,7 +32,7 @@ def test_an_undo_that_was_under_way_is_closed_either_way(world: World) -> None:
     first, second = world.journal.entries()
     world.undo(first, "")
     for entry in (first, second):
-        world.journal.undoing(entry.id, 2.0)
+        world.journal.begin_undo(entry.id, 2.0)
     assert [e.outcome for e in world.journal.entries()] == [UNDOING, UNDOING]
     assert [outcome for _, outcome, _ in close_unfinished(world.journal, world.port, 2.0)] == ["undone", "done"]
 

@@ -67,12 +67,12 @@ class SteppedJournal(Journal):
         self.steps.journal("after intend")
         return number
 
-    def ended(self, *arguments: Any, **named: Any) -> None:
-        self.steps.journal("before ended")
-        super().ended(*arguments, **named)
-        self.steps.journal("after ended")
+    def end(self, *arguments: Any, **named: Any) -> None:
+        self.steps.journal("before end")
+        super().end(*arguments, **named)
+        self.steps.journal("after end")
 
-    def undoing(self, *arguments: Any, **named: Any) -> None:
-        self.steps.journal("before undoing")
-        super().undoing(*arguments, **named)
-        self.steps.journal("after undoing")
+    def begin_undo(self, *arguments: Any, **named: Any) -> None:
+        self.steps.journal("before begin_undo")
+        super().begin_undo(*arguments, **named)
+        self.steps.journal("after begin_undo")

@@ -18,8 +18,7 @@ from tests.tierd.act.kill.remote import receive, send
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import HDD, MiniLustre
-from tierd.act.entry import Entry
-from tierd.act.journal import Journal
+from tierd.act.journal import Entry, Journal
 from tierd.act.recovery import close_unfinished
 
 ROOT = Path(__file__).parents[4]

@@ -44,7 +44,7 @@ def work(lustre: socket.socket, journal_path: Path) -> None:
     budget = Budget(Limits(1e6, 1e12, per_pool=plenty, per_target=plenty), 1000.0)
     clock = Clock()
     gate = Gate(filesystem, mover, budget, Breaker(BreakerSettings()), journal, clock, False)
-    finding = journal.found(FINDING)
+    finding = journal.add_finding(FINDING)
     gate.submit([Action("set-default-layout", FLASH, "", FINDING.key, "/d"),
                  *(Action("migrate", FLASH, "", FINDING.key, "/", name, 9000) for name in NAMES)], finding)
     gate.set_defaults()

@@ -15,7 +15,7 @@ from lustre.layout.model import Component, Layout
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, MiniLustre
 from tierd.act.journal import Journal
-from tierd.act.kept import Stamp
+from tierd.act.journal.queue_store import Stamp
 from tierd.act.movers.lfs import LfsMover
 from tierd.act.movers.outcome import Move, Result
 from tierd.act.movers.room import Destination
@@ -39,10 +39,10 @@ def journal(tmp_path: Path) -> Journal:
 
 
 def test_an_act_is_there_before_it_is_done(journal: Journal) -> None:
-    number = journal.intend(action(), journal.found(FINDING), BEFORE, 2.0, dry_run=False)
+    number = journal.intend(action(), journal.add_finding(FINDING), BEFORE, 2.0, dry_run=False)
     (entry,) = journal.entries("")
     assert (entry.id, entry.outcome) == (number, "")
-    journal.ended(number, "done", "", 3.0)
+    journal.end(number, "done", "", 3.0)
     assert [e.outcome for e in journal.entries()] == ["done"]
     assert list(journal.entries("")) == []
 
@@ -51,7 +51,7 @@ def test_nobody_else_reads_whose_files_were_moved(tmp_path: Path) -> None:
     before = os.umask(0o022)  # of a shell, where the unit has a stricter one
     try:
         made = Journal(tmp_path / "journal.sqlite")
-        made.found(FINDING)
+        made.add_finding(FINDING)
         assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
         made.close()
     finally:
@@ -59,8 +59,8 @@ def test_nobody_else_reads_whose_files_were_moved(tmp_path: Path) -> None:
 
 
 def test_the_layout_before_is_kept_for_undoing(journal: Journal) -> None:
-    journal.intend(action(), journal.found(FINDING), BEFORE, 2.0, dry_run=False)
-    journal.intend(action("/none"), journal.found(FINDING), None, 2.0, dry_run=False)
+    journal.intend(action(), journal.add_finding(FINDING), BEFORE, 2.0, dry_run=False)
+    journal.intend(action("/none"), journal.add_finding(FINDING), None, 2.0, dry_run=False)
     with_default, without = journal.entries()
     assert with_default.layout_before is not None
     assert with_default.layout_before.components[0].stripe_count == 2
@@ -70,7 +70,7 @@ def test_the_layout_before_is_kept_for_undoing(journal: Journal) -> None:
 
 @pytest.mark.parametrize("name", ["/proj/a b", "/proj/\udcff\udcfe", "/proj/'; DROP TABLE actions; --", "/proj/a\nb"])
 def test_names_may_hold_anything(journal: Journal, name: str) -> None:
-    journal.intend(action(name), journal.found(FINDING), None, 2.0, dry_run=False)
+    journal.intend(action(name), journal.add_finding(FINDING), None, 2.0, dry_run=False)
     assert [e.place for e in journal.entries()] == [name]
 
 
@@ -79,9 +79,9 @@ def test_what_was_moved_lately_is_counted_and_what_was_only_looked_at_is_not(jou
         move = Action("migrate", AFTER, "because", FINDING.key, path="/proj/a", size_bytes=size_bytes)
         number = journal.intend(move, finding, BEFORE, 2.0, dry_run=dry_run)
         if outcome:
-            journal.ended(number, outcome, "", ended_at)
+            journal.end(number, outcome, "", ended_at)
 
-    finding = journal.found(FINDING)
+    finding = journal.add_finding(FINDING)
     assert journal.moved_since(0.0) == (0, 0)
     moved("done", 5.0, 1)
     assert journal.moved_since(6.0) == (0, 0)
@@ -91,7 +91,7 @@ def test_what_was_moved_lately_is_counted_and_what_was_only_looked_at_is_not(jou
     moved("", 0.0, 50_000)
     moved("refused", 10.0, 6)
     moved("dry-run", 10.0, 7, dry_run=True)
-    journal.ended(journal.intend(action(), finding, BEFORE, 9.0, dry_run=False), "done", "", 10.0)
+    journal.end(journal.intend(action(), finding, BEFORE, 9.0, dry_run=False), "done", "", 10.0)
     assert journal.moved_since(6.0) == (5, 20 + 300 + 2 * 4000 + 50_000)
 
 
@@ -99,11 +99,11 @@ def test_what_was_moved_lately_is_counted_and_what_was_only_looked_at_is_not(jou
 @given(words=st.text(st.characters(codec=None), max_size=40))
 def test_words_may_hold_anything_and_are_kept_for_a_terminal(journal: Journal, words: str) -> None:
     """What ``lfs`` says of a file has its name in it, whose bytes need be no text."""
-    number = journal.found(replace(FINDING, sentence=words))
+    number = journal.add_finding(replace(FINDING, sentence=words))
     act = journal.intend(replace(action(), reason=words), number, BEFORE, 2.0, dry_run=False)
-    journal.ended(act, "failed", words * 1000, 3.0)
-    journal.tell(number, [words], 3.0)
-    journal.waiting.add([replace(action(), path="/proj/a", reason=words)], number, Stamp("lustre", False, 1.0))
+    journal.end(act, "failed", words * 1000, 3.0)
+    journal.add_messages(number, [words], 3.0)
+    journal.queue.add([replace(action(), path="/proj/a", reason=words)], number, Stamp("lustre", False, 1.0))
     entry = journal.entry(act)
     assert entry is not None
     assert entry.detail.isprintable()
@@ -121,7 +121,7 @@ def test_lfs_that_fails_at_a_file_whose_name_is_no_text_is_entered(journal: Jour
     mover = LfsMover(calls, destination, "/mnt/lustre".__add__, lambda _: Finished(1, said))
     (outcome,) = mover.move([Move("/\udcff\x1b[2J", FLASH)])
     assert outcome.result is Result.FAILED
-    journal.ended(journal.intend(action(), journal.found(FINDING), BEFORE, 2.0, dry_run=False), "failed",
+    journal.end(journal.intend(action(), journal.add_finding(FINDING), BEFORE, 2.0, dry_run=False), "failed",
                   outcome.detail, 3.0)
     (entry,) = journal.entries("failed")
     assert "lfs ended with 1, saying: lfs migrate: odd words of /mnt/lustre/\\udcff\\x1b[2J" in entry.detail
@@ -132,14 +132,14 @@ def test_what_was_written_survives_a_kill(tmp_path: Path) -> None:
     path = tmp_path / "journal.sqlite"
     program = (
         "import sys\n"
-        "from tests.tierd.act.test_journal import FINDING, BEFORE, action\n"
+        "from tests.tierd.act.journal.test_journal import FINDING, BEFORE, action\n"
         "from tierd.act.journal import Journal\n"
         f"journal = Journal(__import__('pathlib').Path({str(path)!r}))\n"
-        "finding = journal.found(FINDING)\n"
+        "finding = journal.add_finding(FINDING)\n"
         "while True:\n"
         "    print(journal.intend(action(), finding, BEFORE, 2.0, False), flush=True)\n"
     )
-    root = Path(__file__).parents[3]
+    root = Path(__file__).parents[4]
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, cwd=root) as process:
         assert process.stdout is not None
         said = [int(process.stdout.readline()) for _ in range(20)]

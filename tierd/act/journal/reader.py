@@ -1,37 +1,38 @@
-"""The journal, read beside the daemon that writes it: a connection of its own, for any thread."""
+"""Queries of the journal beside the daemon that writes it: a connection of its own, for any thread."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from tierd.act.entry import ENTRY_COLUMNS, Entry, entry_of
-from tierd.act.journal_sums import OUTCOME, Sums
+from tierd.act.journal.entry import ENTRY_COLUMNS, Entry, entry_of
 
 _FINDING = "id, time, kind, aggressor, victim, sentence, evidence, targets, directories, subject"
+_OUTCOME = "ifnull(nullif(outcome, ''), 'under way')"
+Query = Callable[..., Sequence[Any]]
+"""Runs a query of the journal, with its values."""
 
 
 class JournalReader:
-    """Opens the file anew for each question: they are few, and a process that ends leaves nothing locked."""
+    """Opens the file anew for each query: queries are few, and a process that ends leaves nothing locked."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.sums = Sums(self._all)
-        """What there is too much of to be told one by one."""
 
     def last(self, count: int, outcome: str = "") -> list[Entry]:
-        """The last acts, oldest first; those with one outcome only, if asked for."""
-        where = f"WHERE {OUTCOME} = ?" if outcome else ""
+        """The last acts, oldest first, with one outcome if it is given."""
+        where = f"WHERE {_OUTCOME} = ?" if outcome else ""
         rows = self._all(f"SELECT {ENTRY_COLUMNS} FROM actions {where} ORDER BY id DESC LIMIT ?",  # noqa: S608
                          *([outcome] if outcome else []), count)
         return [entry_of(row) for row in reversed(rows)]
 
     def under_way(self) -> list[Entry]:
-        """Acts that have not come to their end, oldest first."""
+        """Acts without an outcome, oldest first."""
         return [entry_of(row) for row in self._all(
             f"SELECT {ENTRY_COLUMNS} FROM actions WHERE outcome IS NULL ORDER BY id")]  # noqa: S608
 
@@ -41,18 +42,18 @@ class JournalReader:
             f"SELECT {ENTRY_COLUMNS} FROM actions WHERE finding = ? ORDER BY id LIMIT ?", finding, count)]  # noqa: S608
 
     def acts_between(self, since: float, until: float, most: int, kind: str = "") -> list[Entry]:
-        """The last acts of a period, oldest first; those of one kind only, if asked for."""
+        """The last acts of a period, oldest first, of one kind if it is given."""
         rows = self._all(f"SELECT {ENTRY_COLUMNS} FROM actions WHERE intended_at BETWEEN ? AND ? AND "  # noqa: S608
                          "kind LIKE ? ORDER BY intended_at DESC, id DESC LIMIT ?", since, until, kind or "%", most)
         return [entry_of(row) for row in reversed(rows)]
 
     def finding_of(self, act: int) -> int | None:
-        """The finding an act was done for."""
+        """Number of the finding an act was done for; None if the journal has no such act."""
         rows = self._all("SELECT finding FROM actions WHERE id = ?", act)
         return rows[0][0] if rows else None
 
     def finding(self, number: int) -> dict[str, Any] | None:
-        """One finding."""
+        """One finding; None if the journal has no such finding."""
         rows = self._all(f"SELECT {_FINDING} FROM findings WHERE id = ?", number)  # noqa: S608
         return _finding(rows[0]) if rows else None
 
@@ -71,13 +72,13 @@ class JournalReader:
                          "ORDER BY time DESC, id DESC LIMIT ?", since, until, most)
         return [_finding(row) for row in reversed(rows)]
 
-    def told(self, finding: int) -> list[tuple[float, str]]:
-        """What was said of a finding, and when."""
+    def messages(self, finding: int) -> list[tuple[float, str]]:
+        """What was logged about a finding, and when."""
         return [tuple(row) for row in self._all(
             "SELECT time, sentence FROM told WHERE finding = ? ORDER BY time, rowid LIMIT 1000", finding)]
 
     def judgements(self, since: float = 0.0, until: float = 1e18, finding: int | None = None) -> list[dict[str, Any]]:
-        """What was measured of acts afterwards."""
+        """Verdicts on acts, with the victim's throughput before, during and after."""
         names = ("finding", "time", "verdict", "usual", "contended", "after")
         where, values = ("finding = ? AND", [finding]) if finding is not None else ("", [])
         rows = self._all(f"SELECT {', '.join(names)} FROM judgements WHERE {where} time BETWEEN ? AND ? "  # noqa: S608
@@ -85,7 +86,7 @@ class JournalReader:
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     def samples(self, since: float, until: float, most: int) -> dict[str, list[tuple[float, float]]]:
-        """Series of a period, by name, of each no more points than that, evenly over the time there are any of."""
+        """Series of a period, by name. Each has at most ``most`` points, spread evenly over the recorded time."""
         (first, last), = self._all("SELECT ifnull(min(time), 0), ifnull(max(time), 0) FROM samples "
                                    "WHERE time BETWEEN ? AND ?", since, until)
         found: dict[str, list[tuple[float, float]]] = {}
@@ -104,6 +105,38 @@ class JournalReader:
     def _open(self) -> Iterator[sqlite3.Connection]:
         with closing(sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, timeout=10.0)) as db:
             yield db
+
+
+class Sums:
+    """Acts and findings as sums. SQLite counts them, so memory does not grow with their number."""
+
+    def __init__(self, query: Query) -> None:
+        self._query = query
+
+    def of_all(self) -> dict[str, int]:
+        """Number of acts by outcome."""
+        return dict(self._query(f"SELECT {_OUTCOME}, count(*) FROM actions GROUP BY 1"))  # noqa: S608
+
+    def of_finding(self, finding: int) -> dict[str, Any]:
+        """Sums of the acts that were done because of one finding."""
+        return summed(self._query(f"SELECT kind, {_OUTCOME}, count(*), sum(size_bytes) FROM actions "  # noqa: S608
+                                  "WHERE finding = ? GROUP BY 1, 2", finding))
+
+    def of_period(self, since: float, until: float) -> dict[str, Any]:
+        """Sums of the acts that began in a period, and the number of findings by kind."""
+        acts = summed(self._query(f"SELECT kind, {_OUTCOME}, count(*), sum(size_bytes) FROM actions "  # noqa: S608
+                                  "WHERE intended_at BETWEEN ? AND ? GROUP BY 1, 2", since, until))
+        kinds = self._query("SELECT kind, count(*) FROM findings WHERE time BETWEEN ? AND ? GROUP BY 1 "
+                            "ORDER BY 2 DESC, 1", since, until)
+        return {**acts, "kinds": dict(kinds)}
+
+
+def summed(rows: Sequence[tuple[str, str, int, int]]) -> dict[str, Any]:
+    """The sums of rows of kind, outcome, number of acts and bytes."""
+    moved = next(((files, size) for kind, outcome, files, size in rows if (kind, outcome) == ("migrate", "done")),
+                 (0, 0))
+    return {"all_acts": sum(row[2] for row in rows), "files_moved": moved[0], "bytes_moved": moved[1],
+            "outcomes": {f"{kind} {outcome}": count for kind, outcome, count, _ in rows}}
 
 
 def _finding(row: Sequence[Any]) -> dict[str, Any]:

@@ -1,0 +1,157 @@
+"""The journal's file: one process locks it, all its threads share a connection, and errors name the path."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+_PROGRAM_ERRORS = (sqlite3.ProgrammingError, sqlite3.IntegrityError, sqlite3.DataError)
+
+
+class JournalError(OSError):
+    """The journal cannot be read or written, or the file is no journal. tierd does nothing without a journal."""
+
+
+@contextmanager
+def journal_errors(path: str | Path) -> Iterator[None]:
+    """Raise JournalError with the path for a full disk, and for a damaged or read-only file."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, _PROGRAM_ERRORS):
+            raise
+        raise JournalError(None, f"the journal: {error}", str(path)) from error
+
+
+class JournalLock:
+    """Lets one process write a journal: a lock file beside it, which the kernel releases when the process ends.
+
+    Held from construction until :meth:`close`. Raises OSError EBUSY if another process holds it.
+    """
+
+    def __init__(self, journal: Path) -> None:
+        path = Path(f"{journal}.lock")
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._descriptor)
+            raise OSError(errno.EBUSY, "another tierd writes this journal; give this one an act.journal of its own, or "
+                          "stop the other", str(journal)) from error
+
+    def close(self) -> None:
+        """Release the lock."""
+        os.close(self._descriptor)
+
+
+class JournalFile:
+    """Checks that the open journal is still the file of its name.
+
+    A file that was removed or replaced can be written for as long as it is open. Nobody else can read it, and it is
+    lost, with every earlier layout in it, when the process ends.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._opened = self._present()
+
+    def check(self) -> None:
+        """Raises JournalError if the name belongs to another file now, or to none."""
+        if self._present() != self._opened:
+            raise JournalError(None, "the journal: another file has its name since it was opened", str(self._path))
+
+    def _present(self) -> tuple[int, int]:
+        try:
+            found = self._path.stat()
+        except OSError as error:
+            raise JournalError(None, f"the journal: {error.strerror}, though it was there when it was opened",
+                               str(self._path)) from error
+        return found.st_dev, found.st_ino
+
+
+class Executes(Protocol):
+    """A connection, shared or not."""
+
+    def execute(self, statement: str, /) -> Any:
+        """Run one statement."""
+
+
+class Rows:
+    """The result of a statement: its rows, already fetched, and the number of the row it inserted."""
+
+    def __init__(self, cursor: sqlite3.Cursor) -> None:
+        self._rows = deque(cursor.fetchall())
+        self.lastrowid = cursor.lastrowid
+        self.rowcount = cursor.rowcount
+
+    def fetchone(self) -> Any:
+        """The next row; None after the last."""
+        return self._rows.popleft() if self._rows else None
+
+    def fetchall(self) -> list[Any]:
+        """All further rows."""
+        return list(self)
+
+    def __iter__(self) -> Iterator[Any]:
+        while self._rows:
+            yield self._rows.popleft()
+
+
+class SharedConnection:
+    """A connection that several threads write through: one statement, or one transaction, at a time.
+
+    A transaction belongs to the thread that holds :attr:`lock`; statements of other threads wait for its end. No thread
+    may call the file system while it holds the lock. Rows are fetched at once: a statement that is still being read
+    would block writers (SQLITE_BUSY_SNAPSHOT).
+    """
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self.lock = threading.RLock()
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        return self._db.in_transaction
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> Rows:
+        """Run one statement."""
+        with self.lock:
+            return Rows(self._db.execute(statement, values))
+
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run one statement for each row of values."""
+        with self.lock:
+            self._db.executemany(statement, rows)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Write all statements of this thread at once, or none of them. Other threads wait."""
+        with self.lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:  # SQLite itself has rolled back where the disk is full
+                    self._db.execute("ROLLBACK")
+                raise
+
+    def close(self) -> None:
+        """Close the file. No statement may follow."""
+        with self.lock:
+            self._db.close()
+
+
+def pragma(db: Executes, name: str) -> int:
+    """A number that SQLite stores with the file."""
+    (value,) = db.execute(f"PRAGMA {name}").fetchone()
+    return int(value)

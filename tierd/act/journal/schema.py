@@ -1,0 +1,103 @@
+"""The tables of the journal; opening the file creates them, or migrates those of an older release."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+
+from tierd.act.journal.connection import JournalError, SharedConnection, journal_errors, pragma
+
+OWNER_ONLY = 0o600
+"""The journal names everybody's files. SQLite creates its log beside it with the same mode."""
+APPLICATION_ID = 0x74696572
+"""Marks a journal in the file's header; journals of the first releases have 0."""
+VERSION = 1
+"""Of the tables. A file with a later version is left alone: its tables may mean something else."""
+
+TABLES = """
+CREATE TABLE IF NOT EXISTS findings (
+    id INTEGER PRIMARY KEY, time REAL NOT NULL, kind TEXT NOT NULL, aggressor TEXT NOT NULL, victim TEXT NOT NULL,
+    sentence TEXT NOT NULL, evidence TEXT NOT NULL, targets TEXT NOT NULL, directories TEXT NOT NULL,
+    subject TEXT NOT NULL DEFAULT '');
+CREATE TABLE IF NOT EXISTS actions (
+    id INTEGER PRIMARY KEY, finding INTEGER REFERENCES findings(id), kind TEXT NOT NULL, place BLOB NOT NULL,
+    layout_before TEXT, layout_after TEXT, size_bytes INTEGER NOT NULL, reason TEXT NOT NULL, dry_run INTEGER NOT NULL,
+    intended_at REAL NOT NULL, ended_at REAL, outcome TEXT, detail TEXT, fid TEXT);
+CREATE TABLE IF NOT EXISTS positions (mdt TEXT PRIMARY KEY, record INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS told (finding INTEGER NOT NULL REFERENCES findings(id), time REAL NOT NULL,
+    sentence TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS judgements (
+    finding INTEGER PRIMARY KEY REFERENCES findings(id), time REAL NOT NULL, kind TEXT NOT NULL, pool TEXT NOT NULL,
+    size_bytes INTEGER NOT NULL, verdict TEXT NOT NULL, won_back REAL NOT NULL,
+    usual REAL NOT NULL, contended REAL NOT NULL, after REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS samples (time REAL NOT NULL, series TEXT NOT NULL, value REAL NOT NULL);
+CREATE INDEX IF NOT EXISTS samples_by_time ON samples(time);
+CREATE INDEX IF NOT EXISTS findings_by_time ON findings(time);
+CREATE INDEX IF NOT EXISTS actions_by_time ON actions(intended_at);
+CREATE INDEX IF NOT EXISTS told_of ON told(finding);
+CREATE INDEX IF NOT EXISTS actions_of ON actions(finding);
+CREATE INDEX IF NOT EXISTS undone_places ON actions(place, ended_at) WHERE outcome = 'undone';
+CREATE INDEX IF NOT EXISTS unfinished ON actions(id) WHERE outcome IS NULL;
+CREATE INDEX IF NOT EXISTS actions_by_end ON actions(ifnull(ended_at, 1e18));
+CREATE TABLE IF NOT EXISTS waiting_moves (
+    id INTEGER PRIMARY KEY, place BLOB NOT NULL UNIQUE, finding INTEGER NOT NULL REFERENCES findings(id),
+    key TEXT NOT NULL, pool TEXT NOT NULL, size_bytes INTEGER NOT NULL, fid TEXT, reason TEXT NOT NULL,
+    fs TEXT NOT NULL, dry_run INTEGER NOT NULL, since REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS waiting_orders (
+    id INTEGER PRIMARY KEY, direction TEXT NOT NULL, path BLOB NOT NULL, by TEXT NOT NULL, kind TEXT NOT NULL,
+    reason TEXT NOT NULL, most_files INTEGER NOT NULL, most_bytes INTEGER NOT NULL, fid TEXT, fs TEXT NOT NULL,
+    dry_run INTEGER NOT NULL, since REAL NOT NULL);
+"""
+
+
+def open_journal(path: Path) -> tuple[SharedConnection, bool]:
+    """Open the file for the threads of the one process that writes it; the second value is whether it is new.
+
+    Each statement is on the disk before it returns. Raises JournalError if the file is no journal, or one of a later
+    release.
+    """
+    with suppress(OSError):  # the file exists, or cannot be made, which SQLite reports better
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OWNER_ONLY))
+    with journal_errors(path):
+        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        try:
+            new = not _has_tables(db, path)
+            _migrate(db)
+            return SharedConnection(db), new
+        except BaseException:
+            db.close()
+            raise
+
+
+def _has_tables(db: sqlite3.Connection, path: Path) -> bool:
+    tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    application, version = pragma(db, "application_id"), pragma(db, "user_version")
+    if application != APPLICATION_ID and (application or (tables and not tables >= {"actions", "findings"})):
+        raise JournalError(None, "a database of another program, and no journal: choose another act.journal", str(path))
+    if version > VERSION:
+        raise JournalError(None, f"a later release of tierd wrote this journal (form {version}; this one knows "
+                           f"{VERSION}): install that release, or choose another act.journal", str(path))
+    return bool(tables)
+
+
+def _migrate(db: sqlite3.Connection) -> None:
+    """Create what is missing. The application id comes first: a process killed in between leaves a known file."""
+    if pragma(db, "application_id") != APPLICATION_ID:
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    db.execute("PRAGMA journal_mode=WAL")
+    db.execute("PRAGMA synchronous=FULL")
+    db.executescript(TABLES)
+    if "fid" not in _columns(db, "actions"):
+        db.execute("ALTER TABLE actions ADD COLUMN fid TEXT")
+    db.execute("CREATE INDEX IF NOT EXISTS actions_of_file ON actions(fid)")
+    if "subject" not in _columns(db, "findings"):
+        db.execute("ALTER TABLE findings ADD COLUMN subject TEXT NOT NULL DEFAULT ''")
+    if pragma(db, "user_version") < VERSION:
+        db.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _columns(db: sqlite3.Connection, table: str) -> set[str]:
+    return {row[1] for row in db.execute(f"PRAGMA table_info({table})")}

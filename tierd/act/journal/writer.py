@@ -1,0 +1,273 @@
+"""The daemon's side of the journal: an intent before each act, its outcome after it.
+
+The journal stores the layout before beside the layout that was set: an undo needs nothing but the journal.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from lustre.fid import Fid
+from lustre.layout.model import Layout
+from tierd.act.journal.connection import SharedConnection, pragma
+from tierd.act.journal.entry import ENTRY_COLUMNS, Entry, entry_of, to_bytes, to_path, to_text
+from tierd.act.journal.queue_store import QueueStore
+from tierd.act.journal.schema import open_journal
+from tierd.model import Action, Finding
+from tierd.text import printable
+
+MAX_DETAIL = 2000
+"""Characters of the sentence about how an act ended."""
+UNDOING = "undoing"
+"""Outcome of an act while it is being undone."""
+
+
+class Journal:
+    """One file, written by the threads of one process.
+
+    A kill at any instruction leaves the file whole: SQLite's write-ahead log. An intent is on the disk before the act
+    begins. A power cut may lose an outcome; the next start finds it again by a look (:mod:`tierd.act.recovery`).
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises JournalError if the file is no journal, or one of a later release."""
+        self._db, self.new = open_journal(path)
+        self.queue = QueueStore(self._db)
+        """Moves that wait."""
+        self.judgements = Judgements(self._db)
+        """Verdicts on acts."""
+        self._directories: set[bytes] = set()
+        self._directories_until = 0
+        """Last act that :meth:`directories` has read."""
+
+    def close(self) -> None:
+        """Write the log into the file and close it."""
+        self._db.close()
+
+    def add_finding(self, finding: Finding) -> int:
+        """Enter a finding; acts refer to it by the returned number."""
+        cursor = self._db.execute(
+            "INSERT INTO findings (time, kind, aggressor, victim, sentence, evidence, targets, directories, subject) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (finding.time, finding.kind, finding.aggressor, finding.victim, printable(finding.sentence),
+             json.dumps(dict(finding.evidence)), json.dumps(finding.targets), json.dumps(finding.directories),
+             finding.subject))
+        assert cursor.lastrowid is not None
+        return cursor.lastrowid
+
+    def set_location(self, number: int, finding: Finding) -> None:
+        """Enter the directories and targets of a finding, which may be known later than the finding."""
+        self._db.execute("UPDATE findings SET directories = ?, targets = ? WHERE id = ?",
+                         (json.dumps(finding.directories), json.dumps(finding.targets), number))
+
+    def add_messages(self, finding: int, sentences: Iterable[str], now: float) -> None:
+        """Enter what was logged about a finding, for ``tierctl explain``."""
+        self._db.executemany("INSERT INTO told VALUES (?, ?, ?)", [(finding, now, printable(s)) for s in sentences])
+
+    def intend(self, action: Action, finding: int, before: Layout | None, now: float, dry_run: bool,
+               fid: Fid | None = None) -> int:
+        """Enter an act that is about to begin, with the layout before it; the returned number is the act's."""
+        cursor = self._db.execute(
+            "INSERT INTO actions (finding, kind, place, layout_before, layout_after, size_bytes, reason, dry_run, "
+            "intended_at, fid) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (finding, action.kind, to_bytes(action.path or action.directory), to_text(before), to_text(action.layout),
+             action.size_bytes, printable(action.reason), dry_run, now, None if fid is None else str(fid)))
+        assert cursor.lastrowid is not None
+        return cursor.lastrowid
+
+    def end(self, entry: int, outcome: str, detail: str, now: float) -> None:
+        """Enter the outcome: ``done``, ``refused``, ``failed``, ``dry-run``, ``undone``, ``interrupted``, …
+
+        ``detail`` may be the output of ``lfs`` with file names in it: any bytes, of any length.
+        """
+        with self._db.lock:  # the PRAGMA must not hold for an intent of another thread
+            if self._db.in_transaction:
+                self._end(entry, outcome, detail, now)
+                return
+            self._db.execute("PRAGMA synchronous=NORMAL")
+            try:
+                self._end(entry, outcome, detail, now)
+            finally:
+                self._db.execute("PRAGMA synchronous=FULL")
+
+    def _end(self, entry: int, outcome: str, detail: str, now: float) -> None:
+        self._db.execute("UPDATE actions SET outcome = ?, detail = ?, ended_at = ? WHERE id = ?",
+                         (outcome, printable(detail[:MAX_DETAIL]), now, entry))
+
+    def begin_undo(self, entry: int, now: float) -> None:
+        """Enter that an act is about to be undone; on the disk before the undo begins."""
+        self._db.execute("UPDATE actions SET outcome = ?, detail = '', ended_at = ? WHERE id = ?",
+                         (UNDOING, now, entry))
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """What this thread enters in the block reaches the disk at once, or not at all. Other threads wait."""
+        return self._db.transaction()
+
+    def positions(self) -> dict[str, int]:
+        """MDT to the last changelog record that was dealt with."""
+        return dict(self._db.execute("SELECT mdt, record FROM positions").fetchall())
+
+    def set_positions(self, positions: Mapping[str, int]) -> None:
+        """Store the last changelog record of each MDT that was dealt with."""
+        self._db.executemany("INSERT INTO positions VALUES (?, ?) ON CONFLICT (mdt) DO UPDATE "
+                             "SET record = excluded.record", positions.items())
+
+    def state(self) -> dict[str, str]:
+        """What holds over a restart: a pause, for instance."""
+        return dict(self._db.execute("SELECT name, value FROM state").fetchall())
+
+    def set_state(self, values: Mapping[str, str]) -> None:
+        """Store the values that have changed."""
+        known = self.state()
+        self._db.executemany("INSERT INTO state VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                             [item for item in values.items() if known.get(item[0], "") != item[1]])
+
+    def directories(self) -> frozenset[str]:
+        """Directories that got a default layout or whose files were moved: their files may lie on flash.
+
+        Acts that were read before are remembered: a journal may hold a million acts, and only the new ones are read.
+        """
+        with self._db.lock:
+            while rows := self._db.execute(
+                    "SELECT id, kind, place, outcome FROM actions WHERE id > ? ORDER BY id LIMIT 10000",
+                    (self._directories_until,)).fetchall():
+                for number, kind, place, outcome in rows:
+                    if outcome is None:  # under way: it is read again next time
+                        return frozenset(map(to_path, self._directories))
+                    if outcome in {"done", UNDOING}:
+                        self._directories.add(place if kind == "set-default-layout"
+                                              else place.rpartition(b"/")[0] or b"/")
+                    self._directories_until = number
+            return frozenset(map(to_path, self._directories))
+
+    def default_layout_directories(self) -> frozenset[str]:
+        """Directories that have a default layout that tierd set."""
+        rows = self._db.execute("SELECT place FROM actions WHERE outcome = 'done' AND kind = 'set-default-layout'")
+        return frozenset(to_path(place) for (place,) in rows.fetchall())
+
+    def files_tried(self, finding: int) -> frozenset[str]:
+        """Files for which a move because of a finding was begun."""
+        rows = self._db.execute("SELECT place FROM actions WHERE finding = ? AND kind = 'migrate'", (finding,))
+        return frozenset(to_path(place) for (place,) in rows.fetchall())
+
+    def was_moved(self, fid: Fid, since: float) -> bool:
+        """Whether tierd was moving a file, or moving it back, at some time since then."""
+        return self._db.execute("SELECT 1 FROM actions WHERE fid = ? AND NOT dry_run AND kind = 'migrate' AND "
+                                "ifnull(ended_at, 1e18) >= ? LIMIT 1", (str(fid), since)).fetchone() is not None
+
+    def moved_since(self, since: float) -> tuple[int, int]:
+        """Number and bytes of files that tierd was moving since then; a file that was moved back counts twice."""
+        files, size_bytes = self._db.execute(
+            "SELECT ifnull(sum(times), 0), ifnull(sum(times * size_bytes), 0) FROM (SELECT size_bytes, "
+            "CASE WHEN outcome IN ('undone', 'undoing') THEN 2 ELSE 1 END AS times FROM actions "
+            "WHERE kind = 'migrate' AND NOT dry_run AND ifnull(outcome, '') NOT IN ('refused', 'already', 'gone') AND "
+            "ifnull(ended_at, 1e18) >= ?)", (since,)).fetchone()
+        return files, size_bytes
+
+    def undone_at(self, place: str) -> float:
+        """When the default layout of a directory was last undone; 0 if it never was."""
+        (time,) = self._db.execute("SELECT ifnull(max(ended_at), 0) FROM actions WHERE place = ? "
+                                   "AND outcome = 'undone' AND kind = 'set-default-layout'",
+                                   (to_bytes(place),)).fetchone()
+        return float(time)
+
+    def add_samples(self, values: Mapping[str, float], now: float) -> None:
+        """Enter points of the curves of reports."""
+        self._db.executemany("INSERT INTO samples VALUES (?, ?, ?)", [(now, *item) for item in values.items()])
+
+    def delete_samples(self, before: float) -> None:
+        """Delete points of the curves that are older."""
+        self._db.execute("DELETE FROM samples WHERE time < ?", (before,))
+
+    def size_bytes(self) -> int:
+        """Size of the file, without the log that is not yet written into it."""
+        return pragma(self._db, "page_count") * pragma(self._db, "page_size")
+
+    def entry(self, number: int) -> Entry | None:
+        """One act by its number."""
+        return next(self._select("WHERE id = ?", number), None)
+
+    def acts_in_force(self, finding: int) -> list[Entry]:
+        """Acts that were done for a finding and not undone, in order."""
+        return list(self._select("WHERE finding = ? AND outcome = 'done'", finding))
+
+    def has_finding(self, number: int) -> bool:
+        """Whether there is a finding, or an order, of that number."""
+        return self._db.execute("SELECT 1 FROM findings WHERE id = ?", (number,)).fetchone() is not None
+
+    def finding_of(self, act: int) -> int:
+        """Number of the finding, or the order, an act was done for."""
+        (number,) = self._db.execute("SELECT finding FROM actions WHERE id = ?", (act,)).fetchone()
+        return int(number)
+
+    def entries(self, outcome: str | None = None) -> Iterator[Entry]:
+        """Acts in order, with one outcome if it is given ("" for acts without an outcome)."""
+        if outcome is None:
+            return self._select("")
+        return self._select("WHERE ifnull(outcome, '') = ?", outcome)
+
+    def _select(self, where: str, *values: int | str) -> Iterator[Entry]:
+        """Acts in order. All rows are fetched at once, so that the caller may write the journal in its loop."""
+        rows = self._db.execute(f"SELECT {ENTRY_COLUMNS} FROM actions {where} ORDER BY id", values)  # noqa: S608
+        yield from map(entry_of, rows.fetchall())
+
+
+class Judgements:
+    """Verdicts on what was done for a finding, and the findings that still need one."""
+
+    def __init__(self, db: SharedConnection) -> None:
+        self._db = db
+
+    def add(self, finding: int, kind: str, pool: str, size_bytes: int, verdict: str, won_back: float,
+            now: float, usual: float = 0.0, contended: float = 0.0, after: float = 0.0) -> None:
+        """Enter the verdict on the acts of a finding; later decisions use it.
+
+        ``usual``, ``contended`` and ``after`` are the victim's throughput before, during and after, in bytes per
+        second: for people.
+        """
+        self._db.execute("INSERT OR REPLACE INTO judgements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                         (finding, now, kind, pool, size_bytes, verdict, won_back, usual, contended, after))
+
+    def won_back(self, kind: str, pool: str, size_bytes: int, last: int = 20) -> list[float]:
+        """Share of the victim's loss that the last such acts won back, the newest first."""
+        rows = self._db.execute("SELECT won_back FROM judgements WHERE kind = ? AND pool = ? AND size_bytes = ? AND "
+                                "verdict IN ('helped', 'did-not-help') ORDER BY time DESC LIMIT ?",
+                                (kind, pool, size_bytes, last))
+        return [row[0] for row in rows]
+
+    def unjudged(self, since: float) -> Iterator[tuple[int, Finding, list[Entry]]]:
+        """Findings without a verdict whose default layouts were set since then and are in force, with these acts."""
+        return self._acted_on("id NOT IN (SELECT finding FROM judgements)", since)
+
+    def helped(self, since: float) -> Iterator[tuple[int, Finding, list[Entry]]]:
+        """Findings with the verdict ``helped`` and waiting moves, whose default layouts were set since then.
+
+        Each comes with the default layouts that are in force.
+        """
+        return self._acted_on("id IN (SELECT finding FROM judgements WHERE verdict = 'helped') "
+                              "AND id IN (SELECT finding FROM waiting_moves)", since)
+
+    def _acted_on(self, which: str, since: float) -> Iterator[tuple[int, Finding, list[Entry]]]:
+        rows = self._db.execute(
+            "SELECT id, kind, time, aggressor, victim, targets, sentence, evidence, directories FROM findings "  # noqa: S608
+            "WHERE id IN (SELECT finding FROM actions WHERE kind = 'set-default-layout' AND outcome = 'done' "
+            f"AND intended_at >= ?) AND {which} ORDER BY id", (since,)).fetchall()
+        for number, kind, time, aggressor, victim, targets, sentence, evidence, directories in rows:
+            finding = Finding(kind, time, aggressor, victim, tuple(json.loads(targets)), sentence,
+                              json.loads(evidence), tuple(json.loads(directories)))
+            yield number, finding, self._default_layouts(number)
+
+    def default_layouts_in_force(self) -> list[Entry]:
+        """All default layouts that were set and not undone, the newest first."""
+        rows = self._db.execute(f"SELECT {ENTRY_COLUMNS} FROM actions WHERE "  # noqa: S608
+                                "kind = 'set-default-layout' AND outcome = 'done' ORDER BY id DESC")
+        return [entry_of(row) for row in rows.fetchall()]
+
+    def _default_layouts(self, finding: int) -> list[Entry]:
+        """Default layouts that were set because of a finding and are in force."""
+        rows = self._db.execute(f"SELECT {ENTRY_COLUMNS} FROM actions WHERE finding = ? AND "  # noqa: S608
+                                "kind = 'set-default-layout' AND outcome = 'done' ORDER BY id", (finding,))
+        return [entry_of(row) for row in rows.fetchall()]
