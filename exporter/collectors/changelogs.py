@@ -35,7 +35,7 @@ IDLE = Gauge(
 )
 MASK = Gauge(
     "lustre_changelog_mask_info",
-    "Always 1. The label lists the types of records written to the changelog, joined by commas.",
+    "Always 1, labelled with the types of records written to the changelog, joined by commas.",
     (*LABELS, "mask"),
     MASKS,
 )

@@ -34,8 +34,7 @@ REPORTING = Gauge(
 
 MEMBER = Gauge(
     "lustre_pool_target_info",
-    "Always 1. The labels name an object target and its pool (several joined by commas). Only metadata servers show"
-    " it.",
+    "Always 1, labelled with an object target and its pool (several joined by commas). Only metadata servers show it.",
     ("fs", "target", "pool"),
     "lod.*.pools.*",
 )

@@ -11,7 +11,7 @@ from lustre.formats import version
 
 VERSION = "version"
 INFO = Gauge(
-    "lustre_version_info", "Always 1. The label names the Lustre release running on this node.", ("version",), VERSION
+    "lustre_version_info", "Always 1, labelled with the Lustre release running on this node.", ("version",), VERSION
 )
 
 
