@@ -94,24 +94,24 @@ def connection_families(
         rule=_rule(make, server),
         imports=make.gauge(
             "imports",
-            "Connections by state. FULL is connected, IDLE hung up for lack of use.",
+            f"Connections to {server}, by state. FULL is connected, IDLE is disconnected because unused.",
             "import",
             "state",
             versions=since,
         ),
         versions=make.gauge(
-            "targets", "Targets by the Lustre release of their server.", "import", "version", versions=since
+            "targets", "Connected targets, by the Lustre release of their server.", "import", "version", versions=since
         ),
         attempts=make.counter(
             "import_connection_attempts",
-            "Attempts to connect; more than one to a target is reconnecting.",
+            f"Attempts to connect to {server}. More than one per target means reconnection.",
             "import",
             versions=since,
         ),
-        timeouts=make.counter("import_timeouts", "Requests that got no answer in time.", "import", versions=since),
+        timeouts=make.counter("import_timeouts", f"Requests to {server} that timed out.", "import", versions=since),
         average_wait=make.gauge(
             "import_average_wait_seconds",
-            "Mean time to an answer since the mount. Of several targets, the longest.",
+            f"Mean reply time for requests to {server} since the mount. For several targets, the longest.",
             "import",
             unit="seconds",
             versions=since,
@@ -124,24 +124,27 @@ def _rule(make: Maker, server: str) -> Rule:
         operations=make.counter("operations", f"Requests to {server}, by operation.", "stats", "operation"),
         seconds=make.counter(
             "operation_seconds",
-            "Time from sending these requests to their answer, added up.",
+            f"Total time from sending requests to {server} until the reply, by operation.",
             "stats",
             "operation",
             unit="seconds",
         ),
         special={
             b"req_waittime": (
-                make.counter("requests", f"Requests to {server} that were answered, of every kind.", "stats"),
+                make.counter("requests", f"Requests to {server} that received a reply, all operations.", "stats"),
                 make.counter(
-                    "request_wait_seconds", "Time requests waited for their answer, added up.", "stats", unit="seconds"
+                    "request_wait_seconds",
+                    f"Total time requests to {server} waited for the reply.",
+                    "stats",
+                    unit="seconds",
                 ),
             ),
             b"req_active": (
                 None,
                 make.counter(
                     "requests_active_at_send",
-                    "Requests under way whenever one was sent, added up: divided by the number of requests, how many"
-                    " are under way on average.",
+                    f"Sum of the number of requests in flight to {server}, sampled at each send. Divide by"
+                    f" lustre_{make.kind}_requests_total for the average.",
                     "stats",
                 ),
             ),

@@ -62,7 +62,7 @@ def reference() -> str:
 
 def _of(collector: Collector) -> Iterator[str]:
     yield f"## {collector.name}\n"
-    switch = "Off unless `--collector." if not collector.default else "Switched off by `--no-collector."
+    switch = "Off by default; enable with `--collector." if not collector.default else "Disable with `--no-collector."
     yield f"{collector.help[0].upper()}{collector.help[1:]}. {switch}{collector.name}`.\n"
     yield "| name | type | labels | unit | parameter | Lustre | series |\n|---|---|---|---|---|---|---|"
     yield from (_row(family) for family in collector.families)
@@ -103,7 +103,7 @@ def _own() -> Iterator[str]:
         helps.append(f"- `{name}`: {metric.documentation}")
     yield ""
     yield from helps
-    yield "\nBesides, `process_…` and `python_gc_…` of the exporter's process."
+    yield "\nThe exporter also shows `process_…` and `python_gc_…` of its own process."
 
 
 if __name__ == "__main__":

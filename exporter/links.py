@@ -54,15 +54,17 @@ def _bytes(make: Maker, server: str) -> dict[bytes, Counter]:
 def _rpcs(make: Maker, server: str) -> RpcFamilies:
     stats = "rpc_stats"
     common = RpcFamilies(
-        in_flight=make.gauge("rpcs_in_flight", f"Bulk requests under way to {server} now.", stats, "direction"),
-        pending_pages=make.gauge("pending_pages", "Pages that wait to be sent or fetched now.", stats, "direction"),
+        in_flight=make.gauge("rpcs_in_flight", f"Bulk RPCs to {server} in flight now.", stats, "direction"),
+        pending_pages=make.gauge("pending_pages", f"Pages waiting for a bulk RPC to {server} now.", stats, "direction"),
         at_send=make.histogram(
             "rpcs_in_flight_at_send",
-            "Bulk requests by how many were under way when they were sent.",
+            f"Bulk RPCs to {server}, by the number in flight when each was sent.",
             SINGLE,
             "direction",
         ),
-        pages=make.histogram("pages_per_rpc", "Bulk requests by their pages.", doubling(1, 4096), "direction"),
+        pages=make.histogram(
+            "pages_per_rpc", f"Bulk RPCs to {server}, by size in pages.", doubling(1, 4096), "direction"
+        ),
     )
     return _metadata_rpcs(make, common) if make.kind == "mdc" else _object_rpcs(make, common)
 
@@ -71,11 +73,14 @@ def _object_rpcs(make: Maker, common: RpcFamilies) -> RpcFamilies:
     return replace(
         common,
         direct_in_flight=make.gauge(
-            "direct_io_rpcs_in_flight", "Bulk requests of direct I/O under way now.", "rpc_stats", versions="2.17+"
+            "direct_io_rpcs_in_flight",
+            "Bulk RPCs of direct I/O to object servers in flight now.",
+            "rpc_stats",
+            versions="2.17+",
         ),
         latency=make.histogram(
             "rpc_latency_seconds",
-            "Bulk requests by the time to their answer.",
+            "Bulk RPCs to object servers, by time until the reply.",
             doubling(1, 1 << 24, LATENCY_UNIT_SECONDS),
             "direction",
             unit="seconds",
@@ -88,10 +93,10 @@ def _metadata_rpcs(make: Maker, common: RpcFamilies) -> RpcFamilies:
     """Of these Lustre shows no latencies and no direct I/O, but modifying requests, which are few at a time."""
     return replace(
         common,
-        modify_in_flight=make.gauge("modify_rpcs_in_flight", "Modifying requests under way now.", "rpc_stats"),
+        modify_in_flight=make.gauge("modify_rpcs_in_flight", "Modifying metadata RPCs in flight now.", "rpc_stats"),
         modify_at_send=make.histogram(
             "modify_rpcs_in_flight_at_send",
-            "Modifying requests by how many were under way when they were sent.",
+            "Modifying metadata RPCs, by the number in flight when each was sent.",
             SINGLE,
         ),
     )
@@ -101,28 +106,34 @@ def _limits(make: Maker) -> dict[str, Gauge]:
     limits = {
         "max_rpcs_in_flight": make.gauge(
             "max_rpcs_in_flight",
-            "Most bulk requests under way at once. Of several targets, the sum.",
+            "Limit on RPCs in flight. For several targets, the sum of their limits.",
             "max_rpcs_in_flight",
         ),
         "max_pages_per_rpc": make.gauge(
-            "max_pages_per_rpc", "Most pages in one request. Of several targets, the smallest.", "max_pages_per_rpc"
+            "max_pages_per_rpc", "Limit on pages per RPC. For several targets, the lowest limit.", "max_pages_per_rpc"
         ),
         "cur_grant_bytes": make.gauge(
-            "grant_bytes", "Room the servers have promised this client.", "cur_grant_bytes", unit="bytes"
+            "grant_bytes",
+            "Space granted by the servers to this client for cached writes.",
+            "cur_grant_bytes",
+            unit="bytes",
         ),
         "cur_lost_grant_bytes": make.gauge(
             "lost_grant_bytes",
-            "Promised room lost to writes of less than a block.",
+            "Granted space that this client lost to writes smaller than a block and to truncated files.",
             "cur_lost_grant_bytes",
             unit="bytes",
         ),
     }
     if make.kind == "mdc":
         limits["max_mod_rpcs_in_flight"] = make.gauge(
-            "max_modify_rpcs_in_flight", "Most modifying requests under way at once.", "max_mod_rpcs_in_flight"
+            "max_modify_rpcs_in_flight", "Limit on modifying metadata RPCs in flight.", "max_mod_rpcs_in_flight"
         )
     else:
         limits["cur_dirty_bytes"] = make.gauge(
-            "dirty_bytes", "Written by applications and not sent yet.", "cur_dirty_bytes", unit="bytes"
+            "dirty_bytes",
+            "Data written by applications and not yet sent to the servers.",
+            "cur_dirty_bytes",
+            unit="bytes",
         )
     return limits

@@ -34,11 +34,11 @@ class Own(Collector):
 
     def _outcomes(self) -> Iterator[Metric]:
         success = GaugeMetricFamily(
-            PREFIX + "collector_success", "Whether the collector succeeded (1) in its latest pass or not (0).",
+            PREFIX + "collector_success", "Whether the collector's last pass succeeded (1) or failed (0).",
             labels=("collector",),
         )  # fmt: skip
         duration = GaugeMetricFamily(
-            PREFIX + "collector_duration_seconds", "Time the collector took for its latest pass.", labels=("collector",)
+            PREFIX + "collector_duration_seconds", "Duration of the collector's last pass.", labels=("collector",)
         )
         for name, outcome in self._scraper.outcomes.items():
             success.add_metric((name,), float(outcome.success))
@@ -47,13 +47,13 @@ class Own(Collector):
         yield duration
 
     def _tallies(self) -> Iterator[Metric]:
-        read = CounterMetricFamily(PREFIX + "read_bytes", "Bytes of parameters read.", labels=("collector",))
+        read = CounterMetricFamily(PREFIX + "read_bytes", "Bytes read from Lustre parameters.", labels=("collector",))
         skipped = CounterMetricFamily(
-            PREFIX + "skipped_lines", "Lines of parameters that were not understood and left out.",
+            PREFIX + "skipped_lines", "Lines of Lustre parameters skipped because they were not understood.",
             labels=("collector", "parameter"),
         )  # fmt: skip
         errors = CounterMetricFamily(
-            PREFIX + "read_errors", "Parameters that could not be read, or were empty.",
+            PREFIX + "read_errors", "Failed reads of Lustre parameters. An empty parameter counts as failed.",
             labels=("collector", "parameter", "error"),
         )  # fmt: skip
         for name, outcome in self._scraper.outcomes.items():
@@ -69,7 +69,7 @@ class Own(Collector):
     def _loaded(self) -> Metric:
         return GaugeMetricFamily(
             PREFIX + "lustre_loaded",
-            "Whether Lustre is loaded on this node (1) or not (0): without it there is nothing to show.",
+            "Whether Lustre is loaded on this node (1) or not (0). Without Lustre there are no Lustre metrics.",
             float(self._scraper.tree.loaded()),
         )
 
@@ -77,7 +77,7 @@ class Own(Collector):
         closed = self._scraper.tree.closed()
         readable = GaugeMetricFamily(
             PREFIX + "path_readable",
-            "Whether Lustre's part of a kernel file system may be read (1) or is closed to the exporter (0).",
+            "Whether the exporter may read Lustre's directory in the kernel file system (1) or not (0).",
             labels=("path",),
         )
         for name in ("procfs", "sysfs", "debugfs"):
@@ -95,12 +95,12 @@ class OwnWeb(Collector):
         """All families about the web configuration."""
         yield GaugeMetricFamily(
             PREFIX + "web_config_reload_successful",
-            "Whether the file given with --web.config.file was good (1) when it was last read, or an earlier one is"
-            " still in force (0).",
+            "Whether the last load of --web.config.file succeeded (1) or the previous configuration is still in use"
+            " (0).",
             float(self._web.successful),
         )
         yield CounterMetricFamily(
-            PREFIX + "web_requests_denied", "Requests turned away for want of a user and the right password.",
+            PREFIX + "web_requests_denied", "Requests denied because of missing or wrong credentials.",
             self._web.denied,
         )  # fmt: skip
 
@@ -108,7 +108,7 @@ class OwnWeb(Collector):
 def _info() -> Metric:
     info = GaugeMetricFamily(
         PREFIX + "build_info",
-        "1, labelled with the exporter's release, the Python it runs on, and whether its modules in C were built.",
+        "Always 1. The labels name the exporter's release, its Python version, and whether its C modules were built.",
         labels=("version", "python", "compiled"),
     )
     both = compiled.AVAILABLE and compiled_lines is not None

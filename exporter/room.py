@@ -45,10 +45,10 @@ def room_families(prefix: str, of: str, labels: tuple[str, ...], source: str) ->
 
     return Room(
         gauge("size_bytes", f"Size of {of}.", "kbytestotal", "bytes"),
-        gauge("free_bytes", f"Free room in {of}.", "kbytesfree", "bytes"),
-        gauge("avail_bytes", f"Free room in {of} that may be written: less what is kept back.", "kbytesavail", "bytes"),
-        gauge("files", f"Files (inodes or objects) {of} can hold, used and free.", "filestotal"),
-        gauge("files_free", f"Files (inodes or objects) {of} can still take.", "filesfree"),
+        gauge("free_bytes", f"Free space in {of}.", "kbytesfree", "bytes"),
+        gauge("avail_bytes", f"Space available to users (free, not reserved) in {of}.", "kbytesavail", "bytes"),
+        gauge("files", f"Total number of inodes (MDT) or objects (OST) in {of}.", "filestotal"),
+        gauge("files_free", f"Free inodes (MDT) or objects (OST) in {of}.", "filesfree"),
     )
 
 

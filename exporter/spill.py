@@ -11,14 +11,14 @@ from exporter.text_format import label_text
 LABELS = ("fs", "pool")
 ACTIVE = Gauge(
     "lustre_pool_spill_active",
-    "Whether new files go to another pool now (1), because this one is fuller than its threshold, or not (0).",
+    "Whether new files spill to another pool now (1), because this pool is above its threshold, or not (0).",
     LABELS,
     "lod.*.pool.*.spill_is_active",
     versions="2.15+",
 )
 THRESHOLD = Gauge(
     "lustre_pool_spill_threshold_ratio",
-    "Fullness from which new files go to another pool; 0 is never.",
+    "Used share of the pool above which new files spill to another pool. 0 disables spilling.",
     LABELS,
     "lod.*.pool.*.spill_threshold_pct",
     "ratio",
@@ -26,7 +26,8 @@ THRESHOLD = Gauge(
 )
 HITS = Counter(
     "lustre_pool_spilled_files_total",
-    "Files that went to another pool instead, over the metadata targets of this node.",
+    "Files created in another pool because this pool was above its threshold, summed over this node's metadata"
+    " targets.",
     LABELS,
     "lod.*.pool.*.spill_hit",
     versions="2.15+",

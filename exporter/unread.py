@@ -1,4 +1,4 @@
-"""Parameters no collector reads, and why not; of a recorded node of Lustre 2.17 every other is read, a test finds."""
+"""Parameters that no collector reads, and why. A test checks that all others of a recorded 2.17 node are read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Unread(NamedTuple):
-    """Parameters that are left alone for one reason."""
+    """Parameters that are not read for one reason."""
 
     why: str
     patterns: tuple[str, ...]
@@ -18,8 +18,8 @@ class Unread(NamedTuple):
 UNREAD: tuple[Unread, ...] = (
     Unread("Reading sends a request to a server.", ("*.ping",)),
     Unread(
-        "Reading opens every log of the changelog, the more the further its users are behind;"
-        " `lustre_changelog_user_behind_records` tells that.",
+        "Reading opens every log of the changelog, which takes longer the further its users are behind."
+        " `lustre_changelog_user_behind_records` shows the same.",
         ("mdd.*.changelog_size",),
     ),
     Unread(
@@ -29,77 +29,76 @@ UNREAD: tuple[Unread, ...] = (
          "ldlm.dump_granted_max", "pinger"),
     ),
     Unread(
-        "One of each for each client. Read when asked for: `stats`.",
+        "One of each per client. `stats` is read with `--collector.exports`.",
         ("*.exports.*.export", "*.exports.*.fmd_count", "*.exports.*.grant_*", "*.exports.*.hash",
          "*.exports.*.ldlm_stats", "*.exports.*.nodemap", "*.exports.*.reconnect_delay", "*.exports.*.reply_data",
          "*.exports.*.uuid", "mgs.MGS.exports.*.stats"),
     ),
     Unread(
-        "One of each for each process, and counted only when switched on.",
+        "One of each per process, counted only when enabled.",
         ("llite.*.offset_stats", "llite.*.extents_stats_per_process"),
     ),
     Unread(
-        "`import` tells the same; estimates of time by service are left.",
+        "`import` has the same values; time estimates by service are not shown.",
         ("*.state", "*.timeouts", "*.*_conn_uuid", "*.conn_uuid", "*.*_server_uuid", "*.connect_flags",
          "osc.*.active", "mdc.*.active"),
     ),
     Unread(
-        "By target what `llite` tells for the mount, or among what `stats` counts.",
+        "Values by target that `llite` shows for the mount or `stats` counts.",
         ("osc.*.unstable_stats", "mdc.*.unstable_stats", "osc.*.osc_cached_mb", "osc.*.osc_unevict_cached_mb",
          "mdc.*.mdc_cached_mb", "osc.*.osc_stats", "mdc.*.mdc_stats", "osc.*.cur_dirty_grant_bytes",
          "mdc.*.cur_dirty_grant_bytes", "osc.*.destroys_in_flight", "llite.*.unevict_cached_mb"),
     ),
     Unread(
-        "Room is shown once for each file system, pool and target.",
+        "Space is shown once per file system, pool and target.",
         ("lov.*.kbytes*", "lov.*.files*", "lmv.*.kbytes*", "lmv.*.files*", "lod.*.kbytes*", "lod.*.files*",
          "osp.*.kbytes*", "osp.*.files*", "mdc.*.kbytes*", "mdc.*.files*", "*.blocksize", "*.stat_blocksize",
          "*.maxbytes", "*.namelen_max", "*.statfs_state"),
         shown=10,
     ),
     Unread(
-        "Names of what other families show.",
+        "Names of objects that other families show.",
         ("*.target_obd", "*.mdt_obd", "devices", "mgs.MGS.filesystems", "*.uuid", "*.desc_uuid", "*.fstype",
          "*.mntdev", "*.instance", "*.client_type", "lov.*.numobd", "lov.*.activeobd", "lmv.*.numobd",
          "lmv.*.activeobd", "lod.*.pool.*.spill_status", "nodemap.*.id", "lnet.routers",
          "lod.*.pools.*", "mgs.MGS.live.params"),
     ),
     Unread(
-        "Rates, shares and inner workings of how long locks are kept; how many there are is shown.",
+        "Rates, ratios and internals of the lock cache; the number of locks is shown.",
         ("ldlm.namespaces.*.pool.*", "*.lock_lru_hits", "*.lock_lru_priv_hits", "*.lock_unused_priv_count",
          "ldlm.namespaces.MGS.lock_unused_count",
          "*.contended_locks", "ldlm.namespaces.MGC*"),
     ),
-    Unread("The highest since Lustre was loaded, or measured once.", ("memused_max", "checksum_speed")),
+    Unread("Maximum since Lustre was loaded, or measured once.", ("memused_max", "checksum_speed")),
     Unread(
-        "The kernel's own tables and caches in memory, and processors.",
+        "Internal tables and caches of the kernel, and processors.",
         ("lu_site", "*.site_stats", "*.site", "*.hash_stats", "lnet.cpu_partition_*"),
     ),
     Unread(
-        "How numbers of objects are given out; `osp` shows how many are ready.",
+        "Allocation of object ids; `osp` shows the number of precreated objects.",
         ("seq.*", "fld.*", "*.last_id", "*.seqs_allocated", "osp.*.create_count", "osp.*.prealloc_*",
          "osp.*.reserved_*", "*.tgt_fmd_*", "*.resource_id_repair_queue_count"),
     ),
     Unread(
-        "Counters that may be written to, or are of use to developers only.",
+        "Counters that may be written to, or that only developers use.",
         ("mdt.*.sync_count", "mdt.*.async_commit_count", "osp.*.error_list", "osp.*.sync_in_flight",
          "osp.*.sync_current_llog", "osp.*.old_sync_processed", "osp.*.rpc_stats", "llite.*.dump_page_cache",
          "*.qos_ost_weights", "*.qos_mdt_weights", "*.qos_rr_index", "llite.*.sbi_flags", "*.srpc_info",
          "*.srpc_contexts", "*.gss.*"),
     ),
     Unread(
-        "Of quotas: what the quota master tells of all targets, or settings.",
+        "Quotas: values of all targets at the quota master, and settings.",
         ("*.quota_slave*.enabled", "*.quota_slave*.limit_*", "*.quota_slave*.timeout",
          "*.quota_slave*.*_timeout", "*.quota_slave*.root_prj_enable", "qmt.*.info", "qmt.*.soft_least_qunit"),
     ),
     Unread(
-        "Messages and faults of the network layer; `health_check` tells a catastrophe too.",
+        "Console messages and fault injection of LNet; `health_check` shows a catastrophe too.",
         ("lnet.catastrophe", "lnet.console_*", "lnet.daemon_file", "lnet.debug*", "lnet.fail_*", "lnet.printk",
          "lnet.subsystem_*", "lnet.panic_on_lbug", "lnet.lnet_lnd_timeout", "lnet.portal_rotor", "lnet.watchdog_*"),
     ),
-    Unread("There to be written to.", ("*.clear", "*.evict_*", "*.index_backup", "osp.*.prealloc_force_new_seq")),
+    Unread("Write-only parameters.", ("*.clear", "*.evict_*", "*.index_backup", "osp.*.prealloc_force_new_seq")),
     Unread(
-        "Settings, which change when somebody changes them. Those that limit what is counted are shown: of read-ahead,"
-        " requests under way, threads, quotas.",
+        "Settings. The exporter shows only limits of what it counts: read-ahead, requests in flight, threads, quotas.",
         ("at_*", "*.at_*", "*timeout*", "*.checksum*", "*.enable_*", "enable_*", "*.max_*", "max_*", "*root_squash",
          "*nosquash_nids", "jobid_*", "*.nrs_*", "*.lru_*", "*.hybrid_io*", "*.opencache_*", "*.heat_*",
          "*.identity_*", "allow_register", "bulk_*", "debug_*", "dump_on_*", "expected_clients", "lbug_on_eviction",

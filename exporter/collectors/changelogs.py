@@ -16,16 +16,18 @@ LABELS = ("fs", "target")
 USERS = "mdd.*.changelog_users"
 MASKS = "mdd.*.changelog_current_mask, mdd.*.changelog_mask"
 
-RECORDS = Counter("lustre_changelog_records_total", "Records written to the changelog.", LABELS, USERS)
+RECORDS = Counter(
+    "lustre_changelog_records_total", "Records written to the changelog of the metadata target.", LABELS, USERS
+)
 BEHIND = Gauge(
     "lustre_changelog_user_behind_records",
-    "Records the user has not cleared. The largest number is kept on the target.",
+    "Changelog records that the user has not cleared yet. The target keeps all records that any user has not cleared.",
     (*LABELS, "user"),
     USERS,
 )
 IDLE = Gauge(
     "lustre_changelog_user_idle_seconds",
-    "Time since the user last cleared any.",
+    "Time since the changelog user last cleared records.",
     (*LABELS, "user"),
     USERS,
     "seconds",
@@ -33,7 +35,7 @@ IDLE = Gauge(
 )
 MASK = Gauge(
     "lustre_changelog_mask_info",
-    "Always 1, labelled with the types of records that are written, joined by commas.",
+    "Always 1, labelled with the types of records written to the changelog, joined by commas.",
     (*LABELS, "mask"),
     MASKS,
 )
@@ -72,5 +74,5 @@ def _put(page: Page, labels: bytes, parsed: changelog_users.ChangelogUsers) -> i
 
 
 COLLECTOR = Collector(
-    "changelogs", "changelogs and how far behind their users are", (RECORDS, BEHIND, IDLE, MASK), start
+    "changelogs", "changelogs, and how far their users are behind", (RECORDS, BEHIND, IDLE, MASK), start
 )

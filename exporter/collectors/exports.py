@@ -23,11 +23,11 @@ def _rule(prefix: str, kind: str) -> Rule:
 
     return Rule(
         counter("operations", "Operations of the client on the target, by operation.", "operation"),
-        counter("operation_seconds", "Time the target took for these, added up.", "operation", unit="seconds",
-                versions="2.14+"),
+        counter("operation_seconds", "Total time the target spent on the client's operations, by operation.",
+                "operation", unit="seconds", versions="2.14+"),
         {
-            b"read_bytes": counter("read_bytes", "Bytes the client read from the target.", unit="bytes"),
-            b"write_bytes": counter("write_bytes", "Bytes the client wrote to the target.", unit="bytes"),
+            b"read_bytes": counter("read_bytes", "Bytes read from the target by the client.", unit="bytes"),
+            b"write_bytes": counter("write_bytes", "Bytes written to the target by the client.", unit="bytes"),
         },
         implied={b"read_bytes": b"read", b"write_bytes": b"write"},
     )  # fmt: skip
@@ -57,4 +57,6 @@ def start(_: Context) -> Collect:
 
 
 FAMILIES = tuple([family for rule in RULES.values() for family in rule.families()])
-COLLECTOR = Collector("exports", "what each client does to each target of this node", FAMILIES, start, default=False)
+COLLECTOR = Collector(
+    "exports", "operations and bytes of each client on each target of this node", FAMILIES, start, default=False
+)

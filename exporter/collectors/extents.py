@@ -13,7 +13,8 @@ from lustre.formats import extents_stats
 
 EXTENTS = Histogram(
     "lustre_llite_extent_size_bytes",
-    "Sizes of applications' reads and writes. Lustre counts them only after something was written to the parameter.",
+    "Sizes of applications' reads and writes. Lustre counts them only after a value was written to"
+    " llite.*.extents_stats.",
     ("fs", "mount", "direction"),
     "llite.*.extents_stats",
     "bytes",

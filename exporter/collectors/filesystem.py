@@ -20,4 +20,4 @@ def start(_: Context) -> Collect:
     return collect
 
 
-COLLECTOR = Collector("filesystem", "size and free room of mounted file systems", ROOM.families, start)
+COLLECTOR = Collector("filesystem", "size and free space of mounted file systems", ROOM.families, start)

@@ -11,7 +11,8 @@ from lustre.formats import health_check
 CHECK = "health_check"
 HEALTHY = Gauge(
     "lustre_healthy",
-    "Whether Lustre on this node says it is healthy (1) or not (0): a device failed, or an assertion did.",
+    "Whether Lustre's health check on this node passes (1) or fails (0). It fails after a device error or a failed"
+    " assertion.",
     (),
     CHECK,
 )

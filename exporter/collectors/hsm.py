@@ -17,23 +17,25 @@ STATES = frozenset({b"init", b"enabled", b"stopping", b"stopped", b"disabled"})
 
 STATE = Gauge(
     "lustre_hsm_coordinator",
-    "Always 1, labelled with the state the coordinator is in. When disabled it takes requests but starts none.",
+    "Always 1. The label is the state of the HSM coordinator. A disabled coordinator accepts requests but starts none.",
     (*LABELS, "state"),
     "mdt.*.hsm_control",
 )
 REQUESTS = Gauge(
     "lustre_hsm_requests",
-    "Requests under way now, by operation.",
+    "HSM requests in progress now, by operation.",
     (*LABELS, "operation"),
     "mdt.*.hsm.archive_count",
     versions="2.12+",
 )
-MOST = Gauge("lustre_hsm_max_requests", "Requests that may be under way at once.", LABELS, "mdt.*.hsm.max_requests")
-AGENTS = Gauge("lustre_hsm_agents", "Copytools that have registered.", LABELS, "mdt.*.hsm.agents")
-WORKING = Gauge("lustre_hsm_agent_requests", "Requests copytools work on now.", LABELS, "mdt.*.hsm.agents")
+MOST = Gauge("lustre_hsm_max_requests", "Limit on concurrent HSM requests.", LABELS, "mdt.*.hsm.max_requests")
+AGENTS = Gauge("lustre_hsm_agents", "HSM copytools registered with the coordinator.", LABELS, "mdt.*.hsm.agents")
+WORKING = Gauge(
+    "lustre_hsm_agent_requests", "HSM requests that copytools are working on now.", LABELS, "mdt.*.hsm.agents"
+)
 DONE = Counter(
     "lustre_hsm_agent_requests_done_total",
-    "Requests copytools have ended, by result: ok or error.",
+    "HSM requests finished by copytools, by result: ok or error.",
     (*LABELS, "result"),
     "mdt.*.hsm.agents",
 )
@@ -87,4 +89,4 @@ def _agents(node: Node, page: Page, name: str, labels: bytes) -> dict[str, tuple
 
 
 FAMILIES = (STATE, REQUESTS, MOST, AGENTS, WORKING, DONE)
-COLLECTOR = Collector("hsm", "coordinator and copytools of hierarchical storage management", FAMILIES, start)
+COLLECTOR = Collector("hsm", "coordinator and copytools of hierarchical storage management (HSM)", FAMILIES, start)

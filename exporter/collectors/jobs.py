@@ -167,4 +167,4 @@ def start(context: Context) -> Collect:
     return collect
 
 
-COLLECTOR = Collector("jobs", "what each job did to each target of this node", FAMILIES, start)
+COLLECTOR = Collector("jobs", "operations and bytes of each job on each target of this node", FAMILIES, start)

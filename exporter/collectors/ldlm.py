@@ -32,30 +32,36 @@ def _counter(name: str, text: str, parameter: str, versions: str = "2.10+") -> C
     return Counter(f"lustre_ldlm_{name}_total", text, LABELS, f"ldlm.namespaces.*.{parameter}", versions=versions)
 
 
-LOCKS = {"lock_count": _gauge("locks", "Locks that are held or asked for.", "lock_count")}
+LOCKS = {"lock_count": _gauge("locks", "Locks granted or waiting.", "lock_count")}
 ON_CLIENTS = LOCKS | {
     "lock_unused_count": _gauge(
-        "unused_locks", "Those of them that nobody uses at the moment, kept for the next use.", "lock_unused_count"
+        "unused_locks", "Unused locks that the client caches for later use.", "lock_unused_count"
     ),
 }
 ON_SERVERS = LOCKS | {
-    "resource_count": _gauge("resources", "Objects that have locks.", "resource_count"),
-    "pool/granted": _gauge("pool_granted_locks", "Locks granted to clients, as the pool counts them.", "pool.granted"),
-    "pool/limit": _gauge("pool_limit_locks", "Locks the pool may grant before it asks for some back.", "pool.limit"),
+    "resource_count": _gauge(
+        "resources", "Lock resources, which are objects with at least one lock.", "resource_count"
+    ),
+    "pool/granted": _gauge(
+        "pool_granted_locks", "Locks granted to clients, as counted by the lock pool.", "pool.granted"
+    ),
+    "pool/limit": _gauge(
+        "pool_limit_locks", "Locks that the lock pool may grant before it asks clients to release some.", "pool.limit"
+    ),
     "pool/grant_plan": _gauge(
-        "pool_grant_plan_locks", "Locks the pool plans to have granted in its next period.", "pool.grant_plan"
+        "pool_grant_plan_locks", "Locks that the lock pool plans to have granted in its next period.", "pool.grant_plan"
     ),
 }
 GROWING = {
     "lock_timeouts": _counter(
-        "lock_timeouts", "Clients that did not give a lock back in time and were evicted.", "lock_timeouts"
+        "lock_timeouts", "Locks not released in time, so that the server evicted the client.", "lock_timeouts"
     ),
     "contention_events": _counter(
-        "contention_events", "Times a lock was found to be contended.", "contention_events", "2.17+"
+        "contention_events", "Times the server found a lock resource contended.", "contention_events", "2.17+"
     ),
 }
-GRANTS = _counter("pool_grants", "Locks granted.", "pool.stats")
-CANCELS = _counter("pool_cancels", "Locks given back.", "pool.stats")
+GRANTS = _counter("pool_grants", "Locks granted by the lock pool.", "pool.stats")
+CANCELS = _counter("pool_cancels", "Locks released to the lock pool.", "pool.stats")
 OF_NODE = {
     f"ldlm.{name}": Gauge(f"lustre_ldlm_server_{what}_locks", text, (), f"ldlm.{name}", versions="2.12+")
     for name, what, text in (
@@ -63,9 +69,9 @@ OF_NODE = {
         (
             "lock_reclaim_threshold_count",
             "reclaim_threshold",
-            "Locks from which on clients are asked to give some back.",
+            "Number of granted locks above which the server asks clients to release some.",
         ),
-        ("lock_limit_count", "limit", "Locks from which on clients get no more."),
+        ("lock_limit_count", "limit", "Number of granted locks above which the server grants no more."),
     )
 }
 

@@ -25,36 +25,45 @@ def _gauge(name: str, text: str, unit: str = "", *labels: str) -> Gauge:
 
 STATE = _gauge(
     "state",
-    "Always 1, labelled with the state of the check of kind namespace or layout: init (there was none yet),"
-    " scanning-phase1, scanning-phase2, completed, partial (some target did not take part), failed, stopped (by hand),"
-    " paused (goes on at the next mount), crashed (goes on after recovery); co-... because the target in charge did.",
+    "Always 1. The label is the state of LFSCK: init (never run), scanning-phase1, scanning-phase2, completed,"
+    " partial (a target did not take part), failed, stopped (by an administrator), paused (resumes at the next"
+    " mount), crashed (resumes after recovery), or co-... (follows the state of the coordinating target).",
     "",
     "state",
 )
 FLAG = _gauge(
     "flag",
-    "Always 1, for each flag that is set: inconsistent (something is wrong and not mended yet), scanned-once, upgrade,"
+    "Always 1 for each flag that is set: inconsistent (errors found and not yet repaired), scanned-once, upgrade,"
     " incomplete, crashed_lastid.",
     "",
     "flag",
 )
 PHASES = {
-    "checked": _gauge("checked_items", "What the run has looked at.", "", "phase"),
-    "failed": _gauge("failed_items", "What it could not check or mend.", "", "phase"),
-    "run_seconds": _gauge("run_seconds", "How long it has been at work.", "seconds", "phase"),
+    "checked": _gauge("checked_items", "Items checked by the current or last LFSCK run, by phase.", "", "phase"),
+    "failed": _gauge(
+        "failed_items", "Items that the current or last LFSCK run could not check or repair, by phase.", "", "phase"
+    ),
+    "run_seconds": _gauge("run_seconds", "Run time of the current or last LFSCK run, by phase.", "seconds", "phase"),
 }
 PROBLEM = _gauge(
     "problems",
-    "What the run found wrong, by problem, mended or (dry run) not; a problem it did not find has no series.",
+    "Problems found by the current or last LFSCK run, by problem, repaired or (in a dry run) only reported. A"
+    " problem without findings has no series.",
     "",
     "problem",
 )
 NUMBERS = {
-    "repaired": _gauge("repaired_items", "What the run has mended."),
-    "inconsistent": _gauge("inconsistent_items", "What a dry run found wrong."),
-    "started": _gauge("start_timestamp_seconds", "When the run began or was taken up again.", "seconds"),
-    "ended": _gauge("completed_timestamp_seconds", "When a run last came to its end.", "seconds"),
-    "completed": Counter("lustre_lfsck_completed_total", "Runs that came to their end.", LABELS, CHECKS),
+    "repaired": _gauge("repaired_items", "Items repaired by the current or last LFSCK run."),
+    "inconsistent": _gauge("inconsistent_items", "Items found inconsistent by a dry run of LFSCK."),
+    "started": _gauge(
+        "start_timestamp_seconds",
+        "Time when the current or last LFSCK run started or resumed, in seconds since 1970.",
+        "seconds",
+    ),
+    "ended": _gauge(
+        "completed_timestamp_seconds", "Time when an LFSCK run last completed, in seconds since 1970.", "seconds"
+    ),
+    "completed": Counter("lustre_lfsck_completed_total", "LFSCK runs completed.", LABELS, CHECKS),
 }
 
 
@@ -88,4 +97,4 @@ def _renderer(labels: bytes) -> Render:
 
 
 FAMILIES = (STATE, FLAG, *PHASES.values(), PROBLEM, *NUMBERS.values())
-COLLECTOR = Collector("lfsck", "checks of names and layouts across targets", FAMILIES, start)
+COLLECTOR = Collector("lfsck", "LFSCK: checks of names and layouts across targets", FAMILIES, start)

@@ -20,24 +20,25 @@ STATS = "llite.*.stats"
 BYTES = {
     name: Counter(f"lustre_llite_{name.decode()}_total", text, LABELS, STATS, "bytes", versions)
     for name, text, versions in (
-        (b"read_bytes", "Bytes applications read from the mount.", "2.10+"),
-        (b"write_bytes", "Bytes applications wrote to the mount.", "2.10+"),
-        (b"cached_read_bytes", "Bytes applications read that were in the page cache already.", "2.18+"),
-        (b"hybrid_read_bytes", "Bytes of buffered reads that were carried out as direct I/O.", "2.17+"),
-        (b"hybrid_write_bytes", "Bytes of buffered writes that were carried out as direct I/O.", "2.17+"),
-        (b"pcc_hit_bytes", "Bytes read and written in the persistent client cache.", "2.17+"),
-        (b"pcc_attach_bytes", "Bytes of files put into the persistent client cache.", "2.17+"),
+        (b"read_bytes", "Bytes read by applications through the mount.", "2.10+"),
+        (b"write_bytes", "Bytes written by applications through the mount.", "2.10+"),
+        (b"cached_read_bytes", "Bytes of application reads served from the page cache.", "2.18+"),
+        (b"hybrid_read_bytes", "Bytes of buffered reads that Lustre carried out as direct I/O.", "2.17+"),
+        (b"hybrid_write_bytes", "Bytes of buffered writes that Lustre carried out as direct I/O.", "2.17+"),
+        (b"pcc_hit_bytes", "Bytes read from and written to the persistent client cache (PCC).", "2.17+"),
+        (b"pcc_attach_bytes", "Bytes of files attached to the persistent client cache (PCC).", "2.17+"),
     )
 }
 OPERATIONS = Counter(
     "lustre_llite_operations_total",
-    "Operations applications asked of the mount.",
+    "File system operations by applications on the mount, by operation.",
     (*LABELS, "operation"),
     STATS,
 )
 SECONDS = Counter(
     "lustre_llite_operation_seconds_total",
-    "Time these operations took, added up over all callers. openclosetime is how long files stayed open.",
+    "Total time of applications' operations on the mount, by operation, summed over concurrent callers. The"
+    " operation openclosetime is the time files stayed open.",
     (*LABELS, "operation"),
     STATS,
     "seconds",
@@ -57,4 +58,4 @@ def start(_: Context) -> Collect:
     return collect
 
 
-COLLECTOR = Collector("llite", "bytes, operations and their time, as applications see them", RULE.families(), start)
+COLLECTOR = Collector("llite", "bytes, operations and their times as applications see them", RULE.families(), start)

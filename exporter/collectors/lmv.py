@@ -15,7 +15,7 @@ from exporter.text_format import label_text
 
 METADATA = Counter(
     "lustre_lmv_metadata_operations_total",
-    "Metadata operations the mount carried out, by operation, whichever targets they went to.",
+    "Metadata operations by the mount on all metadata targets, by operation.",
     ("fs", "mount", "operation"),
     "lmv.*.md_stats",
 )

@@ -16,25 +16,38 @@ STATS = "lnet.stats"
 NIS = "lnet.nis"
 MESSAGES = Counter(
     "lustre_lnet_messages_total",
-    "Messages by what became of them: sent, received, routed for others, dropped. The kernel counts to 4294967295.",
+    "LNet messages by event: sent, received, routed for other nodes, dropped. The kernel's counters wrap after"
+    " 4294967295.",
     ("event",),
     STATS,
 )
-BYTES = Counter("lustre_lnet_bytes_total", "Bytes of these messages.", ("event",), STATS, "bytes")
-ERRORS = Counter("lustre_lnet_errors_total", "Messages that failed.", (), STATS)
-ALLOCATED = Gauge("lustre_lnet_allocated_messages", "Messages in memory now.", (), STATS)
-UP = Gauge("lustre_lnet_interface_up", "Whether the interface is up (1) or down (0).", ("nid",), NIS)
+BYTES = Counter(
+    "lustre_lnet_bytes_total",
+    "Bytes of LNet messages, by event: sent, received, routed for other nodes, dropped.",
+    ("event",),
+    STATS,
+    "bytes",
+)
+ERRORS = Counter("lustre_lnet_errors_total", "LNet messages that failed.", (), STATS)
+ALLOCATED = Gauge("lustre_lnet_allocated_messages", "LNet messages in memory now.", (), STATS)
+UP = Gauge("lustre_lnet_interface_up", "Whether the LNet interface is up (1) or down (0).", ("nid",), NIS)
 CREDITS = Gauge(
     "lustre_lnet_interface_credits",
-    "Messages that may still be sent at once. Below zero, so many wait.",
+    "Send credits left on the LNet interface. A negative value is the number of waiting messages.",
     ("nid",),
     NIS,
 )
 MOST_CREDITS = Gauge(
-    "lustre_lnet_interface_max_credits", "Messages that may be under way at once over the interface.", ("nid",), NIS
+    "lustre_lnet_interface_max_credits",
+    "Limit on concurrent messages over the LNet interface (send credits).",
+    ("nid",),
+    NIS,
 )
 PEER_CREDITS = Gauge(
-    "lustre_lnet_interface_peer_credits", "Messages that may be under way at once to a single peer.", ("nid",), NIS
+    "lustre_lnet_interface_peer_credits",
+    "Limit on concurrent messages to one peer over the LNet interface (peer credits).",
+    ("nid",),
+    NIS,
 )
 
 
@@ -77,4 +90,4 @@ def _interfaces(page: Page, rows: Iterable[Interface]) -> None:
 
 
 FAMILIES = (MESSAGES, BYTES, ERRORS, ALLOCATED, UP, CREDITS, MOST_CREDITS, PEER_CREDITS)
-COLLECTOR = Collector("lnet", "messages, errors and interfaces of the network layer", FAMILIES, start)
+COLLECTOR = Collector("lnet", "messages, errors and interfaces of LNet", FAMILIES, start)

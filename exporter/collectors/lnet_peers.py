@@ -16,11 +16,11 @@ def _gauge(name: str, text: str, unit: str = "") -> Gauge:
     return Gauge(f"lustre_lnet_peer_{name}", text, ("nid",), PEERS, unit)
 
 
-UP = _gauge("up", "Whether the peer, a router, is up (1) or down (0); of others it is not known.")
-CREDITS = _gauge("credits", "Messages that may still be sent to the peer at once. Below zero, so many wait.")
-ROUTER_CREDITS = _gauge("router_credits", "Messages that may still be routed for the peer at once.")
-MOST_CREDITS = _gauge("max_credits", "Messages that may be under way to the peer at once.")
-QUEUED = _gauge("queued_bytes", "Bytes that wait to be sent to the peer.", "bytes")
+UP = _gauge("up", "Whether the LNet peer is up (1) or down (0). LNet knows this of routers only.")
+CREDITS = _gauge("credits", "Send credits left for the LNet peer. A negative value is the number of waiting messages.")
+ROUTER_CREDITS = _gauge("router_credits", "Routing credits left for messages from the LNet peer.")
+MOST_CREDITS = _gauge("max_credits", "Limit on concurrent messages to the LNet peer (send credits).")
+QUEUED = _gauge("queued_bytes", "Bytes queued to be sent to the LNet peer.", "bytes")
 STATES = {b"up": 1, b"down": 0}
 
 
@@ -46,4 +46,4 @@ def start(_: Context) -> Collect:
 
 
 FAMILIES = (UP, CREDITS, ROUTER_CREDITS, MOST_CREDITS, QUEUED)
-COLLECTOR = Collector("lnet_peers", "each peer of the network layer", FAMILIES, start, default=False)
+COLLECTOR = Collector("lnet_peers", "each LNet peer", FAMILIES, start, default=False)

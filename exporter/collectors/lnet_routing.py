@@ -11,18 +11,24 @@ from lustre.formats import lnet
 
 ROUTES = "lnet.routes"
 BUFFERS = "lnet.buffers"
-ROUTING = Gauge("lustre_lnet_routing", "Whether this node routes messages for others (1) or not (0).", (), ROUTES)
+ROUTING = Gauge(
+    "lustre_lnet_routing", "Whether this node routes LNet messages for other nodes (1) or not (0).", (), ROUTES
+)
 UP = Gauge(
-    "lustre_lnet_route_up", "Whether the router is a way to the network (1) or down (0).", ("net", "nid"), ROUTES
+    "lustre_lnet_route_up",
+    "Whether the LNet route to the network through the router is up (1) or down (0).",
+    ("net", "nid"),
+    ROUTES,
 )
 COUNT = Gauge(
     "lustre_lnet_router_buffers",
-    "Buffers a router has, by their pages; 0 is for messages without data.",
+    "Router buffers, by size in pages. Buffers of 0 pages hold messages without data.",
     ("pages",),
     BUFFERS,
 )
 FREE = Gauge(
-    "lustre_lnet_router_buffer_credits", "Those of them that are free. Below zero, so many messages wait.", ("pages",),
+    "lustre_lnet_router_buffer_credits", "Free router buffers, by size in pages. A negative value is the number of"
+                                         " waiting messages.", ("pages",),
     BUFFERS,
 )  # fmt: skip
 
@@ -55,4 +61,4 @@ def _buffers(node: Node, page: Page, data: bytes) -> None:
 
 
 FAMILIES = (ROUTING, UP, COUNT, FREE)
-COLLECTOR = Collector("lnet_routing", "ways to other networks, and a router's buffers", FAMILIES, start)
+COLLECTOR = Collector("lnet_routing", "LNet routes, and buffers of a router", FAMILIES, start)

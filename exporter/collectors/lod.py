@@ -18,22 +18,35 @@ def _gauge(name: str, text: str, parameter: str, unit: str = "", versions: str =
 
 
 NUMBERS = {
-    "numobd": _gauge("osts", "Object targets the metadata target knows.", "numobd"),
-    "activeobd": _gauge("active_osts", "Those of them it can use.", "activeobd"),
-    "mdt_numobd": _gauge("mdts", "Other metadata targets it knows.", "mdt_numobd", versions="2.13+"),
-    "mdt_activeobd": _gauge("active_mdts", "Those of them it can use.", "mdt_activeobd", versions="2.13+"),
-    "stripesize": _gauge("stripe_size_bytes", "Stripe size of files without a layout.", "stripesize", "bytes"),
+    "numobd": _gauge("osts", "Object targets known to the metadata target.", "numobd"),
+    "activeobd": _gauge("active_osts", "Object targets that the metadata target can use.", "activeobd"),
+    "mdt_numobd": _gauge(
+        "mdts", "Other metadata targets known to the metadata target.", "mdt_numobd", versions="2.13+"
+    ),
+    "mdt_activeobd": _gauge(
+        "active_mdts", "Other metadata targets that the metadata target can use.", "mdt_activeobd", versions="2.13+"
+    ),
+    "stripesize": _gauge(
+        "stripe_size_bytes", "Stripe size of files without a layout of their own.", "stripesize", "bytes"
+    ),
 }
-STRIPES = _gauge("stripes", "Stripes of files without a layout; -1 is one on every target.", "stripecount")
+STRIPES = _gauge(
+    "stripes",
+    "Stripe count of files without a layout of their own. -1 means one stripe on every target.",
+    "stripecount",
+)
 RATIOS = {
     "qos_threshold_rr": _gauge(
         "qos_threshold_ratio",
-        "Difference in free room up to which object targets are used in turn.",
+        "Difference in free space between object targets up to which they are used round-robin.",
         "qos_threshold_rr",
         "ratio",
     ),
     "qos_prio_free": _gauge(
-        "qos_free_weight_ratio", "Weight of free room when they are not.", "qos_prio_free", "ratio"
+        "qos_free_weight_ratio",
+        "Weight of free space in the choice of object targets when they are not used round-robin.",
+        "qos_prio_free",
+        "ratio",
     ),
 }
 

@@ -14,7 +14,7 @@ from exporter.page import Page
 from exporter.peers import PeerSums
 from exporter.text_format import label_text
 
-LWP = connection_families("lwp", ("fs", "target"), "metadata targets by this node's targets", "2.18+")
+LWP = connection_families("lwp", ("fs", "target"), "metadata targets from this node's targets", "2.18+")
 
 
 class Asked(NamedTuple):
@@ -39,4 +39,6 @@ def start(_: Context) -> Collect:
     return collect
 
 
-COLLECTOR = Collector("lwp", "this node's targets asking metadata targets, for quotas", LWP.families(), start)
+COLLECTOR = Collector(
+    "lwp", "requests from this node's targets to metadata targets, mostly for quotas", LWP.families(), start
+)

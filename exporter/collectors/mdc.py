@@ -18,14 +18,14 @@ LABELS = ("fs", "mount", "target")
 MDC = link_families("mdc", LABELS, "metadata servers")
 METADATA = Counter(
     "lustre_mdc_metadata_operations_total",
-    "Metadata operations this client carried out, by operation. One may take several requests, or none.",
+    "Metadata operations by this client on the target, by operation. An operation may take several requests or none.",
     (*LABELS, "operation"),
     "mdc.*.md_stats",
 )
 
 BATCHES = Histogram(
     "lustre_mdc_operations_per_batch",
-    "Requests that carry several operations, such as those of statahead, by how many.",
+    "Batched requests, such as those of statahead, by the number of operations in each.",
     LABELS,
     "mdc.*.batch_stats",
     versions="2.16+",

@@ -15,14 +15,14 @@ STATS = "mdt.*.md_stats"
 RULE = Rule(
     Counter(
         "lustre_mdt_operations_total",
-        "Metadata operations of the target, by operation. samedir_rename, crossdir_rename, parallel_rename_file and"
-        " parallel_rename_dir are renames that rename counts too.",
+        "Metadata operations on the target, by operation. The operation rename includes samedir_rename,"
+        " crossdir_rename, parallel_rename_file and parallel_rename_dir.",
         (*LABELS, "operation"),
         STATS,
     ),
     Counter(
         "lustre_mdt_operation_seconds_total",
-        "Time the target took for these operations, added up.",
+        "Total time the target spent on metadata operations, by operation.",
         (*LABELS, "operation"),
         STATS,
         "seconds",
@@ -31,7 +31,7 @@ RULE = Rule(
     {
         b"read_bytes": Counter(
             "lustre_mdt_read_bytes_total",
-            "Bytes of files read from the metadata target itself (data on MDT).",
+            "Bytes of file data read from the metadata target itself (Data-on-MDT).",
             LABELS,
             STATS,
             "bytes",
@@ -39,7 +39,7 @@ RULE = Rule(
         ),
         b"write_bytes": Counter(
             "lustre_mdt_write_bytes_total",
-            "Bytes of files written to the metadata target itself (data on MDT).",
+            "Bytes of file data written to the metadata target itself (Data-on-MDT).",
             LABELS,
             STATS,
             "bytes",
@@ -53,12 +53,13 @@ STATE = {
     name: Gauge(f"lustre_mdt_{what}", text, LABELS, f"mdt.*.{name}", unit, versions)
     for name, what, text, unit, versions in (
         ("num_exports", "exports", "Clients and servers connected to the target.", "", "2.10+"),
-        ("tot_dirty", "dirty_bytes", "Data on MDT written on clients and not sent yet, as far as they said.", "bytes",
-         "2.12+"),
-        ("tot_granted", "granted_bytes", "Room promised to clients for data on MDT.", "bytes", "2.12+"),
-        ("tot_pending", "pending_bytes", "Room promised for writes that are being carried out.", "bytes", "2.12+"),
-        ("no_create", "no_create", "Whether an administrator has forbidden new files on the target.", "", "2.16+"),
-        ("readonly", "readonly", "Whether an administrator has forbidden all changes.", "", "2.13+"),
+        ("tot_dirty", "dirty_bytes",
+         "Data-on-MDT data written on clients and not yet sent, as reported by clients.", "bytes", "2.12+"),
+        ("tot_granted", "granted_bytes", "Space granted to clients for cached Data-on-MDT writes.", "bytes", "2.12+"),
+        ("tot_pending", "pending_bytes", "Granted space used by Data-on-MDT writes in progress.", "bytes", "2.12+"),
+        ("no_create", "no_create",
+         "Whether an administrator has disabled file creation on the target (1) or not (0).", "", "2.16+"),
+        ("readonly", "readonly", "Whether an administrator has made the target read-only (1) or not (0).", "", "2.13+"),
     )
 }  # fmt: skip
 

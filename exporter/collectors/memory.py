@@ -8,9 +8,9 @@ from exporter.node import Node
 from exporter.page import Page
 
 NUMBERS = {
-    "memused": Gauge("lustre_memory_used_bytes", "Memory Lustre has allocated.", (), "memused", "bytes"),
+    "memused": Gauge("lustre_memory_used_bytes", "Memory allocated by Lustre.", (), "memused", "bytes"),
     "lnet.lnet_memused": Gauge(
-        "lustre_lnet_memory_used_bytes", "Memory the network layer has allocated.", (), "lnet.lnet_memused", "bytes"
+        "lustre_lnet_memory_used_bytes", "Memory allocated by LNet.", (), "lnet.lnet_memused", "bytes"
     ),
 }
 
@@ -25,4 +25,4 @@ def start(_: Context) -> Collect:
     return collect
 
 
-COLLECTOR = Collector("memory", "memory Lustre has allocated", tuple(NUMBERS.values()), start)
+COLLECTOR = Collector("memory", "memory allocated by Lustre and LNet", tuple(NUMBERS.values()), start)

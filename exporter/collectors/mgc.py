@@ -11,19 +11,21 @@ from lustre.formats import fields, header, import_
 
 LABELS = ("nid",)
 STATE = Gauge(
-    "lustre_mgc_imports", "Connections to management servers by state. FULL is connected.", (*LABELS, "state"),
+    "lustre_mgc_imports", "Connections to management servers, by state. FULL is connected.", (*LABELS, "state"),
     "mgc.*.import",
 )  # fmt: skip
 TARGETS = Gauge(
-    "lustre_mgc_targets", "Management servers by their Lustre release.", (*LABELS, "version"), "mgc.*.import"
+    "lustre_mgc_targets", "Connected management servers, by Lustre release.", (*LABELS, "version"), "mgc.*.import"
 )
 ATTEMPTS = Counter(
-    "lustre_mgc_import_connection_attempts_total", "Attempts to connect; more than one is reconnecting.", LABELS,
+    "lustre_mgc_import_connection_attempts_total", "Attempts to connect to the management server. More than one"
+                                                   " means reconnection.", LABELS,
     "mgc.*.import",
 )  # fmt: skip
 RECOVERY = Gauge(
     "lustre_mgc_imperative_recovery",
-    "Whether the management server tells this node at once of a restarted target (1) or not (0).",
+    "Whether imperative recovery is enabled (1) or not (0). With it the management server notifies this node of"
+    " restarted targets.",
     LABELS,
     "mgc.*.ir_state",
 )

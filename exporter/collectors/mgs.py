@@ -10,19 +10,27 @@ from exporter.text_format import label_text
 from lustre.formats import mgs_live
 
 LIVE = "mgs.MGS.live.*"
-EXPORTS = Gauge("lustre_mgs_exports", "Clients and servers connected.", (), "mgs.MGS.num_exports")
+EXPORTS = Gauge(
+    "lustre_mgs_exports", "Clients and servers connected to the management server.", (), "mgs.MGS.num_exports"
+)
 EVICTIONS = Counter(
-    "lustre_mgs_evictions_total", "Clients the management server has evicted.", (), "mgs.MGS.eviction_count",
+    "lustre_mgs_evictions_total", "Clients evicted by the management server.", (), "mgs.MGS.eviction_count",
     versions="2.16+",
 )  # fmt: skip
-TARGETS = Gauge("lustre_mgs_targets", "Targets of the file system that have registered, by kind.", ("fs", "kind"), LIVE)
+TARGETS = Gauge("lustre_mgs_targets", "Registered targets of the file system, by kind.", ("fs", "kind"), LIVE)
 STATE = Gauge(
     "lustre_mgs_imperative_recovery",
-    "Always 1, labelled with how far clients are told at once of a restarted target: full, partial, startup, disabled.",
+    "Always 1. The label is the state of imperative recovery (notification of clients about restarted targets):"
+    " full, partial, startup, disabled.",
     ("fs", "state"),
     LIVE,
 )
-WITHOUT = Gauge("lustre_mgs_clients_without_imperative_recovery", "Clients that cannot be told.", ("fs",), LIVE)
+WITHOUT = Gauge(
+    "lustre_mgs_clients_without_imperative_recovery",
+    "Clients without imperative recovery, which the management server cannot notify of restarted targets.",
+    ("fs",),
+    LIVE,
+)
 STATES = frozenset({b"full", b"partial", b"startup", b"disabled"})
 NO_FILE_SYSTEM = frozenset({"params", "nodemap"})
 

@@ -14,9 +14,7 @@ from exporter.sources import Source, StatsRenderer
 from exporter.text_format import label_text
 
 LABELS = ("nodemap",)
-ACTIVE = Gauge(
-    "lustre_nodemap_active", "Whether identities are mapped (1) or nodemaps are switched off (0).", (), "nodemap.active"
-)
+ACTIVE = Gauge("lustre_nodemap_active", "Whether nodemaps are enabled (1) or disabled (0).", (), "nodemap.active")
 FLAGS = {
     parameter: Gauge(
         f"lustre_nodemap_{parameter.removesuffix('_nodemap')}",
@@ -26,11 +24,11 @@ FLAGS = {
         versions=versions,
     )
     for parameter, text, versions in (
-        ("trusted_nodemap", "the clients' users and groups are taken as they are", "2.10+"),
-        ("admin_nodemap", "root on these clients is root", "2.10+"),
-        ("deny_unknown", "users who are not mapped are refused", "2.10+"),
-        ("readonly_mount", "these clients may only read", "2.16+"),
-        ("deny_mount", "these clients may not mount", "2.17+"),
+        ("trusted_nodemap", "the nodemap trusts the user and group ids of its clients", "2.10+"),
+        ("admin_nodemap", "root on the nodemap's clients keeps root rights", "2.10+"),
+        ("deny_unknown", "the nodemap refuses users who are not mapped", "2.10+"),
+        ("readonly_mount", "clients of the nodemap may only read", "2.16+"),
+        ("deny_mount", "clients of the nodemap may not mount", "2.17+"),
     )
 }
 
@@ -41,11 +39,20 @@ def _rule(target: str, of: str, source: str) -> Rule:
         return Counter(f"lustre_nodemap_{target}_{name}_total", text, labels, f"nodemap.*.{source}", unit, "2.17+")
 
     return Rule(
-        counter("operations", f"Operations of these clients on {of} of this node.", "operation"),
-        counter("operation_seconds", "Time these took, added up.", "operation", unit="seconds"),
+        counter("operations", f"Operations of the nodemap's clients on {of} of this node, by operation.", "operation"),
+        counter(
+            "operation_seconds",
+            f"Total time {of} of this node spent on operations of the nodemap's clients, by operation.",
+            "operation",
+            unit="seconds",
+        ),
         {
-            b"read_bytes": counter("read_bytes", f"Bytes these clients read from {of} of this node.", unit="bytes"),
-            b"write_bytes": counter("write_bytes", f"Bytes these clients wrote to {of} of this node.", unit="bytes"),
+            b"read_bytes": counter(
+                "read_bytes", f"Bytes read by the nodemap's clients from {of} of this node.", unit="bytes"
+            ),
+            b"write_bytes": counter(
+                "write_bytes", f"Bytes written by the nodemap's clients to {of} of this node.", unit="bytes"
+            ),
         },
     )
 
@@ -73,4 +80,4 @@ def start(_: Context) -> Collect:
 
 
 FAMILIES = (ACTIVE, *FLAGS.values(), *[family for rule in RULES.values() for family in rule.families()])
-COLLECTOR = Collector("nodemap", "nodemaps and what their clients do", FAMILIES, start)
+COLLECTOR = Collector("nodemap", "nodemaps, and operations of their clients", FAMILIES, start)

@@ -20,7 +20,8 @@ from lustre.formats.compiled import hash_of
 
 LATENCY = Histogram(
     "lustre_osc_io_latency_seconds",
-    "Bulk requests by the time to their answer, for each size: from that many bytes up to twice as many.",
+    "Bulk RPCs to object servers, by size and time until the reply. The label size is the lower bound in bytes, the"
+    " upper bound is twice that.",
     ("fs", "mount", "pool", "direction", "size"),
     "osc.*.io_latency_stats",
     "seconds",
@@ -56,6 +57,4 @@ def _per_target() -> Collect:
     return collect
 
 
-COLLECTOR = Collector(
-    "osc_latency", "time of requests to object servers by their size", (LATENCY,), start, default=False
-)
+COLLECTOR = Collector("osc_latency", "reply times of object servers by request size", (LATENCY,), start, default=False)

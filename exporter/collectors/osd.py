@@ -30,12 +30,12 @@ def _table(
 
 
 TABLES: dict[bytes, tuple[Histogram, float]] = {
-    b"pages per bulk r/w": (_table("pages_per_bulk", "Bulk requests by their pages.", doubling(1, 4096)), 1.0),
+    b"pages per bulk r/w": (_table("pages_per_bulk", "Bulk requests, by size in pages.", doubling(1, 4096)), 1.0),
     b"discontiguous pages": (
         _table(
             "discontiguous_pages",
-            "Bulk requests by their runs of pages that follow each other in the object: 1 is best. Up to 2.15, and with"
-            " ZFS, by the gaps between them: 0 is best.",
+            "Bulk requests, by the number of contiguous runs of pages in the object (1 is best). Up to 2.15 and on"
+            " ZFS, by the number of gaps between runs (0 is best).",
             SINGLE,
         ),
         1.0,
@@ -43,31 +43,31 @@ TABLES: dict[bytes, tuple[Histogram, float]] = {
     b"discontiguous blocks": (
         _table(
             "discontiguous_blocks",
-            "Bulk requests by their runs of blocks that follow each other on disk: 1 is best. Up to 2.15 by the gaps"
-            " between them: 0 is best.",
+            "Bulk requests, by the number of contiguous runs of blocks on disk (1 is best). Up to 2.15, by the"
+            " number of gaps between runs (0 is best).",
             SINGLE,
         ),
         1.0,
     ),
     b"disk fragmented I/Os": (
-        _table("io_fragments", "Bulk requests by the disk I/Os they were split into.", SINGLE),
+        _table("io_fragments", "Bulk requests, by the number of disk I/Os they were split into.", SINGLE),
         1.0,
     ),
     b"disk I/Os in flight": (
-        _table(
-            "io_in_flight", "Disk I/Os by how many were under way when they were sent, themselves included.", SINGLE
-        ),
+        _table("io_in_flight", "Disk I/Os, by the number in flight when each was sent, including itself.", SINGLE),
         1.0,
     ),
     b"I/O time (1/1000s)": (
-        _table("io_seconds", "Bulk requests by the time their disk I/Os took.", doubling(1, 1 << 14, 1e-3), "seconds"),
+        _table(
+            "io_seconds", "Bulk requests, by the duration of their disk I/O.", doubling(1, 1 << 14, 1e-3), "seconds"
+        ),
         1e-3,
     ),
-    b"disk I/O size": (_table("io_size_bytes", "Disk I/Os by their size.", doubling(4096, 1 << 24), "bytes"), 1.0),
+    b"disk I/O size": (_table("io_size_bytes", "Disk I/Os, by size.", doubling(4096, 1 << 24), "bytes"), 1.0),
     b"block maps msec": (
         _table(
             "block_map_seconds",
-            "Times to find the blocks of an object: lookup of existing ones, allocate of new ones.",
+            "Time to map the blocks of an object, by operation: lookup of existing blocks or allocate of new blocks.",
             doubling(1, 1 << 10, 1e-3),
             "seconds",
             "operation",
@@ -82,12 +82,17 @@ MAPS = b',operation="lookup"', b',operation="allocate"'
 RULE = Rule(
     Counter(
         "lustre_osd_operations_total",
-        "Things the device did, such as get_page (preparing pages) and steps of transactions.",
+        "Operations of the storage device, by operation, such as get_page (preparation of pages) and transaction"
+        " steps.",
         (*LABELS, "operation"),
         STATS,
     ),
     Counter(
-        "lustre_osd_operation_seconds_total", "Time these took, added up.", (*LABELS, "operation"), STATS, "seconds"
+        "lustre_osd_operation_seconds_total",
+        "Total time of storage device operations, by operation.",
+        (*LABELS, "operation"),
+        STATS,
+        "seconds",
     ),
     special={
         name: (
@@ -95,15 +100,15 @@ RULE = Rule(
             Counter(f"lustre_osd_cache_{what}_total", f"Pages {text}.", LABELS, STATS),
         )
         for name, what, text in (
-            (b"cache_access", "accesses", "that were looked for in the server's cache"),
-            (b"cache_hit", "hits", "that were found there"),
-            (b"cache_miss", "misses", "that were not found there, and so came from disk"),
+            (b"cache_access", "accesses", "looked up in the server's page cache"),
+            (b"cache_hit", "hits", "found in the server's page cache"),
+            (b"cache_miss", "misses", "not found in the server's page cache and read from disk"),
         )
     },
 )
 NONROTATIONAL = Gauge(
     "lustre_osd_nonrotational",
-    "Whether the target's device is flash (1) or turns (0), as far as the kernel knows.",
+    "Whether the kernel reports the target's device as flash (1) or as rotating disk (0).",
     LABELS,
     "osd-*.*.nonrotational",
     versions="2.12+",
@@ -164,4 +169,4 @@ def empty(table: histogram.Histogram) -> list[int]:
 
 
 FAMILIES = (*[family for family, _ in TABLES.values()], *RULE.families(), NONROTATIONAL)
-COLLECTOR = Collector("osd", "disk I/O and cache of this node's targets", FAMILIES, start)
+COLLECTOR = Collector("osd", "disk I/O and page cache of this node's targets", FAMILIES, start)

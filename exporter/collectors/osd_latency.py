@@ -16,7 +16,8 @@ from lustre.formats.compiled import hash_of
 
 LATENCY = Histogram(
     "lustre_osd_io_latency_seconds",
-    "Bulk requests by the time their disk I/Os took, for each size: from that many bytes up to twice as many.",
+    "Bulk requests, by size and duration of their disk I/O. The label size is the lower bound in bytes, the upper"
+    " bound is twice that.",
     ("fs", "target", "direction", "size"),
     "osd-*.*.io_latency_stats",
     "seconds",
@@ -39,4 +40,4 @@ def start(_: Context) -> Collect:
     return collect
 
 
-COLLECTOR = Collector("osd_latency", "time of disk I/O by its size", (LATENCY,), start, default=False)
+COLLECTOR = Collector("osd_latency", "duration of disk I/O by size", (LATENCY,), start, default=False)

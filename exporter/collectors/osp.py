@@ -32,35 +32,37 @@ def _gauge(name: str, text: str, parameter: str, labels: tuple[str, ...] = LABEL
 
 ACTIVE = _gauge(
     "active",
-    "Whether the metadata target uses the object target (1) or not (0). Shown of those it does not use; of each with"
-    " --collector.osp.per-target.",
+    "Whether the metadata target uses the object target (1) or not (0). Shown for unused targets only, or for every"
+    " target with --collector.osp.per-target.",
     "active",
     BY_TARGET,
 )
 ERROR = _gauge(
     "precreate_error",
-    "Error number (errno) of the last attempt to create objects ahead on the target; 0 is none. 28 is: no room. Shown"
-    " where there is one; of each target with --collector.osp.per-target.",
+    "Error number (errno) of the last precreation of objects on the target: 0 is success, 28 is no space left. Shown"
+    " for errors only, or for every target with --collector.osp.per-target.",
     "prealloc_status",
     BY_TARGET,
 )
 PRECREATED = _gauge(
     "precreated_objects",
-    "Objects created ahead that no file has yet. Of several targets, those of the one with the fewest.",
+    "Precreated objects not yet used by a file. For several targets, the lowest number.",
     "prealloc_last_id",
 )
 NUMBERS = {
     "prealloc_reserved": _gauge(
-        "reserved_objects", "Objects created ahead that are promised to files being made.", "prealloc_reserved"
+        "reserved_objects", "Precreated objects reserved for files being created.", "prealloc_reserved"
     ),
     "sync_changes": _gauge(
-        "sync_changes", "Changes (removed files, new owners) that are not sent to the targets yet.", "sync_changes"
+        "sync_changes", "Changes (deleted files, new owners) not yet sent to the object targets.", "sync_changes"
     ),
     "sync_in_progress": _gauge(
-        "sync_in_progress_changes", "Changes that are sent and not on the targets' disks yet.", "sync_in_progress"
+        "sync_in_progress_changes",
+        "Changes (deleted files, new owners) sent to the object targets but not yet committed to disk.",
+        "sync_in_progress",
     ),
     "destroys_in_flight": _gauge(
-        "destroys_in_flight", "Objects of removed files that still take room on the targets.", "destroys_in_flight"
+        "destroys_in_flight", "Objects of deleted files that still occupy space on the targets.", "destroys_in_flight"
     ),
 }
 COMBINE: dict[Family, Combine] = {PRECREATED: min}
@@ -176,4 +178,4 @@ def _precreated(node: Node, name: str) -> int | None:
 
 
 FAMILIES = (ACTIVE, ERROR, PRECREATED, *NUMBERS.values(), *CONNECTIONS.families())
-COLLECTOR = Collector("osp", "other targets as metadata targets of this node see them", FAMILIES, start)
+COLLECTOR = Collector("osp", "other targets, as seen by metadata targets of this node", FAMILIES, start)

@@ -13,10 +13,10 @@ from exporter.sources import Source, StatsRenderer
 LABELS = ("fs", "target")
 STATS = "obdfilter.*.stats"
 RULE = Rule(
-    Counter("lustre_ost_operations_total", "Operations of the target, by operation.", (*LABELS, "operation"), STATS),
+    Counter("lustre_ost_operations_total", "Operations on the target, by operation.", (*LABELS, "operation"), STATS),
     Counter(
         "lustre_ost_operation_seconds_total",
-        "Time the target took for these operations, added up.",
+        "Total time the target spent on operations, by operation.",
         (*LABELS, "operation"),
         STATS,
         "seconds",
@@ -35,37 +35,41 @@ STATE = {
     ),
     "degraded": Gauge(
         "lustre_ost_degraded",
-        "Whether the target is marked degraded (1), so that new files avoid it, or not (0).",
+        "Whether the target is marked degraded (1) or not (0). New files avoid degraded targets.",
         LABELS,
         "obdfilter.*.degraded",
     ),
     "tot_dirty": Gauge(
         "lustre_ost_dirty_bytes",
-        "Written on clients and not sent yet, as far as they said.",
+        "Data written on clients and not yet sent to the target, as reported by clients.",
         LABELS,
         "obdfilter.*.tot_dirty",
         "bytes",
     ),
     "tot_granted": Gauge(
-        "lustre_ost_granted_bytes", "Room promised to clients.", LABELS, "obdfilter.*.tot_granted", "bytes"
+        "lustre_ost_granted_bytes",
+        "Space granted to clients for cached writes.",
+        LABELS,
+        "obdfilter.*.tot_granted",
+        "bytes",
     ),
     "tot_pending": Gauge(
         "lustre_ost_pending_bytes",
-        "Room promised for writes that are being carried out.",
+        "Granted space used by writes in progress.",
         LABELS,
         "obdfilter.*.tot_pending",
         "bytes",
     ),
     "no_create": Gauge(
         "lustre_ost_no_create",
-        "Whether an administrator has forbidden new objects on the target.",
+        "Whether an administrator has disabled object creation on the target (1) or not (0).",
         LABELS,
         "obdfilter.*.no_create",
         versions="2.16+",
     ),
     "readonly": Gauge(
         "lustre_ost_readonly",
-        "Whether an administrator has forbidden all changes.",
+        "Whether an administrator has made the target read-only (1) or not (0).",
         LABELS,
         "obdfilter.*.readonly",
         versions="2.17+",
@@ -89,4 +93,4 @@ def start(_: Context) -> Collect:
 
 
 FAMILIES = (*RULE.families(), *ROOM.families, *STATE.values())
-COLLECTOR = Collector("ost", "object targets of this node: traffic, operations, room", FAMILIES, start)
+COLLECTOR = Collector("ost", "object targets of this node: traffic, operations, space", FAMILIES, start)

@@ -13,13 +13,19 @@ LABELS = ("fs", "mount")
 CACHE = "llite.*.max_cached_mb"
 UNSTABLE = "llite.*.unstable_stats"
 
-MAX = Gauge("lustre_llite_page_cache_max_bytes", "File data the mount may hold in memory.", LABELS, CACHE, "bytes")
+MAX = Gauge(
+    "lustre_llite_page_cache_max_bytes", "Limit on file data that the mount caches in memory.", LABELS, CACHE, "bytes"
+)
 USED = Gauge(
-    "lustre_llite_page_cache_used_bytes", "File data the mount holds in memory, to the MiB.", LABELS, CACHE, "bytes"
+    "lustre_llite_page_cache_used_bytes",
+    "File data cached in memory by the mount, rounded to MiB.",
+    LABELS,
+    CACHE,
+    "bytes",
 )
 UNEVICTABLE = Gauge(
     "lustre_llite_page_cache_unevictable_bytes",
-    "Part of it that cannot be given back now.",
+    "Cached file data of the mount that cannot be evicted now, rounded to MiB.",
     LABELS,
     CACHE,
     "bytes",
@@ -27,13 +33,13 @@ UNEVICTABLE = Gauge(
 )
 RECLAIMS = Counter(
     "lustre_llite_page_cache_reclaims_total",
-    "Times pages were taken from a target because the cache was full.",
+    "Times the client evicted cached pages because the page cache was full.",
     LABELS,
     CACHE,
 )
 AHEAD = Gauge(
     "lustre_llite_read_ahead_used_bytes",
-    "Pages read ahead and not asked for yet, to the MiB.",
+    "Memory of pages being read ahead now, rounded to MiB.",
     LABELS,
     CACHE,
     "bytes",
@@ -41,11 +47,17 @@ AHEAD = Gauge(
 )
 UNSTABLE_PAGES = Gauge(
     "lustre_llite_unstable_pages",
-    "Pages sent to object servers that these do not have on disk yet, so that the client keeps them.",
+    "Pages written to object servers but not yet committed to disk. The client keeps them in memory.",
     LABELS,
     UNSTABLE,
 )
-UNSTABLE_BYTES = Gauge("lustre_llite_unstable_bytes", "The same in bytes, to the MiB.", LABELS, UNSTABLE, "bytes")
+UNSTABLE_BYTES = Gauge(
+    "lustre_llite_unstable_bytes",
+    "Data written to object servers but not yet committed to disk, rounded to MiB. The client keeps it in memory.",
+    LABELS,
+    UNSTABLE,
+    "bytes",
+)
 
 
 def start(_: Context) -> Collect:
@@ -86,4 +98,4 @@ def _unstable(labels: bytes) -> Render:
 
 
 FAMILIES = (MAX, USED, UNEVICTABLE, RECLAIMS, AHEAD, UNSTABLE_PAGES, UNSTABLE_BYTES)
-COLLECTOR = Collector("page_cache", "file data clients hold in memory", FAMILIES, start)
+COLLECTOR = Collector("page_cache", "file data cached in memory by clients", FAMILIES, start)

@@ -23,32 +23,35 @@ from exporter.totals import Group, Summed, put_totals
 from lustre.formats.df import Df
 
 LABELS = ("fs", "pool")
-ROOM = room_families("lustre_pool", "the pool, over the targets that say", LABELS, "osc.*")
+ROOM = room_families("lustre_pool", "the pool, summed over the targets that report it", LABELS, "osc.*")
 TARGETS = Gauge("lustre_pool_targets", "Object targets in the pool.", LABELS, "lov.*.pools.*")
 REPORTING = Gauge(
-    "lustre_pool_targets_reporting", "Those of them whose room is known, and in the sums.", LABELS, "osc.*.kbytestotal"
+    "lustre_pool_targets_reporting",
+    "Object targets in the pool whose space is known and included in lustre_pool_size_bytes and the other sums.",
+    LABELS,
+    "osc.*.kbytestotal",
 )
 
 MEMBER = Gauge(
     "lustre_pool_target_info",
-    "Always 1, labelled with an object target and its pool (several joined by commas); shown by metadata servers.",
+    "Always 1, labelled with an object target and its pool (several joined by commas). Only metadata servers show it.",
     ("fs", "target", "pool"),
     "lod.*.pools.*",
 )
 
 STATS = "osc.*.stats"
 MOUNT = ("fs", "mount", "pool")
-READ = Counter("lustre_pool_read_bytes_total", "Bytes the mount read from the pool.", MOUNT, STATS, "bytes")
-WRITTEN = Counter("lustre_pool_write_bytes_total", "Bytes the mount wrote to the pool.", MOUNT, STATS, "bytes")
+READ = Counter("lustre_pool_read_bytes_total", "Bytes read from the pool by the mount.", MOUNT, STATS, "bytes")
+WRITTEN = Counter("lustre_pool_write_bytes_total", "Bytes written to the pool by the mount.", MOUNT, STATS, "bytes")
 OPERATIONS = Counter(
     "lustre_pool_operations_total",
-    "Requests of the mount to targets of the pool, by operation.",
+    "Requests from the mount to the pool's targets, by operation.",
     (*MOUNT, "operation"),
     STATS,
 )
 SECONDS = Counter(
     "lustre_pool_operation_seconds_total",
-    "Time from sending these requests to their answer, added up.",
+    "Total time from sending requests to the pool's targets until the reply, by operation.",
     (*MOUNT, "operation"),
     STATS,
     "seconds",
@@ -149,4 +152,4 @@ def _renamed(totals: Mapping[AnyKey, int]) -> Iterator[tuple[Key, int]]:
 
 
 FAMILIES = (*ROOM.families, TARGETS, REPORTING, MEMBER, READ, WRITTEN, OPERATIONS, SECONDS, *SPILL)
-COLLECTOR = Collector("pools", "room in OST pools and traffic to them", FAMILIES, start)
+COLLECTOR = Collector("pools", "space in OST pools and traffic to them", FAMILIES, start)

@@ -31,32 +31,55 @@ def _limit(name: str, text: str, unit: str = "") -> Gauge:
 
 
 BYTES = (
-    _limit("hard_limit_bytes", "Room the user, group or project may take at most.", "bytes"),
-    _limit("soft_limit_bytes", "Room that may be exceeded for a while only.", "bytes"),
-    _limit("granted_bytes", "Room handed out to the targets for this id: used, or soon to be.", "bytes"),
+    _limit("hard_limit_bytes", "Hard limit on space for the user, group or project.", "bytes"),
+    _limit(
+        "soft_limit_bytes",
+        "Soft limit on space for the user, group or project, which may be exceeded during the grace period.",
+        "bytes",
+    ),
+    _limit(
+        "granted_bytes",
+        "Space granted to the targets for the user, group or project: used or soon to be used.",
+        "bytes",
+    ),
 )
 FILES = (
-    _limit("hard_limit_files", "Files the user, group or project may have at most."),
-    _limit("soft_limit_files", "Number of files that may be exceeded for a while only."),
-    _limit("granted_files", "Files handed out to the metadata targets for this id: made, or soon to be."),
+    _limit("hard_limit_files", "Hard limit on the number of files for the user, group or project."),
+    _limit(
+        "soft_limit_files",
+        "Soft limit on the number of files for the user, group or project, which may be"
+        " exceeded during the grace period.",
+    ),
+    _limit(
+        "granted_files",
+        "Files granted to the metadata targets for the user, group or project: created or soon to be created.",
+    ),
 )
 RESOURCES = {"dt": (BYTES, 1 << 10), "md": (FILES, 1)}
 GRACE = Gauge(
     "lustre_quota_grace_end_timestamp_seconds",
-    "When the grace period of the soft limit ends, as seconds since 1970; only of those above it.",
+    "Time when the grace period of the soft limit ends, in seconds since 1970. Shown only while the soft limit is"
+    " exceeded.",
     (*LIMITED, "resource"),
     "qmt.*.*.glb-usr",
     "seconds",
 )
 USED_BYTES = Gauge(
-    "lustre_quota_used_bytes", "Room taken on the target.", USED, "osd-*.*.quota_slave.acct_user", "bytes"
+    "lustre_quota_used_bytes",
+    "Space used on the target by the user, group or project.",
+    USED,
+    "osd-*.*.quota_slave.acct_user",
+    "bytes",
 )
 USED_FILES = Gauge(
-    "lustre_quota_used_files", "Files (inodes or objects) on the target.", USED, "osd-*.*.quota_slave.acct_user"
+    "lustre_quota_used_files",
+    "Inodes (MDT) or objects (OST) on the target owned by the user, group or project.",
+    USED,
+    "osd-*.*.quota_slave.acct_user",
 )
 LEFT_OUT = Gauge(
     "lustre_quota_ids_beyond_limit",
-    "Users, groups or projects without series of their own because of --quota.limit, by the parameter they are in.",
+    "Users, groups or projects without series because of --quota.limit, by Lustre parameter.",
     ("fs", "parameter"),
     "qmt.*.*.glb-usr",
 )

@@ -21,12 +21,15 @@ CONNECTED = Gauge(
     INFO,
 )
 ENFORCED = Gauge(
-    "lustre_quota_slave_enforced", "Whether the target enforces quotas, by their type.", (*LABELS, "type"), INFO
+    "lustre_quota_slave_enforced",
+    "Whether the target enforces quotas (1) or not (0), by type of quota.",
+    (*LABELS, "type"),
+    INFO,
 )
 UP_TO_DATE = Gauge(
     "lustre_quota_slave_up_to_date",
-    "Whether limits and grants the target goes by are those of the quota master (1) or older (0), by type of quota;"
-    " of types it enforces.",
+    "Whether the target's copy of quota limits and grants is current (1) or outdated (0), by type of quota. Shown"
+    " for enforced types only.",
     (*LABELS, "type"),
     INFO,
 )

@@ -17,55 +17,58 @@ LABELS = ("fs", "mount")
 AHEAD = "llite.*.read_ahead_stats"
 STATAHEAD = "llite.*.statahead_stats"
 
-HITS = Counter(
-    "lustre_llite_read_ahead_hits_total", "Pages that had been read ahead when they were asked for.", LABELS, AHEAD
+HITS = Counter("lustre_llite_read_ahead_hits_total", "Pages served from the read-ahead cache.", LABELS, AHEAD)
+MISSES = Counter(
+    "lustre_llite_read_ahead_misses_total",
+    "Pages missing from the read-ahead cache, so that applications waited for them.",
+    LABELS,
+    AHEAD,
 )
-MISSES = Counter("lustre_llite_read_ahead_misses_total", "Pages that applications had to wait for.", LABELS, AHEAD)
 EVENTS = Counter(
     "lustre_llite_read_ahead_events_total",
-    "What else happened in read-ahead, such as reads out of sequence or pages read ahead in vain.",
+    "Read-ahead events other than hits and misses, by event, such as non-consecutive reads and pages discarded unread.",
     (*LABELS, "event"),
     AHEAD,
 )
 PAGES = Counter(
     "lustre_llite_read_ahead_pages_total",
-    "Pages read ahead, by the event that caused it.",
+    "Pages read ahead, by the event that requested them.",
     (*LABELS, "event"),
     AHEAD,
     versions="2.16+",
 )
 STARTED = Counter(
     "lustre_llite_statahead_started_total",
-    "Times the client began to fetch attributes ahead of a program that lists a directory.",
+    "Statahead runs started. A run prefetches file attributes for a program that lists a directory.",
     LABELS,
     STATAHEAD,
 )
 WRONG = Counter(
-    "lustre_llite_statahead_wrong_total", "Those of them given up because too little was foreseen.", LABELS, STATAHEAD
+    "lustre_llite_statahead_wrong_total", "Statahead runs aborted because of a low hit rate.", LABELS, STATAHEAD
 )
 GLIMPSES = Counter(
     "lustre_llite_statahead_async_glimpses_total",
-    "Times file sizes were asked of the object servers ahead as well.",
+    "Asynchronous glimpse (AGL) threads started by statahead to prefetch file sizes from object servers.",
     LABELS,
     STATAHEAD,
 )
 PATTERNS = Counter(
     "lustre_llite_statahead_patterns_total",
-    "Statahead by what was foreseen: a listing in directory order, or names that follow a pattern.",
+    "Statahead runs, by access pattern: list (directory order) or name (file names that follow a pattern).",
     (*LABELS, "pattern"),
     STATAHEAD,
     versions="2.16+",
 )
 FOUND = Counter(
     "lustre_llite_statahead_hits_total",
-    "Attributes that had been fetched when they were asked for.",
+    "File attributes served from the statahead cache.",
     LABELS,
     STATAHEAD,
     versions="2.16+",
 )
 MISSED = Counter(
     "lustre_llite_statahead_misses_total",
-    "Attributes that had to be asked of the server after all.",
+    "File attributes missing from the statahead cache and requested from the server.",
     LABELS,
     STATAHEAD,
     versions="2.16+",
@@ -73,40 +76,40 @@ MISSED = Counter(
 LIMITS = {
     "max_read_ahead_mb": Gauge(
         "lustre_llite_read_ahead_max_bytes",
-        "Most that may be read ahead, all files of the mount together.",
+        "Limit on data read ahead for all files of the mount together.",
         LABELS,
         "llite.*.max_read_ahead_mb",
         "bytes",
     ),
     "max_read_ahead_per_file_mb": Gauge(
         "lustre_llite_read_ahead_max_file_bytes",
-        "Most that may be read ahead in one file.",
+        "Limit on data read ahead for one file.",
         LABELS,
         "llite.*.max_read_ahead_per_file_mb",
         "bytes",
     ),
     "max_read_ahead_whole_mb": Gauge(
         "lustre_llite_read_ahead_max_whole_bytes",
-        "Files up to this size are read whole at the first read.",
+        "Largest file that the client reads whole at the first read.",
         LABELS,
         "llite.*.max_read_ahead_whole_mb",
         "bytes",
     ),
     "statahead_max": Gauge(
         "lustre_llite_statahead_max_entries",
-        "Most directory entries whose attributes one listing fetches ahead; 0 switches statahead off.",
+        "Limit on directory entries prefetched by one statahead run. 0 disables statahead.",
         LABELS,
         "llite.*.statahead_max",
     ),
     "statahead_running_max": Gauge(
         "lustre_llite_statahead_max_running",
-        "Most listings that fetch ahead at once.",
+        "Limit on concurrent statahead runs.",
         LABELS,
         "llite.*.statahead_running_max",
     ),
     "statahead_batch_max": Gauge(
         "lustre_llite_statahead_batch_max_entries",
-        "Most attributes asked for in one request; 0 asks for each by itself.",
+        "Limit on file attributes fetched in one statahead request. 0 disables batching.",
         LABELS,
         "llite.*.statahead_batch_max",
         versions="2.16+",

@@ -48,19 +48,26 @@ def _families(prefix: str, kind: str) -> RecoveryFamilies:
         return Gauge(f"lustre_{prefix}_{name}", text, LABELS, source, unit)
 
     return RecoveryFamilies(
-        gauge("recovering", "Whether the target waits for its clients after a restart (1) or serves all (0)."),
-        gauge("recovery_remaining_seconds", "Time until recovery ends for lack of clients.", "seconds"),
-        gauge("recovery_duration_seconds", "How long the last recovery took.", "seconds"),
+        gauge("recovering", "Whether the target is in recovery after a restart (1) or serves all clients (0)."),
+        gauge("recovery_remaining_seconds", "Time until recovery ends even if clients are still missing.", "seconds"),
+        gauge("recovery_duration_seconds", "Duration of the last recovery.", "seconds"),
         {
-            "clients": gauge("recovery_clients", "Clients that were connected before the restart."),
-            "connected_clients": gauge("recovery_connected_clients", "Those of them that have come back."),
-            "completed_clients": gauge("recovery_completed_clients", "Those of them that have recovered."),
-            "evicted_clients": gauge("recovery_evicted_clients", "Those of them that were given up."),
-            "queued_requests": gauge("recovery_queued_requests", "Requests that wait for recovery to end."),
+            "clients": gauge("recovery_clients", "Clients connected to the target before its last restart."),
+            "connected_clients": gauge(
+                "recovery_connected_clients", "Clients that have reconnected to the target since its last restart."
+            ),
+            "completed_clients": gauge(
+                "recovery_completed_clients", "Clients that have completed recovery since the target's last restart."
+            ),
+            "evicted_clients": gauge(
+                "recovery_evicted_clients",
+                "Clients evicted because they did not recover after the target's last restart.",
+            ),
+            "queued_requests": gauge("recovery_queued_requests", "Requests waiting for the target's recovery to end."),
         },
         Counter(
             f"lustre_{prefix}_evictions_total",
-            "Clients the target has evicted.",
+            "Clients evicted by the target.",
             LABELS,
             f"{kind}.*.eviction_count",
             versions="2.16+",

@@ -14,7 +14,7 @@ from lustre.formats.compiled import hash_of
 
 SIZES = Histogram(
     "lustre_mdt_rename_directory_size_bytes",
-    "Renames by the size of the directory: same for both names in one, source and target for two.",
+    "Renames, by the size of the directory: same (within one directory), source or target (between two directories).",
     ("fs", "target", "directory"),
     "mdt.*.rename_stats",
     "bytes",

@@ -25,27 +25,32 @@ def _gauge(name: str, text: str, unit: str = "") -> Gauge:
 
 STATE = Gauge(
     "lustre_osd_scrub_state",
-    "Always 1, labelled with the state of the scan of the object index: init (there was none yet), scanning, completed,"
-    " failed, stopped (by hand), paused (goes on at the next mount), crashed (goes on after recovery).",
+    "Always 1. The label is the state of the object index scrub: init (never run), scanning, completed, failed,"
+    " stopped (by an administrator), paused (resumes at the next mount), crashed (resumes after recovery).",
     (*LABELS, "state"),
     SCRUB,
 )
 FLAG = Gauge(
     "lustre_osd_scrub_flag",
-    "Always 1, for each flag that is set: inconsistent (something is wrong and not mended yet), recreated, auto,"
-    " upgrade.",
+    "Always 1 for each flag that is set: inconsistent (errors found and not yet repaired), recreated, auto, upgrade.",
     (*LABELS, "flag"),
     SCRUB,
 )
 NUMBERS = {
-    "checked": _gauge("checked_objects", "Objects the run has looked at."),
-    "repaired": _gauge("repaired_objects", "Objects whose entry was mended."),
-    "inconsistent": _gauge("inconsistent_objects", "Objects whose entry a dry run found wrong."),
-    "failed": _gauge("failed_objects", "Objects whose entry could not be mended."),
-    "run_seconds": _gauge("run_seconds", "How long the run has been at work.", "seconds"),
-    "since_started_seconds": _gauge("since_start_seconds", "Time since it began or was taken up again.", "seconds"),
-    "since_completed_seconds": _gauge("since_completed_seconds", "Time since a run came to its end.", "seconds"),
-    "completed": Counter("lustre_osd_scrub_completed_total", "Runs that came to their end.", LABELS, SCRUB),
+    "checked": _gauge("checked_objects", "Objects checked by the current or last scrub run."),
+    "repaired": _gauge("repaired_objects", "Objects whose index entry was repaired by the current or last scrub run."),
+    "inconsistent": _gauge(
+        "inconsistent_objects", "Objects whose index entry was found inconsistent by a dry run of scrub."
+    ),
+    "failed": _gauge(
+        "failed_objects", "Objects whose index entry could not be repaired by the current or last scrub run."
+    ),
+    "run_seconds": _gauge("run_seconds", "Run time of the current or last scrub run.", "seconds"),
+    "since_started_seconds": _gauge(
+        "since_start_seconds", "Time since the current or last scrub run started or resumed.", "seconds"
+    ),
+    "since_completed_seconds": _gauge("since_completed_seconds", "Time since a scrub run last completed.", "seconds"),
+    "completed": Counter("lustre_osd_scrub_completed_total", "Scrub runs completed.", LABELS, SCRUB),
 }
 
 
@@ -73,5 +78,5 @@ def _renderer(labels: bytes) -> Render:
 
 
 COLLECTOR = Collector(
-    "scrub", "scans of the object index of this node's targets", (STATE, FLAG, *NUMBERS.values()), start
+    "scrub", "scrubs of the object index of this node's targets", (STATE, FLAG, *NUMBERS.values()), start
 )

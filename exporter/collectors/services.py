@@ -21,20 +21,31 @@ LABELS = ("service",)
 STATS = "ost.OSS.*.stats, mds.MDS.*.stats, mgs.MGS.*.stats, ldlm.services.*.stats"
 
 RULE = Rule(
-    Counter("lustre_service_operations_total", "Requests by operation.", (*LABELS, "operation"), STATS),
+    Counter(
+        "lustre_service_operations_total",
+        "Requests processed by the service, by operation.",
+        (*LABELS, "operation"),
+        STATS,
+    ),
     Counter(
         "lustre_service_operation_seconds_total",
-        "Time to work on these requests, waiting not included, added up. Not every operation is timed.",
+        "Total processing time of requests, by operation, without the time they waited. Lustre does not time every"
+        " operation.",
         (*LABELS, "operation"),
         STATS,
         "seconds",
     ),
     special={
         b"req_waittime": (
-            Counter("lustre_service_requests_total", "Requests of every kind that came.", LABELS, STATS),
+            Counter(
+                "lustre_service_requests_total",
+                "Requests that the service started to process, all operations.",
+                LABELS,
+                STATS,
+            ),
             Counter(
                 "lustre_service_request_wait_seconds_total",
-                "Time requests waited before a thread took them, added up.",
+                "Total time requests waited for a service thread.",
                 LABELS,
                 STATS,
                 "seconds",
@@ -44,8 +55,8 @@ RULE = Rule(
             None,
             Counter(
                 "lustre_service_queue_depth_at_start_total",
-                "Requests that had come and were not looked at yet whenever one was begun, added up: divided by the"
-                " number of requests, how many on average. Those put in order already wait as well: they are"
+                "Sum of the number of unsorted incoming requests, sampled at the start of each request. Divide by"
+                " lustre_service_requests_total for the average. Sorted requests wait too: see"
                 " lustre_service_queued_requests.",
                 LABELS,
                 STATS,
@@ -55,8 +66,8 @@ RULE = Rule(
             None,
             Counter(
                 "lustre_service_active_at_start_total",
-                "Requests being worked on whenever one was begun, added up: divided by the number of requests, how many"
-                " are on average.",
+                "Sum of the number of requests in progress, sampled at the start of each request. Divide by"
+                " lustre_service_requests_total for the average.",
                 LABELS,
                 STATS,
             ),
@@ -67,14 +78,19 @@ RULE = Rule(
     },
 )
 NOW = "ost.OSS.*.nrs_policies"
-QUEUED = Gauge("lustre_service_queued_requests", "Requests that wait for a thread now.", (*LABELS, "priority"), NOW)
-ACTIVE = Gauge("lustre_service_active_requests", "Requests being worked on now.", (*LABELS, "priority"), NOW)
+QUEUED = Gauge(
+    "lustre_service_queued_requests",
+    "Requests waiting for a service thread now, by priority.",
+    (*LABELS, "priority"),
+    NOW,
+)
+ACTIVE = Gauge("lustre_service_active_requests", "Requests in progress now, by priority.", (*LABELS, "priority"), NOW)
 THREADS = {
     name: Gauge(f"lustre_service_{name}", text, LABELS, f"ost.OSS.*.{name}")
     for name, text in (
-        ("threads_started", "Threads that run."),
-        ("threads_min", "Threads there are at least."),
-        ("threads_max", "Threads there may be; when so many run, requests wait."),
+        ("threads_started", "Service threads running."),
+        ("threads_min", "Minimum number of service threads."),
+        ("threads_max", "Maximum number of service threads. If all are busy, requests wait."),
     )
 }
 

@@ -24,15 +24,22 @@ def _counter(name: str, text: str) -> Counter:
 
 
 NUMBERS = {
-    "max_pages": _gauge("max_pages", "Pages that may be kept for encryption."),
-    "pages": _gauge("pages", "Pages kept for encryption."),
-    "free_pages": _gauge("free_pages", "Those of them that are not in use."),
-    "grows": _counter("pool_grows", "Times pages were added."),
-    "grow_failures": _counter("pool_grow_failures", "Times there was no memory to add pages."),
-    "shrinks": _counter("pool_shrinks", "Times pages were given back because the kernel was short of memory."),
-    "accesses": _counter("pool_accesses", "Times pages were taken."),
-    "misses": _counter("pool_misses", "Times too few were ready, so that data waited."),
-    "out_of_memory": _counter("pool_out_of_memory", "Times data could not be encrypted for want of pages."),
+    "max_pages": _gauge("max_pages", "Limit on pages in the encryption page pool."),
+    "pages": _gauge("pages", "Pages in the encryption page pool."),
+    "free_pages": _gauge("free_pages", "Unused pages in the encryption page pool."),
+    "grows": _counter("pool_grows", "Times the encryption page pool grew."),
+    "grow_failures": _counter(
+        "pool_grow_failures", "Times the encryption page pool could not grow for lack of memory."
+    ),
+    "shrinks": _counter(
+        "pool_shrinks", "Times the encryption page pool shrank because the kernel was short of memory."
+    ),
+    "accesses": _counter("pool_accesses", "Requests for pages from the encryption page pool."),
+    "misses": _counter("pool_misses", "Requests for pages that found too few free pages in the encryption page pool."),
+    "out_of_memory": _counter(
+        "pool_out_of_memory",
+        "Requests for pages that failed because the encryption page pool was empty and could not grow.",
+    ),
 }
 
 
@@ -41,15 +48,33 @@ def _of_size(name: str, text: str) -> tuple[str, str, tuple[str, ...], str, str,
 
 
 SIZES = {
-    "max_pages": Gauge(*_of_size("max_objects", "Objects of that many bytes the pool may keep ready.")),
-    "pages": Gauge(*_of_size("objects", "Objects it keeps.")),
-    "free_pages": Gauge(*_of_size("free_objects", "Those of them that are not in use.")),
-    "grows": Counter(*_of_size("grows_total", "Times objects were added.")),
-    "grow_failures": Counter(*_of_size("grow_failures_total", "Times there was no memory to add any.")),
-    "shrinks": Counter(*_of_size("shrinks_total", "Times objects were given back as the kernel was short of memory.")),
-    "accesses": Counter(*_of_size("accesses_total", "Times objects were taken.")),
-    "misses": Counter(*_of_size("misses_total", "Times too few were ready, so that data waited.")),
-    "out_of_memory": Counter(*_of_size("out_of_memory_total", "Times there were none to be had.")),
+    "max_pages": Gauge(*_of_size("max_objects", "Limit on objects in the page pool, by object size in bytes.")),
+    "pages": Gauge(*_of_size("objects", "Objects in the page pool, by object size in bytes.")),
+    "free_pages": Gauge(*_of_size("free_objects", "Unused objects in the page pool, by object size in bytes.")),
+    "grows": Counter(*_of_size("grows_total", "Times the page pool grew, by object size in bytes.")),
+    "grow_failures": Counter(
+        *_of_size(
+            "grow_failures_total", "Times the page pool could not grow for lack of memory, by object size in bytes."
+        )
+    ),
+    "shrinks": Counter(
+        *_of_size(
+            "shrinks_total",
+            "Times the page pool shrank because the kernel was short of memory, by object size in bytes.",
+        )
+    ),
+    "accesses": Counter(
+        *_of_size("accesses_total", "Requests for objects from the page pool, by object size in bytes.")
+    ),
+    "misses": Counter(
+        *_of_size("misses_total", "Requests that found too few free objects in the page pool, by object size in bytes.")
+    ),
+    "out_of_memory": Counter(
+        *_of_size(
+            "out_of_memory_total",
+            "Requests that failed because the page pool was empty and could not grow, by object size in bytes.",
+        )
+    ),
 }
 
 
@@ -75,4 +100,4 @@ def start(_: Context) -> Collect:
 
 
 FAMILIES = (*NUMBERS.values(), *SIZES.values())
-COLLECTOR = Collector("sptlrpc", "memory kept ready for data that is encrypted or compressed", FAMILIES, start)
+COLLECTOR = Collector("sptlrpc", "memory pools for encryption and compression", FAMILIES, start)

@@ -10,7 +10,9 @@ from exporter.text_format import label_text
 from lustre.formats import version
 
 VERSION = "version"
-INFO = Gauge("lustre_version_info", "Always 1, labelled with the Lustre release that runs.", ("version",), VERSION)
+INFO = Gauge(
+    "lustre_version_info", "Always 1, labelled with the Lustre release running on this node.", ("version",), VERSION
+)
 
 
 def start(_: Context) -> Collect:
@@ -26,4 +28,4 @@ def start(_: Context) -> Collect:
     return collect
 
 
-COLLECTOR = Collector("version", "the Lustre release that runs", (INFO,), start)
+COLLECTOR = Collector("version", "the running Lustre release", (INFO,), start)

@@ -20,14 +20,14 @@ from lustre.formats.job_stats import Job
 LABELS = ("fs", "target", "jobid")
 STATS = "obdfilter.*.job_stats, mdt.*.job_stats"
 
-READ_BYTES = Counter("lustre_job_read_bytes_total", "Bytes the job read from the target.", LABELS, STATS, "bytes")
-WRITE_BYTES = Counter("lustre_job_write_bytes_total", "Bytes the job wrote to the target.", LABELS, STATS, "bytes")
+READ_BYTES = Counter("lustre_job_read_bytes_total", "Bytes read from the target by the job.", LABELS, STATS, "bytes")
+WRITE_BYTES = Counter("lustre_job_write_bytes_total", "Bytes written to the target by the job.", LABELS, STATS, "bytes")
 OPERATIONS = Counter(
-    "lustre_job_operations_total", "Operations the job caused on the target.", (*LABELS, "operation"), STATS
+    "lustre_job_operations_total", "Operations of the job on the target, by operation.", (*LABELS, "operation"), STATS
 )
 SECONDS = Counter(
     "lustre_job_operation_seconds_total",
-    "Time the target took for these operations, added up.",
+    "Total time the target spent on the job's operations, by operation.",
     (*LABELS, "operation"),
     STATS,
     "seconds",
@@ -35,20 +35,25 @@ SECONDS = Counter(
 )
 IO_SIZE = Histogram(
     "lustre_job_io_size_bytes",
-    "Sizes of the job's reads and writes as the target saw them.",
+    "Sizes of the job's reads and writes, as received by the target.",
     (*LABELS, "direction"),
     STATS,
     "bytes",
     "2.16+",
 )
-JOBS = Gauge("lustre_jobs", "Jobs the target has statistics of.", ("fs", "target"), STATS)
+JOBS = Gauge("lustre_jobs", "Jobs in the target's job statistics.", ("fs", "target"), STATS)
 UNNAMED = Gauge(
     "lustre_jobs_beyond_limit",
-    'Jobs without series of their own, summed under jobid="other" because of --jobs.limit.',
+    'Jobs summed under jobid="other" because of --jobs.limit.',
     ("fs", "target"),
     STATS,
 )
-IDLE = Gauge("lustre_jobs_idle", "Jobs without series because they have been idle for long.", ("fs", "target"), STATS)
+IDLE = Gauge(
+    "lustre_jobs_idle",
+    "Jobs without series because they have been idle for longer than --jobs.idle-seconds.",
+    ("fs", "target"),
+    STATS,
+)
 FAMILIES = (READ_BYTES, WRITE_BYTES, OPERATIONS, SECONDS, IO_SIZE, JOBS, IDLE, UNNAMED)
 SUMS = {(IO_SIZE, READ): (READ_BYTES, b""), (IO_SIZE, WRITE): (WRITE_BYTES, b"")}
 """What the sum of a size histogram is."""

@@ -15,39 +15,42 @@ from tierd.reasons import Reason
 
 def done(gate: Gate) -> Iterator[Metric]:
     """Moves and default layouts, by how they went."""
-    moves = CounterMetricFamily("tierd_moves", "Files whose turn came, by how it went.", labels=("outcome",))
-    defaults = CounterMetricFamily("tierd_default_layouts", "Default layouts of directories, by how it went.",
+    moves = CounterMetricFamily("tierd_moves", "Files taken from the queue, by outcome.", labels=("outcome",))
+    defaults = CounterMetricFamily("tierd_default_layouts",
+                                   "Default layouts of directories taken from the queue, by outcome.",
                                    labels=("outcome",))
     for (kind, result), count in sorted(gate.endings.counts.items()):
         (moves if kind == "migrate" else defaults).add_metric((result,), count)
     yield moves
     yield defaults
-    yield CounterMetricFamily("tierd_moved_bytes", "Bytes of the files moved.", gate.endings.moved_bytes)
-    yield GaugeMetricFamily("tierd_waiting_moves", "Moves in the queue.", gate.waiting)
+    yield CounterMetricFamily("tierd_moved_bytes", "Bytes of moved files.", gate.endings.moved_bytes)
+    yield GaugeMetricFamily("tierd_waiting_moves", "Files queued for migration.", gate.waiting)
 
 
 def judged(tally: Tally, undo: Undo) -> Iterator[Metric]:
     """What acts came to, what was refused, and what was taken back."""
-    verdicts = CounterMetricFamily("tierd_judgements", "Acts judged by the throughput of the victim.",
+    verdicts = CounterMetricFamily("tierd_judgements", "Acts judged by the throughput of the victim, by verdict.",
                                    labels=("verdict",))
     for verdict in ("helped", "did-not-help", "harmed-others", "cannot-tell"):
         verdicts.add_metric((verdict,), tally.verdicts[verdict])
     yield verdicts
-    refusals = CounterMetricFamily("tierd_refusals", "Plans or parts of them that were refused.",
+    refusals = CounterMetricFamily("tierd_refusals", "Refused plans and parts of plans, by reason.",
                                    labels=("reason",))
     for reason in Reason:
         refusals.add_metric((reason,), tally.refusals[reason])
     yield refusals
-    yield CounterMetricFamily("tierd_undone", "Acts taken back.", undo.undone)
-    gained = GaugeMetricFamily("tierd_won_back_ratio", "Part of a stream's loss that the last judged act won back.",
+    yield CounterMetricFamily("tierd_undone", "Acts undone.", undo.undone)
+    gained = GaugeMetricFamily("tierd_won_back_ratio",
+                               "Share of the victim's lost throughput that the last judged act recovered.",
                                labels=("victim",))
     for victim, part in sorted(tally.gained.items()):
         gained.add_metric((victim,), part)
     yield gained
-    expected = GaugeMetricFamily("tierd_expected_gain_bytes_per_second", "What the last judged act could give back "
-                                 "to a stream: what it lost.", labels=("victim",))
-    measured = GaugeMetricFamily("tierd_measured_gain_bytes_per_second", "What the last judged act gave back to a "
-                                 "stream.", labels=("victim",))
+    expected = GaugeMetricFamily("tierd_expected_gain_bytes_per_second",
+                                 "Throughput that the victim had lost, which the last judged act could recover at"
+                                 " most.", labels=("victim",))
+    measured = GaugeMetricFamily("tierd_measured_gain_bytes_per_second",
+                                 "Throughput that the last judged act recovered for the victim.", labels=("victim",))
     for victim, (could, did) in sorted(tally.gains.items()):
         expected.add_metric((victim,), could)
         measured.add_metric((victim,), did)
@@ -56,8 +59,9 @@ def judged(tally: Tally, undo: Undo) -> Iterator[Metric]:
 
 def happened(daemon: Daemon, gate: Gate, undo: Undo) -> Metric:
     """Zero from the start, so that the first time is a change."""
-    when = GaugeMetricFamily("tierd_last_event_timestamp_seconds", "When something of this kind last happened; "
-                             "0 if it has not.", labels=("event",))
+    when = GaugeMetricFamily("tierd_last_event_timestamp_seconds",
+                             "Unix time of the last event, by kind of event. 0 means there was none.",
+                             labels=("event",))
     tally, last = daemon.tally, gate.endings.last
     for event, at in (
         ("finding", max(tally.found_at.values(), default=0.0)),

@@ -15,13 +15,14 @@ from tierd.verify.totals import throughput
 def found(daemon: Daemon, settings: Settings) -> Iterator[Metric]:
     """Findings that began and that hold, by kind, and how slow streams are."""
     tally = daemon.tally
-    found = CounterMetricFamily("tierd_findings", "Findings that began.", labels=("kind",))
+    found = CounterMetricFamily("tierd_findings", "Findings started, by kind.", labels=("kind",))
     for kind in kinds(settings):
         found.add_metric((kind,), tally.found[kind])
     yield found
-    active = GaugeMetricFamily("tierd_active_findings", "Findings that hold now.", labels=("kind",))
-    slowdown = GaugeMetricFamily("tierd_interference_slowdown", "How many times slower a stream is than "
-                                 "before its neighbour came, by target.", labels=("target", "aggressor", "victim"))
+    active = GaugeMetricFamily("tierd_active_findings", "Findings active now, by kind.", labels=("kind",))
+    slowdown = GaugeMetricFamily("tierd_interference_slowdown",
+                                 "Slowdown factor of the victim compared with its throughput before the aggressor"
+                                 " started, by target.", labels=("target", "aggressor", "victim"))
     for kind in kinds(settings):
         active.add_metric((kind,), sum(f.kind == kind for f in daemon.findings))
     for finding in daemon.findings:
@@ -41,9 +42,10 @@ def streams(daemon: Daemon) -> Iterator[Metric]:
     """Of streams in findings and in cases: what they had, and what they have."""
     pairs = {(f.victim, f.aggressor): f for f in (*(c.finding for c in daemon.cases),
                                                  *daemon.findings) if f.kind in JUDGED}
-    usual = GaugeMetricFamily("tierd_victim_usual_bytes_per_second", "Throughput of a stream before its neighbour "
-                              "came: what acts are expected to give back.", labels=("victim", "aggressor"))
-    now = GaugeMetricFamily("tierd_victim_bytes_per_second", "Throughput of the stream in the latest window.",
+    usual = GaugeMetricFamily("tierd_victim_usual_bytes_per_second",
+                              "Throughput of the victim before the aggressor started, which acts are expected to"
+                              " restore.", labels=("victim", "aggressor"))
+    now = GaugeMetricFamily("tierd_victim_bytes_per_second", "Throughput of the victim in the latest window.",
                             labels=("victim", "aggressor"))
     windows = daemon.windows
     for (victim, aggressor), finding in pairs.items():

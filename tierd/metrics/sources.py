@@ -12,16 +12,20 @@ from tierd.sense.ages import SourceState
 
 def heard(daemon: Daemon, sources: Sequence[SourceState]) -> Iterator[Metric]:
     """Each source, by name."""
-    blind = GaugeMetricFamily("tierd_source_blind", "1 while a source cannot be read; nothing is then done.",
-                              labels=("source",))
+    blind = GaugeMetricFamily("tierd_source_blind",
+                              "Whether the source cannot be read (1) or can be read (0). tierd does not act while a"
+                              " source cannot be read.", labels=("source",))
     for source in ("blind", "changelog"):
         blind.add_metric((("counters" if source == "blind" else source),), float(source in daemon.faults))
     yield blind
-    age = GaugeMetricFamily("tierd_source_age_seconds", "How old what a source last told is, by its own account "
-                            "where it gives one; +Inf before it told anything.", labels=("source",))
-    limit = GaugeMetricFamily("tierd_source_age_limit_seconds", "How old it may be: beyond it nothing is done.",
+    age = GaugeMetricFamily("tierd_source_age_seconds",
+                            "Age of the latest data of the source, by the source's own timestamps where it has them."
+                            " +Inf means no data yet.", labels=("source",))
+    limit = GaugeMetricFamily("tierd_source_age_limit_seconds",
+                              "Limit on the age of the source's data. tierd does not act on older data.",
                               labels=("source",))
-    stale = GaugeMetricFamily("tierd_source_stale", "1 while a source is too old or in trouble.",
+    stale = GaugeMetricFamily("tierd_source_stale",
+                              "Whether the data of the source is too old or the source has an error (1) or not (0).",
                               labels=("source",))
     for state in sources:
         age.add_metric((state.name,), state.age_seconds)
