@@ -121,7 +121,7 @@ class Scraper:
         clock: Clock,
         wall: Clock = clocks.wall,
     ) -> None:
-        context = Context(settings, OscTotals(per_target=settings.osc_per_target), wall)
+        context = Context(settings, OscTotals(), wall)
         self._places = Places(tree)
         self._clock = clock
         self._deadline_seconds = settings.deadline_seconds
