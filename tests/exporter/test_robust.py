@@ -14,7 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
+from exporter.collectors import COLLECTORS
 from exporter.jobs.texts import MOST_BYTES
+from exporter.scrape import Scraper
+from tests.exporter.virtual_time import VirtualTime
 from tests.rules import every
 
 OSC = "sys/kernel/debug/lustre/osc"
@@ -187,7 +190,10 @@ def test_a_counter_printed_twice_is_one_series(grow, exporter, samples) -> None:
 def test_a_hanging_file_costs_its_collector_and_no_second_thread(tree, exporter) -> None:
     (tree / FIRST / "import").unlink()
     os.mkfifo(tree / FIRST / "import")
-    running = exporter(tree, deadline_seconds=0.3)
+    running = exporter(tree, deadline_seconds=10)
+    hanging = {"osc"}
+    time = VirtualTime(lambda: hanging)
+    running.scraper = Scraper(running.scraper.tree, COLLECTORS, running.settings, time.clock, wait=time.wait)
     assert b"lustre_osc_requests_total" not in running.scrape()
     assert list(running.reasons()) == ["osc"]
     assert b"lustre_llite_read_bytes_total" in running.scrape()
@@ -196,6 +202,7 @@ def test_a_hanging_file_costs_its_collector_and_no_second_thread(tree, exporter)
     writer = os.open(tree / FIRST / "import", os.O_WRONLY)
     os.close(writer)
     (tree / FIRST / "import").unlink()
+    hanging.clear()
     assert all(each.lane.wait(10) for each in running.scraper._running)
     assert b"lustre_osc_requests_total" in running.scrape()
     assert running.reasons() == {}
