@@ -26,7 +26,7 @@ from bench.exporter import FEW, where
 from bench.server_tree import Server
 from lustre.formats.compiled import AVAILABLE
 
-LEAST = {"few": 16.0, "all": 8.0} if AVAILABLE else {"few": 12.0, "all": 4.0}
+LEAST = {"few": 16.0, "all": 8.0} if AVAILABLE else {"few": 12.0, "all": 1.5}
 """How many times less the exporter must take, by what changed since the scrape before."""
 
 

@@ -8,7 +8,9 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 from prometheus_client import CollectorRegistry
 
+from exporter import clock as clocks
 from exporter import exposition
+from exporter.clock import Clock
 from exporter.flight import SingleFlight, WaitedError
 from exporter.landing import Landing
 from exporter.scrape import Result, Scraper
@@ -24,11 +26,13 @@ Answer = tuple[str, list[tuple[str, str]], Iterable[bytes]]
 class App:
     """The WSGI application."""
 
-    def __init__(self, scraper: Scraper, registry: CollectorRegistry, telemetry_path: str) -> None:
+    def __init__(
+        self, scraper: Scraper, registry: CollectorRegistry, telemetry_path: str, clock: Clock = clocks.monotonic
+    ) -> None:
         self._scraper = scraper
         self._registry = registry
         self._telemetry_path = telemetry_path
-        self._flight: SingleFlight[frozenset[str], Result] = SingleFlight(frozenset.isdisjoint)
+        self._flight: SingleFlight[frozenset[str], Result] = SingleFlight(frozenset.isdisjoint, clock)
         self._landing = Landing(scraper, telemetry_path, HEALTH)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:

@@ -10,6 +10,9 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from exporter import clock
+from exporter.clock import Wait
+
 T = TypeVar("T")
 
 
@@ -24,8 +27,9 @@ class LateError(Exception):
 class Lane(Generic[T]):
     """Runs one call at a time and waits for it no longer than it is told."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, wait: Wait = clock.wait) -> None:
         self._name = name
+        self._wait = wait
         self._running: _Call[T] | None = None
 
     def start(self, call: Callable[[], T]) -> None:
@@ -37,13 +41,13 @@ class Lane(Generic[T]):
 
     def wait(self, seconds: float) -> bool:
         """Whether the call came back, within this time."""
-        return self._running is None or self._running.done.wait(max(0.0, seconds))
+        return self._running is None or self._wait(self._running.done, max(0.0, seconds))
 
     def result(self, seconds: float) -> T:
         """The call's result; its exception; or ``LateError`` when it takes longer."""
         running = self._running
         assert running is not None, "started"
-        if not running.done.wait(max(0.0, seconds)):
+        if not self._wait(running.done, max(0.0, seconds)):
             raise LateError
         self._running = None
         return running.outcome()

@@ -56,11 +56,11 @@ class Labelled:
 class OscTotals:
     """``osc.*.stats`` summed by group, read once a pass by whoever asks first."""
 
-    def __init__(self, *, per_target: bool = False) -> None:
+    def __init__(self) -> None:
         self.groups = Groups()
         self._lock = threading.Lock()
         self._survey: Survey | None = None
-        self.stats: Summed[Group] = Summed("osc", "stats", stats_out(OSC.rule, keep_digits=per_target))
+        self.stats: Summed[Group] = Summed("osc", "stats", stats_out(OSC.rule))
 
     def refresh(self, node: Node) -> Summed[Group]:
         """The sums as of this pass."""

@@ -9,14 +9,16 @@ from exporter import printing
 from exporter.connected import ConnectionFamilies, Sample
 from exporter.counters import Chunks, Plan
 from exporter.families import Gauge
+from exporter.forms import RpcForm, rpc_forms
 from exporter.links import LinkFamilies
 from exporter.node import Node
 from exporter.page import Page
 from exporter.read_outs import Contribution
-from exporter.rpc_lines import RpcRenderer
+from exporter.rpcs import RpcFamilies, directions
 from exporter.sources import Render, Rendered, SampleLines, Source, StatsRenderer
-from lustre.formats import import_
+from lustre.formats import import_, rpc_stats
 from lustre.formats.compiled import hash_of
+from lustre.formats.outline import Forms
 
 
 class ConnectionSources:
@@ -64,6 +66,52 @@ class LinkSources:
         for name, family, lines in self._limits:
             numbers = node.numbers(self._kind, name, labels)
             page.extend([(family, lines.of(labels[device], value)) for device, value in numbers])
+
+
+class RpcRenderer:
+    """Makes renderers for devices whose histograms are shown one by one."""
+
+    def __init__(self, families: RpcFamilies) -> None:
+        self._families = families
+        self._forms = rpc_forms(families)
+
+    def __call__(self, labels: bytes) -> RpcsOfDevice:
+        """The renderer of the device with these labels."""
+        return RpcsOfDevice(self._families, self._forms, labels)
+
+
+class RpcsOfDevice:
+    """Renders one device's ``rpc_stats``; keeps the templates of its form."""
+
+    __slots__ = ("_families", "_form", "_forms", "_gauges", "_labels", "_printed")
+
+    def __init__(self, families: RpcFamilies, forms: Forms[RpcForm], labels: bytes) -> None:
+        self._families = families
+        self._forms = forms
+        self._labels = labels
+        self._form: RpcForm | None = None
+        self._printed: tuple[bytes, ...] = ()
+        """Templates of the form."""
+        self._gauges = SampleLines(labels)
+
+    def __call__(self, data: bytes) -> Rendered:
+        """Finished lines of one reading."""
+        found = self._forms.read(data, self._form) if printing.fits(self._labels) else None
+        if found is None:
+            return self._of_words(data)
+        form, numbers, _ = found
+        if form is not self._form:
+            self._form, self._printed = form, form.templates(self._labels)
+        return Rendered(form.printed(self._printed, numbers), 0)
+
+    def _of_words(self, data: bytes) -> Rendered:
+        rpcs = rpc_stats.parse(data)
+        chunks = list(self._gauges.lines(list(self._families.gauges(rpcs))))
+        for family, bounds, columns in self._families.tables(rpcs):
+            tables = zip(directions(columns), columns, strict=True)
+            chunks.append((family, b"".join([family.buckets(self._labels + extra, bounds, column)
+                                             for extra, column in tables])))  # fmt: skip
+        return Rendered(tuple(chunks), rpcs.skipped)
 
 
 class _Numbers:
@@ -128,5 +176,5 @@ def _shown(before: _Shown | None, labels: bytes, contribution: Contribution, pla
     if printed:
         chunks = plan.printed(templates, tuple(contribution.values))
     else:
-        chunks = plan.fill(templates, contribution.digits or tuple([b"%d" % value for value in contribution.values]))
+        chunks = plan.fill(templates, tuple([b"%d" % value for value in contribution.values]))
     return _Shown(contribution, plan, labels, printed, templates, chunks)

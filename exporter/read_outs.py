@@ -26,8 +26,6 @@ class Contribution:
     skipped: int
     plan: Plan | None = None
     """Of a ``stats`` file."""
-    digits: Sequence[bytes] = ()
-    """Of one that is shown by itself too: the values as they were printed, if they were read so."""
     form: StatsForm | RpcForm | import_.ImportForm | None = None
     """What the device's next text is most likely of."""
 
@@ -36,7 +34,7 @@ ReadOut = Callable[[bytes, Contribution | None], Contribution]
 """Reads a device's text; is also given what was read out of the one before."""
 
 
-def stats_out(rule: Rule, *, keep_digits: bool = False) -> ReadOut:
+def stats_out(rule: Rule) -> ReadOut:
     """Reads out ``stats`` files."""
     planner = Planner(rule)
     forms = stats_forms(planner)
@@ -46,13 +44,11 @@ def stats_out(rule: Rule, *, keep_digits: bool = False) -> ReadOut:
         found = forms.read(data, like)
         if found is not None:
             form, numbers, start = found
-            return Contribution(start, form.plan.keys, numbers, (), form.plan.unknown, form.plan, (), form)
+            return Contribution(start, form.plan.keys, numbers, (), form.plan.unknown, form.plan, form)
         parsed = stats.parse(data)
         plan, columns = planner.plan(parsed)
-        digits = plan.pick(columns)
-        skipped = parsed.skipped + plan.unknown
-        kept = digits if keep_digits else ()
-        return Contribution(parsed.start_time, plan.keys, list(map(int, digits)), (), skipped, plan, kept)
+        values = list(map(int, plan.pick(columns)))
+        return Contribution(parsed.start_time, plan.keys, values, (), parsed.skipped + plan.unknown, plan)
 
     return read_out
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from exporter import clock as clocks
-from exporter.clock import Clock
+from exporter.clock import Clock, Wait
 from exporter.collector import Collect, Collector, Context
 from exporter.config import Settings
 from exporter.families import Family
@@ -56,11 +56,11 @@ class Result:
 class _Running:
     """A collector at work."""
 
-    def __init__(self, collector: Collector, context: Context, clock: Clock) -> None:
+    def __init__(self, collector: Collector, context: Context, clock: Clock, wait: Wait) -> None:
         self.collector = collector
         self.outcome = Outcome()
         self._collect: Collect = collector.start(context)
-        self.lane: Lane[tuple[Page, float]] = Lane(f"collector-{collector.name}")
+        self.lane: Lane[tuple[Page, float]] = Lane(f"collector-{collector.name}", wait)
         self._clock = clock
         self._began = 0.0
         self._busy = False
@@ -120,12 +120,13 @@ class Scraper:
         settings: Settings,
         clock: Clock,
         wall: Clock = clocks.wall,
+        wait: Wait = clocks.wait,
     ) -> None:
-        context = Context(settings, OscTotals(per_target=settings.osc_per_target), wall)
+        context = Context(settings, OscTotals(), wall)
         self._places = Places(tree)
         self._clock = clock
         self._deadline_seconds = settings.deadline_seconds
-        self._running = [_Running(c, context, clock) for c in collectors if c.name in settings.enabled]
+        self._running = [_Running(c, context, clock, wait) for c in collectors if c.name in settings.enabled]
         self._refused = ""
         """What was said to be closed to this process."""
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from lustre.unpack import unpack
 
@@ -36,6 +37,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    settings.register_profile("calm", deadline=None)  # how long an example takes says nothing on a busy machine
+    settings.load_profile("calm")
     config.addinivalue_line("markers", "lustre: needs a real Lustre file system (--lustre-mount)")
     if roomy(IN_MEMORY):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))

@@ -46,4 +46,4 @@ def renumbered(text: bytes, numbers: list[bytes], every: int) -> bytes:
     return NUMBER.sub(other, text)
 
 
-any_text = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+any_text = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ import pytest
 from dashboards.__main__ import FOLDER, main, path, text
 from dashboards.boards import BOARDS
 from tests.dashboards.files import ROOT, expressions, metric_names, panels, recorded_rules
+from tests.rules import every
 
 BOARDS_JSON = [json.loads(text(board)) for board in BOARDS]
 UNITS = {"short", "none", "percentunit", "bytes", "Bps", "ops", "s"}
 
-boards = pytest.mark.parametrize("board", BOARDS_JSON, ids=lambda b: b["uid"])
+boards = every("board", BOARDS_JSON, ids=itemgetter("uid"))
 
 
 def test_files_are_what_the_generator_writes() -> None:

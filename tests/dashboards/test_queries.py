@@ -7,6 +7,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from dashboards.__main__ import text
 from dashboards.boards import BOARDS
 from tests.dashboards.files import RULES, expressions, filled, metric_names, panels, recorded_rules
 from tests.dashboards.recorded import STEP_SECONDS, Recorded, record
+from tests.rules import every
 from tests.servers import Prometheus, program, prometheus
 
 MAY_BE_EMPTY = {
@@ -85,7 +87,7 @@ def sources(names: set[str]) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("board", [json.loads(text(board)) for board in BOARDS], ids=lambda b: b["uid"])
+@every("board", [json.loads(text(board)) for board in BOARDS], ids=itemgetter("uid"))
 def test_every_panel_shows_something(site: Site, board: dict[str, Any]) -> None:
     empty: dict[str, set[str]] = {}
     for panel in panels(board):
@@ -98,7 +100,7 @@ def test_every_panel_shows_something(site: Site, board: dict[str, Any]) -> None:
     assert unexplained == set()
 
 
-@pytest.mark.parametrize("board", [json.loads(text(board)) for board in BOARDS], ids=lambda b: b["uid"])
+@every("board", [json.loads(text(board)) for board in BOARDS], ids=itemgetter("uid"))
 def test_variables_find_values(site: Site, board: dict[str, Any]) -> None:
     for variable in board["templating"]["list"]:
         query = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]["query"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
@@ -16,6 +17,7 @@ from exporter.families import Gauge
 from exporter.lane import BusyError, Lane
 from exporter.scrape import Scraper
 from lustre.parameters import Roots, Tree
+from tests.exporter.virtual_time import VirtualTime
 
 WAIT = 20.0
 
@@ -27,6 +29,7 @@ class Hanging:
     name: str
     entered: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     go_on: threading.Event = field(default_factory=threading.Event)
+    entering: Callable[[], None] = lambda: None
     began: int = 0
 
     def collector(self) -> Collector:
@@ -34,6 +37,7 @@ class Hanging:
 
         def collect(node, page) -> None:
             self.began += 1
+            self.entering()
             self.entered.release()
             assert self.go_on.wait(WAIT)
             page.sample(family, b'fs="a"', 1)
@@ -41,12 +45,21 @@ class Hanging:
         return Collector(self.name, "help", (family,), lambda context: collect)
 
 
+@dataclass
+class Node:
+    """A scraper of such collectors, and its time."""
+
+    scraper: Scraper
+    time: VirtualTime
+
+
 @pytest.fixture
-def scraper(tmp_path):
-    def make(*hanging: Hanging, deadline: float = 0.1) -> Scraper:
+def node(tmp_path):
+    def make(*hanging: Hanging, deadline: float = 10.0) -> Node:
         settings = Settings(frozenset(one.name for one in hanging), deadline_seconds=deadline)
         tree = Tree(Roots.of(tmp_path, tmp_path))
-        return Scraper(tree, [one.collector() for one in hanging], settings, clock.monotonic)
+        time = VirtualTime(lambda: {one.name for one in hanging if not one.go_on.is_set()})
+        return Node(Scraper(tree, [one.collector() for one in hanging], settings, time.clock, wait=time.wait), time)
 
     return make
 
@@ -55,15 +68,16 @@ def shown(result) -> list[str]:
     return [family.name for family, _ in result.families]
 
 
-def test_several_that_hang_take_one_deadline_and_one_thread_each(scraper) -> None:
+def test_several_that_hang_take_one_deadline_and_one_thread_each(node) -> None:
     stuck, well = [Hanging(name) for name in "abcdef"], Hanging("well")
     well.go_on.set()
-    running = scraper(*stuck, well, deadline=1.0)
-    began = clock.monotonic()
+    one = node(*stuck, well, deadline=10.0)
+    running = one.scraper
     assert shown(running.run()) == ["lustre_well"]
-    assert clock.monotonic() - began < len(stuck) * 1.0
+    assert one.time.now == pytest.approx(10.0)
     for _ in range(20):
         assert shown(running.run()) == ["lustre_well"]
+    assert one.time.now == pytest.approx(10.0)
     threads = sorted(thread.name for thread in threading.enumerate())
     assert [name for name in threads if name in {f"collector-{one.name}" for one in stuck}] == [
         f"collector-{one.name}" for one in stuck
@@ -78,38 +92,40 @@ def test_several_that_hang_take_one_deadline_and_one_thread_each(scraper) -> Non
     assert all(outcome.success for outcome in running.outcomes.values())
 
 
-def test_the_slow_one_is_shown_when_it_is_done_in_time(scraper) -> None:
-    slow, other = Hanging("slow"), Hanging("other")
+def test_the_slow_one_is_shown_when_it_is_done_in_time(node) -> None:
+    slow = Hanging("slow")
+    other = Hanging("other", entering=slow.go_on.set)
     other.go_on.set()
-    running = scraper(slow, other, deadline=WAIT / 8)
-    letting_go = threading.Thread(target=lambda: other.entered.acquire(timeout=WAIT) and slow.go_on.set())
-    letting_go.start()  # once the other has had its turn
-    assert shown(running.run()) == ["lustre_slow", "lustre_other"]
-    letting_go.join(WAIT)
+    one = node(slow, other, deadline=8.0)
+    assert shown(one.scraper.run()) == ["lustre_slow", "lustre_other"]
+    assert one.time.now == 1.0  # the turn of the slow one
 
 
-def test_prometheus_own_patience_shortens_a_pass(scraper) -> None:
+def test_prometheus_own_patience_shortens_a_pass(node) -> None:
     stuck = Hanging("stuck")
-    running = scraper(stuck, deadline=1000.0)
-    app = App(running, CollectorRegistry(), "/metrics")
-    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/metrics", "HTTP_X_PROMETHEUS_SCRAPE_TIMEOUT_SECONDS": "0.6"}
+    one = node(stuck, deadline=1000.0)
+    running = one.scraper
+    app = App(running, CollectorRegistry(), "/metrics", one.time.clock)
+    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/metrics", "HTTP_X_PROMETHEUS_SCRAPE_TIMEOUT_SECONDS": "9"}
     assert b"".join(app(environ, lambda *_: lambda _: None)) == b""
-    assert running.outcomes["stuck"].reason == "not done after 0.1 s; a parameter may be hanging"
+    assert running.outcomes["stuck"].reason == "not done after 8.5 s; a parameter may be hanging"
     stuck.go_on.set()
 
 
 @pytest.mark.parametrize("header", ["", "nan", "-1", "0.1", "soon", "inf", "1e300"])
-def test_a_patience_that_is_none_changes_nothing(scraper, header) -> None:
+def test_a_patience_that_is_none_changes_nothing(node, header) -> None:
     well = Hanging("well")
     well.go_on.set()
-    app = App(scraper(well, deadline=WAIT), CollectorRegistry(), "/metrics")
+    app = App(node(well).scraper, CollectorRegistry(), "/metrics")
     environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/metrics", "HTTP_X_PROMETHEUS_SCRAPE_TIMEOUT_SECONDS": header}
     assert b"lustre_well" in b"".join(app(environ, lambda *_: lambda _: None))
 
 
-def test_scrapes_while_one_hangs_share_its_pass_and_come_back(scraper, serve) -> None:
+def test_scrapes_while_one_hangs_share_its_pass_and_come_back(tmp_path, serve) -> None:
     stuck = Hanging("stuck")
-    served = serve(App(scraper(stuck, deadline=WAIT), CollectorRegistry(), "/metrics"))
+    settings = Settings(frozenset({"stuck"}), deadline_seconds=WAIT)
+    scraper = Scraper(Tree(Roots.of(tmp_path, tmp_path)), [stuck.collector()], settings, clock.monotonic)
+    served = serve(App(scraper, CollectorRegistry(), "/metrics"))
     bodies: list[bytes] = []
     clients = [threading.Thread(target=lambda: bodies.append(served.get("/metrics")[2])) for _ in range(20)]
     for client in clients:

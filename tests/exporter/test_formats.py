@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families as text_pars
 
 from exporter import exposition
 from exporter.own import registry
+from tests.rules import every
 
 PROMTOOL = shutil.which("promtool") or shutil.which("promtool", path=Path(__file__).parents[2] / ".tools" / "bin")
 TREES = ["2.17.57/tree-idle", "2.17.57/tree-load-1", "2.17.57/tree-load-2"]
@@ -27,8 +29,7 @@ def flat(families) -> dict:
     }
 
 
-@pytest.mark.parametrize("per_target", [False, True])
-@pytest.mark.parametrize("tree", TREES)
+@every("tree, per_target", product(TREES, (False, True)))
 def test_both_strict_parsers_read_the_same_samples(capture, exporter, samples, tree, per_target) -> None:
     running = exporter(capture(tree), osc_per_target=per_target)
     text = running.scrape()
@@ -58,8 +59,7 @@ def test_own_metrics_are_part_of_both(capture, exporter) -> None:
 
 
 @pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
-@pytest.mark.parametrize("per_target", [False, True])
-@pytest.mark.parametrize("tree", TREES)
+@every("tree, per_target", product(TREES, (False, True)))
 def test_promtool_finds_nothing_to_say(capture, exporter, tree, per_target) -> None:
     running = exporter(capture(tree), osc_per_target=per_target, jobs_limit=3)
     text = b"".join(exposition.text(running.scraper.run(), registry(running.scraper), openmetrics=False))

@@ -76,7 +76,7 @@ events = st.lists(
 )
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(events)
 def test_sums_of_a_running_exporter(grow, exporter, samples, passes: list[list[tuple[str, str, int]]]) -> None:
     cluster = Cluster(grow({}))

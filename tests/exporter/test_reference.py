@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
+from operator import attrgetter
 from pathlib import Path
-
-import pytest
 
 from exporter import docs
 from exporter.collectors import COLLECTORS
+from tests.rules import every
 
-FAMILIES = [pytest.param(family, id=family.name) for collector in COLLECTORS for family in collector.families]
+FAMILIES = [family for collector in COLLECTORS for family in collector.families]
 KNOWN = {
     "fs", "mount", "target", "pool", "operation", "direction", "event", "mask", "pattern", "jobid", "state", "version",
     "nid", "service", "priority", "namespace", "nodemap", "mdt", "user", "id", "type", "size", "directory", "result",
@@ -27,7 +27,7 @@ def test_names_come_once() -> None:
     assert len({collector.name for collector in COLLECTORS}) == len(COLLECTORS)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@every("family", FAMILIES, attrgetter("name"))
 def test_a_family_follows_the_conventions(family) -> None:
     assert re.fullmatch(r"lustre_[a-z]+(_[a-z]+)*", family.name)
     assert (family.kind == "counter") == family.name.endswith("_total")

@@ -6,6 +6,7 @@ import os
 import shutil
 import threading
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
+from exporter.collectors import COLLECTORS
 from exporter.jobs.texts import MOST_BYTES
+from exporter.scrape import Scraper
+from tests.exporter.virtual_time import VirtualTime
+from tests.rules import every
 
 OSC = "sys/kernel/debug/lustre/osc"
 FIRST = f"{OSC}/lustre-OST0000-osc-ff1100011d6c9800"
@@ -45,20 +50,25 @@ def families_of(text: bytes, samples) -> set[str]:
     return {name for name, _ in samples(text)}
 
 
-@pytest.mark.parametrize("per_target", [False, True])
-@pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("data", [b"", b"\x00\xff\xfe\x80" * 500, b"\n\n\n", b"a" * 5000])
+@every(
+    "name, per_target, data",
+    product(KINDS, (False, True), (b"", b"\x00\xff\xfe\x80" * 500, b"\n\n\n", b"a" * 5000)),
+    lambda case: f"{case[:2]}, {case[2][:4]!r}",
+)
 def test_one_spoilt_file_costs_its_own_samples_only(tree, exporter, samples, name, per_target, data) -> None:
     before = families_of(exporter(tree, osc_per_target=per_target).scrape("osc", "llite"), samples)
+    whole = (tree / FIRST / name).read_bytes()
     spoil(tree / FIRST / name, data)
     running = exporter(tree, osc_per_target=per_target)
-    assert families_of(running.scrape("osc", "llite"), samples) == before
+    shown = families_of(running.scrape("osc", "llite"), samples)
+    spoil(tree / FIRST / name, whole)
+    assert shown == before
     assert running.reasons() == {}
     noticed = running.errors().get((f"osc.*.{name}", "empty"), 0) + running.skipped().get(f"osc.*.{name}", 0)
     assert noticed or data.isspace()
 
 
-@pytest.mark.parametrize(
+@every(
     "path",
     [
         "sys/kernel/debug/lustre/llite/lustre-ff1100011d6c9800/stats",
@@ -87,6 +97,7 @@ def test_a_file_cut_anywhere_never_shows_another_value(tree, exporter, samples, 
                 assert Decimal(value) <= Decimal(true.get(key, value))
             elif "_bucket" not in key[0] and not key[0].endswith(("_sum", "_count")):
                 assert value == true.get(key), (cut, key)
+    spoil(tree / path, whole)
 
 
 def test_unreadable_files_are_counted_by_their_error(tree, exporter) -> None:
@@ -179,7 +190,10 @@ def test_a_counter_printed_twice_is_one_series(grow, exporter, samples) -> None:
 def test_a_hanging_file_costs_its_collector_and_no_second_thread(tree, exporter) -> None:
     (tree / FIRST / "import").unlink()
     os.mkfifo(tree / FIRST / "import")
-    running = exporter(tree, deadline_seconds=0.3)
+    running = exporter(tree, deadline_seconds=10)
+    hanging = {"osc"}
+    time = VirtualTime(lambda: hanging)
+    running.scraper = Scraper(running.scraper.tree, COLLECTORS, running.settings, time.clock, wait=time.wait)
     assert b"lustre_osc_requests_total" not in running.scrape()
     assert list(running.reasons()) == ["osc"]
     assert b"lustre_llite_read_bytes_total" in running.scrape()
@@ -188,6 +202,7 @@ def test_a_hanging_file_costs_its_collector_and_no_second_thread(tree, exporter)
     writer = os.open(tree / FIRST / "import", os.O_WRONLY)
     os.close(writer)
     (tree / FIRST / "import").unlink()
+    hanging.clear()
     assert all(each.lane.wait(10) for each in running.scraper._running)
     assert b"lustre_osc_requests_total" in running.scrape()
     assert running.reasons() == {}
@@ -233,7 +248,7 @@ OF_NODES = [
 """A parameter of every form that servers and the node as a whole have."""
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=400))
 def test_no_bytes_at_all_spoil_a_scrape(grow, exporter, data) -> None:
     root = grow({

@@ -14,9 +14,9 @@ from prometheus_client.parser import text_string_to_metric_families as text_pars
 from exporter.collectors import COLLECTORS
 from exporter.found import look
 from tests.exporter.written import NODES, RELEASES, ROLES
+from tests.rules import every
 
 GOLDEN = Path(__file__).parent.parent / "golden"
-each = pytest.mark.parametrize(("release", "role"), NODES)
 VERSIONS = {family.name: family.versions for collector in COLLECTORS for family in collector.families}
 CHANGED = {"lustre_version_info", *(f"lustre_{kind}_targets" for kind in ("osc", "mdc", "mgc", "osp"))}
 """Names of releases differ."""
@@ -27,7 +27,7 @@ def family_of(name: str) -> str:
     return name if name in VERSIONS else re.sub(r"_(bucket|sum|count)$", "", name)
 
 
-@each
+@pytest.mark.parametrize(("release", "role"), NODES)
 def test_the_whole_exposition(written, exporter, release, role) -> None:
     running = exporter(written(release, role))
     text = running.scrape()
@@ -38,7 +38,7 @@ def test_the_whole_exposition(written, exporter, release, role) -> None:
     assert text.decode() == path.read_text()
 
 
-@each
+@every("release, role", NODES)
 def test_both_strict_parsers_read_it(written, exporter, release, role) -> None:
     running = exporter(written(release, role))
     plain, strict = (
@@ -51,13 +51,13 @@ def test_both_strict_parsers_read_it(written, exporter, release, role) -> None:
     assert plain == strict
 
 
-@each
+@every("release, role", NODES)
 def test_no_family_is_older_than_it_says(written, exporter, samples, release, role) -> None:
     shown = {family_of(name) for name, _ in samples(exporter(written(release, role)).scrape())}
     assert {name: VERSIONS[name] for name in shown if VERSIONS[name].rstrip("+") > release} == {}
 
 
-@pytest.mark.parametrize("role", ROLES)
+@every("role", ROLES)
 def test_the_same_facts_are_the_same_in_every_release(written, exporter, samples, role) -> None:
     shown = {release: samples(exporter(written(release, role)).scrape()) for release in RELEASES}
     for older, newer in pairwise(RELEASES):
@@ -80,7 +80,7 @@ def test_roles_show_what_they_have_and_nothing_else(written, exporter, samples) 
     assert found["router"] == {"lnet"}
 
 
-@pytest.mark.parametrize("release", RELEASES)
+@every("release", RELEASES)
 def test_a_router_shows_what_it_carries_messages_with(written, exporter, samples, release) -> None:
     running = exporter(written(release, "router"))
     shown = samples(running.scrape())
@@ -90,7 +90,7 @@ def test_a_router_shows_what_it_carries_messages_with(written, exporter, samples
     assert look(running.scraper.places).roles == ("router",)
 
 
-@pytest.mark.parametrize("release", RELEASES)
+@every("release", RELEASES)
 def test_targets_in_trouble_are_named(written, exporter, samples, release) -> None:
     shown = samples(exporter(written(release, "mds")).scrape())
     trouble = {(name, dict(labels)["target"], dict(labels)["mdt"]): value for (name, labels), value in shown.items()

@@ -129,7 +129,7 @@ def counters(cluster: Cluster) -> Iterator[Counter]:
             yield from (counter for _, counter in stats.items())
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(clusters(), TROUBLE)
 def test_bytes_objects_and_queues(cluster: Cluster, trouble: tuple[Event, ...]) -> None:
     Timeline(trouble).apply(cluster)
@@ -159,7 +159,7 @@ def test_bytes_objects_and_queues(cluster: Cluster, trouble: tuple[Event, ...]) 
         assert osc.dirty_bytes == 0
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(clusters(), COMPONENTS)
 def test_moves_lose_nothing(cluster: Cluster, layout: Layout) -> None:
     cluster.advance(20)
@@ -193,7 +193,7 @@ def test_steps_of_any_length_give_the_same() -> None:
     assert one.throughput("ior_stream.1002", 0, 8) == many.throughput("ior_stream.1002", 0, 8)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(clusters(), st.floats(0.1, 8.0))
 def test_every_file_reads_back_as_the_model_s_own_numbers(cluster: Cluster, seconds: float) -> None:
     cluster.advance(seconds)
@@ -202,7 +202,7 @@ def test_every_file_reads_back_as_the_model_s_own_numbers(cluster: Cluster, seco
         check(cluster, files)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(jobs(), st.integers(0, 99), st.floats(0.1, 20.0))
 def test_flows_conserve_too(work: list[Job], seed: int, seconds: float) -> None:
     known = [job for job in work if job.layout is None or {p.pool for p in job.layout.components} <= {"", "a", "b"}]

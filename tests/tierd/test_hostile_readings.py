@@ -64,7 +64,7 @@ class Liar:
         yield from self._records
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.one_of(READINGS, st.none()), min_size=2, max_size=12), st.lists(RECORDS, max_size=10))
 def test_whatever_is_read_the_loop_goes_on_and_changes_nothing(readings: list[object], records: list[Record]) -> None:
     said: list[str] = []

@@ -35,7 +35,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(data=mutated() | st.binary(max_size=300), form=st.sampled_from(([], ["--json"], ["--yaml"])))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_an_answer_or_a_reason(place: Path, data: bytes, form: list[str]) -> None:
     place.write_bytes(data)
     answer, words = io.StringIO(), io.StringIO()

@@ -55,7 +55,7 @@ def same_or_none(text: bytes) -> bool:
     return True
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(st.lists(counters, max_size=9), IDS)
 def test_jobs_of_any_counters(lines: list[str], job: str) -> None:
     same_or_none(block(*lines, job=job))

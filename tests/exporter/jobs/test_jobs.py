@@ -116,7 +116,7 @@ def test_a_job_called_other_is_part_of_the_rest(grow, exporter, samples) -> None
 step = st.dictionaries(st.sampled_from(NAMES), st.tuples(st.sampled_from(["work", "expire"]), st.integers(0, 1000)))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(step, min_size=1, max_size=10), st.integers(1, 4))
 def test_the_rest_never_goes_back_or_beyond_what_was_done(grow, exporter, samples, steps, limit) -> None:
     running = exporter(grow({OST: stats()}), jobs_limit=limit)

@@ -17,7 +17,7 @@ from exporter.ledger import SPARE
 from exporter.page import Page
 from tests.exporter.jobs.test_texts import OST, block, busy, counters, line, stats
 
-any_tree = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+any_tree = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def reads(samples, text: bytes) -> dict[str, int]:
@@ -91,7 +91,7 @@ events = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(events, st.integers(1, 5), st.sampled_from([0, 3]), st.sampled_from([150, 700, 9999]))
 def test_the_sum_is_what_the_others_did(passes, limit, idle_seconds, piece) -> None:
     target, jobs, order = Target(limit, idle_seconds), Jobs(), 1

@@ -98,7 +98,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(st.one_of(st.integers(1, 400), st.just(9999)), min_size=1),
     st.integers(0, 30),
@@ -129,7 +129,7 @@ def test_where_the_pieces_of_a_file_end_makes_no_difference(sizes, count, tail) 
         assert not one_piece or any(isinstance(item, Run) for item in items)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(steps, min_size=1, max_size=12))
 def test_jobs_told_together_show_what_they_would_one_by_one(grow, exporter, samples, passes) -> None:
     """Work moves the time of last activity; "silently" is a count that comes after it was moved."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ from lustre.formats import (
     version,
 )
 from lustre.formats.histogram import Histogram
+from tests.rules import every
 
 Unpack = Callable[[str], Path]
 Parse = Callable[[bytes], Any]
@@ -189,7 +191,7 @@ def test_no_bytes_make_it_raise(name: str, data: bytes) -> None:
     assert FILES[name][0](data).skipped >= 0
 
 
-@each
+@every("name", FILES)
 def test_binary_junk_is_skipped_and_nothing_is_nothing(name: str) -> None:
     parse, _ = FILES[name]
     junk = parse(bytes(range(1, 256)) * 3)
@@ -197,14 +199,14 @@ def test_binary_junk_is_skipped_and_nothing_is_nothing(name: str) -> None:
     assert dataclasses.replace(junk, skipped=0) == parse(b"")
 
 
-@each
+@every("name", FILES)
 def test_a_real_file_is_understood_whole(name: str, capture: Unpack) -> None:
     record = FILES[name][0](sample(capture, name))
     assert record.skipped == 0
     assert facts(record)
 
 
-@each
+@every("name", FILES)
 def test_cut_at_any_byte_it_says_nothing_the_whole_file_does_not(name: str, capture: Unpack) -> None:
     data, parse = sample(capture, name), FILES[name][0]
     whole = facts(parse(data)).items()
@@ -232,10 +234,10 @@ def test_a_damaged_real_file_does_not_make_it_raise(name: str, where: int, what:
     FILES[name][0](data[:at] + what + data[at + len(what) :])
 
 
-@each
-@pytest.mark.parametrize(
-    "unit", [b" ", b"\n", b"a ", b"1", b"1: ", b"{", b"\t\t\tread\t\t\twrite\n", b"- job_id:\n", b'"\\x', b"samples ["]
-)
+UNITS = (b" ", b"\n", b"a ", b"1", b"1: ", b"{", b"\t\t\tread\t\t\twrite\n", b"- job_id:\n", b'"\\x', b"samples [")
+
+
+@every("name, unit", product(FILES, UNITS))
 def test_time_grows_with_the_length_not_its_square(name: str, unit: bytes) -> None:
     parse = FILES[name][0]
 

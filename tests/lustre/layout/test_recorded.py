@@ -11,6 +11,7 @@ from lustre.layout.model import Foreign, Layout, explain, same_shape
 from lustre.layout.setstripe import setstripe_arguments
 from lustre.layout.xattr import from_xattr
 from lustre.layout.yaml import from_yaml, to_yaml
+from tests.rules import every
 
 LAYOUTS = Path(__file__).parent.parent.parent / "captures" / "2.17.57" / "layouts"
 
@@ -49,22 +50,22 @@ def test_there_is_something_to_compare() -> None:
     assert {"dom", "sel", "overstripe", "flr2", "flr-stale", "foreign", "pfl2"} <= set(FILES)
 
 
-@pytest.mark.parametrize("name", FILES)
+@every("name", FILES)
 def test_the_attribute_prints_what_lfs_prints(name: str) -> None:
     assert to_yaml(with_mdt(from_xattr(attribute(name)))) == printed(name)
 
 
-@pytest.mark.parametrize("name", FILES)
+@every("name", FILES)
 def test_client_and_mdt_give_the_same(name: str) -> None:
     assert attribute(name, "trusted") == attribute(name)
 
 
-@pytest.mark.parametrize("name", FILES)
+@every("name", FILES)
 def test_text_is_read_and_written_unchanged(name: str) -> None:
     assert to_yaml(from_yaml(printed(name))) == printed(name)
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if name != "foreign"])
+@every("name", [name for name in FILES if name != "foreign"])
 def test_text_and_attribute_give_one_value(name: str) -> None:
     layout = replace(with_mdt(from_xattr(attribute(name))), state="")
     assert from_yaml(printed(name)) == layout
@@ -116,7 +117,7 @@ COMMANDS = {
 """Options that give a file the recorded layout again; compare 00-commands.txt beside the recordings."""
 
 
-@pytest.mark.parametrize(("name", "arguments"), COMMANDS.items())
+@every("name, arguments", COMMANDS.items())
 def test_options_that_make_it_again(name: str, arguments: str) -> None:
     assert " ".join(setstripe_arguments(from_xattr(attribute(name)))) == arguments
 
@@ -134,7 +135,7 @@ SENTENCES = {
 }
 
 
-@pytest.mark.parametrize(("name", "sentence"), SENTENCES.items())
+@every("name, sentence", SENTENCES.items())
 def test_explained_for_people(name: str, sentence: str) -> None:
     assert explain(from_xattr(attribute(name))) == sentence
 
@@ -144,7 +145,7 @@ def test_state_of_the_mirrors(name: str, state: str) -> None:
     assert from_xattr(attribute(name)).state == state
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if "lcm_" in printed(name) or name == "foreign"])
+@every("name", [name for name in FILES if "lcm_" in printed(name) or name == "foreign"])
 def test_an_attribute_cut_short_is_refused(name: str) -> None:
     data = attribute(name)
     for end in range(len(data)):
@@ -152,7 +153,7 @@ def test_an_attribute_cut_short_is_refused(name: str) -> None:
             from_xattr(data[:end])
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if "lcm_" not in printed(name) and name != "foreign"])
+@every("name", [name for name in FILES if "lcm_" not in printed(name) and name != "foreign"])
 def test_a_plain_one_cut_before_its_objects_reads_like_a_default(name: str) -> None:
     data, layout = attribute(name), from_xattr(attribute(name))
     fixed = len(data) - 24 * len(layout.components[0].objects)

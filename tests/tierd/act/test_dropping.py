@@ -18,7 +18,7 @@ OTHER = ("noisy-neighbour", "other", "s")
 COUNT = 12
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(owners=st.lists(st.booleans(), min_size=COUNT, max_size=COUNT), gone=st.sets(st.integers(0, COUNT - 1)),
        at_look=st.integers(0, 2 * COUNT), directory=st.booleans())
 def test_what_is_dropped_while_it_is_looked_at_is_neither_moved_nor_kept(

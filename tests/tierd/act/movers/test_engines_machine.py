@@ -314,5 +314,5 @@ class Movers(RuleBasedStateMachine):
 
 
 TestMovers = Movers.TestCase
-TestMovers.settings = settings(max_examples=250, stateful_step_count=25, deadline=None,
+TestMovers.settings = settings(max_examples=250, stateful_step_count=25,
                               suppress_health_check=[HealthCheck.too_slow])
