@@ -72,9 +72,9 @@ def test_every_alert_has_a_runbook_and_every_runbook_an_alert() -> None:
     for name, page in pages.items():
         parts = re.split(r"^## (.*)$", page, flags=re.MULTILINE)
         assert parts[0].startswith(f"# {name}\n")
-        assert parts[1::2] == ["What it means", "What to look at", "What to do", "What tierd does by itself"], name
+        assert parts[1::2] == ["Meaning", "Impact", "Diagnosis", "Mitigation"], name
         assert all(text.strip() for text in parts[2::2]), name
-        assert re.search(r"^    \S", parts[4], re.MULTILINE), f"{name}: no command"
+        assert re.search(r"^    [^#\s]", parts[6], re.MULTILINE), f"{name}: no command"
     index = (RUNBOOKS / "README.md").read_text(encoding="utf-8")
     assert set(re.findall(r"\((\w+)\.md\)", index)) == names
 
