@@ -83,8 +83,8 @@ def accelerator() -> list[Row]:
         return mean(_iops(*pair, call, threads, nxd=True) / _iops(*pair, call, threads, nxd=False) for pair in pairs)
 
     return [
-        Row("NXD / none, 4 KiB, one process on each of 64 nodes", 4.0, gains(4096, 1, sizes), "3.5 to 4.5 published"),
-        Row("NXD / none, 4 KiB, four processes a node", 4.0, gains(4096, 4, sizes[1::3]), "how many is not given"),
+        Row("NXD / none, 4 KiB, one process on each of 64 nodes", 4.0, gains(4096, 1, sizes), "published: 3.5 to 4.5"),
+        Row("NXD / none, 4 KiB, four processes a node", 4.0, gains(4096, 4, sizes[1::3]), "number not published"),
         Row("NXD / none, 40 KiB (beyond the bypass size)", 1.0, gains(40960, 1, sizes[1::3])),
     ]
 
@@ -129,9 +129,9 @@ def shared_file() -> list[Row]:
 
     return [
         Row("8 stripes / 1, one writer", 8.0, alone(8) / alone(1), "Stallo: 25 to almost 200 MB/s"),
-        Row("8 stripes / 1, one file of 32 writers", float("nan"), eight / one, "upwards, no figures published"),
+        Row("8 stripes / 1, one file of 32 writers", float("nan"), eight / one, "published: an increase, without figures"),
         Row("64 objects on 8 OSTs / 8, one file of 32 writers", float("nan"), over / eight,
-            "upwards; the bars of the slides are unreadable"),
+            "published: an increase, in unreadable bars"),
     ]  # fmt: skip
 
 
@@ -168,6 +168,6 @@ def rpcs() -> list[Row]:
         return ran(machine(1, 1, fast, client), job, 3.0).log.mean(job.job_id, 1, 3)
 
     base = rate(256, 1)
-    remark = "upwards, no pair of figures published"
+    remark = "published: an increase, without a pair of figures"
     return [Row("4 MiB RPCs / 1 MiB, one in flight", float("nan"), rate(1024, 1) / base, remark),
             Row("8 RPCs in flight / 1, 1 MiB", float("nan"), rate(256, 8) / base, remark)]  # fmt: skip

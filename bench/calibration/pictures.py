@@ -24,7 +24,7 @@ def noise(found: Mapping[str, float], path: Path) -> None:
     shares = [1.0 if name == "alone" else found[name] for name in CASES]
     bars = axes.bar([name.replace("_", "\n") for name in CASES], shares, color="#4878a8")
     axes.bar_label(bars, [f"{share:.0%}" for share in shares])
-    axes.axhspan(0.7, 0.8, color="#d0a040", alpha=0.3, label="published: 20-30 % lost beside small files")
+    axes.axhspan(0.7, 0.8, color="#d0a040", alpha=0.3, label="published: 20–30% lost beside small files")
     axes.set(ylabel="of the stream alone", ylim=(0, 1.15))
     axes.legend(loc="upper right", fontsize=8)
     _save(figure, path)
