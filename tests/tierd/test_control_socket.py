@@ -97,7 +97,7 @@ def test_odd_requests_are_answered(site: Site, line: bytes) -> None:
         to.sendall(line + b"\n")
         to.shutdown(socket.SHUT_WR)
         answer = json.loads(to.makefile("rb").read())
-    assert "error" in answer or answer == {"entries": [], "all_outcomes": {}}
+    assert "error" in answer or answer["entries"] == []
 
 
 def test_unknown_requests_are_answered_with_what_is_known(site: Site) -> None:

@@ -11,13 +11,15 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lustre.layout.model import same_shape
+from lustre.layout.model import Component, Layout, same_shape
 from simulator import faults
 from tests.tierd.simulated import NOISE
 from tests.tierd.site import Site, fetched, shown
 from tests.tierd.site import site as site  # noqa: PLC0414 -- the fixture
 from tierd.act.journal import Journal
 from tierd.ctl import main
+from tierd.desk.page import page
+from tierd.model import Action, Finding
 from tierd.service.ask import ControlError, ask
 from tierd.service.notify import Notifier
 
@@ -168,3 +170,26 @@ def test_systemd_is_told(tmp_path: Path) -> None:
         assert systemd.recv(1000) == b"READY=1\nSTATUS=at work"
     Notifier({})(READY="1")
     Notifier({"NOTIFY_SOCKET": os.fspath(tmp_path / "gone")})(READY="1")
+
+
+def test_old_acts_leave_the_journal_and_history_says_where_it_begins(site: Site,
+                                                                     capsys: pytest.CaptureFixture[str]) -> None:
+    site.service.close()
+    now, old = site.cluster.now, site.cluster.now - 40 * 86400.0
+    journal = Journal(Path(site.settings.act.journal))
+    finding = journal.add_finding(Finding("noisy-neighbour", old, "m", "s", (), "an old finding", {}))
+    for number, at in enumerate([old] * 600 + [now]):
+        move = Action("migrate", Layout((Component(pool="flash"),)), "because", ("", "", ""), path=f"/proj/{number}")
+        journal.end(journal.intend(move, finding, None, at, dry_run=False), "done", "", at)
+    journal.close()
+    site.settings = replace(site.settings, journal=replace(site.settings.journal, keep_days=30.0))
+    site.start()
+    site.run(until=now + 60)
+    ended = shown(capsys, "history", "--last", "1000", site=site).splitlines()
+    assert ended[-1].startswith("the record begins ")
+    assert ended[-1].endswith("; 600 older acts removed ([journal] keep_days)")
+    assert sum(" migrate " in line and "/proj/600" in line for line in ended) == 1
+    assert not any("/proj/599" in line for line in ended)
+    answer = ask(site.socket, {"request": "report", "since": old - 86400, "until": now + 3600})
+    assert answer["files_moved"] >= 601
+    assert "The journal has single findings and acts since" in page(answer)

@@ -17,7 +17,7 @@ from tierd.act.journal.writer import UNDOING
 
 def close_unfinished(journal: Journal, filesystem: Filesystem, now: float) -> Iterator[tuple[Entry, str, str]]:
     """Close every one; each with its outcome and a sentence."""
-    for entry in (*journal.entries(""), *journal.entries(UNDOING)):
+    for entry in journal.unfinished():
         outcome, detail = _seen(entry, filesystem)
         journal.end(entry.id, outcome, detail, now)
         yield entry, outcome, detail

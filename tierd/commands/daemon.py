@@ -181,12 +181,22 @@ def history(answer: Answer) -> list[str]:
             for e in answer["entries"]]
     if not rows:
         return nothing(answer)
-    return table(("ID", "when", "outcome", "act", "place", "what"), rows, right=[0])
+    return [*table(("ID", "when", "outcome", "act", "place", "what"), rows, right=[0]), *record_begins(answer)]
 
 
 def long_history(answer: Answer) -> list[str]:
     """With what was there before, and why."""
-    return [line for entry in answer["entries"] for line in act(entry)] or nothing(answer)
+    lines = [line for entry in answer["entries"] for line in act(entry)]
+    return [*lines, *record_begins(answer)] if lines else nothing(answer)
+
+
+def record_begins(answer: Answer) -> list[str]:
+    """From when on the journal has every act, and how many older ones it has removed."""
+    begins, removed = answer.get("complete_since"), answer.get("removed_acts", 0)
+    if begins is None:  # also a daemon of the version before
+        return []
+    older = f"; {counted(removed, 'older act')} removed ([journal] keep_days)" if removed else ""
+    return [f"the record begins {clock(begins)}{older}"]
 
 
 def is_outcome(word: str, answer: Answer) -> bool:
@@ -199,7 +209,7 @@ def nothing(answer: Answer) -> list[str]:
     if not answer["all_outcomes"]:
         return ["nothing was done yet"]
     ended = ", ".join(f"{count} {outcome}" for outcome, count in sorted(answer["all_outcomes"].items()))
-    return [f"no act ended so; of all: {ended}"]
+    return [f"no act ended so; of all: {ended}", *record_begins(answer)]
 
 
 def act(entry: Answer) -> Iterator[str]:

@@ -12,6 +12,8 @@ from tierd.sense import prometheus
 SOCKET_PATH_BYTES_MAX = 107
 _READER = re.compile(r"cl\d+(-[A-Za-z0-9_.-]+)?")
 _MDT = re.compile(r"MDT[0-9a-f]{4}")
+MIN_KEEP_DAYS = 30
+"""Changelog records, waiting moves and verdicts refer to acts that are days old."""
 
 
 def whole_path(path: str) -> str:
@@ -92,6 +94,17 @@ def reader_name(name: str) -> str:
     if not _READER.fullmatch(name):
         raise ValueError("name the reader as lctl changelog_register did: cl1")
     return name
+
+
+def retention_days(days: float) -> float:
+    """Days the journal keeps records; 0 for ever. Raises ValueError for a time in which acts still matter to tierd.
+
+    >>> retention_days(0.0), retention_days(365.0)
+    (0.0, 365.0)
+    """
+    if days != 0 and not MIN_KEEP_DAYS <= days < float("inf"):
+        raise ValueError(f"give at least {MIN_KEEP_DAYS} days, or 0 to keep records for ever")
+    return days
 
 
 def two_pools(settings: small_files_to_flash.Settings) -> small_files_to_flash.Settings:

@@ -17,6 +17,7 @@ from tierd.config.checked import (
     mdt_name,
     prometheus_url,
     reader_name,
+    retention_days,
     socket_path,
     whole_path,
     whole_path_or_none,
@@ -112,6 +113,22 @@ class Act:
 
 
 @dataclass(frozen=True)
+class JournalRetention:
+    """How long the journal keeps what it records."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    keep_days: Annotated[float, AfterValidator(retention_days)] = 365.0
+    """Acts and findings are removed so long after their end; their sums stay, and so do default layouts in force.
+    0: nothing is removed. Else at least 30."""
+
+    @property
+    def keep_seconds(self) -> float:
+        """0 keeps records for ever."""
+        return self.keep_days * 86400.0
+
+
+@dataclass(frozen=True)
 class Web:
     """What tierd serves over HTTP: metrics, health, a page, and a hook for Alertmanager."""
 
@@ -133,6 +150,7 @@ class Settings:
     sense: Sense = field(default_factory=Sense)
     act: Act = field(default_factory=Act)
     scopes: Annotated[tuple[Scope, ...], AfterValidator(each_path_once)] = ()
+    journal: JournalRetention = field(default_factory=JournalRetention)
     claim: claim.Settings = field(default_factory=claim.Settings)
     control: Control = field(default_factory=Control)
     web: Web = field(default_factory=Web)

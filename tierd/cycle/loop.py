@@ -69,7 +69,8 @@ class Daemon:
         echo = Echo(settings.own_jobs, own_nids, clock.now, journal.was_moved)
         self._table = ActivityTable(filesystem.path_of, is_echo=echo, executor=executor)
         inventory = Inventory(filesystem, settings.flash_pools,
-                              lambda: journal.directories() | set(settings.cold_to_disk.directories), coldest_first)
+                              lambda: journal.act_directories.all() | set(settings.cold_to_disk.directories),
+                              coldest_first)
         gatherer = Gatherer(filesystem, self._table, inventory, settings.flash_pools, metadata_targets, clients)
         self._facts = LatestFacts(gatherer.facts)
         since = clock.now() - settings.verify.moving_seconds - settings.history_seconds

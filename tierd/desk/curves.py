@@ -17,11 +17,10 @@ from tierd.verify.totals import throughput
 EVERY_SECONDS = 60.0
 BEFORE_SECONDS = 300.0
 """So much of a stream's past is drawn when it is found slow."""
-KEPT_SECONDS = 90 * 86400.0
 
 
 class Curves:
-    """Writes points into the journal, and forgets the old ones once a day."""
+    """Writes points into the journal."""
 
     def __init__(self, journal: Journal, room: Callable[[], Room]) -> None:
         self._journal = journal
@@ -46,8 +45,6 @@ class Curves:
                     self._journal.add_samples({f"victim {victim}": rate}, at)
             self._journal.add_samples(drawn, now)
         self._holding, self._victims = holding, victims
-        if int(now // 86400) != int(self._drawn_at // 86400):
-            self._journal.delete_samples(now - KEPT_SECONDS)
         self._drawn_at = now
 
 

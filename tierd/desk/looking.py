@@ -64,18 +64,20 @@ class Looking:
     def _history(self, request: Request) -> dict[str, Any]:
         last = max(0, int(request.get("last", 50)))
         if last > MOST_LAST:
-            raise ValueError(f"history gives the last {MOST_LAST} acts at the most; the journal has all of them, in "
-                             f"SQLite: {self._settings.act.journal}")
+            raise ValueError(f"history gives the last {MOST_LAST} acts at the most; the journal has all that it keeps, "
+                             f"in SQLite: {self._settings.act.journal}")
         entries = self._reader.last(last, str(request.get("outcome") or ""))
         return {"entries": [entry_json(entry) for entry in entries],
-                "all_outcomes": {} if entries else self._reader.sums.of_all()}
+                "all_outcomes": {} if entries else self._reader.sums.of_all(),
+                "complete_since": self._reader.complete_since(), "removed_acts": self._reader.removed_acts()}
 
     def _report(self, request: Request) -> dict[str, Any]:
         until = float(request.get("until") or self._clock.now())
         since = float(request.get("since") or until - 86400)
         return {
             "since": since, "until": until, "mount": self._settings.filesystem.mount,
-            **self._reader.sums.of_period(since, until),
+            **self._reader.sums.of_period(since, until), "complete_since": self._reader.complete_since(),
+            "removed_acts": self._reader.removed_acts(),
             "findings": self._reader.findings_between(since, until, MOST_TOLD),
             "acts": [entry_json(entry) for entry in self._reader.acts_between(since, until, MOST_TOLD)],
             "default_layouts": [entry_json(entry) for entry in self._reader.acts_between(

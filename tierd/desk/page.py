@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
@@ -36,9 +35,10 @@ def page(answer: dict[str, Any]) -> str:
     pools = {name.partition(" ")[2]: [(t, 100 * v) for t, v in points]
              for name, points in samples.items() if name.startswith("pool ")}
     begun = drawn_since(answer)
+    missing = unknown_before(answer) + removed_before(answer)
     body = [
         f"<h1>tierd on {escape(answer['mount'])}</h1>",
-        f"<p>{day(since)} to {day(until)}, UTC. {safe(stance(answer))}{unknown_before(answer)}</p>",
+        f"<p>{day(since)} to {day(until)}, UTC. {safe(stance(answer))}{missing}</p>",
         f'<p class="big">{safe(summary(answer))}</p>',
         "<h2>Streams that were slowed</h2>",
         plot("Throughput; dashed lines: a default layout was set, or would have been", "MB/s", streams, begun, until,
@@ -68,6 +68,14 @@ def drawn_since(answer: dict[str, Any]) -> float:
     return max(since, first - (float(answer["until"]) - first) / 20)
 
 
+def removed_before(answer: dict[str, Any]) -> str:
+    """That single acts and findings of the period were removed."""
+    begins = answer["complete_since"]
+    if not answer["removed_acts"] or begins <= answer["since"]:
+        return ""
+    return f" The journal has single findings and acts since {day(begins)}, and sums of earlier ones by days."
+
+
 def unknown_before(answer: dict[str, Any]) -> str:
     """That the pictures show less than was asked for."""
     if drawn_since(answer) <= answer["since"]:
@@ -84,9 +92,8 @@ def stance(answer: dict[str, Any]) -> str:
 
 def summary(answer: dict[str, Any]) -> str:
     """The period in a sentence."""
-    verdicts = Counter(j["verdict"] for j in answer["judgements"])
     found = ", ".join(f"{count} {kind}" for kind, count in answer["kinds"].items()) or "nothing found"
-    judged = ", ".join(f"{count} {VERDICTS.get(name, name)}" for name, count in verdicts.most_common())
+    judged = ", ".join(f"{count} {VERDICTS.get(name, name)}" for name, count in answer["verdicts"].items())
     gigabytes = answer["bytes_moved"] / 1e9
     after = f"; of what was judged: {judged}" if judged else ""
     return f"{found}; {answer['all_acts']} acts, {answer['files_moved']} files moved, {gigabytes:.2f} GB{after}."

@@ -46,6 +46,9 @@ from tierd.service.restart import left_behind, taken_over
 from tierd.service.web import App, WebServer
 from tierd.text import printable, quoted
 
+PRUNE_SECONDS = 1.0
+"""So often is one portion of old records removed from the journal, while there are any."""
+
 
 class Service:
     """The daemon over one file system, its journal and its control socket, from start to stop."""
@@ -176,6 +179,7 @@ class Service:
             activity("default-layouts", "setting default layouts", daemon.set_defaults, ACT_SECONDS, acts=True),
             activity("move", "moving files", self._move, ACT_SECONDS, acts=True),
             activity("judge", "judging", self._judge, cycle_seconds, acts=True),
+            activity("journal", "removing old records from the journal", self._remove_old, PRUNE_SECONDS),
         ], self._settings.act.journal, self._clock, self._say)
 
     def _under_way_seconds(self) -> dict[str, float]:
@@ -225,6 +229,14 @@ class Service:
         self._daemon.judge()
         self._gate.stance.keep()
         self._curves.draw(self._daemon, self._gate, self._clock.now())
+
+    def _remove_old(self) -> None:
+        """Remove one portion of what is older than the journal keeps."""
+        keep_seconds = self._settings.journal.keep_seconds
+        view = self._board.view
+        in_use = {*view.numbers.values(), *(case.number for case in view.cases)}
+        self._journal.retention.step(self._clock.now(), keep_seconds and max(
+            keep_seconds, self._settings.verify.cooldown_seconds), in_use)
 
     def renew(self) -> None:
         """A sign of life of the claim. It waits for as long as the file system does not answer."""

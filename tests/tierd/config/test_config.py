@@ -38,6 +38,8 @@ small_file_bytes = -1
 
 @pytest.mark.parametrize(("text", "says"), [
     ('[filesystem]\nmount = "mnt/lustre"', "filesystem.mount: give the whole path, from / on (it is 'mnt/lustre')"),
+    ("[journal]\nkeep_days = 7", "journal.keep_days: give at least 30 days, or 0 to keep records for ever (it is 7)"),
+    ("[journal]\nkeep_days = -1", "journal.keep_days: give at least 30 days, or 0 to keep records for ever (it is -1)"),
     ('[act]\njournal = ""', "act.journal: give the whole path, from / on (it is '')"),
     ('[act]\nsocket = "tierd.sock"', "act.socket: give the whole path, from / on (it is 'tierd.sock')"),
     (f'[act]\nsocket = "/{"s" * 107}"', "act.socket: give a path of 107 bytes at the most, for it is that of a socket"),

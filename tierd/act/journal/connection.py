@@ -132,18 +132,35 @@ class SharedConnection:
         with self.lock:
             self._db.executemany(statement, rows)
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Write all statements of this thread at once, or none of them. Other threads wait."""
+    def execute_whole(self, statement: str) -> None:
+        """Run a PRAGMA that has to be stepped to its end though it gives no rows, outside of transactions."""
         with self.lock:
-            self._db.execute("BEGIN IMMEDIATE")
+            self._db.executescript(statement)
+
+    @contextmanager
+    def transaction(self, *, durable: bool = True) -> Iterator[None]:
+        """Write all statements of this thread at once, or none of them. Other threads wait.
+
+        A power cut may take back what is not ``durable``, as a whole; a kill does not.
+        """
+        with self.lock:
+            if not durable:
+                self._db.execute("PRAGMA synchronous=NORMAL")
             try:
-                yield
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:  # SQLite itself has rolled back where the disk is full
-                    self._db.execute("ROLLBACK")
-                raise
+                yield from self._begun()
+            finally:
+                if not durable:
+                    self._db.execute("PRAGMA synchronous=FULL")
+
+    def _begun(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:  # SQLite itself has rolled back where the disk is full
+                self._db.execute("ROLLBACK")
+            raise
 
     def close(self) -> None:
         """Close the file. No statement may follow."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -46,6 +47,21 @@ class JournalReader:
         rows = self._all(f"SELECT {ENTRY_COLUMNS} FROM actions WHERE intended_at BETWEEN ? AND ? AND "  # noqa: S608
                          "kind LIKE ? ORDER BY intended_at DESC, id DESC LIMIT ?", since, until, kind or "%", most)
         return [entry_of(row) for row in reversed(rows)]
+
+    def complete_since(self) -> float | None:
+        """Time from which the journal has every act: older ones were removed, or there are none. None if it is empty.
+
+        Acts in force are there though they are older.
+        """
+        removed = self._all("SELECT value + 0.0 FROM state WHERE name = 'removed_before'")
+        first, = self._all("SELECT min(time) FROM (SELECT min(intended_at) AS time FROM actions UNION ALL "
+                           "SELECT min(time) FROM findings)")
+        return float(removed[0][0]) if removed else first[0]
+
+    def removed_acts(self) -> int:
+        """Number of acts that were removed because of their age."""
+        (count,), = self._all("SELECT ifnull(sum(count), 0) FROM removed_by_day WHERE what = 'act'")
+        return int(count)
 
     def finding_of(self, act: int) -> int | None:
         """Number of the finding an act was done for; None if the journal has no such act."""
@@ -114,29 +130,44 @@ class Sums:
         self._query = query
 
     def of_all(self) -> dict[str, int]:
-        """Number of acts by outcome."""
-        return dict(self._query(f"SELECT {_OUTCOME}, count(*) FROM actions GROUP BY 1"))  # noqa: S608
+        """Number of acts by outcome, those that were removed included."""
+        return dict(self._query(f"SELECT outcome, sum(count) FROM (SELECT {_OUTCOME} AS outcome, count(*) AS count "  # noqa: S608
+                                "FROM actions GROUP BY 1 UNION ALL SELECT outcome, count FROM removed_by_day "
+                                "WHERE what = 'act') GROUP BY 1"))
 
     def of_finding(self, finding: int) -> dict[str, Any]:
-        """Sums of the acts that were done because of one finding."""
+        """Sums of the acts that were done because of one finding, those that were removed included."""
         return summed(self._query(f"SELECT kind, {_OUTCOME}, count(*), sum(size_bytes) FROM actions "  # noqa: S608
-                                  "WHERE finding = ? GROUP BY 1, 2", finding))
+                                  "WHERE finding = ? GROUP BY 1, 2 UNION ALL SELECT kind, outcome, count, size_bytes "
+                                  "FROM removed_by_finding WHERE finding = ?", finding, finding))
 
     def of_period(self, since: float, until: float) -> dict[str, Any]:
-        """Sums of the acts that began in a period, and the number of findings by kind."""
+        """Sums of the acts that began in a period, and the numbers of findings by kind and of verdicts.
+
+        Records that were removed are included by days (UTC): a day counts if its middle is in the period.
+        """
+        removed = "FROM removed_by_day WHERE what = ? AND day * 86400 + 43200 BETWEEN ? AND ?"
         acts = summed(self._query(f"SELECT kind, {_OUTCOME}, count(*), sum(size_bytes) FROM actions "  # noqa: S608
-                                  "WHERE intended_at BETWEEN ? AND ? GROUP BY 1, 2", since, until))
-        kinds = self._query("SELECT kind, count(*) FROM findings WHERE time BETWEEN ? AND ? GROUP BY 1 "
-                            "ORDER BY 2 DESC, 1", since, until)
-        return {**acts, "kinds": dict(kinds)}
+                                  "WHERE intended_at BETWEEN ? AND ? GROUP BY 1, 2 UNION ALL "
+                                  f"SELECT kind, outcome, count, size_bytes {removed}",
+                                  since, until, "act", since, until))
+        kinds = self._query("SELECT kind, sum(count) FROM (SELECT kind, 1 AS count FROM findings "  # noqa: S608
+                            f"WHERE time BETWEEN ? AND ? UNION ALL SELECT kind, count {removed}) GROUP BY 1 "
+                            "ORDER BY 2 DESC, 1", since, until, "finding", since, until)
+        verdicts = self._query("SELECT verdict, sum(count) FROM (SELECT verdict, 1 AS count FROM judgements "  # noqa: S608
+                               f"WHERE time BETWEEN ? AND ? UNION ALL SELECT outcome, count {removed}) GROUP BY 1 "
+                               "ORDER BY 2 DESC, 1", since, until, "verdict", since, until)
+        return {**acts, "kinds": dict(kinds), "verdicts": dict(verdicts)}
 
 
 def summed(rows: Sequence[tuple[str, str, int, int]]) -> dict[str, Any]:
     """The sums of rows of kind, outcome, number of acts and bytes."""
-    moved = next(((files, size) for kind, outcome, files, size in rows if (kind, outcome) == ("migrate", "done")),
-                 (0, 0))
-    return {"all_acts": sum(row[2] for row in rows), "files_moved": moved[0], "bytes_moved": moved[1],
-            "outcomes": {f"{kind} {outcome}": count for kind, outcome, count, _ in rows}}
+    counts = Counter[str]()
+    for kind, outcome, count, _ in rows:
+        counts[f"{kind} {outcome}"] += count
+    return {"all_acts": counts.total(), "files_moved": counts["migrate done"],
+            "bytes_moved": sum(size for kind, outcome, _, size in rows if (kind, outcome) == ("migrate", "done")),
+            "outcomes": dict(counts)}
 
 
 def _finding(row: Sequence[Any]) -> dict[str, Any]:

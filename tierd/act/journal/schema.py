@@ -41,6 +41,9 @@ CREATE INDEX IF NOT EXISTS told_of ON told(finding);
 CREATE INDEX IF NOT EXISTS actions_of ON actions(finding);
 CREATE INDEX IF NOT EXISTS undone_places ON actions(place, ended_at) WHERE outcome = 'undone';
 CREATE INDEX IF NOT EXISTS unfinished ON actions(id) WHERE outcome IS NULL;
+CREATE INDEX IF NOT EXISTS undoing ON actions(id) WHERE outcome = 'undoing';
+CREATE INDEX IF NOT EXISTS default_layouts ON actions(id)
+    WHERE kind = 'set-default-layout' AND outcome = 'done';
 CREATE INDEX IF NOT EXISTS actions_by_end ON actions(ifnull(ended_at, 1e18));
 CREATE TABLE IF NOT EXISTS waiting_moves (
     id INTEGER PRIMARY KEY, place BLOB NOT NULL UNIQUE, finding INTEGER NOT NULL REFERENCES findings(id),
@@ -50,7 +53,21 @@ CREATE TABLE IF NOT EXISTS waiting_orders (
     id INTEGER PRIMARY KEY, direction TEXT NOT NULL, path BLOB NOT NULL, by TEXT NOT NULL, kind TEXT NOT NULL,
     reason TEXT NOT NULL, most_files INTEGER NOT NULL, most_bytes INTEGER NOT NULL, fid TEXT, fs TEXT NOT NULL,
     dry_run INTEGER NOT NULL, since REAL NOT NULL);
+CREATE INDEX IF NOT EXISTS judgements_by_time ON judgements(time);
+CREATE INDEX IF NOT EXISTS judgements_by_class ON judgements(kind, pool, size_bytes, time);
+CREATE INDEX IF NOT EXISTS waiting_moves_of ON waiting_moves(finding);
+CREATE INDEX IF NOT EXISTS waiting_moves_by_key ON waiting_moves(key);
+CREATE TABLE IF NOT EXISTS act_directories (place BLOB PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS removed_by_day (
+    day INTEGER NOT NULL, what TEXT NOT NULL, kind TEXT NOT NULL, outcome TEXT NOT NULL, count INTEGER NOT NULL,
+    size_bytes INTEGER NOT NULL, PRIMARY KEY (day, what, kind, outcome)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS removed_by_finding (
+    finding INTEGER, kind TEXT NOT NULL, outcome TEXT NOT NULL, count INTEGER NOT NULL, size_bytes INTEGER NOT NULL,
+    PRIMARY KEY (finding, kind, outcome));
 """
+"""``removed_by_day`` and ``removed_by_finding`` have the sums of records that were removed
+(:mod:`tierd.act.journal.retention`); ``what`` is ``act``, ``finding`` or ``verdict``. An earlier release can open a
+journal with these tables, and ignores them."""
 
 
 def open_journal(path: Path) -> tuple[SharedConnection, bool]:
@@ -84,7 +101,11 @@ def _has_tables(db: sqlite3.Connection, path: Path) -> bool:
 
 
 def _migrate(db: sqlite3.Connection) -> None:
-    """Create what is missing. The application id comes first: a process killed in between leaves a known file."""
+    """Create what is missing. The application id comes before any table, so that a kill leaves a file that is known.
+
+    Indexes that an earlier release did not have are made at the first start: seconds for each million acts.
+    """
+    db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file; without effect on one with tables
     if pragma(db, "application_id") != APPLICATION_ID:
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     db.execute("PRAGMA journal_mode=WAL")

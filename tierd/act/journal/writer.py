@@ -15,6 +15,7 @@ from lustre.layout.model import Layout
 from tierd.act.journal.connection import SharedConnection, pragma
 from tierd.act.journal.entry import ENTRY_COLUMNS, Entry, entry_of, to_bytes, to_path, to_text
 from tierd.act.journal.queue_store import QueueStore
+from tierd.act.journal.retention import ActDirectories, Retention
 from tierd.act.journal.schema import open_journal
 from tierd.model import Action, Finding
 from tierd.text import printable
@@ -39,9 +40,10 @@ class Journal:
         """Moves that wait."""
         self.judgements = Judgements(self._db)
         """Verdicts on acts."""
-        self._directories: set[bytes] = set()
-        self._directories_until = 0
-        """Last act that :meth:`directories` has read."""
+        self.act_directories = ActDirectories(self._db)
+        """Where files on flash may lie."""
+        self.retention = Retention(self._db, self.act_directories)
+        """Removes old records."""
 
     def close(self) -> None:
         """Write the log into the file and close it."""
@@ -125,24 +127,6 @@ class Journal:
         self._db.executemany("INSERT INTO state VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
                              [item for item in values.items() if known.get(item[0], "") != item[1]])
 
-    def directories(self) -> frozenset[str]:
-        """Directories that got a default layout or whose files were moved: their files may lie on flash.
-
-        Acts that were read before are remembered: a journal may hold a million acts, and only the new ones are read.
-        """
-        with self._db.lock:
-            while rows := self._db.execute(
-                    "SELECT id, kind, place, outcome FROM actions WHERE id > ? ORDER BY id LIMIT 10000",
-                    (self._directories_until,)).fetchall():
-                for number, kind, place, outcome in rows:
-                    if outcome is None:  # under way: it is read again next time
-                        return frozenset(map(to_path, self._directories))
-                    if outcome in {"done", UNDOING}:
-                        self._directories.add(place if kind == "set-default-layout"
-                                              else place.rpartition(b"/")[0] or b"/")
-                    self._directories_until = number
-            return frozenset(map(to_path, self._directories))
-
     def default_layout_directories(self) -> frozenset[str]:
         """Directories that have a default layout that tierd set."""
         rows = self._db.execute("SELECT place FROM actions WHERE outcome = 'done' AND kind = 'set-default-layout'")
@@ -178,10 +162,6 @@ class Journal:
         """Enter points of the curves of reports."""
         self._db.executemany("INSERT INTO samples VALUES (?, ?, ?)", [(now, *item) for item in values.items()])
 
-    def delete_samples(self, before: float) -> None:
-        """Delete points of the curves that are older."""
-        self._db.execute("DELETE FROM samples WHERE time < ?", (before,))
-
     def size_bytes(self) -> int:
         """Size of the file, without the log that is not yet written into it."""
         return pragma(self._db, "page_count") * pragma(self._db, "page_size")
@@ -202,6 +182,10 @@ class Journal:
         """Number of the finding, or the order, an act was done for."""
         (number,) = self._db.execute("SELECT finding FROM actions WHERE id = ?", (act,)).fetchone()
         return int(number)
+
+    def unfinished(self) -> list[Entry]:
+        """Acts that were under way, then acts that were being undone, when tierd ended."""
+        return [*self._select("WHERE outcome IS NULL"), *self._select("WHERE outcome = 'undoing'")]
 
     def entries(self, outcome: str | None = None) -> Iterator[Entry]:
         """Acts in order, with one outcome if it is given ("" for acts without an outcome)."""
@@ -240,15 +224,15 @@ class Judgements:
 
     def unjudged(self, since: float) -> Iterator[tuple[int, Finding, list[Entry]]]:
         """Findings without a verdict whose default layouts were set since then and are in force, with these acts."""
-        return self._acted_on("id NOT IN (SELECT finding FROM judgements)", since)
+        return self._acted_on("NOT EXISTS (SELECT 1 FROM judgements WHERE finding = findings.id)", since)
 
     def helped(self, since: float) -> Iterator[tuple[int, Finding, list[Entry]]]:
         """Findings with the verdict ``helped`` and waiting moves, whose default layouts were set since then.
 
         Each comes with the default layouts that are in force.
         """
-        return self._acted_on("id IN (SELECT finding FROM judgements WHERE verdict = 'helped') "
-                              "AND id IN (SELECT finding FROM waiting_moves)", since)
+        return self._acted_on("EXISTS (SELECT 1 FROM judgements WHERE finding = findings.id AND verdict = 'helped') "
+                              "AND EXISTS (SELECT 1 FROM waiting_moves WHERE finding = findings.id)", since)
 
     def _acted_on(self, which: str, since: float) -> Iterator[tuple[int, Finding, list[Entry]]]:
         rows = self._db.execute(

@@ -1,0 +1,359 @@
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lustre.layout.model import Component, Layout
+from tierd.act.journal import Journal, JournalReader
+from tierd.act.journal import retention as rules
+from tierd.act.journal.queue_store import Stamp
+from tierd.model import Action, Finding
+
+MIB = 1 << 20
+DAY = 86400.0
+YEAR = 365 * DAY
+BEFORE = Layout((Component(pool="hdd"),), composite=False)
+AFTER = Layout((Component(0, MIB, "flash"), Component(MIB, None, "hdd")))
+FINDING = Finding("noisy-neighbour", 1.0, "m", "s", ("lustre-OST0002",), "…", {"slowdown": 1.5}, ("/proj",))
+OLD_TABLES = Path(__file__).with_name("version_1_without_retention.sql")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "journal.sqlite"
+
+
+def prune(journal: Journal, now: float, keep_seconds: float = YEAR, in_use: tuple[int, ...] = ()) -> None:
+    """One whole pass."""
+    for _ in range(10_000):
+        journal.retention.step(now, keep_seconds, in_use)
+        if now < journal.retention._next_pass_at:
+            return
+    raise AssertionError("the pass does not end")
+
+
+def act(journal: Journal, finding: int, at: float, outcome: str = "done", kind: str = "migrate",
+        place: str = "/proj/a", size_bytes: int = 10) -> int:
+    where = {"directory": place} if kind == "set-default-layout" else {"path": place}
+    number = journal.intend(Action(kind, AFTER, "because", FINDING.key, size_bytes=size_bytes, **where), finding,
+                            BEFORE, at, dry_run=False)
+    if outcome == "undoing":
+        journal.begin_undo(number, at + 1)
+    elif outcome:
+        journal.end(number, outcome, "", at + 1)
+    return number
+
+
+def newest(journal: Journal, at: float) -> None:
+    """A record of now: the last number of each table stays, so that none is given twice."""
+    act(journal, journal.add_finding(replace(FINDING, time=at)), at)
+
+
+def ids(journal: Journal) -> set[int]:
+    return {entry.id for entry in journal.entries()}
+
+
+@pytest.mark.parametrize(("outcome", "kind", "stays"), [
+    ("done", "migrate", False), ("undone", "set-default-layout", False), ("refused", "migrate", False),
+    ("dry-run", "set-default-layout", False), ("failed", "migrate", False),
+    ("done", "set-default-layout", True),  # in force
+    ("", "migrate", True), ("undoing", "migrate", True), ("undoing", "set-default-layout", True),  # for recovery
+])
+def test_what_can_be_undone_or_recovered_outlives_the_retention(path: Path, outcome: str, kind: str,
+                                                               stays: bool) -> None:
+    journal = Journal(path)
+    number = act(journal, journal.add_finding(FINDING), 10.0, outcome, kind)
+    newest(journal, 2 * YEAR)
+    prune(journal, 2 * YEAR)
+    assert (number in ids(journal)) is stays
+    assert journal.has_finding(1) is stays
+
+
+def test_acts_of_findings_in_use_and_with_waiting_moves_stay(path: Path) -> None:
+    journal = Journal(path)
+    open_case, waiting, over = (journal.add_finding(FINDING) for _ in range(3))
+    acts = [act(journal, finding, 10.0) for finding in (open_case, waiting, over)]
+    journal.queue.add([Action("migrate", AFTER, "", FINDING.key, path="/proj/b")], waiting, Stamp("fs", False, 1.0))
+    newest(journal, 2 * YEAR)
+    prune(journal, 2 * YEAR, in_use=(open_case,))
+    assert ids(journal) == {acts[0], acts[1], acts[2] + 1}
+    assert [journal.has_finding(number) for number in (open_case, waiting, over)] == [True, True, False]
+
+
+def test_an_act_counts_from_its_end(path: Path) -> None:
+    """A default layout of two years that was undone yesterday is not forgotten: its directory cools down."""
+    journal = Journal(path)
+    number = act(journal, journal.add_finding(FINDING), 10.0, kind="set-default-layout", place="/proj")
+    newest(journal, 2 * YEAR)
+    journal.end(number, "undone", "", 2 * YEAR - DAY)
+    prune(journal, 2 * YEAR)
+    assert journal.undone_at("/proj") == 2 * YEAR - DAY
+
+
+def test_zero_keeps_records_for_ever(path: Path) -> None:
+    journal = Journal(path)
+    act(journal, journal.add_finding(FINDING), 10.0)
+    newest(journal, 10 * YEAR)
+    prune(journal, 10 * YEAR, keep_seconds=0.0)
+    assert ids(journal) == {1, 2}
+    reader = JournalReader(path)
+    assert (reader.complete_since(), reader.removed_acts()) == (1.0, 0)
+
+
+def test_sums_and_totals_do_not_fall_back(path: Path) -> None:
+    journal, reader = Journal(path), JournalReader(path)
+    for day in range(0, 700, 7):
+        number = journal.add_finding(replace(FINDING, time=day * DAY + 100))
+        act(journal, number, day * DAY + 200, size_bytes=day)
+        act(journal, number, day * DAY + 300, "failed")
+        journal.judgements.add(number, FINDING.kind, "flash", MIB, "helped" if day % 2 else "harmed-others", 0.5,
+                               day * DAY + 400)
+    whole, of_all = reader.sums.of_period(0.0, 800 * DAY), reader.sums.of_all()
+    year_before = reader.sums.of_period(14 * DAY, 28 * DAY)
+    won_back = journal.judgements.won_back(FINDING.kind, "flash", MIB)
+    prune(journal, 700 * DAY)
+    assert len(ids(journal)) < 110
+    assert reader.removed_acts() == 200 - len(ids(journal))
+    assert reader.sums.of_period(0.0, 800 * DAY) == whole
+    assert reader.sums.of_period(14 * DAY, 28 * DAY) == year_before
+    assert reader.sums.of_all() == of_all == {"done": 100, "failed": 100}
+    assert journal.judgements.won_back(FINDING.kind, "flash", MIB) == won_back
+    assert reader.complete_since() == 700 * DAY - YEAR
+
+
+def test_the_last_verdicts_of_a_class_stay_however_old_they_are(path: Path) -> None:
+    """What such acts came to decides about the next one, though it comes years later."""
+    journal = Journal(path)
+    for number in range(30):
+        finding = journal.add_finding(replace(FINDING, time=float(number)))
+        journal.judgements.add(finding, FINDING.kind, "flash", MIB, "helped", number / 30, float(number))
+    expected = journal.judgements.won_back(FINDING.kind, "flash", MIB)
+    newest(journal, 5 * YEAR)
+    prune(journal, 5 * YEAR)
+    assert journal.judgements.won_back(FINDING.kind, "flash", MIB) == expected
+    assert len(expected) == rules.JUDGEMENTS_USED
+    (left,) = journal._db.execute("SELECT count(*) FROM judgements").fetchone()
+    assert left == rules.JUDGEMENTS_USED
+
+
+def test_a_finding_that_stays_keeps_the_sums_of_its_removed_acts(path: Path) -> None:
+    journal, reader = Journal(path), JournalReader(path)
+    number = journal.add_finding(FINDING)
+    act(journal, number, 10.0, kind="set-default-layout", place="/proj")
+    for _ in range(5):
+        act(journal, number, 20.0, size_bytes=7)
+    newest(journal, 2 * YEAR)
+    before = reader.sums.of_finding(number)
+    prune(journal, 2 * YEAR)
+    assert [entry.kind for entry in reader.acts_of(number, 10)] == ["set-default-layout"]
+    assert reader.sums.of_finding(number) == before
+    assert before["bytes_moved"] == 35
+
+
+def test_directories_of_removed_acts_may_still_hold_files_on_flash(path: Path) -> None:
+    journal = Journal(path)
+    act(journal, journal.add_finding(FINDING), 10.0, place="/proj/sub/a")
+    newest(journal, 2 * YEAR)
+    prune(journal, 2 * YEAR)
+    assert journal.act_directories.all() == {"/proj/sub", "/proj"}
+    journal.close()
+    assert Journal(path).act_directories.all() == {"/proj/sub", "/proj"}
+
+
+def test_numbers_are_never_given_twice(path: Path) -> None:
+    journal = Journal(path)
+    finding = journal.add_finding(FINDING)
+    number = act(journal, finding, 10.0)
+    prune(journal, 10 * YEAR)
+    assert journal.add_finding(FINDING) > finding
+    assert act(journal, finding, 10.0) > number
+
+
+def test_a_portion_is_small_and_a_finished_pass_rests(path: Path) -> None:
+    journal = Journal(path)
+    finding = journal.add_finding(FINDING)
+    with journal.transaction():
+        for number in range(3 * rules.PORTION):
+            act(journal, finding, float(number))
+    newest(journal, 2 * YEAR)
+    left = [len(ids(journal))]
+    while len(ids(journal)) > 1:
+        journal.retention.step(2 * YEAR, YEAR)
+        left.append(len(ids(journal)))
+    assert max(before - after for before, after in pairwise(left)) == rules.PORTION
+    prune(journal, 2 * YEAR)
+    act(journal, finding, 30.0)
+    act(journal, finding, 2 * YEAR)
+    journal.retention.step(2 * YEAR + 1, YEAR)
+    assert len(ids(journal)) == 3
+    prune(journal, 2 * YEAR + rules.PASS_SECONDS + 1)
+    assert len(ids(journal)) == 2
+
+
+def test_three_years_of_acts_fill_no_more_than_what_is_kept(path: Path) -> None:
+    """Virtual time: the file is as large after three years as after the first, by which all pages are in use again."""
+    journal, reader = Journal(path), JournalReader(path)
+    sizes = []
+    for day in range(3 * 365 + 1):
+        with journal.transaction():
+            now = day * DAY
+            finding = journal.add_finding(replace(FINDING, time=now))
+            journal.add_messages(finding, ["a sentence about it"] * 3, now)
+            for number in range(20):
+                act(journal, finding, now + number, place=f"/proj/{day % 50}/{day}-{number}")
+            journal.end(act(journal, finding, now, kind="set-default-layout", place=f"/proj/{day % 50}"), "undone",
+                        "", now + 500)
+            journal.add_samples({"findings": 1.0, "waiting moves": 2.0}, now)
+        for _ in range(10):
+            journal.retention.step(now + 1000, YEAR)
+        if day % 365 == 0:
+            sizes.append(journal.size_bytes())
+    assert len(ids(journal)) <= 21 * 367
+    assert sizes[1] > 20 * sizes[0]
+    assert sizes[3] < 1.15 * sizes[1]
+    assert reader.sums.of_all() == {"done": 20 * 1096, "undone": 1096}
+    assert reader.sums.of_period(-1.0, 4 * YEAR)["kinds"] == {"noisy-neighbour": 1096}
+
+
+def test_a_shorter_retention_gives_pages_back_to_the_file_system(path: Path) -> None:
+    journal = Journal(path)
+    finding = journal.add_finding(FINDING)
+    with journal.transaction():
+        for number in range(8000):
+            act(journal, finding, float(number))
+    newest(journal, 2 * YEAR)
+    large = journal.size_bytes()
+    prune(journal, 2 * YEAR)
+    assert journal.size_bytes() < large / 2
+
+
+def old_journal(path: Path) -> None:
+    """As the release before wrote it: ten done moves, a default layout in force, one act that was cut off."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("PRAGMA application_id = 1953064306")
+        db.execute("PRAGMA journal_mode=WAL")
+        db.executescript(OLD_TABLES.read_text())
+        db.execute("INSERT INTO findings VALUES (1, 5.0, 'noisy-neighbour', 'm', 's', 'words', '{}', '[]', '[]', '')")
+        rows = [("migrate", b"/proj/a%d" % number, "done", 6.0) for number in range(10)]
+        rows += [("set-default-layout", b"/proj", "done", 6.0), ("migrate", b"/proj/cut", None, None)]
+        db.executemany("INSERT INTO actions (finding, kind, place, size_bytes, reason, dry_run, intended_at, outcome, "
+                       "ended_at) VALUES (1, ?, ?, 3, 'because', 0, 5.0, ?, ?)", rows)
+        db.execute("INSERT INTO positions VALUES ('MDT0000', 17)")
+        db.execute("INSERT INTO state VALUES ('paused', 'by root')")
+        db.execute("PRAGMA user_version = 1")
+
+
+def test_a_journal_of_the_release_before_is_migrated_and_pruned(path: Path) -> None:
+    old_journal(path)
+    journal, reader = Journal(path), JournalReader(path)
+    assert (journal.new, journal.positions(), journal.state()["paused"]) == (False, {"MDT0000": 17}, "by root")
+    sums = reader.sums.of_period(0.0, DAY)
+    prune(journal, 2 * YEAR)
+    assert [(entry.kind, entry.outcome) for entry in journal.entries()] == [
+        ("set-default-layout", "done"), ("migrate", "")]
+    assert [entry.place for entry in journal.unfinished()] == ["/proj/cut"]
+    assert reader.sums.of_period(0.0, DAY) == sums
+    assert sums["all_acts"] == 12
+
+
+def test_the_release_before_can_write_a_pruned_journal(path: Path) -> None:
+    """Its statements still hold for the tables: somebody may go back."""
+    journal = Journal(path)
+    act(journal, journal.add_finding(FINDING), 10.0)
+    newest(journal, 2 * YEAR)
+    prune(journal, 2 * YEAR)
+    journal.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.executescript(OLD_TABLES.read_text().replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS")
+                         .replace("CREATE INDEX", "CREATE INDEX IF NOT EXISTS"))
+        assert db.execute("PRAGMA user_version").fetchone() == (1,)
+        db.execute("INSERT INTO actions (finding, kind, place, size_bytes, reason, dry_run, intended_at) "
+                   "VALUES (2, 'migrate', x'2f', 0, '', 0, 5.0)")
+    assert [entry.id for entry in Journal(path).entries()] == [2, 3]
+
+
+def test_journals_written_without_retention_are_pruned_when_it_is_turned_on(path: Path) -> None:
+    journal, reader = Journal(path), JournalReader(path)
+    finding = journal.add_finding(FINDING)
+    for number in range(600):
+        act(journal, finding, float(number))
+    newest(journal, 3 * YEAR)
+    prune(journal, 3 * YEAR, keep_seconds=0.0)
+    assert len(ids(journal)) == 601
+    journal.close()
+    again = Journal(path)
+    prune(again, 3 * YEAR)
+    assert len(ids(again)) == 1
+    assert reader.sums.of_all() == {"done": 601}
+
+
+def test_a_kill_in_the_middle_loses_and_doubles_nothing(path: Path) -> None:
+    """Killed with -9 again and again while it prunes: rows and sums always add up to what was done."""
+    journal = Journal(path)
+    with journal.transaction():
+        for number in range(40):
+            finding = journal.add_finding(replace(FINDING, time=float(number)))
+            for _ in range(50):
+                act(journal, finding, float(number), size_bytes=3)
+    newest(journal, 2 * YEAR)
+    journal.close()
+    program = (
+        "import sys\nfrom pathlib import Path\nfrom tierd.act.journal import Journal, retention\n"
+        "retention.PORTION = 7\n"
+        f"journal = Journal(Path({str(path)!r}))\n"
+        "while True:\n"
+        f"    journal.retention.step({2 * YEAR}, {YEAR})\n"
+        "    print(flush=True)\n")
+    reader, left = JournalReader(path), []
+    for steps in (1, 20, 60, 90, 150):
+        with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE,
+                              cwd=Path(__file__).parents[4]) as process:
+            assert process.stdout is not None
+            for _ in range(steps):
+                process.stdout.readline()
+            os.kill(process.pid, signal.SIGKILL)
+        with closing(sqlite3.connect(path)) as db:
+            assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+            left.append(db.execute("SELECT count(*) FROM actions").fetchone()[0])
+        sums = reader.sums.of_period(-1.0, 3 * YEAR)
+        assert (sums["all_acts"], sums["bytes_moved"]) == (2001, 6010)
+        assert sums["kinds"] == {"noisy-neighbour": 41}
+    assert left[0] > left[2] > left[-1] == 1
+
+
+OUTCOMES = ["done", "failed", "refused", "undone", "undoing", "", "dry-run"]
+ACTS = st.lists(st.tuples(st.integers(0, 4), st.floats(0, 1000), st.sampled_from(OUTCOMES),
+                          st.sampled_from(["migrate", "set-default-layout"])), max_size=30)
+
+
+@settings(max_examples=40)
+@given(acts=ACTS, keep_seconds=st.floats(1, 900), in_use=st.sets(st.integers(1, 5)))
+def test_whatever_is_removed_is_in_the_sums_and_nothing_protected_is(
+        tmp_path_factory: pytest.TempPathFactory, acts: list[tuple[int, float, str, str]], keep_seconds: float,
+        in_use: set[int]) -> None:
+    path = tmp_path_factory.mktemp("journal") / "journal.sqlite"
+    journal, reader = Journal(path), JournalReader(path)
+    findings = [journal.add_finding(FINDING) for _ in range(5)]
+    with journal.transaction():
+        for finding, at, outcome, kind in acts:
+            act(journal, findings[finding], at, outcome, kind)
+    before, entries = reader.sums.of_period(-DAY, 2 * DAY), {entry.id: entry for entry in journal.entries()}
+    prune(journal, 1000.0, keep_seconds, tuple(in_use))
+    assert reader.sums.of_period(-DAY, 2 * DAY) == before
+    for number in entries.keys() - ids(journal):
+        gone = entries[number]
+        assert gone.intended_at + 1 < 1000.0 - keep_seconds
+        assert gone.outcome not in {"", "undoing"}
+        assert (gone.kind, gone.outcome) != ("set-default-layout", "done")
+    journal.close()

@@ -1,0 +1,239 @@
+"""Removal of old records in small portions, and what outlives them: sums, and the directories of removed acts.
+
+An act is removed once it ended longer ago than ``[journal] keep_days``. These stay, however old they are: default
+layouts in force, acts under way or being undone (recovery needs them), acts of findings that hold, are cases or have
+waiting moves, and of each class of act the last verdicts, by which later acts are decided.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tierd.act.journal.connection import SharedConnection, pragma
+from tierd.act.journal.entry import to_path
+
+PORTION = 250
+"""Rows of one transaction: other threads wait for its end."""
+PASS_SECONDS = 3600.0
+"""Time between two passes over what is old."""
+SAMPLES_SECONDS = 90 * 86400.0
+"""Points of the curves of reports are removed after this time, whatever the settings."""
+JUDGEMENTS_USED = 20
+"""Verdicts of a class of acts that decide about the next one; they are never removed."""
+MIN_FREE_PAGES = 1024
+"""A file with fewer unused pages is not made smaller: new records use them."""
+VACUUM_PAGES = 256
+"""Pages that one step gives back to the file system."""
+READ_PORTION = 10_000
+"""Acts that are read at a time for their directories. Other threads wait for one portion, and not for all."""
+INCREMENTAL = 2
+"""SQLite's number for ``auto_vacuum`` of a file that can be made smaller in portions."""
+_DAY = 86400
+_BEGINNING = -1e18, 0
+_ENDED = "ifnull(ended_at, 1e18)"
+
+
+class ActDirectories:
+    """Directories that got a default layout or whose files were moved: their files may lie on flash.
+
+    Each act is read once, over restarts too, and its directory outlives it: the coldest files on flash are those of the
+    oldest acts.
+    """
+
+    def __init__(self, db: SharedConnection) -> None:
+        self._db = db
+        self._known: set[bytes] | None = None
+
+    def all(self) -> frozenset[str]:
+        """Every directory. Reads the acts since the last call."""
+        with self._db.lock:
+            if self._known is None:
+                self._known = {place for (place,) in self._db.execute("SELECT place FROM act_directories")}
+        while self._read():
+            pass
+        with self._db.lock:
+            return frozenset(map(to_path, self._known))
+
+    def add(self, places: Iterable[bytes]) -> None:
+        """Remember these directories, in the transaction of this thread."""
+        new = set(places) - (self._known or set())
+        self._db.executemany("INSERT OR IGNORE INTO act_directories VALUES (?)", [(place,) for place in new])
+        if self._known is not None:
+            self._known |= new
+
+    def _read(self) -> bool:
+        """Read the next acts; whether there may be more. An act under way is read again next time."""
+        with self._db.lock:
+            (until,) = self._db.execute("SELECT ifnull(max(value + 0), 0) FROM state "
+                                        "WHERE name = 'act_directories_until'").fetchone()
+            rows = self._db.execute("SELECT id, kind, place, outcome FROM actions WHERE id > ? ORDER BY id LIMIT ?",
+                                    (until, READ_PORTION)).fetchall()
+            ended = next((at for at, row in enumerate(rows) if row[3] is None), len(rows))
+            if not ended:
+                return False
+            with self._db.transaction(durable=False):
+                self.add(directory_of(kind, place) for _, kind, place, outcome in rows[:ended]
+                         if outcome in {"done", "undoing"})
+                _set_state(self._db, "act_directories_until", str(rows[ended - 1][0]))
+        return ended == READ_PORTION
+
+
+def directory_of(kind: str, place: bytes) -> bytes:
+    """The directory whose new files an act concerns."""
+    return place if kind == "set-default-layout" else place.rpartition(b"/")[0] or b"/"
+
+
+@dataclass(frozen=True, slots=True)
+class _Old:
+    """What is old at a moment."""
+
+    samples_before: float
+    before: float
+    in_use: frozenset[int]
+    """Findings of which nothing is removed."""
+
+
+_Stage = Callable[[_Old], bool]
+"""Removes one portion; False if there is no further one."""
+
+
+class Retention:
+    """Removes what is older than the journal keeps, one portion a call. For one thread.
+
+    Each portion is one transaction, its sums included: a kill between two portions, or in one, loses and doubles
+    nothing.
+    """
+
+    def __init__(self, db: SharedConnection, directories: ActDirectories) -> None:
+        self._db = db
+        self._directories = directories
+        self._stages: tuple[_Stage, ...] = (self._samples, self._acts, self._findings, self._judgements, self._shrink)
+        self._stage = 0
+        self._cursor = _BEGINNING
+        """Age and number of the last row of a stage that was looked at in this pass."""
+        self._next_pass_at = -1e18
+
+    def step(self, now: float, keep_seconds: float, in_use: Collection[int] = ()) -> None:
+        """Remove one portion; nothing until the next pass once all that is old is removed.
+
+        ``keep_seconds`` 0 keeps acts and findings for ever. ``in_use`` has the numbers of findings that hold or are
+        cases.
+        """
+        if 0 <= self._next_pass_at - now <= PASS_SECONDS:  # beyond: the clock was set back
+            return
+        old = _Old(now - SAMPLES_SECONDS, now - keep_seconds if keep_seconds else -1e18, frozenset(in_use))
+        if self._portion(old):
+            return
+        self._stage, self._cursor = self._stage + 1, _BEGINNING
+        if self._stage == len(self._stages):
+            self._stage, self._next_pass_at = 0, now + PASS_SECONDS
+
+    def _portion(self, old: _Old) -> bool:
+        stage = self._stages[self._stage]
+        if stage == self._shrink:  # not possible in a transaction
+            return stage(old)
+        with self._db.transaction(durable=False):  # what a power cut brings back is removed again
+            return stage(old)
+
+    def _samples(self, old: _Old) -> bool:
+        return self._db.execute("DELETE FROM samples WHERE rowid IN (SELECT rowid FROM samples WHERE time < ? "
+                                "ORDER BY time LIMIT ?)", (old.samples_before, PORTION)).rowcount > 0
+
+    def _acts(self, old: _Old) -> bool:
+        rows = self._db.execute(
+            f"SELECT {_ENDED}, id, finding, kind, place, outcome, size_bytes, intended_at, "  # noqa: S608
+            f"EXISTS (SELECT 1 FROM waiting_moves WHERE finding = actions.finding) FROM actions WHERE {_ENDED} >= ? "
+            f"AND {_ENDED} < ? AND ({_ENDED} > ? OR id > ?) ORDER BY {_ENDED}, id LIMIT ?",
+            (self._cursor[0], old.before, *self._cursor, PORTION)).fetchall()
+        (newest,) = self._db.execute("SELECT max(id) FROM actions").fetchone()
+        gone = [row for row in rows if row[1] != newest and row[2] not in old.in_use and not row[8]
+                and row[5] != "undoing" and (row[3], row[5]) != ("set-default-layout", "done")]
+        sums, by_finding = Counter[tuple[Any, ...]](), Counter[tuple[Any, ...]]()
+        sizes, of_finding = Counter[tuple[Any, ...]](), Counter[tuple[Any, ...]]()
+        for _, _, finding, kind, _, outcome, size_bytes, intended_at, _ in gone:
+            day = int(intended_at // _DAY), "act", kind, outcome
+            sums[day] += 1
+            sizes[day] += size_bytes
+            by_finding[finding, kind, outcome] += 1
+            of_finding[finding, kind, outcome] += size_bytes
+        self._add_sums((*key, count, sizes[key]) for key, count in sums.items())
+        self._db.executemany(
+            "INSERT INTO removed_by_finding VALUES (?, ?, ?, ?, ?) ON CONFLICT (finding, kind, outcome) DO UPDATE SET "
+            "count = count + excluded.count, size_bytes = size_bytes + excluded.size_bytes",
+            [(*key, count, of_finding[key]) for key, count in by_finding.items()])
+        self._directories.add(directory_of(row[3], row[4]) for row in gone if row[5] == "done")
+        self._delete("DELETE FROM actions WHERE id = ?", gone)
+        if gone:
+            self._begins_at(old.before)
+        return self._portion_ends(rows)
+
+    def _findings(self, old: _Old) -> bool:
+        rows = self._db.execute(
+            "SELECT time, id, kind, EXISTS (SELECT 1 FROM actions WHERE finding = findings.id) OR "
+            "EXISTS (SELECT 1 FROM waiting_moves WHERE finding = findings.id) FROM findings WHERE time >= ? "
+            "AND time < ? AND (time > ? OR id > ?) ORDER BY time, id LIMIT ?",
+            (self._cursor[0], old.before, *self._cursor, PORTION)).fetchall()
+        (newest,) = self._db.execute("SELECT max(id) FROM findings").fetchone()
+        gone = [row for row in rows if row[1] != newest and row[1] not in old.in_use and not row[3]]
+        sums = Counter((int(time // _DAY), "finding", kind, "") for time, _, kind, _ in gone)
+        self._add_sums((*key, count, 0) for key, count in sums.items())
+        for table in ("told", "removed_by_finding"):
+            self._delete(f"DELETE FROM {table} WHERE finding = ?", gone)  # noqa: S608 -- one of these two
+        self._delete("DELETE FROM findings WHERE id = ?", gone)
+        if gone:
+            self._begins_at(old.before)
+        return self._portion_ends(rows)
+
+    def _judgements(self, old: _Old) -> bool:
+        """Verdicts on findings that are gone, but for the last of each class."""
+        rows = self._db.execute(
+            "SELECT time, finding, verdict, EXISTS (SELECT 1 FROM findings WHERE id = old.finding) OR "
+            "(verdict IN ('helped', 'did-not-help') AND ? > (SELECT count(*) FROM (SELECT 1 FROM judgements WHERE "
+            "kind = old.kind AND pool = old.pool AND size_bytes = old.size_bytes AND time > old.time AND "
+            "verdict IN ('helped', 'did-not-help') LIMIT ?))) FROM judgements old WHERE time >= ? AND time < ? "
+            "AND (time > ? OR finding > ?) ORDER BY time, finding LIMIT ?",
+            (JUDGEMENTS_USED, JUDGEMENTS_USED, self._cursor[0], old.before, *self._cursor, PORTION)).fetchall()
+        gone = [row for row in rows if row[1] not in old.in_use and not row[3]]
+        sums = Counter((int(time // _DAY), "verdict", "", verdict) for time, _, verdict, _ in gone)
+        self._add_sums((*key, count, 0) for key, count in sums.items())
+        self._delete("DELETE FROM judgements WHERE finding = ?", gone)
+        return self._portion_ends(rows)
+
+    def _delete(self, statement: str, rows: Sequence[Any]) -> None:
+        self._db.executemany(statement, [(row[1],) for row in rows])
+
+    def _add_sums(self, sums: Iterable[tuple[Any, ...]]) -> None:
+        self._db.executemany(
+            "INSERT INTO removed_by_day VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (day, what, kind, outcome) DO UPDATE SET "
+            "count = count + excluded.count, size_bytes = size_bytes + excluded.size_bytes", sums)
+
+    def _begins_at(self, time: float) -> None:
+        """Enter where the complete record begins, for ``tierctl history``."""
+        _set_state(self._db, "removed_before", repr(time))
+
+    def _portion_ends(self, rows: Sequence[Any]) -> bool:
+        """Note where the next portion begins; False after the last."""
+        if rows:
+            self._cursor = rows[-1][0], rows[-1][1]
+        return bool(rows)
+
+    def _shrink(self, _: _Old) -> bool:
+        """Give some unused pages back to the file system; whether any were.
+
+        A quarter of the file stays unused: new records use it. A file made by an earlier release has
+        no incremental vacuum: it stays as large as it is, and new records use its unused pages.
+        """
+        if pragma(self._db, "auto_vacuum") != INCREMENTAL:
+            return False
+        free = pragma(self._db, "freelist_count")
+        if free < MIN_FREE_PAGES or free * 4 < pragma(self._db, "page_count"):
+            return False
+        self._db.execute_whole(f"PRAGMA incremental_vacuum({VACUUM_PAGES})")
+        return True
+
+
+def _set_state(db: SharedConnection, name: str, value: str) -> None:
+    db.execute("INSERT INTO state VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", (name, value))
