@@ -46,7 +46,8 @@ INTERFERENCE = Row("Aggressors and victims", (
                "1/0.85 and ends at 1.1.",
                Query(f"{PAIR} (tierd_interference_slowdown)", "{{victim}} by {{aggressor}}"), unit="none",
                steps=((None, GREEN), (1.18, YELLOW), (1.5, ORANGE)), empty="no slowdown"),
-    timeseries("Throughput of victims", "Throughput of streams in findings and open cases, now and before the aggressor started.",
+    timeseries("Throughput of victims", "Throughput of streams in findings and open cases, now and before the "
+               "aggressor started.",
                Query(f"{PAIR} (tierd_victim_bytes_per_second)", "{{victim}} now"),
                Query(f"{PAIR} (tierd_victim_usual_bytes_per_second)", "{{victim}} before {{aggressor}}"),
                unit="Bps", empty="no findings yet", links=(to("jobs", "This job", jobid="victim"),)),
