@@ -1,4 +1,4 @@
-"""``python -m dashboards``: write the JSON; with ``--check``, only say whether it is what the modules would write."""
+"""``python -m dashboards`` writes the JSON. With ``--check`` it only reports files that differ."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ FOLDER = Path(__file__).parent / "json"
 
 
 def text(board: Dashboard) -> str:
-    """The file of one dashboard."""
+    """Content of the file of one dashboard."""
     return json.dumps(board.json(), indent=1, ensure_ascii=False) + "\n"
 
 
 def path(board: Dashboard, folder: Path = FOLDER) -> Path:
-    """Where it lies."""
+    """Path of its file."""
     return folder / f"{board.json()['uid']}.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write, or check; 1 when files differ."""
+    """Write or check the files. The exit status of a check is 1 if files differ."""
     parser = argparse.ArgumentParser(prog="python -m dashboards", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; 1 when a file is not as it should be")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a file differs")
     check = parser.parse_args(arguments).check
     FOLDER.mkdir(exist_ok=True)
     stale = [b for b in BOARDS if not path(b).exists() or path(b).read_text(encoding="utf-8") != text(b)]

@@ -1,4 +1,4 @@
-"""A dashboard: variables on top, then rows of panels, 24 columns wide."""
+"""A dashboard: variables at the top, then rows of panels, 24 columns wide."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dashboards.panels import DATASOURCE, Panel
 Json = dict[str, Any]
 
 SCHEMA = 39
-"""Of Grafana 10.4; newer ones read it, older ones of the 10 series do not mind."""
+"""Schema of Grafana 10.4. All releases from 10.0 read it."""
 COLUMNS = 24
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Panels below a heading; ``closed`` ones ask nothing until they are opened."""
+    """Panels below a heading. A ``closed`` row sends no queries until it is opened."""
 
     title: str
     panels: tuple[Panel, ...]
@@ -28,7 +28,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """Marks on the time axis: a query whose values are milliseconds of the epoch."""
+    """Marks on the time axis, from a query whose values are milliseconds since 1970."""
 
     name: str
     expr: str
@@ -36,7 +36,7 @@ class Annotation:
     text: str
 
     def json(self) -> Json:
-        """As Grafana wants it."""
+        """The annotation as Grafana's JSON."""
         return {
             "name": self.name, "datasource": DATASOURCE, "enable": True, "hide": False, "iconColor": self.colour,
             "expr": self.expr, "useValueForTime": True, "titleFormat": self.name, "textFormat": self.text,
@@ -46,7 +46,7 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True)
 class Dashboard:
-    """One of the set."""
+    """One dashboard of the set."""
 
     name: str
     """Its short name in :data:`dashboards.links.UIDS`."""
@@ -70,7 +70,7 @@ class Dashboard:
 
 
 def placed(rows: Sequence[Row]) -> Iterator[Json]:
-    """Rows and panels with their ids and places: left to right, a new line where one does not fit."""
+    """Rows and panels with ids and positions, left to right; a panel that does not fit starts a new line."""
     number, y = 0, 0
     for row in rows:
         number += 1

@@ -1,4 +1,4 @@
-"""From one dashboard to the next: by a shared tag, and from a value to what lies behind it."""
+"""Links between dashboards: a menu by tag, and data links from a value to its details."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UIDS = {
 
 
 def menu() -> dict[str, Any]:
-    """All dashboards of the set, with the time and the choices of this one."""
+    """All dashboards of the set, with the time range and variables of this one."""
     return {
         "type": "dashboards", "title": "Lustre", "tags": [TAG], "asDropdown": False, "icon": "external link",
         "keepTime": True, "includeVars": True, "targetBlank": False, "tooltip": "", "url": "",
@@ -21,7 +21,7 @@ def menu() -> dict[str, Any]:
 
 
 def to(board: str, title: str, **variables: str) -> dict[str, Any]:
-    """From a value to a dashboard; a variable is given as the label that holds it.
+    """A data link from a value to a dashboard. Each variable is given as the label with its value.
 
     >>> to("targets", "This target", target="target")["url"].count("var-target=${__field.labels.target}")
     1
@@ -31,7 +31,7 @@ def to(board: str, title: str, **variables: str) -> dict[str, Any]:
 
 
 def from_row(board: str, title: str, **variables: str) -> dict[str, Any]:
-    """The same from a row of a table; a variable is given as the column's heading."""
+    """A data link from a table row to a dashboard. Each variable is given as the heading of its column."""
     chosen = "".join(f'&var-{name}=${{__data.fields["{column}"]}}' for name, column in variables.items())
     return link(board, title, chosen)
 
@@ -42,5 +42,5 @@ def link(board: str, title: str, chosen: str) -> dict[str, Any]:
 
 
 def on(column: str, *links: dict[str, Any]) -> dict[str, Any]:
-    """Links on one column of a table."""
+    """Data links on one column of a table."""
     return {"matcher": {"id": "byName", "options": column}, "properties": [{"id": "links", "value": list(links)}]}

@@ -1,9 +1,9 @@
-"""Panels as data: what is asked, in what unit it is shown, and what a bad value looks like."""
+"""Panels as data: queries, unit, and thresholds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 Json = dict[str, Any]
@@ -11,30 +11,30 @@ DATASOURCE: Json = {"type": "prometheus", "uid": "${datasource}"}
 
 GREEN, YELLOW, ORANGE, RED, BLUE = "green", "#EAB839", "orange", "red", "blue"
 Steps = Sequence[tuple[float | None, str]]
-"""From which value on which colour; the first has None."""
+"""Lower bound and colour of each step. The first has None."""
 
 PLAIN: Steps = ((None, GREEN),)
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question to Prometheus."""
+    """A query to Prometheus."""
 
     expr: str
     legend: str = ""
     instant: bool = False
     buckets: bool = False
-    """Series are buckets of a histogram."""
+    """The series are buckets of a histogram."""
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One panel. ``kind`` is Grafana's name of it."""
+    """One panel. ``kind`` is Grafana's panel type."""
 
     kind: str
     title: str
     description: str
-    """What it shows, what a bad value looks like, and what to do then."""
+    """What the panel shows, how a bad value looks, and what to do about it."""
     queries: tuple[Query, ...]
     unit: str
     width: int = 12
@@ -44,17 +44,17 @@ class Panel:
     maximum: float | None = None
     decimals: int | None = None
     empty: str = ""
-    """What to show in place of "No data", where that is in order."""
+    """Text instead of "No data", where missing data is normal."""
     links: tuple[Json, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     custom: Mapping[str, Any] = field(default_factory=dict)
     overrides: tuple[Json, ...] = ()
     transformations: tuple[Json, ...] = ()
     repeat: str = ""
-    """Variable over whose values the panel is repeated."""
+    """Variable whose values repeat the panel."""
 
     def json(self, number: int, x: int, y: int) -> Json:
-        """As Grafana wants it."""
+        """The panel as Grafana's JSON."""
         made: Json = {
             "id": number, "type": self.kind, "title": self.title, "description": self.description,
             "datasource": DATASOURCE, "gridPos": {"h": self.height, "w": self.width, "x": x, "y": y},
@@ -83,7 +83,7 @@ class Panel:
 
 
 def target(query: Query, index: int, kind: str) -> Json:
-    """A query as Grafana wants it."""
+    """A query as Grafana's JSON."""
     table = kind == "table"
     return {
         "refId": chr(ord("A") + index), "datasource": DATASOURCE, "expr": query.expr, "editorMode": "code",
@@ -95,7 +95,7 @@ def target(query: Query, index: int, kind: str) -> Json:
 
 def timeseries(title: str, description: str, *queries: Query, unit: str, stack: bool = False, steps: Steps = PLAIN,
                **more: Any) -> Panel:
-    """Lines over time; ``stack`` for parts of a whole. Steps other than the first are drawn as lines."""
+    """Lines over time. ``stack`` is for parts of a whole. Steps after the first are drawn as lines."""
     custom = {
         "drawStyle": "line", "lineWidth": 1, "fillOpacity": 25 if stack else 8, "showPoints": "never",
         "spanNulls": False, "stacking": {"mode": "normal" if stack else "none", "group": "A"},
@@ -110,7 +110,7 @@ def timeseries(title: str, description: str, *queries: Query, unit: str, stack: 
 
 def stat(title: str, description: str, query: Query, *, unit: str, steps: Steps, width: int = 4, height: int = 4,
          **more: Any) -> Panel:
-    """One number, coloured where the colour asks for an act."""
+    """One number, coloured if the colour asks for action."""
     options = {
         "colorMode": "background" if len(steps) > 1 else "value", "graphMode": "area", "justifyMode": "center",
         "textMode": "auto", "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
@@ -119,7 +119,7 @@ def stat(title: str, description: str, query: Query, *, unit: str, steps: Steps,
 
 
 def bars(title: str, description: str, query: Query, *, unit: str, steps: Steps, **more: Any) -> Panel:
-    """The present value of each, as bars one below the other."""
+    """The current value of each series as a horizontal bar."""
     options = {
         "displayMode": "lcd", "orientation": "horizontal", "showUnfilled": True, "valueMode": "color",
         "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
@@ -128,7 +128,7 @@ def bars(title: str, description: str, query: Query, *, unit: str, steps: Steps,
 
 
 def heatmap(title: str, description: str, query: Query, *, unit: str, **more: Any) -> Panel:
-    """Buckets of a histogram over time; the unit is that of the buckets."""
+    """Buckets of a histogram over time. The unit is that of the buckets."""
     options = {
         "calculate": False, "cellGap": 1, "yAxis": {"unit": unit, "axisPlacement": "left"},
         "color": {"mode": "scheme", "scheme": "Oranges", "steps": 64, "exponent": 0.5, "fill": "dark-orange"},
@@ -140,10 +140,13 @@ def heatmap(title: str, description: str, query: Query, *, unit: str, **more: An
 
 def table(title: str, description: str, *queries: Query, unit: str, columns: Mapping[str, tuple[str, str]],
           overrides: Sequence[Json] = (), sort: str = "", **more: Any) -> Panel:
-    """A row for each set of labels. ``columns``: field to heading and unit; fields not named there are hidden.
+    """One row per set of labels. ``columns`` maps a field to its heading and unit; other fields are hidden.
 
-    The values of several queries are the fields ``Value #A``, ``Value #B``; of one query, ``Value``.
+    The values of several queries are the fields ``Value #A``, ``Value #B``; of one query, ``Value``. Rows of
+    several queries are merged by common labels. The metric name is removed, because it differs between queries.
     """
+    if len(queries) > 1:
+        queries = tuple(replace(query, expr=f"max without (__name__) ({query.expr})") for query in queries)
     shown = {name: heading for name, (heading, _) in columns.items()}
     units = tuple(
         {"matcher": {"id": "byName", "options": heading}, "properties": [{"id": "unit", "value": of}]}

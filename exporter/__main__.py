@@ -1,4 +1,4 @@
-"""``lustre-exporter``: arguments, wiring, serving."""
+"""``lustre-exporter``: command line and start."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ DEFAULT_ADDRESS = ":9169"
 
 EXAMPLES = """\
 examples:
-  lustre-exporter                                      serve this node on port 9169
-  lustre-exporter --once | less                        look once
-  lustre-exporter --output /var/lib/node_exporter/lustre.prom     write a file for the textfile collector
-  lustre-exporter --once --path.procfs=tree/proc --path.sysfs=tree/sys      show a recorded tree
-  lustre-exporter --web.listen-address=[::1]:9169 --no-collector.jobs       local only, without jobs
-  lustre-exporter --collector.osc.per-target           every object target of every mount
-  curl 'localhost:9169/metrics?collect[]=osc&collect[]=llite'     only some collectors
+  lustre-exporter                                      serve the metrics of this node on port 9169
+  lustre-exporter --once | less                        print the metrics once
+  lustre-exporter --output /var/lib/node_exporter/lustre.prom     write a file for node_exporter's textfile collector
+  lustre-exporter --once --path.procfs=tree/proc --path.sysfs=tree/sys      read a recorded tree
+  lustre-exporter --web.listen-address=[::1]:9169 --no-collector.jobs       listen on loopback only, without job metrics
+  lustre-exporter --collector.osc.per-target           one series per object target
+  curl 'localhost:9169/metrics?collect[]=osc&collect[]=llite'     scrape some collectors only
 """
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, instead of all options there are."""
+    """Reports a usage error in one line, without the list of options."""
 
     def error(self, message: str) -> NoReturn:
         """See argparse."""
@@ -54,40 +54,41 @@ def arguments() -> argparse.ArgumentParser:
     """The command line."""
     parser = Parser(
         prog="lustre-exporter",
-        description="Prometheus metrics of a Lustre client or server, read from the kernel's parameter files.",
+        usage="%(prog)s [OPTION]...",
+        description="Prometheus exporter for Lustre clients and servers. It reads the parameter files of the kernel.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"lustre-exporter {__version__}")
-    what = parser.add_argument_group("what to do")
-    what.add_argument("--once", action="store_true", help="print the metrics once, in the text format, and end")
-    what.add_argument("--output", metavar="FILE", type=Path, help="write them once to FILE, whole or not at all")
-    where = parser.add_argument_group("where to read")
+    what = parser.add_argument_group("output")
+    what.add_argument("--once", action="store_true", help="print the metrics once and exit")
+    what.add_argument("--output", metavar="FILE", type=Path, help="replace FILE atomically by the metrics and exit")
+    where = parser.add_argument_group("directories to read")
     where.add_argument("--path.procfs", dest="procfs", metavar="DIR", default="/proc", help="default: %(default)s")
     where.add_argument("--path.sysfs", dest="sysfs", metavar="DIR", default="/sys", help="default: %(default)s")
-    where.add_argument("--path.debugfs", dest="debugfs", metavar="DIR", help="default: kernel/debug below sysfs")
-    web = parser.add_argument_group("where to serve")
+    where.add_argument("--path.debugfs", dest="debugfs", metavar="DIR", help="default: kernel/debug in sysfs")
+    web = parser.add_argument_group("web server")
     web.add_argument("--web.listen-address", dest="listen", metavar="ADDRESS", action="append",
-                     help="host:port, :port (every address) or [::1]:port; may be given several times;"
+                     help="host:port, :port (all addresses) or [::1]:port; repeat the option for several addresses;"
                      f" default: {DEFAULT_ADDRESS}")  # fmt: skip
     web.add_argument("--web.telemetry-path", dest="telemetry_path", metavar="PATH", default="/metrics",
-                     help="default: %(default)s")  # fmt: skip
+                     help="path of the metrics; default: %(default)s")  # fmt: skip
     web.add_argument("--web.config.file", dest="web_config", metavar="FILE", type=Path,
-                     help="TLS, client certificates and users, in the form of Prometheus' exporter-toolkit; read"
-                     " again when it changes")  # fmt: skip
+                     help="file with TLS, client certificates and users, in the format of Prometheus'"
+                     " exporter-toolkit; reloaded when it changes")  # fmt: skip
     _add_collectors(parser)
-    logs = parser.add_argument_group("what is logged, on standard error")
+    logs = parser.add_argument_group("logging to standard error")
     logs.add_argument("--log.level", dest="log_level", metavar="LEVEL", choices=LEVELS, default="info",
-                      help=f"{', '.join(LEVELS)}; default: %(default)s")  # fmt: skip
+                      help=f"lowest level to log: {', '.join(LEVELS)}; default: %(default)s")  # fmt: skip
     logs.add_argument("--log.format", dest="log_format", metavar="FORMAT", choices=FORMATS, default="text",
-                      help=f"{', '.join(FORMATS)}; default: %(default)s")  # fmt: skip
+                      help=f"log format: {', '.join(FORMATS)}; default: %(default)s")  # fmt: skip
     return parser
 
 
 def _add_collectors(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
-        "collectors", "on, unless it says off by default; each can be switched off with --no-collector.NAME")
+        "collectors", "enabled unless marked as off by default; disable one with --no-collector.NAME")
     for collector in COLLECTORS:
         group.add_argument(f"--collector.{collector.name}", dest=f"collector_{collector.name}", action="store_true",
                            default=collector.default,
@@ -95,26 +96,26 @@ def _add_collectors(parser: argparse.ArgumentParser) -> None:
         group.add_argument(f"--no-collector.{collector.name}", dest=f"collector_{collector.name}", action="store_false",
                            help=argparse.SUPPRESS)  # fmt: skip
     group.add_argument("--collector.osc.per-target", dest="osc_per_target", action="store_true",
-                       help="a series per object target instead of sums by pool: 100 to 160 a target")  # fmt: skip
+                       help="show object targets instead of sums by pool: 140 to 190 series per target")  # fmt: skip
     group.add_argument("--collector.osp.per-target", dest="osp_per_target", action="store_true",
-                       help="the same on metadata servers: about 30 series a target and metadata target")  # fmt: skip
+                       help="on metadata servers, show each target instead of sums by pool: about 29 series per"
+                       " target and metadata target")  # fmt: skip
     group.add_argument("--jobs.limit", dest="jobs_limit", metavar="N", type=int, default=0,
-                       help='only the N busiest jobs of a target by themselves, the others summed as jobid="other";'
-                       " default: 0, all")  # fmt: skip
+                       help='show only the N busiest jobs per target and sum the others as jobid="other"; 0 shows all;'
+                       " default: %(default)s")  # fmt: skip
     group.add_argument("--jobs.idle-seconds", dest="jobs_idle", metavar="SECONDS", type=int, default=3600,
-                       help="no series for a job that has been idle for longer; 0 keeps every job Lustre has"
-                       " statistics of; default: %(default)s")  # fmt: skip
+                       help="hide jobs that have been idle for longer; 0 shows every job in Lustre's job statistics;"
+                       " default: %(default)s")  # fmt: skip
     group.add_argument("--quota.limit", dest="quota_limit", metavar="N", type=int, default=1000,
-                       help="only the N users, groups or projects of a quota parameter that use most; 0 is all;"
-                       " default: %(default)s")  # fmt: skip
+                       help="show only the N users, groups or projects with the highest usage per quota parameter;"
+                       " 0 shows all; default: %(default)s")  # fmt: skip
     group.add_argument("--collector.deadline", dest="deadline", metavar="SECONDS", type=float, default=8.0,
-                       help="a scrape takes no longer; collectors that are not done by then are left out of it, and"
-                       " asked again when they have come back; keep it below Prometheus' scrape_timeout;"
-                       " default: %(default)s")  # fmt: skip
+                       help="time limit of a scrape; slower collectors are missing from it, and run again once they"
+                       " have finished; keep it below Prometheus' scrape_timeout; default: %(default)s")  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the exporter; the process's exit status."""
+    """Run the exporter and return the exit status of the process."""
     parser = arguments()
     given = parser.parse_args(argv)
     configure(given.log_level, given.log_format)
@@ -127,14 +128,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     if given.once or given.output:
         return put(exposition.text(scraper.run(), own, openmetrics=False), given.output)
     if not scraper.tree.loaded():
-        log.warning("Lustre is not loaded on this node: there is nothing to show until it is")
+        log.warning("Lustre is not loaded on this node; there are no Lustre metrics until it is")
     app = App(scraper, own, given.telemetry_path)
     return serve(wanted.addresses, app if wanted.web is None else guarded(app, wanted.web), wanted.web)
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the arguments mean."""
+    """The validated arguments."""
 
     roots: Roots
     settings: Settings
@@ -143,7 +144,7 @@ class Wanted:
 
 
 def checked(given: argparse.Namespace) -> Wanted:
-    """What the arguments mean. All that is wrong with them is said at once."""
+    """Validate the arguments. ``MistakesError`` has all mistakes at once."""
     wrong: list[str] = []
     addresses: list[Address] = []
     roots, web = Roots.of("/", "/"), None
@@ -153,7 +154,7 @@ def checked(given: argparse.Namespace) -> Wanted:
         except ValueError as error:
             wrong.append(f"--web.listen-address: {error}")
     if not given.telemetry_path.startswith("/") or given.telemetry_path in {"/", HEALTH}:
-        wrong.append(f"--web.telemetry-path: {given.telemetry_path!r} must begin with /, and not be / or {HEALTH}")
+        wrong.append(f"--web.telemetry-path: {given.telemetry_path!r} must begin with / and must not be / or {HEALTH}")
     if given.quota_limit < 0:
         wrong.append("--quota.limit: must not be negative")
     if given.jobs_limit < 0:
@@ -161,7 +162,7 @@ def checked(given: argparse.Namespace) -> Wanted:
     if given.jobs_idle < 0:
         wrong.append("--jobs.idle-seconds: must not be negative")
     if not 0 < given.deadline < threading.TIMEOUT_MAX:
-        wrong.append("--collector.deadline: must be a number of seconds above 0")
+        wrong.append("--collector.deadline: must be above 0 seconds")
     try:
         roots = check_roots(given.procfs, given.sysfs, given.debugfs)
     except MistakesError as mistakes:

@@ -1,4 +1,4 @@
-"""What is served: the metrics, a page for people, a sign of life."""
+"""Pages of the exporter: metrics, status page, health check."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from exporter.scrape import Result, Scraper
 
 HEALTH = "/-/healthy"
 MARGIN_SECONDS = 0.5
-"""Of the time a scraper gives, what it takes to render and send the answer."""
+"""Share of the scrape timeout reserved for rendering and sending the answer."""
 
 Answer = tuple[str, list[tuple[str, str]], Iterable[bytes]]
 """Status, headers, body."""
@@ -44,9 +44,9 @@ class App:
     def _answer(self, environ: WSGIEnvironment) -> Answer:
         path = environ.get("PATH_INFO", "") or "/"
         if path not in {self._telemetry_path, HEALTH, "/"}:
-            return _plain("404 Not Found", f"Nothing here. Metrics are at {self._telemetry_path}.")
+            return _plain("404 Not Found", f"Page not found. Metrics are at {self._telemetry_path}.")
         if environ["REQUEST_METHOD"] not in {"GET", "HEAD"}:
-            return _plain("405 Method Not Allowed", "Only GET and HEAD.", ("Allow", "GET, HEAD"))
+            return _plain("405 Method Not Allowed", "Only GET and HEAD are allowed.", ("Allow", "GET, HEAD"))
         if path == self._telemetry_path:
             return self._metrics(environ)
         if path == HEALTH:
@@ -57,9 +57,9 @@ class App:
         query = parse_qs(environ.get("QUERY_STRING", ""))
         wanted_names, left_out = (frozenset(query.get(name, ())) for name in ("collect[]", "exclude[]"))
         if wanted_names and left_out:
-            return _plain("400 Bad Request", "Either collect[] or exclude[], not both.")
+            return _plain("400 Bad Request", "Use either collect[] or exclude[], not both.")
         if unknown := sorted((wanted_names | left_out) - {*self._scraper.names}):
-            return _plain("400 Bad Request", f"No such collector, or not enabled: {', '.join(unknown)}.")
+            return _plain("400 Bad Request", f"Unknown or disabled collectors: {', '.join(unknown)}.")
         names = wanted_names or frozenset(self._scraper.names) - left_out
         wanted = exposition.negotiate(environ.get("HTTP_ACCEPT", ""), environ.get("HTTP_ACCEPT_ENCODING", ""))
         headers = [("Content-Type", wanted.content_type), ("Vary", "Accept, Accept-Encoding")]
@@ -72,14 +72,14 @@ class App:
         try:
             result = self._flight.do(names, lambda left: self._scraper.run(names, left), seconds)
         except WaitedError:
-            words = f"Another scrape of these collectors has gone on for {seconds:g} s."
+            words = f"Another scrape of these collectors has been running for {seconds:g} s."
             return _plain("503 Service Unavailable", words)
         body = exposition.text(result, self._registry, openmetrics=wanted.openmetrics)
         return "200 OK", headers, exposition.compressed(body) if wanted.gzip else body
 
 
 def _limit_seconds(timeout: str) -> float | None:
-    """How long a pass may take by what Prometheus says of its own patience; None when it says nothing."""
+    """Time limit of a pass by the scrape timeout that Prometheus sent; None without one."""
     try:
         seconds = float(timeout) - MARGIN_SECONDS
     except ValueError:

@@ -1,4 +1,4 @@
-"""What can be set, and how arguments become settings; every mistake is reported at once."""
+"""Settings of the exporter, and checks of arguments that report all mistakes at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ADDRESS = re.compile(r"(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:]*)):(?P<port>\d{1,5})
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where to listen. An empty host is every address of this machine."""
+    """An address to listen on. An empty host means all addresses of this machine."""
 
     host: str
     port: int
@@ -24,24 +24,24 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How the collectors work."""
+    """Settings of the collectors."""
 
     enabled: frozenset[str]
-    """Names of the collectors that run."""
+    """Names of the enabled collectors."""
     osc_per_target: bool = False
     jobs_limit: int = 0
-    """Jobs with series of their own, per target; 0 is all."""
+    """Number of jobs with their own series per target. 0 means all."""
     jobs_idle_seconds: int = 3600
-    """A job idle for longer has no series; 0 is never."""
+    """Jobs idle for longer have no series. 0 disables this."""
     deadline_seconds: float = 8.0
-    """A scrape takes no longer; collectors that are not done by then are left out of it."""
+    """Time limit of a scrape. Slower collectors are missing from it."""
     quota_limit: int = 1000
-    """Users, groups or projects with series of their own, per parameter; 0 is all."""
+    """Number of users, groups or projects with their own series per parameter. 0 means all."""
     osp_per_target: bool = False
 
 
 class MistakesError(ValueError):
-    """What is wrong with the settings, one sentence each."""
+    """Mistakes in the settings, one sentence each."""
 
     def __init__(self, sentences: list[str]) -> None:
         super().__init__("\n".join(sentences))
@@ -56,12 +56,12 @@ def parse_address(text: str) -> Address:
     """
     match = _ADDRESS.fullmatch(text)
     if match is None or int(match["port"]) > 65535:
-        raise ValueError(f"{text!r} is no address to listen on: write host:port, :port or [::1]:port")
+        raise ValueError(f"{text!r} is not a listen address; use host:port, :port or [::1]:port")
     return Address(match["v6"] or match["host"] or "", int(match["port"]))
 
 
 def check_roots(procfs: str, sysfs: str, debugfs: str | None) -> Roots:
-    """The three roots. Those that were asked for must be there; debugfs at its usual place may be missing."""
+    """The three root directories. Given ones must exist; the default debugfs may be missing."""
     asked = [("--path.procfs", procfs), ("--path.sysfs", sysfs)]
     if debugfs is not None:
         asked.append(("--path.debugfs", debugfs))

@@ -179,4 +179,4 @@ class _Answering(ServerHandler):
     def log_exception(self, exc_info: _ExcInfo) -> None:
         """A client that went away or stopped reading is no news; a mistake of ours is."""
         if not isinstance(exc_info[1], OSError):
-            log.error("a request could not be answered", exc_info=exc_info)
+            log.error("cannot answer a request", exc_info=exc_info)

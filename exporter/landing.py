@@ -1,4 +1,4 @@
-"""The page a person sees: what this node is, how each collector fares, and what could not be seen."""
+"""The status page: role of the node, state of each collector, and unreadable parameters."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from exporter.scrape import PERMISSION, Outcome, Scraper
 from lustre import __version__
 
 LOOK_SECONDS = 2.0
-"""The page shows the rest when looking at the node takes longer."""
+"""Time limit for inspecting the node. The page shows the rest after it."""
 MOST_NAMES = 24
-"""A server with hundreds of targets names the first few."""
+"""Limit on listed names, for servers with hundreds of targets."""
 
 HEADERS = (
     ("Content-Type", "text/html; charset=utf-8"),
@@ -44,18 +44,18 @@ _PAGE = """<!DOCTYPE html>
 <h2>This node</h2>
 <dl>{node}</dl>
 {closed}<h2>Collectors</h2>
-<table><thead><tr><th>Collector</th><th>State</th><th class="n">Took</th><th class="n">Read</th>\
-<th class="n">Skipped lines</th><th class="n">Failed readings</th></tr></thead>
+<table><thead><tr><th>Collector</th><th>State</th><th class="n">Duration</th><th class="n">Read</th>\
+<th class="n">Skipped lines</th><th class="n">Failed reads</th></tr></thead>
 <tbody>
 {rows}
 </tbody></table>
-<p>As of the latest scrape; lines and readings since the start. Release {version}.</p>
+<p>State of the last scrape. Skipped lines and failed reads are counted since the start. Release {version}.</p>
 </body></html>
 """
 
 
 class Landing:
-    """The page, as of the latest scrape."""
+    """The status page, with the state of the last scrape."""
 
     headers = HEADERS
 
@@ -84,9 +84,9 @@ class Landing:
         try:
             found = self._lane.run(lambda: look(self._scraper.places), self._look_seconds)
         except (LateError, BusyError, OSError):
-            yield "Role", '<span class="bad">could not be looked up; a parameter may be hanging</span>'
+            yield "Role", '<span class="bad">unknown; reading a parameter may hang</span>'
             return
-        yield "Role", _list(found.roles) or "none found: Lustre is not mounted here, or not visible"
+        yield "Role", _list(found.roles) or "none; Lustre is not mounted on this node, or not visible to the exporter"
         yield "Lustre", escape(found.version) or "not loaded"
         yield "File systems", _list(found.file_systems) or "none"
         yield "Mounts", _list(tuple([f"{fs} on {path}" if path else fs for fs, path in found.mounts])) or "none"
@@ -100,9 +100,9 @@ def _list(names: tuple[str, ...]) -> str:
 
 def _closed(place: str) -> str:
     return (
-        f'<p class="note">Closed to this process: <code>{escape(place)}</code>. What Lustre shows there is missing'
-        f" from the metrics. Let the exporter read it with the capability {PERMISSION} (the unit file in"
-        " <code>systemd/</code> gives it that and nothing else), or run it as root.</p>\n"
+        f'<p class="note">The exporter may not read <code>{escape(place)}</code>. The metrics of the parameters'
+        f" there are missing. Give the exporter the capability {PERMISSION} (the unit file in"
+        " <code>systemd/</code> grants only this), or run it as root.</p>\n"
     )
 
 
@@ -110,11 +110,11 @@ def _row(name: str, outcome: Outcome) -> str:
     if outcome.reason:
         state = f'<span class="bad">{escape(outcome.reason)}</span>'
     elif not outcome.passes:
-        state = "not asked yet"
+        state = "not run yet"
     else:
-        state = "found" if outcome.samples else "nothing of it seen"
+        state = "metrics found" if outcome.samples else "no metrics on this node"
     numbers = (
-        ("took", f"{outcome.seconds * 1000:.1f} ms" if outcome.passes else ""),
+        ("duration", f"{outcome.seconds * 1000:.1f} ms" if outcome.passes else ""),
         ("read", _size(outcome.tally.bytes_read) if outcome.passes else ""),
         ("skipped", _some(outcome.tally.skipped.copy())),
         ("failed", _some({" ".join(key): times for key, times in outcome.tally.errors.copy().items()})),
@@ -129,7 +129,7 @@ def _size(count: int) -> str:
 
 
 def _some(counts: Mapping[str, int]) -> str:
-    """How many, and of what; nothing at all when there are none."""
+    """The number, with the names as a tooltip; empty if there are none."""
     if not counts:
         return ""
     return f'<span title="{escape(", ".join(sorted(counts)))}">{sum(counts.values())}</span>'

@@ -1,4 +1,4 @@
-"""How the exporter logs, on standard error: for people, as logfmt or as JSON, as other exporters do."""
+"""Logging to standard error as plain text, logfmt or JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAMES = {logging.DEBUG: "debug", logging.INFO: "info", logging.WARNING: "warn",
 
 
 class Structured(logging.Formatter):
-    """A line of logfmt or JSON: when, how grave, what."""
+    """One line of logfmt or JSON per record: time, level, message."""
 
     def __init__(self, form: str) -> None:
         super().__init__()

@@ -90,9 +90,9 @@ class _Running:
                 raise BusyError
             page, ended = self.lane.result(seconds)
         except LateError:
-            reason = f"not done after {deadline_seconds:.3g} s; a parameter may be hanging"
+            reason = f"not finished after {deadline_seconds:.3g} s; reading a parameter may hang"
         except BusyError:
-            reason = "still waits for a parameter since an earlier scrape"
+            reason = "still reading a parameter since an earlier scrape"
         except Exception as error:  # noqa: BLE001 - the collectors that do work must still be shown
             reason = f"{type(error).__name__}: {error}"
         self._note(reason)
@@ -171,13 +171,13 @@ class Scraper:
         return Result(tuple(found))
 
     def _tell_what_is_refused(self) -> None:
-        """Say once what this process may not read: what is missing from a scrape looks as if it were not there."""
+        """Log once what this process may not read, because missing metrics look like missing parameters."""
         refused = sorted({parameter for running in self._running for parameter, error in
                           running.outcome.tally.errors.copy() if error in {"EACCES", "EPERM"}})
-        words = [f"{place} may not be listed" for place in self.tree.closed().values()]
+        words = [f"no permission to list {place}" for place in self.tree.closed().values()]
         if refused:
             more = f" and {len(refused) - TOLD} more" if len(refused) > TOLD else ""
-            words.append(f"{', '.join(refused[:TOLD])}{more} may not be read")
+            words.append(f"no permission to read {', '.join(refused[:TOLD])}{more}")
         if words and "; ".join(words) != self._refused:
-            log.warning("%s: what is there is not shown. Run as root, or with %s", "; ".join(words), PERMISSION)
+            log.warning("%s: metrics are missing. Run as root or with %s", "; ".join(words), PERMISSION)
         self._refused = "; ".join(words)

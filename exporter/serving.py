@@ -1,4 +1,4 @@
-"""Serving until told to stop."""
+"""Serves until SIGTERM or SIGINT."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ log = logging.getLogger("lustre-exporter")
 ENDS = frozenset({signal.SIGTERM, signal.SIGINT})
 WAITED_FOR = ENDS | {signal.SIGHUP}
 PATIENCE_SECONDS = 30.0
-"""How long answers under way may go on after SIGTERM."""
+"""Time limit for answers in progress after SIGTERM."""
 
 
 def serve(addresses: Sequence[Address], app: WSGIApplication, web: Web | None) -> int:
-    """Serve every address until SIGTERM or SIGINT; what has been asked by then is answered. The exit status.
+    """Serve every address until SIGTERM or SIGINT, finish requests in progress, and return the exit status.
 
     SIGHUP reads the web configuration again.
 
@@ -54,9 +54,9 @@ def serve(addresses: Sequence[Address], app: WSGIApplication, web: Web | None) -
 
 def _read_again(web: Web | None) -> None:
     if web is None:
-        log.info("SIGHUP: there is no web configuration to read again; options take a restart")
+        log.info("SIGHUP: there is no web configuration to reload; changes of options need a restart")
     elif web.read_again():
-        log.info("SIGHUP: the web configuration was read again")
+        log.info("SIGHUP: web configuration reloaded")
 
 
 def _unblock(before: Iterable[int]) -> None:
@@ -70,4 +70,4 @@ def _end(servers: Sequence[Server], connections: Connections) -> None:
     for server in servers:
         server.shutdown()
     if not connections.finish(PATIENCE_SECONDS):
-        log.warning("a scrape did not end within %g s", PATIENCE_SECONDS)
+        log.warning("stopping although a scrape has not finished within %g s", PATIENCE_SECONDS)

@@ -1,4 +1,4 @@
-"""The watchers watched: exporters and tierd themselves."""
+"""Exporters and tierd: availability, cost and errors."""
 
 from __future__ import annotations
 
@@ -8,55 +8,67 @@ from dashboards.panels import GREEN, RED, YELLOW, Query, stat, table, timeseries
 from dashboards.variables import choice
 
 RATE = "[$__rate_interval]"
-JOB = choice("job", "Scrape job", "label_values(lustre_exporter_build_info, job)", text="As in Prometheus' settings.")
+JOB = choice("job", "Scrape job", "label_values(lustre_exporter_build_info, job)", text="Name of the scrape job in"
+                                                                                        " the Prometheus"
+                                                                                        " configuration.")
 INSTANCE = choice("instance", "Node", 'label_values(lustre_exporter_build_info{job=~"$job"}, instance)')
 THESE = 'job=~"$job", instance=~"$instance"'
 SLOW = ((None, GREEN), (5, YELLOW), (9, RED))
 
 STATE = Row("Exporters", (
-    stat("Down", "Exporters Prometheus cannot scrape.", Query(f"count(up{{{THESE}}} == 0) or vector(0)"), unit="short",
+    stat("Exporters down", "Exporters that Prometheus cannot scrape.",
+         Query(f"count(up{{{THESE}}} == 0) or vector(0)"), unit="short",
          steps=ANY_IS_BAD),
-    stat("Up", "Exporters scraped.", Query(f"count(up{{{THESE}}} == 1) or vector(0)"), unit="short",
+    stat("Exporters up", "Exporters that Prometheus scrapes.",
+         Query(f"count(up{{{THESE}}} == 1) or vector(0)"), unit="short",
          steps=((None, RED), (1, GREEN))),
-    stat("Collectors failing", "Collectors whose last pass failed; their metrics are missing. The exporter's page says "
-         "why.", Query(f"count(lustre_exporter_collector_success{{{THESE}}} == 0) or vector(0)"), unit="short",
+    stat("Failing collectors", "Collectors whose last pass failed. Their metrics are missing. The exporter's page "
+         "shows the reason.",
+         Query(f"count(lustre_exporter_collector_success{{{THESE}}} == 0) or vector(0)"), unit="short",
          steps=ANY_IS_BAD),
-    stat("Cannot read", "Places of Lustre's parameters that are there and closed: the exporter lacks a capability.",
+    stat("Unreadable directories", "Directories of Lustre parameters that exist but are closed to the exporter, "
+         "which lacks a capability.",
          Query(f"count(lustre_exporter_path_readable{{{THESE}}} == 0) or vector(0)"), unit="short", steps=ANY_IS_NOTED),
-    stat("Slowest scrape", "Of all nodes. Near the scrape timeout (10 s): switch collectors off or limit jobs.",
+    stat("Slowest scrape", "Longest scrape of all nodes. Near the scrape timeout (10 s), disable collectors or limit "
+         "jobs.",
          Query(f"max(scrape_duration_seconds{{{THESE}}})"), unit="s", steps=SLOW),
-    stat("Series", "Samples in one round of scrapes.", Query(f"sum(scrape_samples_scraped{{{THESE}}})"), unit="short",
+    stat("Samples", "Samples of all nodes in one scrape interval.",
+         Query(f"sum(scrape_samples_scraped{{{THESE}}})"), unit="short",
          steps=((None, GREEN),)),
 ))
 
-COST = Row("What they cost", (
-    timeseries("Time of a scrape", "The ten slowest nodes.",
+COST = Row("Cost", (
+    timeseries("Scrape duration", "Scrape duration of the ten slowest nodes.",
                Query(f"topk(10, scrape_duration_seconds{{{THESE}}})", "{{instance}}"), unit="s", steps=SLOW),
-    timeseries("Time of collectors", "The slowest node of each collector, the ten slowest.",
+    timeseries("Collector duration", "Duration of each collector on its slowest node, the ten longest.",
                Query(f"topk(10, max by (collector) (lustre_exporter_collector_duration_seconds{{{THESE}}}))",
                      "{{collector}}"), unit="s"),
-    timeseries("Series by node", "The ten nodes with most. Jumps: jobs, or quota; --jobs.limit, --quota.limit.",
+    timeseries("Samples by node", "The ten nodes with the most samples. Jobs or quotas cause jumps: see --jobs.limit "
+               "and --quota.limit.",
                Query(f"topk(10, scrape_samples_scraped{{{THESE}}})", "{{instance}}"), unit="short"),
-    timeseries("CPU", "Cores used, the ten highest.",
+    timeseries("CPU", "CPU cores used by exporters, the ten highest.",
                Query(f'topk(10, rate(process_cpu_seconds_total{{{THESE}}}{RATE}))', "{{instance}}"), unit="short"),
-    timeseries("Memory", "The ten highest. The unit's limit is 1 GiB.",
+    timeseries("Memory", "Resident memory of exporters, the ten highest. The limit in the systemd unit is 1 GiB.",
                Query(f"topk(10, process_resident_memory_bytes{{{THESE}}})", "{{instance}}"), unit="bytes"),
-    timeseries("Bytes of parameters read", "By collector: what the kernel had to print.",
+    timeseries("Parameter bytes read", "Bytes per second that the kernel prints for each collector.",
                Query(f"topk(10, sum by (collector) (rate(lustre_exporter_read_bytes_total{{{THESE}}}{RATE})))",
                      "{{collector}}"), unit="Bps"),
 ))
 
-TROUBLE = Row("What they could not do", (
-    table("Which collectors", "Where, and which. curl the node's page for the reason.",
+TROUBLE = Row("Errors and releases", (
+    table("Failing collectors by node", "Collectors whose last pass failed, by node. The exporter's page on the node "
+          "shows the reason.",
           Query(f"lustre_exporter_collector_success{{{THESE}}} == 0"), unit="short", width=8,
           columns={"instance": ("Node", ""), "collector": ("Collector", "")}, empty="none"),
-    timeseries("Lines not understood", "By parameter. Growing: this release prints something new; tell us.",
+    timeseries("Skipped lines", "Lines of Lustre parameters that the exporter did not understand. If they grow, this "
+               "release has a new format: please report it.",
                Query(f"topk(10, sum by (parameter) (increase(lustre_exporter_skipped_lines_total{{{THESE}}}{RATE})))",
                      "{{parameter}}"), unit="short", width=8, empty="none"),
-    timeseries("Parameters not read", "By parameter and error.",
+    timeseries("Failed parameter reads", "Lustre parameters that could not be read, by parameter and error.",
                Query(f"topk(10, sum by (parameter, error) (increase(lustre_exporter_read_errors_total{{{THESE}}}"
                      f"{RATE})))", "{{parameter}} {{error}}"), unit="short", width=8, empty="none"),
-    table("Releases", "Exporters and Lustre on each node. Unlike ones after an upgrade: somebody was forgotten.",
+    table("Releases", "Releases of the exporter and of Lustre on each node. Differences after an upgrade show "
+          "forgotten nodes.",
           Query(f"max by (instance, version) (lustre_exporter_build_info{{{THESE}}})"),
           Query(f'max by (instance, lustre) (label_replace(lustre_version_info{{{THESE}}}, "lustre", "$1", "version", '
                 '"(.*)"))'),
@@ -65,18 +77,19 @@ TROUBLE = Row("What they could not do", (
 ))
 
 TIERD = Row("tierd", (
-    stat("Since the last cycle", "Seconds since tierd last looked. More than a few cycles: it hangs; the watchdog "
-         "should have restarted it.", Query("max(time() - tierd_last_cycle_timestamp_seconds)"), unit="s",
+    stat("Time since last cycle", "Time since tierd completed a cycle. After more than a few cycles tierd hangs, and "
+         "the watchdog should have restarted it.", Query("max(time() - tierd_last_cycle_timestamp_seconds)"), unit="s",
          steps=((None, GREEN), (60, YELLOW), (300, RED)), empty="no tierd"),
-    stat("Blind", "Sources tierd cannot see.", Query("sum(tierd_source_blind)"), unit="short", steps=ANY_IS_BAD,
+    stat("Unreadable sources", "Sources that tierd cannot read.",
+         Query("sum(tierd_source_blind)"), unit="short", steps=ANY_IS_BAD,
          empty="no tierd"),
-    timeseries("Time of a cycle", "Against [sense] cycle_seconds (5 s): above it, tierd falls behind.",
+    timeseries("Cycle duration", "Duration of tierd's cycles. Above [sense] cycle_seconds (5 s), tierd falls behind.",
                Query("tierd_cycle_duration_seconds", "{{instance}}"), unit="s", width=8,
                steps=((None, GREEN), (5, YELLOW))),
-    timeseries("Changelog records", "Taken in by tierd, and made by the MDTs.",
-               Query(f"sum(rate(tierd_changelog_records_total{RATE}))", "taken in"),
-               Query(f"sum(rate(lustre_changelog_records_total{RATE}))", "made"), unit="ops", width=8),
+    timeseries("Changelog records", "Changelog records read by tierd, and written by the MDTs.",
+               Query(f"sum(rate(tierd_changelog_records_total{RATE}))", "read by tierd"),
+               Query(f"sum(rate(lustre_changelog_records_total{RATE}))", "written by MDTs"), unit="ops", width=8),
 ))
 
-BOARD = Dashboard("exporters", "Lustre: exporters and tierd", "The watchers watched.", (JOB, INSTANCE),
-                  (STATE, COST, TROUBLE, TIERD))
+BOARD = Dashboard("exporters", "Lustre: exporters and tierd", "Availability, cost and errors of exporters and tierd.",
+                  (JOB, INSTANCE), (STATE, COST, TROUBLE, TIERD))

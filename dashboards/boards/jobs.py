@@ -1,4 +1,4 @@
-"""Who does what, where, with how large requests, and how it fares."""
+"""Jobs: throughput, operations, I/O sizes, targets, and slowdown."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dashboards.links import from_row, on, to
 from dashboards.panels import GREEN, ORANGE, YELLOW, Query, table, timeseries
 from dashboards.variables import FS, JOB, POOL, TARGET
 
-BY_POOL = 'fs=~"$fs", pool=~"$pool", jobid=~"$job"'
-BY_FS = 'fs=~"$fs", jobid=~"$job"'
-RAW = 'fs=~"$fs", target=~"$target", jobid=~"$job"'
+BY_POOL = 'fs=~"$fs", pool=~"$pool", jobid=~"$jobid"'
+BY_FS = 'fs=~"$fs", jobid=~"$jobid"'
+RAW = 'fs=~"$fs", target=~"$target", jobid=~"$jobid"'
 RATE = "[$__rate_interval]"
-THIS = to("jobs", "This job", job="jobid")
+THIS = to("jobs", "This job", jobid="jobid")
 
 BULK = f"sum by (fs, jobid) (fs_pool_job:lustre_job_bulk_operations:rate2m{{{BY_POOL}}})"
 BYTES = f'sum by (fs, jobid) ({{__name__=~"fs_pool_job:lustre_job_(read|write)_bytes:rate2m", {BY_POOL}}})'
 
 ALL = Row("All jobs", (
-    table("Jobs", "What each moves and asks for. Few bytes in an operation, many operations: small I/O; many metadata "
-          "operations for each MB: small files. The fifty with most bytes, and with most metadata.",
+    table("Jobs", "The fifty highest jobs of each column. Many operations with few bytes are small I/O. Many "
+          "metadata operations per MB mean small files.",
           Query(f"topk(50, fs_job:lustre_job_bytes:rate2m{{{BY_FS}}})"),
           Query(f"topk(50, {BULK})"),
           Query(f"topk(50, {BYTES} / ({BULK} > 0))"),
@@ -27,65 +27,69 @@ ALL = Row("All jobs", (
                 f"(fs_job:lustre_job_bytes:rate2m{{{BY_FS}}} / 1e6 > 0))"),
           unit="short", width=24, height=10, sort="Bytes/s",
           columns={"fs": ("File system", ""), "jobid": ("Job", ""), "Value #A": ("Bytes/s", "Bps"),
-                   "Value #B": ("Reads and writes/s", "ops"), "Value #C": ("Bytes in one", "bytes"),
+                   "Value #B": ("Reads and writes/s", "ops"), "Value #C": ("Bytes per operation", "bytes"),
                    "Value #D": ("Metadata/s", "ops"), "Value #E": ("Metadata per MB", "short")},
-          overrides=(on("Job", from_row("jobs", "This job", fs="File system", job="Job")),)),
+          overrides=(on("Job", from_row("jobs", "This job", fs="File system", jobid="Job")),)),
 ))
 
-TRAFFIC = Row("Data", (
-    timeseries("Read", "Bytes by job, the ten largest.",
+TRAFFIC = Row("Throughput", (
+    timeseries("Read throughput", "Bytes per second, of the ten jobs with the highest throughput.",
                Query(f"topk(10, sum by (fs, jobid) (fs_pool_job:lustre_job_read_bytes:rate2m{{{BY_POOL}}}))",
-                     "{{jobid}}"), unit="Bps", links=(THIS,), empty="nobody reads"),
-    timeseries("Written", "Bytes by job, the ten largest.",
+                     "{{jobid}}"), unit="Bps", links=(THIS,), empty="no reads"),
+    timeseries("Write throughput", "Bytes per second, of the ten jobs with the highest throughput.",
                Query(f"topk(10, sum by (fs, jobid) (fs_pool_job:lustre_job_write_bytes:rate2m{{{BY_POOL}}}))",
                      "{{jobid}}"), unit="Bps", links=(THIS,)),
-    timeseries("By job and pool", "Where jobs work. Small I/O in a pool of disks is what tierd looks for.",
+    timeseries("Throughput by job and pool", "Bytes per second by job and pool, the ten highest. tierd looks for "
+               "small I/O in disk pools.",
                Query(f'topk(10, sum by (fs, pool, jobid) ({{__name__=~"fs_pool_job:lustre_job_(read|write)_bytes'
                      f':rate2m", {BY_POOL}}}))', "{{jobid}} {{pool}}"), unit="Bps", links=(THIS,)),
-    timeseries("Bytes in one operation", "Below 1 MiB, disks seek more than they transfer; below 64 KiB, hardly "
-               "anything else.", Query(f"topk(10, {BYTES} / ({BULK} > 1))", "{{jobid}}"), unit="bytes",
+    timeseries("Bytes per operation", "Mean size of reads and writes by job. Below 1 MiB, disks seek more than they "
+               "transfer. Below 64 KiB, they mostly seek.",
+               Query(f"topk(10, {BYTES} / ({BULK} > 1))", "{{jobid}}"), unit="bytes",
                links=(THIS,)),
 ))
 
 METADATA = Row("Metadata", (
-    timeseries("Metadata operations", "By job, the ten busiest.",
+    timeseries("Metadata operations by job", "Metadata operations per second, of the ten busiest jobs.",
                Query(f"topk(10, fs_job:lustre_job_metadata_operations:rate2m{{{BY_FS}}})", "{{jobid}}"),
                unit="ops", links=(THIS,), steps=((None, GREEN), (10_000, ORANGE))),
-    timeseries("Metadata operations by kind", "Of the jobs and targets chosen. mknod and unlink alike: short-lived "
-               "files; getattr alone: somebody looks all the time.",
+    timeseries("Metadata operations by type", "Metadata operations of the selected jobs and targets. Equal rates of "
+               "mknod and unlink mean short-lived files. getattr alone means polling.",
                Query(f'topk(10, sum by (fs, operation) (rate(lustre_job_operations_total{{{RAW}, '
                      f'operation!~"read|write"}}{RATE})))', "{{operation}}"), unit="ops"),
 ))
 
-FARING = Row("How jobs fare", (
-    timeseries("Slowdown against the best of the last hour", "2: half as fast as in its best minutes. A job that wants "
-               "less shows this too; look for several that rise together.",
+FARING = Row("Slowdown and operation time", (
+    timeseries("Slowdown compared with the best of the last hour", "2 means half the throughput of the job's best "
+               "minutes. A job that needs less I/O also rises; look for several jobs that rise together.",
                Query(f"topk(10, fs_job:lustre_job_bytes:slowdown1h{{{BY_FS}}} < 100)", "{{jobid}}"), unit="none",
                links=(THIS,), steps=((None, GREEN), (1.5, YELLOW), (3, ORANGE))),
-    timeseries("Time of reads and writes", "Mean, in the server, of the jobs and targets chosen (Lustre 2.14).",
+    timeseries("Read and write time", "Mean time of a read or write on the servers, for the selected jobs and "
+               "targets (Lustre 2.14).",
                Query(f'topk(10, sum by (fs, jobid) (rate(lustre_job_operation_seconds_total{{{RAW}, '
                      f'operation=~"read|write"}}{RATE})) / (sum by (fs, jobid) (rate(lustre_job_operations_total'
                      f'{{{RAW}, operation=~"read|write"}}{RATE})) > 0))', "{{jobid}}"), unit="s"),
 ))
 
-PLACES = Row("Where: targets of the chosen jobs", (
-    timeseries("By target", "Bytes of the jobs chosen, by target. On one only: the file has one stripe.",
+PLACES = Row("Targets of the selected jobs", (
+    timeseries("Throughput by target", "Bytes per second of the selected jobs, by target. A single target means "
+               "files with one stripe.",
                Query(f"topk(20, sum by (fs, target) (rate(lustre_job_read_bytes_total{{{RAW}}}{RATE})))",
                      "{{target}} read"),
                Query(f"topk(20, sum by (fs, target) (rate(lustre_job_write_bytes_total{{{RAW}}}{RATE})))",
                      "{{target}} written"), unit="Bps",
                links=(to("targets", "This target", fs="fs", target="target"),)),
-    timeseries("Size of reads and writes", "Mean size of I/O at the servers, of the jobs and targets chosen (Lustre "
-               "2.16). Jobs show only buckets that hold something: their distributions cannot be added up.",
+    timeseries("Read and write size", "Mean I/O size on the servers, for the selected jobs and targets (Lustre "
+               "2.16). Jobs show only non-empty buckets, so their distributions cannot be summed.",
                Query(f"sum by (direction) (rate(lustre_job_io_size_bytes_sum{{{RAW}}}{RATE})) / "
                      f"(sum by (direction) (rate(lustre_job_io_size_bytes_count{{{RAW}}}{RATE})) > 0)",
                      "{{direction}}"), unit="bytes"),
-    timeseries("Jobs known", "Jobs the targets keep statistics of, and those summed as \"other\" by --jobs.limit. Tens "
-               "of thousands: raise job_cleanup_interval's pace, or use --jobs.limit.",
+    timeseries("Jobs in job statistics", 'Jobs in the statistics of the targets, and jobs summed as "other" by '
+               "--jobs.limit. For tens of thousands of jobs, lower job_cleanup_interval or use --jobs.limit.",
                Query('max by (fs) (lustre_jobs{fs=~"$fs", target=~"$target"})', "{{fs}} most on one target"),
                Query('sum by (fs) (lustre_jobs_beyond_limit{fs=~"$fs", target=~"$target"})', "{{fs}} beyond the limit"),
                unit="short", width=24, height=6),
 ))
 
-BOARD = Dashboard("jobs", "Lustre: jobs", "Who does what, where, and how it fares.", (FS, POOL, TARGET, JOB),
-                  (ALL, TRAFFIC, METADATA, FARING, PLACES))
+BOARD = Dashboard("jobs", "Lustre: jobs", "Throughput, operations, targets and slowdown of jobs.",
+                  (FS, POOL, TARGET, JOB), (ALL, TRAFFIC, METADATA, FARING, PLACES))

@@ -1,4 +1,4 @@
-"""Object and metadata targets: load, latency, what the disks do, how full, how even."""
+"""Object and metadata targets: load, latency, disk I/O, space, balance."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ RATE = "[$__rate_interval]"
 JOBS = to("jobs", "Jobs on this target", fs="fs", target="target")
 
 STATE = Row("All targets", (
-    table("Object targets", "Load, time and room of each. Compare within a pool: the one that stands out is ill, or "
-          "one job lies on it alone.",
+    table("Object targets", "Throughput, operation time and usage of each OST. Compare targets of a pool: an outlier "
+          "has a fault, or one job uses it alone.",
           Query(f"fs_pool_target:lustre_ost_read_bytes:rate2m{{{OST}}}"),
           Query(f"fs_pool_target:lustre_ost_write_bytes:rate2m{{{OST}}}"),
           Query(f"fs_pool_target:lustre_ost_bulk_operations:rate2m{{{OST}}}"),
@@ -25,41 +25,45 @@ STATE = Row("All targets", (
           unit="short", width=24, height=9, sort="Written/s",
           columns={"fs": ("File system", ""), "pool": ("Pool", ""), "target": ("Target", ""),
                    "Value #A": ("Read/s", "Bps"), "Value #B": ("Written/s", "Bps"),
-                   "Value #C": ("Operations/s", "ops"), "Value #D": ("Time", "s"), "Value #E": ("Used", "percentunit")},
+                   "Value #C": ("Operations/s", "ops"), "Value #D": ("Operation time", "s"),
+                   "Value #E": ("Used", "percentunit")},
           overrides=(on("Target", from_row("jobs", "Jobs on this target", fs="File system", target="Target")),)),
-    table("Metadata targets", "Operations, time and inodes of each. Uneven load: directories were made on one MDT; "
-          "see lfs mkdir -i and dirstripe policies.",
+    table("Metadata targets", "Operations, operation time and inodes of each MDT. If the load is uneven, directories "
+          "were created on one MDT: see lfs mkdir -i and lfs setdirstripe.",
           Query(f"sum by (fs, target) (fs_target_operation:lustre_mdt_operations:rate2m{{{ANY}}})"),
           Query(f"fs_target:lustre_mdt_operation_seconds:mean2m{{{ANY}}}"),
           Query(f"fs_target:lustre_mdt_files_used:ratio{{{ANY}}}"),
           Query(f"max by (fs, target) (lustre_mdt_exports{{{ANY}}})"),
           unit="short", width=24, height=5,
           columns={"fs": ("File system", ""), "target": ("Target", ""), "Value #A": ("Operations/s", "ops"),
-                   "Value #B": ("Time", "s"), "Value #C": ("Inodes used", "percentunit"),
-                   "Value #D": ("Clients", "short")}),
+                   "Value #B": ("Operation time", "s"), "Value #C": ("Inodes used", "percentunit"),
+                   "Value #D": ("Connections", "short")}),
 ))
 
 LOAD = Row("Object targets: load", (
-    timeseries("Read", "By target. Equal within a pool is good.",
+    timeseries("Read throughput", "Bytes read per second, by target. Equal values within a pool are good.",
                Query(f"fs_pool_target:lustre_ost_read_bytes:rate2m{{{OST}}}", "{{target}}"), unit="Bps", links=(JOBS,)),
-    timeseries("Written", "By target. Equal within a pool is good.",
+    timeseries("Write throughput", "Bytes written per second, by target. Equal values within a pool are good.",
                Query(f"fs_pool_target:lustre_ost_write_bytes:rate2m{{{OST}}}", "{{target}}"), unit="Bps",
                links=(JOBS,)),
-    timeseries("Reads and writes", "Operations. Many with few bytes: small I/O.",
+    timeseries("Read and write operations", "Reads and writes per second, by target. Many operations with few bytes "
+               "are small I/O.",
                Query(f"fs_pool_target:lustre_ost_bulk_operations:rate2m{{{OST}}}", "{{target}}"), unit="ops",
                links=(JOBS,)),
-    timeseries("Bytes in one operation", "Below 1 MiB on disks, seeks cost more than data.",
+    timeseries("Bytes per operation", "Mean size of reads and writes, by target. Below 1 MiB on disks, seeks cost "
+               "more than the data transfer.",
                Query(f"(sum by (fs, target) (rate(lustre_ost_read_bytes_total{{{ANY}}}{RATE})) + sum by (fs, target) "
                      f"(rate(lustre_ost_write_bytes_total{{{ANY}}}{RATE}))) / (sum by (fs, target) "
                      f'(rate(lustre_ost_operations_total{{{ANY}, operation=~"read|write"}}{RATE})) > 0)', "{{target}}"),
                unit="bytes"),
-    timeseries("Time of a read or write", "Mean, in the server: queue and disk. Doubled against its pool: see "
-               "LustreOstSlow.",
+    timeseries("Read and write time", "Mean time of a read or write on the server, queue and disk included. If a "
+               "target takes twice the time of its pool, see LustreOstSlow.",
                Query(f"fs_pool_target:lustre_ost_bulk_operation_seconds:mean2m{{{OST}}}", "{{target}}"), unit="s"),
-    timeseries("Time of disk I/Os", "Median, from brw_stats: the disks alone. Far below the time above: the queue, or "
-               "locks.", Query(f"fs_pool_target:lustre_osd_io_seconds:p50_2m{{{OST}}}", "{{target}}"), unit="s"),
-    timeseries("Imbalance within pools", "Fullest less emptiest target of a pool. Above 20 %: new files still go there "
-               "only by weight; rebalance with lfs migrate.",
+    timeseries("Disk I/O time", "Median duration of disk I/O, from brw_stats. If it is far below the read and write "
+               "time, the queue or locks cause the delay.",
+               Query(f"fs_pool_target:lustre_osd_io_seconds:p50_2m{{{OST}}}", "{{target}}"), unit="s"),
+    timeseries("Usage imbalance within pools", "Usage difference between the fullest and the emptiest target of a "
+               "pool. Above 20%, rebalance with lfs migrate: Lustre only weights new files.",
                Query('max by (fs, pool) (fs_pool_target:lustre_ost_used:ratio{fs=~"$fs", pool=~"$pool"}) - min by (fs, '
                      'pool) (fs_pool_target:lustre_ost_used:ratio{fs=~"$fs", pool=~"$pool"})', "{{fs}} {{pool}}"),
                unit="percentunit", maximum=1, steps=((None, GREEN), (0.2, YELLOW), (0.4, RED))),
@@ -72,79 +76,89 @@ def disk(title: str, text: str, name: str, direction: str, unit: str) -> Panel:
     return heatmap(title, text, Query(expr, buckets=True), unit=unit)
 
 
-DISKS = Row("Object targets: what the disks do (choose a target)", (
-    disk("Size of disk writes", "Large is good. Small ones on disks: small files, or a fragmented target.",
+DISKS = Row("Object targets: disk I/O (select one target)", (
+    disk("Disk write size", "Disk writes by size. Large is good. Small writes on disks mean small files or a "
+         "fragmented target.",
          "io_size_bytes", "write", "bytes"),
-    disk("Size of disk reads", "Large is good.", "io_size_bytes", "read", "bytes"),
-    disk("Time of disk writes", "A band that moves up with the same load: the disks, or a rebuild.", "io_seconds",
+    disk("Disk read size", "Disk reads by size. Large is good.", "io_size_bytes", "read", "bytes"),
+    disk("Disk write time", "Disk I/O by duration. If the band moves up at the same load, check the disks for faults "
+         "or a rebuild.", "io_seconds",
          "write", "s"),
-    disk("Time of disk reads", "A band that moves up with the same load: the disks, or a rebuild.", "io_seconds",
+    disk("Disk read time", "Disk I/O by duration. If the band moves up at the same load, check the disks for faults "
+         "or a rebuild.", "io_seconds",
          "read", "s"),
-    disk("Pieces of one write", "1 is good. More: the target is fragmented, or nearly full.", "io_fragments", "write",
+    disk("Disk I/Os per write", "Disk I/Os that one write was split into. 1 is good. More means that the target is "
+         "fragmented or nearly full.", "io_fragments", "write",
          "short"),
-    disk("Pieces of one read", "1 is good. More: files were written in pieces.", "io_fragments", "read", "short"),
-    disk("Disk writes in flight", "How many were under way whenever one was begun.", "io_in_flight", "write", "short"),
-    disk("Disk reads in flight", "How many were under way whenever one was begun.", "io_in_flight", "read", "short"),
+    disk("Disk I/Os per read", "Disk I/Os that one read was split into. 1 is good. More means that files were "
+         "written in fragments.",
+         "io_fragments", "read", "short"),
+    disk("Disk writes in flight", "Disk writes, by the number in flight when each was sent.",
+         "io_in_flight", "write", "short"),
+    disk("Disk reads in flight", "Disk reads, by the number in flight when each was sent.",
+         "io_in_flight", "read", "short"),
 ))
 
-ROOM = Row("Room", (
-    bars("Object targets: used", "Part used. Full targets take no new objects, and grow no old ones.",
+ROOM = Row("Space", (
+    bars("OST usage", "Used share of each OST. Full targets take no new objects, and existing objects cannot grow.",
          Query(f"fs_pool_target:lustre_ost_used:ratio{{{OST}}}", "{{target}}", instant=True), unit="percentunit",
          steps=FULL, maximum=1),
-    bars("Object targets: objects used", "Part of the inodes used: many tiny files fill them before the bytes.",
+    bars("OST object usage", "Used share of the objects (inodes) of each OST. Many tiny files can use up objects "
+         "before space.",
          Query(f"1 - max by (fs, target) (lustre_ost_files_free{{{ANY}}}) / (max by (fs, target) "
                f"(lustre_ost_files{{{ANY}}}) > 0)", "{{target}}", instant=True), unit="percentunit", steps=FULL,
          maximum=1),
-    timeseries("Free, and where it leads", "Free room, and what will be free in a day if it goes on like the last six "
-               "hours. A line that meets 0 is the alert LustreOstFillingUp.",
+    timeseries("Free space and one-day prediction", "Free space of each pool, and its free space in one day at the "
+               "rate of the last six hours. LustreOstFillingUp alerts if a target is predicted to reach 0.",
                Query(f"sum by (fs, pool) (max by (fs, target) (lustre_ost_avail_bytes{{{ANY}}}) * on (fs, target) "
                      'group_left (pool) fs_target:lustre_pool_target:info{pool=~"$pool"})', "{{fs}} {{pool}}"),
                Query('predict_linear(fs_pool:lustre_pool_avail_bytes:min{fs=~"$fs", pool=~"$pool"}[6h], 86400)',
                      "{{fs}} {{pool}} in a day"), unit="bytes"),
-    timeseries("Data promised to clients", "Grant and what is on its way. Much of the free room: clients may write "
-               "that much without asking.",
+    timeseries("Space granted to clients", "Granted space, and granted space used by writes in progress. Clients may "
+               "write up to the grant without asking.",
                Query(f"max by (fs, target) (lustre_ost_granted_bytes{{{ANY}}})", "{{target}} granted"),
                Query(f"max by (fs, target) (lustre_ost_pending_bytes{{{ANY}}})", "{{target}} pending"), unit="bytes",
-               empty="these releases do not say"),
+               empty="not reported by this Lustre release"),
 ))
 
 METADATA = Row("Metadata targets", (
-    timeseries("Metadata operations", "By kind and target, the ten busiest.",
+    timeseries("Metadata operations by target and type", "The ten busiest pairs of target and operation type.",
                Query(f"topk(10, fs_target_operation:lustre_mdt_operations:rate2m{{{ANY}}})",
                      "{{target}} {{operation}}"), unit="ops"),
-    timeseries("Time of metadata operations", "Mean by kind. What is slow while others are not: locks (rename, unlink "
-               "in one directory) rather than disks.",
+    timeseries("Metadata operation time", "Mean time by target and operation type. If only one type is slow, locks "
+               "(rename or unlink in one directory) are a more likely cause than disks.",
                Query("topk(10, sum by (fs, target, operation) "
                      f"(rate(lustre_mdt_operation_seconds_total{{{ANY}}}{RATE})) / "
                      f"(sum by (fs, target, operation) (rate(lustre_mdt_operations_total{{{ANY}}}{RATE})) > 0))",
                      "{{target}} {{operation}}"), unit="s"),
-    timeseries("Changelog: behind", "Records each user has not cleared. They fill the MDT; without end: "
-               "LustreChangelogBehind.",
+    timeseries("Changelog records not cleared", "Changelog records that each user has not cleared. They fill the "
+               "MDT. If they keep growing, see LustreChangelogBehind.",
                Query(f"max by (fs, target, user) (lustre_changelog_user_behind_records{{{ANY}}})",
                      "{{target}} {{user}}"), unit="short", empty="no changelog users"),
-    timeseries("Objects made ahead", "Objects each MDT has ready, on the OST of the pool that has fewest. 0 while "
-               "files are created: creates wait for that OST.",
+    timeseries("Precreated objects", "Precreated objects of each MDT on the OST of the pool with the fewest. At 0, "
+               "file creation waits for that OST.",
                Query("bottomk(10, min by (fs, mdt, pool) (lustre_osp_precreated_objects{fs=~\"$fs\"}))",
-                     "{{mdt}} on {{pool}}"), unit="short", empty="not told"),
+                     "{{mdt}} on {{pool}}"), unit="short", empty="not reported"),
 ))
 
 SERVICES = Row("Server threads", (
-    timeseries("Requests that wait", "Requests without a thread, by service. Not 0 for long: threads are at their "
-               "maximum, or hang (LustreServiceHung).",
+    timeseries("Waiting requests", "Requests waiting for a thread, by service. If not 0 for long, all threads are "
+               "busy or hang (LustreServiceHung).",
                Query("topk(10, sum by (instance, service) (lustre_service_queued_requests))",
-                     "{{instance}} {{service}}"), unit="short", empty="not told", steps=((None, GREEN), (100, ORANGE))),
-    timeseries("Wait before work", "Mean time a request waited, by service.",
+                     "{{instance}} {{service}}"), unit="short", empty="not reported",
+               steps=((None, GREEN), (100, ORANGE))),
+    timeseries("Request wait time", "Mean time that a request waited for a thread, by service.",
                Query(f"topk(10, sum by (instance, service) (rate(lustre_service_request_wait_seconds_total{RATE})) / "
                      f"(sum by (instance, service) (rate(lustre_service_requests_total{RATE})) > 0))",
                      "{{instance}} {{service}}"), unit="s"),
-    timeseries("Threads", "Threads started, of the most there may be.",
+    timeseries("Thread usage", "Threads started, as a share of the maximum, by service.",
                Query("topk(10, sum by (instance, service) (lustre_service_threads_started) / (sum by (instance, "
                      "service) (lustre_service_threads_max) > 0))", "{{instance}} {{service}}"), unit="percentunit",
-               maximum=1, empty="not told"),
-    timeseries("Evictions", "Clients given up in the last minutes: their unwritten data is lost.",
+               maximum=1, empty="not reported"),
+    timeseries("Evictions", "Clients evicted in the last minutes. Their unwritten data is lost.",
                Query('sum by (fs, target) (increase({__name__=~"lustre_(ost|mdt)_evictions_total", ' + ANY + "}"
-                     + RATE + "))", "{{target}}"), unit="short", empty="not told", steps=((None, GREEN), (1, RED))),
+                     + RATE + "))", "{{target}}"), unit="short", empty="not reported", steps=((None, GREEN), (1, RED))),
 ), closed=True)
 
-BOARD = Dashboard("targets", "Lustre: targets", "Load, latency, disks and room of object and metadata targets.",
+BOARD = Dashboard("targets", "Lustre: targets", "Load, latency, disk I/O and space of object and metadata targets.",
                   (FS, POOL, TARGET), (STATE, LOAD, DISKS, ROOM, METADATA, SERVICES, UPKEEP))

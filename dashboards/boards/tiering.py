@@ -1,4 +1,4 @@
-"""Noisy neighbours: who hurts whom on which target, what tierd did about it, and whether it helped."""
+"""Noisy neighbours: aggressors, victims and targets; acts of tierd and their effect."""
 
 from __future__ import annotations
 
@@ -10,104 +10,113 @@ from dashboards.variables import FS, JOB, POOL, TARGET
 
 RATE = "[$__rate_interval]"
 PAIR = "max by (victim, aggressor)"
-ON = 'fs=~"$fs", target=~"$target", jobid=~"$job"'
+ON = 'fs=~"$fs", target=~"$target", jobid=~"$jobid"'
 
 NOW = Row("Now", (
-    stat("Findings", "Streams that suffer from a neighbour now.",
+    stat("Active findings", "Streams that a neighbour slows now.",
          Query('sum(tierd_active_findings{kind=~"noisy-neighbour|shared-bandwidth"}) or vector(0)'),
          unit="short", steps=ANY_IS_NOTED),
-    stat("Dry run", "1: tierd looks and plans, and changes nothing.", Query("max(tierd_dry_run)"), unit="short",
+    stat("Dry run", "1: tierd observes and plans but changes nothing.", Query("max(tierd_dry_run)"), unit="short",
          steps=((None, GREEN), (1, BLUE)), empty="no tierd"),
-    stat("Circuit breaker", "1: too many moves failed, or a file is in doubt. Nothing is moved until somebody looks: "
-         "tierctl history, then tierctl resume.", Query("max(tierd_breaker_open)"), unit="short", steps=ANY_IS_BAD,
+    stat("Circuit breaker", "1: too many moves failed, or a file is in doubt. tierd does not act until you check "
+         "tierctl history and run tierctl resume.", Query("max(tierd_breaker_open)"), unit="short", steps=ANY_IS_BAD,
          empty="no tierd"),
-    stat("Sources not seen", "1 or more: tierd does not see counters or changelogs, so it does nothing new.",
+    stat("Unreadable sources", "Sources (counters, changelogs) that tierd cannot read. If not 0, tierd starts no new "
+         "acts.",
          Query("sum(tierd_source_blind)"), unit="short", steps=ANY_IS_BAD, empty="no tierd"),
-    stat("Waiting moves", "Files in the queue; limits in [limits] say how fast it empties.",
+    stat("Queued moves", "Files queued for migration. The settings in [limits] set the pace.",
          Query("sum(tierd_waiting_moves)"), unit="short", steps=((None, GREEN), (10_000, YELLOW)), empty="no tierd"),
-    stat("Won back", "Part of its loss the victim of the last judged act won back. Below 20 %, tierd undoes the act.",
+    stat("Recovered throughput", "Share of the victim's lost throughput that the last judged act recovered. Below "
+         "20%, tierd undoes the act.",
          Query("min(tierd_won_back_ratio)"), unit="percentunit", steps=((None, RED), (0.2, YELLOW), (0.8, GREEN)),
          empty="nothing judged yet", minimum=None),
 ))
 
-INTERFERENCE = Row("Who hurts whom", (
-    table("Interference by target", "Slowdown of each victim on each target, with its aggressor.",
-          Query("max by (target, victim, aggressor) (tierd_interference_slowdown)"), unit="none", width=12,
-          height=8, sort="Times slower", empty="nobody is disturbed",
+INTERFERENCE = Row("Aggressors and victims", (
+    table("Interference by target", "Slowdown factor of each victim on each target, with its aggressor.",
+          Query('max by (target, victim, aggressor) (label_replace(tierd_interference_slowdown, "target", "$1", '
+                '"target", ".+-((OST|MDT)[0-9a-f]+)"))'), unit="none", width=12,
+          height=8, sort="Slowdown", empty="no slowdown",
           columns={"target": ("Target", ""), "victim": ("Victim", ""), "aggressor": ("Aggressor", ""),
-                   "Value": ("Times slower", "none")},
+                   "Value": ("Slowdown", "none")},
           overrides=(on("Target", from_row("targets", "This target", target="Target")),
-                     on("Victim", from_row("jobs", "This job", job="Victim")),
-                     on("Aggressor", from_row("jobs", "This job", job="Aggressor")))),
-    timeseries("Slowdown", "1 is undisturbed; a finding begins at 1/0.85 and ends at 1.1.",
+                     on("Victim", from_row("jobs", "This job", jobid="Victim")),
+                     on("Aggressor", from_row("jobs", "This job", jobid="Aggressor")))),
+    timeseries("Slowdown of victims", "Slowdown factor of each victim. 1 means undisturbed. A finding starts at "
+               "1/0.85 and ends at 1.1.",
                Query(f"{PAIR} (tierd_interference_slowdown)", "{{victim}} by {{aggressor}}"), unit="none",
-               steps=((None, GREEN), (1.18, YELLOW), (1.5, ORANGE)), empty="nobody is disturbed"),
-    timeseries("Victims", "Throughput of streams in findings and cases, against what they had before.",
+               steps=((None, GREEN), (1.18, YELLOW), (1.5, ORANGE)), empty="no slowdown"),
+    timeseries("Throughput of victims", "Throughput of streams in findings and open cases, now and before the "
+               "aggressor started.",
                Query(f"{PAIR} (tierd_victim_bytes_per_second)", "{{victim}} now"),
-               Query(f"{PAIR} (tierd_victim_usual_bytes_per_second)", "{{victim}} before {{aggressor}} came"),
-               unit="Bps", empty="no findings yet", links=(to("jobs", "This job", job="victim"),)),
-    timeseries("Aggressors", "Operations of jobs with small requests (below 1 MiB), by job: who makes disks seek.",
+               Query(f"{PAIR} (tierd_victim_usual_bytes_per_second)", "{{victim}} before {{aggressor}}"),
+               unit="Bps", empty="no findings yet", links=(to("jobs", "This job", jobid="victim"),)),
+    timeseries("Jobs with small requests", "Reads and writes per second of jobs with requests below 1 MiB, which "
+               "make disks seek.",
                Query(f"topk(10, sum by (fs, jobid) (fs_target_job:lustre_job_bulk_operations:rate2m{{{ON}}})"
                      f" and (sum by (fs, jobid) (fs_target_job:lustre_job_bytes:rate2m{{{ON}}}) / (sum by (fs, "
                      f"jobid) (fs_target_job:lustre_job_bulk_operations:rate2m{{{ON}}}) > 0) < 1048577))",
                      "{{jobid}}"), unit="ops", empty="no small I/O",
-               links=(to("jobs", "This job", job="jobid"),)),
-    timeseries("Parts of targets", "Part of each target's operations that each job has; the largest. Choose a target.",
+               links=(to("jobs", "This job", jobid="jobid"),)),
+    timeseries("Share of target operations", "Share of each job in the operations of a target, the ten highest. "
+               "Select a target for details.",
                Query(f"topk(10, fs_target_job:lustre_job_bulk_operations:share2m{{{ON}}})",
                      "{{target}} {{jobid}}"),
                unit="percentunit", maximum=1, width=24),
 ))
 
-BENEFIT = Row("Did it help", (
-    timeseries("Expected against measured", "What a stream has, of what it had before its neighbour came. Expected is "
-               "100 %; at the marks tierd acted.",
+BENEFIT = Row("Effect of acts", (
+    timeseries("Throughput of victims compared with before", "Throughput of each victim as a share of its throughput "
+               "before the aggressor started. The aim is 100%. The marks show acts of tierd.",
                Query(f"{PAIR} (tierd_victim_bytes_per_second) / ({PAIR} (tierd_victim_usual_bytes_per_second) > 0)",
                      "{{victim}}"), unit="percentunit",
                steps=((None, RED), (0.85, YELLOW), (0.95, GREEN)), empty="no findings yet"),
-    timeseries("Judgements", "Acts judged by the victim's throughput, in all. did-not-help: undone; many of them, and "
-               "thresholds do not fit this site.",
+    timeseries("Judged acts", "Acts judged by the victim's throughput, by verdict, in total. Acts that did not help "
+               "are undone. If there are many, the thresholds do not fit this site.",
                Query("sum by (verdict) (tierd_judgements_total)", "{{verdict}}"), unit="short", stack=True, width=6),
-    timeseries("Acts taken back", "Default layouts and moves undone, by judgement, for want of room or by hand.",
+    timeseries("Undone acts", "Default layouts and moves undone because of a verdict, lack of space, or an "
+               "administrator.",
                Query("sum(tierd_undone_total)", "undone"), unit="short", width=6),
 ))
 
-HELD = Row("What bounds it", (
-    timeseries("Gain of the last act", "What the last judged act could give back to each stream, and what it did.",
+HELD = Row("Queue, budget and sources", (
+    timeseries("Gain of the last act", "Throughput that the last judged act could recover for each victim, and what "
+               "it recovered.",
                Query("max by (victim) (tierd_expected_gain_bytes_per_second)", "{{victim}} expected"),
                Query("max by (victim) (tierd_measured_gain_bytes_per_second)", "{{victim}} measured"), unit="Bps",
                width=8, empty="nothing judged yet"),
-    timeseries("Queue and budget", "Bytes that wait to be moved, and bytes that may be moved at once by [limits].",
+    timeseries("Queue and budget", "Bytes queued for migration, and bytes that [limits] allow to move now.",
                Query("sum(tierd_waiting_moves_bytes)", "waiting"),
-               Query("sum(tierd_budget_bytes)", "may be moved at once"), unit="bytes", width=8),
-    timeseries("Age of what it hears", "By source; of changelogs also how old records were when they were taken in. "
-               "Beyond the limit of a source nothing is done.",
+               Query("sum(tierd_budget_bytes)", "allowed now"), unit="bytes", width=8),
+    timeseries("Age of source data", "Age of the latest data by source, and age of changelog records when read. "
+               "tierd does not act on data older than the limit of its source.",
                Query("max by (source) (tierd_source_age_seconds < Inf)", "{{source}}"),
                Query("max(tierd_changelog_lag_seconds)", "changelog lag"), unit="s", width=8),
 ))
 
-DONE = Row("What was done", (
-    timeseries("Files", "Files per minute whose turn came, by how it went. gave-way: an application opened the file, "
-               "and won.",
+DONE = Row("Acts", (
+    timeseries("Files moved", "Files per minute taken from the queue, by outcome. gave-way means that an application "
+               "opened the file and the move stopped.",
                Query(f"sum by (outcome) (rate(tierd_moves_total{RATE})) * 60", "{{outcome}}"), unit="short", stack=True,
                width=8, empty="none"),
-    timeseries("Bytes moved", "What moves cost the disks. Against [limits] in the settings.",
+    timeseries("Migration throughput", "Bytes per second moved. Compare with the settings in [limits].",
                Query(f"sum(rate(tierd_moved_bytes_total{RATE}))", "moved"), unit="Bps", width=8),
-    timeseries("Default layouts", "Directories whose new files go elsewhere, in all, by how it went.",
+    timeseries("Default layouts set", "Directories with a default layout set by tierd, by outcome, in total.",
                Query("sum by (outcome) (tierd_default_layouts_total)", "{{outcome}}"), unit="short", stack=True,
                width=8, empty="none"),
-    timeseries("Refusals by reason", "Plans tierd made and refused, in all. no-room: the flash pool is too small; "
-               "no-changelog: no reader is registered; sizes-mixed: no component fits.",
+    timeseries("Refusals by reason", "Plans that tierd refused, by reason, in total. no-room: the flash pool is too "
+               "small. no-changelog: no reader is registered. sizes-mixed: no component size fits.",
                Query("sum by (reason) (tierd_refusals_total) > 0", "{{reason}}"), unit="short", stack=True, width=8,
                empty="none"),
-    bars("Flash room", "Part of each pool that is used. tierd keeps a tenth of the flash pool free, and takes "
-         "defaults back when it is reached.",
+    bars("Pool usage", "Used share of each pool. tierd keeps a tenth of the flash pool free and removes its default "
+         "layouts at that limit.",
          Query('fs_pool:lustre_pool_used:ratio{fs=~"$fs", pool=~"$pool"}', "{{pool}}", instant=True),
          unit="percentunit", steps=FULL, maximum=1, width=8),
-    timeseries("Pools: free", "Free room over time.",
+    timeseries("Free space by pool", "Free space of each pool.",
                Query('fs_pool:lustre_pool_avail_bytes:min{fs=~"$fs", pool=~"$pool"}', "{{fs}} {{pool}}"), unit="bytes",
                width=8),
 ))
 
 BOARD = Dashboard("tiering", "Lustre: noisy neighbours and tiering",
-                  "Who hurts whom, what tierd did about it, and whether it helped.", (FS, POOL, TARGET, JOB),
+                  "Aggressors and victims, acts of tierd, and their effect.", (FS, POOL, TARGET, JOB),
                   (NOW, INTERFERENCE, BENEFIT, DONE, HELD), events())

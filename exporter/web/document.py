@@ -51,10 +51,10 @@ class Section:
     def _take(self, key: yaml.Node, value: yaml.Node, known: Collection[str] | None) -> None:
         name = str(key.value) if _kind(key) == "scalar" else ""
         if not name or (known is not None and name not in known):
-            expected = f"; known here: {', '.join(known)}" if known is not None else ""
-            self.wrong(_line(key), f"no such setting: {self._full(name) or 'this'}{expected}")
+            expected = f"; known settings: {', '.join(known)}" if known is not None else ""
+            self.wrong(_line(key), f"unknown setting: {self._full(name) or 'this'}{expected}")
         elif name in self._values:
-            self.wrong(_line(key), f"{self._full(name)} is set twice; before in line {self.line(name)}")
+            self.wrong(_line(key), f"{self._full(name)} is set twice; the first time in line {self.line(name)}")
         elif value.tag != _EMPTY:
             self._values[name] = value
 
@@ -136,7 +136,7 @@ def read(data: bytes, notes: Notes, known: Collection[str]) -> Section:
         return Section(notes, "", yaml.compose(data, Loader=yaml.SafeLoader), known)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
-        notes.add(line, f"is no YAML: {error.problem or error.context}")
+        notes.add(line, f"is not valid YAML: {error.problem or error.context}")
     except (yaml.YAMLError, RecursionError) as error:
-        notes.add(0, f"is no YAML: {str(error).splitlines()[0]}")
+        notes.add(0, f"is not valid YAML: {str(error).splitlines()[0]}")
     return Section(notes, "", None)

@@ -57,20 +57,21 @@ class Web:
                 raise MistakesError(mistakes)
         except MistakesError as mistakes:
             if mistakes.sentences != self._told:
-                log.error("the web configuration stays as it was: %s", "\n  ".join(["", *mistakes.sentences]))
+                wrong = "\n  ".join(["", *mistakes.sentences])
+                log.error("cannot load the web configuration; the previous one stays in use: %s", wrong)
             self._told, self.successful = mistakes.sentences, False
             return
         if not self.successful:
-            log.warning("web configuration is good again")
+            log.warning("web configuration loaded again without mistakes")
         self._config, self._told, self.successful = config, [], True
 
     def _opened(self, config: WebConfig) -> list[str]:
         """What a file, emptied by a slip or half written, would throw open. To open it on purpose takes a restart."""
         wrong = []
         if self._config.tls is not None and config.tls is None:
-            wrong.append(f"{self._path}: tls_server_config is gone; to serve without TLS from now on, restart")
+            wrong.append(f"{self._path}: tls_server_config is missing; restart the exporter to serve without TLS")
         if self._config.users is not None and config.users is None:
-            wrong.append(f"{self._path}: basic_auth_users is gone; to serve without passwords from now on, restart")
+            wrong.append(f"{self._path}: basic_auth_users is missing; restart the exporter to serve without passwords")
         return wrong
 
 

@@ -61,7 +61,7 @@ def load(path: Path) -> WebConfig:
 def _headers(section: Section) -> tuple[tuple[str, str], ...]:
     for name, value in section.items():
         if name not in HEADERS:
-            section.mistake(name, f"cannot be set; these can: {', '.join(HEADERS)}")
+            section.mistake(name, f"is not supported; supported headers: {', '.join(HEADERS)}")
         elif HEADERS[name] and value not in HEADERS[name]:
             section.mistake(name, f"must be {' or '.join(HEADERS[name])}")
         elif not _VISIBLE.fullmatch(value):

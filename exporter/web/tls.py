@@ -84,7 +84,7 @@ def tls(section: Section, folder: Path) -> Tls | None:
         return None
     for name in INLINE:
         if name in section:
-            section.mistake(name, f"write it into a file and name that as {name}_file")
+            section.mistake(name, f"is not supported; write the value to a file and set {name}_file")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_RENEGOTIATION
     _certificate(context, section, folder)
@@ -107,25 +107,25 @@ def _certificate(context: ssl.SSLContext, section: Section, folder: Path) -> Non
         context.load_cert_chain(folder / section.text("cert_file"), folder / section.text("key_file"), lambda: "")
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or error
-        section.mistake("cert_file", f"is no certificate that fits its key, both as PEM ({_plain(reason)})")
+        section.mistake("cert_file", f"certificate and key do not match or are not PEM ({_plain(reason)})")
 
 
 def _clients(context: ssl.SSLContext, section: Section, folder: Path) -> None:
     policy = section.text("client_auth_type") or "NoClientCert"
     if policy not in CLIENT_AUTH:
-        section.mistake("client_auth_type", f"{policy!r} is none of {', '.join(CLIENT_AUTH)}")
+        section.mistake("client_auth_type", f"{policy!r} is not one of {', '.join(CLIENT_AUTH)}")
         return
     authority = "client_ca_file" in section
     if authority and policy == "NoClientCert":
         section.mistake("client_ca_file", "has no effect; set client_auth_type: RequireAndVerifyClientCert beside it")
     if CLIENT_AUTH[policy] is not ssl.CERT_NONE and not authority:
-        section.mistake("client_auth_type", f"{policy} needs client_ca_file, who signs the clients' certificates")
+        section.mistake("client_auth_type", f"{policy} needs client_ca_file with the CA of the clients' certificates")
     if authority and _readable(section, "client_ca_file", folder):
         try:
             context.load_verify_locations(folder / section.text("client_ca_file"))
         except (OSError, ValueError) as error:
             reason = _plain(getattr(error, "reason", None) or error)
-            section.mistake("client_ca_file", f"holds no certificates as PEM ({reason})")
+            section.mistake("client_ca_file", f"has no PEM certificates ({reason})")
     context.verify_mode = CLIENT_AUTH[policy]
 
 
@@ -150,7 +150,7 @@ def _versions(context: ssl.SSLContext, section: Section) -> None:
     for name in ("min_version", "max_version"):
         version = section.text(name) or {"min_version": "TLS12", "max_version": "TLS13"}[name]
         if version not in VERSIONS:
-            section.mistake(name, f"{version!r} is neither TLS12 nor TLS13; older ones are not offered")
+            section.mistake(name, f"{version!r} is neither TLS12 nor TLS13; older versions are not supported")
         elif name == "min_version":
             context.minimum_version = VERSIONS[version]
         else:
@@ -163,7 +163,7 @@ def _ciphers(context: ssl.SSLContext, section: Section) -> None:
     names = section.words("cipher_suites")
     for name in names:
         if name not in CIPHERS and name not in CIPHERS_OF_TLS13:
-            section.mistake("cipher_suites", f"{name!r} is none of {', '.join((*CIPHERS, *CIPHERS_OF_TLS13))}")
+            section.mistake("cipher_suites", f"{name!r} is not one of {', '.join((*CIPHERS, *CIPHERS_OF_TLS13))}")
     if not section.flag("prefer_server_cipher_suites", default=True):
         context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE
     older = [CIPHERS[name] for name in names if name in CIPHERS]
@@ -179,14 +179,14 @@ def _curve(context: ssl.SSLContext, section: Section) -> None:
     names = section.words("curve_preferences")
     for name in names:
         if name not in CURVES:
-            section.mistake("curve_preferences", f"{name!r} is none of {', '.join(CURVES)}")
+            section.mistake("curve_preferences", f"{name!r} is not one of {', '.join(CURVES)}")
     if len(names) > 1:
-        section.mistake("curve_preferences", "Python can be told one curve; name one, or leave the choice to OpenSSL")
+        section.mistake("curve_preferences", "this Python supports one curve; name one, or omit the setting")
     if len(names) == 1 and names[0] in CURVES:
         try:
             context.set_ecdh_curve(CURVES[names[0]])
         except (ssl.SSLError, ValueError):  # X25519 with Python before 3.11.5 or so, Debian 12's among them
-            section.mistake("curve_preferences", f"{names[0]!r} is none that this Python's OpenSSL can be told")
+            section.mistake("curve_preferences", f"this Python's OpenSSL does not support {names[0]!r}")
 
 
 def _plain(reason: object) -> str:

@@ -77,7 +77,7 @@ def users(section: Section) -> Users | None:
     hashes = dict(section.items())
     for user, stored in hashes.items():
         if not _HASH.fullmatch(stored):
-            section.mistake(user, "is no bcrypt hash; make one with: htpasswd -nBC 10 ''")
+            section.mistake(user, "is not a bcrypt hash; make one with: htpasswd -nBC 10 ''")
     if not hashes:
         return None
     try:

@@ -62,8 +62,8 @@ def expanded(pattern: str) -> Iterator[str]:
 
 
 def filled(expr: str) -> str:
-    """A query with everything chosen, as Grafana would send it."""
+    """A query with All selected, as Grafana sends it."""
     values = {"$__rate_interval": "1m", "$__range": "5m", "$__interval": "15s", "$instance": "oss01:9169"}
     for name, value in values.items():
         expr = expr.replace(name, value) if name != "$instance" else re.sub(r"\$instance\b", value, expr)
-    return re.sub(r"\$(fs|pool|target|job)\b", ".*", expr)
+    return re.sub(r"\$(fs|pool|target|jobid|job)\b", ".*", expr)

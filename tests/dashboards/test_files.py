@@ -108,7 +108,7 @@ def test_links_lead_to_dashboards_and_variables_that_exist(board: dict[str, Any]
     for uid, query in links:
         assert uid in known
         assert set(re.findall(r"var-(\w+)=", query)) <= known[uid], query
-    used = set(re.findall(r"\$(fs|pool|target|job|instance)\b", " ".join(e for _, e, _ in expressions(board))))
+    used = set(re.findall(r"\$(fs|pool|target|jobid|job|instance)\b", " ".join(e for _, e, _ in expressions(board))))
     assert used <= known[board["uid"]]
     assert used == known[board["uid"]] - {"datasource"} or board["uid"] in {"lustre-clients", "lustre-jobs"}
 

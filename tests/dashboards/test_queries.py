@@ -22,13 +22,13 @@ from tests.rules import every
 from tests.servers import Prometheus, program, prometheus
 
 MAY_BE_EMPTY = {
-    "Which alerts": "ALERTS are made by a Prometheus that evaluates alerting rules; alerts/ has tests of its own",
-    "Which collectors": "none fails",
-    "Connections not FULL": "all are",
-    "Read-ahead: worst clients": "reading has ended by then",
+    "Firing alerts": "ALERTS are made by a Prometheus that evaluates alerting rules; alerts/ has tests of its own",
+    "Failing collectors by node": "none fails",
+    "Clients with broken connections": "all are FULL",
+    "Lowest read-ahead hit rates": "reading has ended by then",
     "Refusals by reason": "no plan is refused",
-    "Read-ahead: in vain and other events": "the simulated read-ahead never fails",
-    "Fullest pipes": "measured between requests",
+    "Read-ahead events": "the simulated read-ahead never fails",
+    "Highest RPC slot usage": "measured between requests",
 }
 """Panels without data in these five minutes, and why that is in order."""
 
@@ -98,6 +98,25 @@ def test_every_panel_shows_something(site: Site, board: dict[str, Any]) -> None:
                 empty.setdefault(title, set()).update(missing or {"?"})
     unexplained = {title for title, missing in empty.items() if "?" in missing} - MAY_BE_EMPTY.keys()
     assert unexplained == set()
+
+
+@every("board", [json.loads(text(board)) for board in BOARDS], ids=itemgetter("uid"))
+def test_a_table_of_several_queries_has_one_row_per_object(site: Site, board: dict[str, Any]) -> None:
+    """Grafana merges rows whose common labels are equal; the metric's name never is."""
+    tables = [panel["targets"] for panel in panels(board) if panel["type"] == "table" and len(panel["targets"]) > 1]
+    for target in [target for targets in tables for target in targets]:
+        for series in site.values(filled(target["expr"]), target["instant"]):
+            assert "__name__" not in series["metric"], target["expr"]
+
+
+def test_the_targets_of_findings_are_those_of_the_dashboard_targets(site: Site) -> None:
+    """A link from a finding selects the target there."""
+    (expr,) = [expr for board in BOARDS for title, expr, _ in expressions(json.loads(text(board)))
+               if title == "Interference by target"]
+    found = {series["metric"]["target"] for series in site.values(expr, instant=False)}
+    known = site.prometheus.series("lustre_ost_size_bytes", site.recorded.begin, site.recorded.end)
+    assert found
+    assert found <= {labels["target"] for labels in known}
 
 
 @every("board", [json.loads(text(board)) for board in BOARDS], ids=itemgetter("uid"))

@@ -53,7 +53,7 @@ def test_output_that_cannot_be_written_is_an_error_in_one_line(capture, tmp_path
     ("arguments", "complaint"),
     [
         (["--path.procfs=/no/such/place"], "--path.procfs: /no/such/place is not a directory"),
-        (["--web.listen-address=nowhere"], "'nowhere' is no address to listen on"),
+        (["--web.listen-address=nowhere"], "'nowhere' is not a listen address"),
         (["--jobs.limit=-1"], "--jobs.limit: must not be negative"),
         (["--web.telemetry-path=metrics"], "--web.telemetry-path: 'metrics' must begin with /"),
         (["--collector.deadline=0"], "--collector.deadline"),
@@ -149,10 +149,10 @@ def test_sighup_reads_the_web_configuration_again_and_ends_nothing(capture, tmp_
             assert running.stderr is not None
             assert b"listening" in running.stderr.readline()
             running.send_signal(signal.SIGHUP)
-            assert running.stderr.readline() == b"lustre-exporter: SIGHUP: the web configuration was read again\n"
+            assert running.stderr.readline() == b"lustre-exporter: SIGHUP: web configuration reloaded\n"
             web.write_text("nonsense: 1\n")
             running.send_signal(signal.SIGHUP)
-            assert b"the web configuration stays as it was" in running.stderr.readline()
+            assert b"cannot load the web configuration" in running.stderr.readline()
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
             connection.request("GET", "/-/healthy")
             assert connection.getresponse().read() == b"Healthy.\n"
@@ -255,7 +255,8 @@ def test_mistakes_of_the_web_configuration_come_with_the_others(tmp_path, capsys
     with pytest.raises(SystemExit):
         main([f"--web.config.file={web}", "--jobs.limit=-1", "--web.listen-address=x", "--web.listen-address=:1"])
     printed = capsys.readouterr().err
-    assert all(part in printed for part in ("--jobs.limit:", "'x' is no address", f"{web}:3: no such setting: users"))
+    assert all(part in printed for part in ("--jobs.limit:",
+                                           "'x' is not a listen address", f"{web}:3: unknown setting: users"))
 
 
 def test_it_serves_on_several_addresses(capture) -> None:

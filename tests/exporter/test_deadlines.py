@@ -83,7 +83,7 @@ def test_several_that_hang_take_one_deadline_and_one_thread_each(node) -> None:
         f"collector-{one.name}" for one in stuck
     ]
     assert [one.began for one in stuck] == [1] * len(stuck)
-    assert all("still waits" in running.outcomes[one.name].reason for one in stuck)
+    assert all("still reading" in running.outcomes[one.name].reason for one in stuck)
     for one in stuck:
         one.go_on.set()
     for each in running._running:
@@ -108,7 +108,7 @@ def test_prometheus_own_patience_shortens_a_pass(node) -> None:
     app = App(running, CollectorRegistry(), "/metrics", one.time.clock)
     environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/metrics", "HTTP_X_PROMETHEUS_SCRAPE_TIMEOUT_SECONDS": "9"}
     assert b"".join(app(environ, lambda *_: lambda _: None)) == b""
-    assert running.outcomes["stuck"].reason == "not done after 8.5 s; a parameter may be hanging"
+    assert running.outcomes["stuck"].reason == "not finished after 8.5 s; reading a parameter may hang"
     stuck.go_on.set()
 
 

@@ -46,7 +46,7 @@ def test_collectors_can_be_chosen_by_the_request(served) -> None:
     assert b"lustre_llite_read_bytes_total{" in body
     assert b"lustre_osc_" not in body
     status, _, body = served.get("/metrics?collect[]=nonsense")
-    assert (status, body) == (400, b"No such collector, or not enabled: nonsense.\n")
+    assert (status, body) == (400, b"Unknown or disabled collectors: nonsense.\n")
 
 
 def test_the_page_for_people(served) -> None:
@@ -55,8 +55,8 @@ def test_the_page_for_people(served) -> None:
     assert status == 200
     assert headers["content-type"].startswith("text/html")
     assert b'<a href="/metrics">' in body
-    assert b"<td>osc</td><td>found</td>" in body
-    assert b"<td>extents</td><td>found</td>" in body
+    assert b"<td>osc</td><td>metrics found</td>" in body
+    assert b"<td>extents</td><td>metrics found</td>" in body
 
 
 def test_other_requests(served) -> None:
@@ -80,7 +80,7 @@ def test_head_has_the_headers_of_get_and_nothing_else(served, path) -> None:
 
 def test_head_reads_no_parameters(served) -> None:
     served.get("/metrics", method="HEAD")
-    assert b"not asked yet" in served.get("/")[2]
+    assert b"not run yet" in served.get("/")[2]
 
 
 def test_nothing_is_compressed_unless_asked_for(served) -> None:
@@ -224,7 +224,7 @@ def test_a_scrape_that_waits_in_vain_says_so_in_its_time(exporter, serve, tmp_pa
     with parameter.open("w") as kernel:  # opens when the first scrape does
         hurried = {"X_Prometheus_Scrape_Timeout_Seconds": "0.6"}
         status, _, body = scraped.get("/metrics?collect[]=version", **hurried)
-        assert (status, body) == (503, b"Another scrape of these collectors has gone on for 0.1 s.\n")
+        assert (status, body) == (503, b"Another scrape of these collectors has been running for 0.1 s.\n")
         assert scraped.get("/metrics?collect[]=health")[0] == 200
         kernel.write("2.17.0\n")
     first.join(WAIT)
@@ -236,14 +236,14 @@ def test_collectors_can_be_left_out_by_the_request(served) -> None:
     assert b"lustre_job_" not in body
     assert b"lustre_llite_read_bytes_total{" not in body
     status, _, body = served.get("/metrics?exclude[]=nonsense")
-    assert (status, body) == (400, b"No such collector, or not enabled: nonsense.\n")
+    assert (status, body) == (400, b"Unknown or disabled collectors: nonsense.\n")
     status, _, body = served.get("/metrics?exclude[]=osc&collect[]=llite")
-    assert (status, body) == (400, b"Either collect[] or exclude[], not both.\n")
+    assert (status, body) == (400, b"Use either collect[] or exclude[], not both.\n")
 
 
 @pytest.mark.parametrize("text", ["", "9169", "host", "host:", ":99999", "[::1]", "::1:80", "a:b"])
 def test_addresses_that_are_none(text) -> None:
-    with pytest.raises(ValueError, match="no address to listen on"):
+    with pytest.raises(ValueError, match="is not a listen address"):
         parse_address(text)
 
 

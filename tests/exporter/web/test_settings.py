@@ -53,12 +53,12 @@ def test_everything_wrong_is_told_at_once_with_its_line(web_file) -> None:
     ("text", "told"),
     [
         ("- a\n", "1: the file must be a list of `name: value`"),
-        ("a: [\n", "2: is no YAML"),
-        ("\t", "is no YAML"),
+        ("a: [\n", "2: is not valid YAML"),
+        ("\t", "is not valid YAML"),
         ("tls_server_config: 5\n", "1: tls_server_config must be a list of `name: value`"),
-        ("tls_server_config:\n  key: abc\n", "2: tls_server_config.key: write it into a file"),
-        ("[" * 5000, "is no YAML"),
-        ("\x00", "is no YAML"),
+        ("tls_server_config:\n  key: abc\n", "2: tls_server_config.key: is not supported; write the value to a file"),
+        ("[" * 5000, "is not valid YAML"),
+        ("\x00", "is not valid YAML"),
     ],
 )
 def test_what_is_no_such_file(web_file, text, told) -> None:
@@ -75,11 +75,11 @@ def test_a_file_that_is_absent(tmp_path) -> None:
         ("  client_ca_file: pki/ca.crt\n", "has no effect"),
         ("  client_auth_type: RequireAndVerifyClientCert\n", "needs client_ca_file"),
         ("  client_auth_type: RequireAnyClientCert\n", "needs client_ca_file"),
-        ("  client_auth_type: VerifyClientCertIfGiven\n  client_ca_file: web.yml\n", "holds no certificates as PEM"),
+        ("  client_auth_type: VerifyClientCertIfGiven\n  client_ca_file: web.yml\n", "has no PEM certificates"),
         ("  client_allowed_sans: [a]\n", "needs client_auth_type"),
         ("  min_version: TLS13\n  max_version: TLS12\n", "older than min_version"),
         ("  max_version: TLS12\n  cipher_suites: [TLS_AES_128_GCM_SHA256]\n", "none that TLS12"),
-        ("  curve_preferences: [X25519, CurveP256]\n", "can be told one curve"),
+        ("  curve_preferences: [X25519, CurveP256]\n", "supports one curve"),
     ],
 )
 def test_settings_that_do_not_fit_together(pki, web_file, tls_text, extra, told) -> None:
@@ -89,7 +89,7 @@ def test_settings_that_do_not_fit_together(pki, web_file, tls_text, extra, told)
 def test_a_key_that_is_another_certificates(pki, web_file, tls_text) -> None:
     told = mistakes(web_file(tls_text.replace("server.key", "client.key")))
     assert told == [
-        "2: tls_server_config.cert_file: is no certificate that fits its key, both as PEM (key values mismatch)"
+        "2: tls_server_config.cert_file: certificate and key do not match or are not PEM (key values mismatch)"
     ]
 
 
