@@ -13,7 +13,7 @@ case $package in
         install -D -m 644 systemd/lustre-exporter.sysusers "$root/usr/lib/sysusers.d/lustre-exporter.conf"
         install -D -m 644 systemd/lustre-exporter.environment "$root/etc/lustre-exporter/environment"
         # Compute nodes often live in memory: they get the pages on the exporter alone.
-        install -m 644 docs/operations.md docs/metrics.md docs/security.md docs/sizing.md systemd/web.yml "$doc"
+        install -m 644 docs/operations.md docs/troubleshooting.md docs/metrics.md docs/security.md docs/sizing.md systemd/web.yml "$doc"
         ;;
     lustre-tierd)
         commands='tierd tierctl'

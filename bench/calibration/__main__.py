@@ -67,8 +67,8 @@ def _kept(seen: Mapping[str, tuple[Seen, Seen]]) -> list[Row]:
     rows = []
     for name, (tape, model) in seen.items():
         clean = tapes.CLEAN.get(name)
-        remark = f"repetition on a quiet host: {clean:.2f}, model / repetition {model.kept / clean:.2f}" if clean else ""
-        rows.append(Row(name, tape.kept, model.kept, remark))
+        again = f"repetition on a quiet host: {clean:.2f}, model / repetition {model.kept / clean:.2f}" if clean else ""
+        rows.append(Row(name, tape.kept, model.kept, again))
     return rows
 
 

@@ -129,7 +129,8 @@ def shared_file() -> list[Row]:
 
     return [
         Row("8 stripes / 1, one writer", 8.0, alone(8) / alone(1), "Stallo: 25 to almost 200 MB/s"),
-        Row("8 stripes / 1, one file of 32 writers", float("nan"), eight / one, "published: an increase, without figures"),
+        Row("8 stripes / 1, one file of 32 writers", float("nan"), eight / one,
+            "published: an increase, without figures"),
         Row("64 objects on 8 OSTs / 8, one file of 32 writers", float("nan"), over / eight,
             "published: an increase, in unreadable bars"),
     ]  # fmt: skip

@@ -1,0 +1,160 @@
+"""Documentation: links lead somewhere, and commands, options, metrics and quoted messages are those of the code."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from exporter.__main__ import arguments
+from tests.dashboards.files import recorded_rules
+from tierd import __main__ as tierd
+from tierd import ctl
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+BY_HAND = [*(ROOT / name for name in ("README.md", "CHANGELOG.md", "bench/README.md", "bench/calibration/report.md",
+                                      "packaging/README.md", "alerts/README.md")),
+           *sorted(page for page in DOCS.glob("*.md") if page.name not in ("metrics.md", "architecture.md")),
+           *sorted((DOCS / "decisions").glob("*.md"))]  # fmt: skip
+PAGES = [*BY_HAND, DOCS / "metrics.md", DOCS / "architecture.md", ROOT / "dashboards" / "README.md",
+         *sorted((DOCS / "runbooks").glob("*.md"))]  # fmt: skip
+
+
+def text(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def prose(page: Path) -> str:
+    """The page without blocks of code."""
+    without_fences = re.sub(r"^```.*?^```$", "", text(page), flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"^ {4,}.*$", "", without_fences, flags=re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """Anchors of the headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def links(page: Path) -> Iterator[tuple[Path, str]]:
+    """Files of this repository that a page leads to, each with its anchor."""
+    base = DOCS if page.name == "report.md" else page.parent  # written to docs/calibration.md
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if "://" not in target:
+            file, _, anchor = target.partition("#")
+            yield ((base / file).resolve() if file else page), anchor
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_files_and_headings(page: Path) -> None:
+    wrong = [f"{file}#{anchor}" for file, anchor in links(page)
+             if not file.exists() or (anchor and anchor not in anchors(file))]
+    assert wrong == []
+
+
+def test_the_index_leads_to_every_page() -> None:
+    linked = {file for file, _ in links(DOCS / "index.md")}
+    pages = {*DOCS.glob("*.md"), *(DOCS / "decisions").glob("*.md")} - {DOCS / "index.md"}
+    assert sorted(page.name for page in pages - linked) == []
+
+
+def parsers() -> dict[str, dict[str, ArgumentParser]]:
+    """Programs; of each its subcommands, with "" for the program itself."""
+    found = {"lustre-exporter": {"": arguments()}}
+    for program, parser in (("tierd", tierd.parser()), ("tierctl", ctl.parser())):
+        commands = next(action.choices for action in parser._actions if action.dest == "command")
+        assert isinstance(commands, dict)
+        found[program] = {"": parser, **commands}
+    return found
+
+
+def commands(page: Path) -> Iterator[tuple[str, str]]:
+    """Programs that a page calls, in code of either kind, each with its arguments."""
+    code = re.findall(r"^ {4,}(.*)$", text(page), re.MULTILINE) + re.findall(r"`([^`]+)`", prose(page))
+    for line in code:
+        for part in re.split(r"[;|&]", re.split(r"(?:^|\s)#", line)[0]):
+            if match := re.match(r"\s*(?:/\S*/)?(lustre-exporter|tierd|tierctl)\s+(.*)", part):
+                yield match[1], match[2]
+
+
+def test_commands_and_options_exist() -> None:
+    programs, wrong, seen = parsers(), [], 0
+    for page in PAGES:
+        for program, rest in commands(page):
+            of_program, words = programs[program], rest.split()
+            wants_command = program != "lustre-exporter" and words and re.fullmatch(r"[a-z]+", words[0])
+            if wants_command and words[0] not in of_program:
+                wrong.append(f"{page.name}: {program} {rest}")
+                continue
+            called = [of_program[words[0] if wants_command else ""]] if "COMMAND" not in words else of_program.values()
+            options = {option for parser in called for action in parser._actions for option in action.option_strings}
+            given = {word.partition("=")[0] for word in words if re.match(r"--[a-z]", word)}
+            wrong += [f"{page.name}: {program} {rest}" for option in given - options if not option.startswith("--no-")]
+            seen += 1
+    assert wrong == []
+    assert seen > 100
+
+
+def test_metrics_exist() -> None:
+    known = {re.sub(r"_total$", "", name) for name in recorded_rules()}
+    known |= {re.sub(r"_total$", "", name) for page in (DOCS / "metrics.md", DOCS / "operations.md")
+              for name in re.findall(r"^\| `(\w+)` \|", text(page), re.MULTILINE)}
+    known |= {re.sub(r"_total$", "", name) for name in re.findall(r"`(lustre_\w+)`", text(DOCS / "metrics.md"))}
+    used = [(page.name, name) for page in BY_HAND
+            for name in re.findall(r"`((?:lustre|tierd)_[a-z_]*[a-z])[`{ ]", text(page))]
+    assert [(page, name) for page, name in used if re.sub(r"_total$", "", name) not in known] == []
+    assert len({name for _, name in used}) > 50
+
+
+@pytest.mark.parametrize("page", BY_HAND, ids=lambda page: str(page.relative_to(ROOT)))
+def test_percentages_have_no_space(page: Path) -> None:
+    assert re.findall(r".*\d %.*", text(page)) == []
+
+
+def strings() -> list[str]:
+    """Texts of tierd's code; what an f-string fills in is an ellipsis."""
+    found = []
+    for file in (ROOT / "tierd").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                found.append("".join(
+                    str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append(node.value)
+    return found
+
+
+OF_SQLITE = {"database or disk is full", "malformed", "file is not a database"}
+
+
+def test_quoted_lines_of_status_are_those_of_the_code() -> None:
+    section = text(DOCS / "troubleshooting.md").partition("## Lines of tierctl status")[2]
+    cells = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
+    quoted = [quote for cell in cells for quote in re.findall(r"`([^`]+)`", cell)]
+    said = strings()
+    assert len(quoted) > 20
+    assert [quote for quote in quoted if quote not in OF_SQLITE and not all(
+        any(part.strip() in one for one in said) for part in re.sub(r"MDT\d+", "…", quote).split("…"))] == []
+
+
+def test_the_calibration_page_is_the_one_the_bench_writes() -> None:
+    """Prose changed in the page alone is lost when the bench writes it again."""
+    page = text(DOCS / "calibration.md")
+    at = 0
+    for part in re.split(r"\{\w+\}\n", text(ROOT / "bench" / "calibration" / "report.md")):
+        found = page.find(part, at)
+        assert found >= 0, part[:200]
+        at = found + len(part)
+
+
+def test_the_readme_names_the_two_commands() -> None:
+    for target in ("demo", "test"):
+        assert f"    make {target} " in text(ROOT / "README.md")
+        dry = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert dry.returncode == 0, dry.stderr
