@@ -1,4 +1,4 @@
-"""How full something is, in five families: of a file system, a pool, a target."""
+"""Size and free space of a file system, a pool or a target, in five families."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Room:
         return self.size, self.free, self.avail, self.files, self.files_free
 
     def put(self, page: Page, labels: bytes, df: Df) -> None:
-        """What is known of one of them."""
+        """Show the known values."""
         page.sample(self.size, labels, df.size_bytes)
         page.sample(self.free, labels, df.free_bytes)
         page.sample(self.avail, labels, df.avail_bytes)
@@ -53,7 +53,7 @@ def room_families(prefix: str, of: str, labels: tuple[str, ...], source: str) ->
 
 
 def total(parts: Iterable[Df]) -> Df:
-    """Room of several together. A number is known only when it is known of each."""
+    """Sum of several. A sum is known only if all its parts are known."""
     known = list(parts)
 
     def add(values: list[int | None]) -> int | None:

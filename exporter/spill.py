@@ -1,4 +1,4 @@
-"""Whether a pool that is too full hands its new files to another: ``lod.*.pool.*.spill_*`` on metadata servers."""
+"""Spilling of new files from a full pool to another: ``lod.*.pool.*.spill_*`` on metadata servers."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _KEYS = ("hits",)
 
 
 class Spill:
-    """Every metadata target decides by itself; a pool is shown once."""
+    """Combines the metadata targets, each of which decides by itself, into one series per pool."""
 
     def __init__(self) -> None:
         self._hits: Ledger[tuple[str, str], str] = Ledger()
 
     def collect(self, node: Node, page: Page) -> None:
-        """Active if any metadata target says so; its hits are those of all."""
+        """Show a pool as active if any metadata target spills it, with the sum of all hits."""
         places = {
             f"{name}/{pool}": (name, device.fsname, pool)
             for name, device in node.every("lod")

@@ -6,13 +6,13 @@ from dashboards.dashboard import Row
 from dashboards.panels import GREEN, ORANGE, Query, table, timeseries
 
 ANY = 'fs=~"$fs", target=~"$target"'
-TOLD = 'fs=~"$fs", target=~"$target", state!="init"'
+RAN = 'fs=~"$fs", target=~"$target", state!="init"'
 
 UPKEEP = Row("Checks and quotas", (
     table("State of scrub and LFSCK", "Scrub of the object index, and LFSCK by kind. Checks that never ran are "
           "omitted. For failed or crashed, see LustreCheckFailed. Partial means that a target did not take part.",
-          Query(f'label_replace(max by (fs, target, state) (lustre_osd_scrub_state{{{TOLD}}}), "kind", "object index", '
-                f'"", "") or max by (fs, target, kind, state) (lustre_lfsck_state{{{TOLD}}})'),
+          Query(f'label_replace(max by (fs, target, state) (lustre_osd_scrub_state{{{RAN}}}), "kind", "object index", '
+                f'"", "") or max by (fs, target, kind, state) (lustre_lfsck_state{{{RAN}}})'),
           unit="short", sort="State", empty="never run",
           columns={"fs": ("File system", ""), "target": ("Target", ""), "kind": ("Check", ""),
                    "state": ("State", "")}),

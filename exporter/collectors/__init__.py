@@ -1,4 +1,4 @@
-"""Everything that is collected, one module each, listed by hand in the order the exposition follows."""
+"""All collectors, one module each, in the order of the exposition."""
 
 from exporter.collector import Collector
 from exporter.collectors import (

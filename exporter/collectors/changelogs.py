@@ -1,6 +1,6 @@
-"""Changelogs of metadata targets and who reads them: ``mdd.*.changelog_users``.
+"""Changelogs of metadata targets and their users: ``mdd.*.changelog_users``.
 
-Records are kept until every registered user has cleared them: one that stopped reading fills the target.
+The target keeps records until every registered user has cleared them. A user that stopped reading fills the target.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MASK = Gauge(
 
 
 def start(_: Context) -> Collect:
-    """Nothing to keep."""
+    """Start; no state is kept between passes."""
 
     def collect(node: Node, page: Page) -> None:
         for name, labels in node.labelled_targets("mdd"):
@@ -58,7 +58,7 @@ def start(_: Context) -> Collect:
 
 
 def _put(page: Page, labels: bytes, parsed: changelog_users.ChangelogUsers) -> int:
-    """Show one changelog; how many lines made no sense."""
+    """Show one changelog and return the number of skipped lines."""
     skipped = parsed.skipped
     page.sample(RECORDS, labels, parsed.current_index)
     users = {user.id: user for user in reversed(parsed.users)}

@@ -1,6 +1,6 @@
-"""What each client does to each target of this node: ``obdfilter.*.exports.*.stats``, ``mdt.*.exports.*.stats``.
+"""Operations and bytes of each client on each target: ``obdfilter.*.exports.*.stats``, ``mdt.*.exports.*.stats``.
 
-Off by default: about twenty series a client and target.
+Off by default: about twenty series per client and target.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ RULES = {"obdfilter": _rule("ost", "obdfilter"), "mdt": _rule("mdt", "mdt")}
 
 
 def start(_: Context) -> Collect:
-    """Begin with nothing read."""
+    """Start without earlier readings."""
     renderers = {kind: StatsRenderer(rule) for kind, rule in RULES.items()}
     sources: dict[str, Source] = {}
 

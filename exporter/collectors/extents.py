@@ -1,4 +1,4 @@
-"""Sizes of applications' reads and writes: ``llite.*.extents_stats``, on clients where somebody switched it on."""
+"""Sizes of applications' reads and writes: ``llite.*.extents_stats``, on clients where it is enabled."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EXTENTS = Histogram(
 
 
 def start(_: Context) -> Collect:
-    """Begin with nothing read."""
+    """Start without earlier readings."""
     source = Source("llite", "extents_stats", _renderer)
 
     def collect(node: Node, page: Page) -> None:

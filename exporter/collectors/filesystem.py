@@ -1,4 +1,4 @@
-"""How full a mounted file system is: ``llite.*.kbytestotal`` and its neighbours."""
+"""Size and free space of mounted file systems: ``llite.*.kbytestotal`` and similar parameters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROOM = room_families("lustre_filesystem", "the file system", ("fs", "mount"), "l
 
 
 def start(_: Context) -> Collect:
-    """Nothing to keep."""
+    """Start; no state is kept between passes."""
 
     def collect(node: Node, page: Page) -> None:
         for device, labels in node.mounts():

@@ -1,4 +1,4 @@
-"""Whether Lustre on this node thinks it is well: ``health_check``."""
+"""Lustre's health check of this node: ``health_check``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEALTHY = Gauge(
 
 
 def start(_: Context) -> Collect:
-    """Nothing to keep."""
+    """Start; no state is kept between passes."""
 
     def collect(node: Node, page: Page) -> None:
         if (data := node.read_of_node(CHECK)) is not None:

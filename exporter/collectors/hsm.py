@@ -1,6 +1,6 @@
-"""The coordinator of hierarchical storage management, on metadata targets: ``mdt.*.hsm_control``, ``mdt.*.hsm.*``.
+"""Coordinator and copytools of hierarchical storage management: ``mdt.*.hsm_control``, ``mdt.*.hsm.*``.
 
-The list of all actions (``hsm.actions``) is not read: it is kept on disk and may be long.
+The list of all actions (``hsm.actions``) is not read: it is stored on disk and may be long.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _KEYS = (_OK, _ERROR)
 
 
 def start(_: Context) -> Collect:
-    """Begin with nothing read."""
+    """Start without earlier readings."""
     done: Ledger[bytes, bytes] = Ledger()
 
     def collect(node: Node, page: Page) -> None:
@@ -77,7 +77,7 @@ def _coordinator(node: Node, page: Page, name: str, labels: bytes) -> None:
 
 
 def _agents(node: Node, page: Page, name: str, labels: bytes) -> dict[str, tuple[bytes, tuple[int, int]]]:
-    """What each copytool has done; the others' part of the sum stays when one goes."""
+    """Requests finished by each copytool. A copytool that leaves keeps its share of the sum."""
     data = node.read("mdt", name, "hsm/agents", may_be_empty=True)
     if data is None:
         return {}

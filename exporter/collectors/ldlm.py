@@ -1,8 +1,8 @@
 """Locks: ``ldlm.namespaces.*``, a namespace per target on a server, and per target and mount on a client.
 
-Summed by file system, mount and kind of namespace, so that a client of thousands of targets has a few series. Of a
-client's namespaces only the locks are read, of a server's also how its pool of locks fares. Namespaces that servers
-hold towards each other are left out, but for those between metadata servers (``osp``).
+Summed by file system, mount and kind of namespace, so that a client of thousands of targets has few series. For
+clients only the locks are read, for servers also the lock pools. Namespaces between servers are not read, except
+those between metadata servers (``osp``).
 """
 
 from __future__ import annotations
@@ -77,19 +77,19 @@ OF_NODE = {
 
 
 class Group(NamedTuple):
-    """What a sum is over."""
+    """Labels of a sum."""
 
     fs: str
     mount: str
     namespace: str
 
     def labels(self) -> bytes:
-        """As they stand between the braces."""
+        """The label text between the braces of a sample."""
         return label_text(fs=self.fs, mount=self.mount, namespace=self.namespace)
 
 
 def start(_: Context) -> Collect:
-    """Begin with nothing read."""
+    """Start without earlier readings."""
     ledger: Ledger[Group, Counter] = Ledger()
 
     def collect(node: Node, page: Page) -> None:

@@ -1,7 +1,7 @@
-"""Checks of names and layouts across the targets of a file system: ``mdd.*.lfsck_*``, ``obdfilter.*.lfsck_layout``.
+"""LFSCK, the check of names and layouts across targets: ``mdd.*.lfsck_*``, ``obdfilter.*.lfsck_layout``.
 
-The numbers are those of the run under way or the last one and start anew with the next, so they are gauges; how many
-runs came to their end is kept on disk and only grows.
+The numbers belong to the current or last run and restart with the next, so they are gauges. The number of completed
+runs is stored on disk and only grows.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ NUMBERS = {
 
 
 def start(_: Context) -> Collect:
-    """Begin with nothing read."""
+    """Start without earlier readings."""
     sources = [(kind, of, Source(kind, f"lfsck_{of}", _renderer)) for kind, of in PARAMETERS]
 
     def collect(node: Node, page: Page) -> None:

@@ -1,7 +1,7 @@
-"""What applications on this node asked of their mounts: ``llite.*.stats``.
+"""Operations of applications on the mounts of this node: ``llite.*.stats``.
 
-A counter of bytes goes, as its sum, to a family of its own. Every other counter is an operation: how often, and since
-Lustre measures it, how long. Releases that do not time reads and writes count them only by their bytes, and there the
+The sum of each byte counter is a family of its own. All other counters are operations: their number and, since Lustre
+measures it, their time. Releases that do not time reads and writes count them only in the byte counters; there, the
 samples of ``read_bytes`` are the operations.
 """
 
@@ -49,7 +49,7 @@ RULE = Rule(OPERATIONS, SECONDS, BYTES, implied={b"read_bytes": b"read", b"write
 
 
 def start(_: Context) -> Collect:
-    """Begin with nothing read."""
+    """Start without earlier readings."""
     source = Source("llite", "stats", StatsRenderer(RULE))
 
     def collect(node: Node, page: Page) -> None:

@@ -1,6 +1,6 @@
-"""Metadata operations of a mount before they go to one metadata target or several: ``lmv.*.md_stats``.
+"""Metadata operations of a mount, before they are sent to metadata targets: ``lmv.*.md_stats``.
 
-The sum of ``mdc.*.md_stats`` can be larger, where one operation takes several targets, or smaller, where none is asked.
+The sum of ``mdc.*.md_stats`` is larger if an operation needs several targets, and smaller if it needs none.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ METADATA = Counter(
 
 
 def start(_: Context) -> Collect:
-    """Begin with nothing read."""
+    """Start without earlier readings."""
     metadata = Source("lmv", "md_stats", StatsRenderer(Rule(METADATA)))
 
     def collect(node: Node, page: Page) -> None:

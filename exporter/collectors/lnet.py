@@ -1,4 +1,4 @@
-"""The network layer of this node: ``stats`` and ``nis`` of LNet."""
+"""LNet of this node: ``stats`` and ``nis``."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ PEER_CREDITS = Gauge(
 
 
 def start(_: Context) -> Collect:
-    """Nothing to keep."""
+    """Start; no state is kept between passes."""
 
     def collect(node: Node, page: Page) -> None:
         if (data := node.read_of_node(STATS)) is not None:
@@ -77,7 +77,7 @@ def _carried(page: Page, family: Counter, carried: Carried | None) -> None:
 
 
 def _interfaces(page: Page, rows: Iterable[Interface]) -> None:
-    """An interface once, though each CPU partition has a part of its credits."""
+    """One series per interface, summed over CPU partitions, each of which has a share of the credits."""
     by_nid: dict[bytes, list[Interface]] = {}
     for row in rows:
         by_nid.setdefault(row.nid, []).append(row)

@@ -1,4 +1,4 @@
-"""Every peer of this node: ``peers`` of LNet. Off by default: on a server every client is one."""
+"""LNet peers of this node: ``peers``. Off by default, because every client is a peer of a server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STATES = {b"up": 1, b"down": 0}
 
 
 def start(_: Context) -> Collect:
-    """Nothing to keep."""
+    """Start; no state is kept between passes."""
 
     def collect(node: Node, page: Page) -> None:
         data = node.read_of_node(PEERS)

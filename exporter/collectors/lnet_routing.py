@@ -1,4 +1,4 @@
-"""Ways to other networks, and what a router has to carry messages with: ``routes`` and ``buffers`` of LNet."""
+"""LNet routes and router buffers: ``routes`` and ``buffers``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FREE = Gauge(
 
 
 def start(_: Context) -> Collect:
-    """Nothing to keep."""
+    """Start; no state is kept between passes."""
 
     def collect(node: Node, page: Page) -> None:
         if (data := node.read_of_node(ROUTES)) is not None:
@@ -51,7 +51,7 @@ def start(_: Context) -> Collect:
 
 
 def _buffers(node: Node, page: Page, data: bytes) -> None:
-    """A size once, though each CPU partition has a part of its buffers."""
+    """One series per size, summed over CPU partitions, each of which has a share of the buffers."""
     parsed = lnet.parse_buffers(data)
     node.skipped_of_node(BUFFERS, parsed.skipped)
     for pages in dict.fromkeys(buffer.pages for buffer in parsed.buffers):

@@ -1,4 +1,4 @@
-"""How metadata targets of this node place files: ``lod.*``. What pools do when full is with the pools."""
+"""Placement of files by metadata targets of this node: ``lod.*``. The collector ``pools`` shows spilling."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ RATIOS = {
 
 
 def start(_: Context) -> Collect:
-    """Nothing to keep."""
+    """Start; no state is kept between passes."""
 
     def collect(node: Node, page: Page) -> None:
         for name, device in node.every("lod"):
@@ -70,7 +70,7 @@ def start(_: Context) -> Collect:
 
 
 def percent(data: bytes) -> int | None:
-    r"""A percentage, which some releases print without its sign.
+    r"""A percentage. Some releases print it without the percent sign.
 
     >>> percent(b"90%\n"), percent(b"17\n"), percent(b"90%")
     (90, 17, None)

@@ -1,6 +1,6 @@
 """Connections of this node's targets to metadata targets, for quotas and sequences of object ids: ``lwp.*``.
 
-A server that waits here makes its clients wait: a write above the quota granted so far asks first.
+A server that waits here makes its clients wait: a write above the granted quota needs an answer first.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ LWP = connection_families("lwp", ("fs", "target"), "metadata targets from this n
 
 
 class Asked(NamedTuple):
-    """The metadata target that is asked."""
+    """The metadata target of a connection."""
 
     fs: str
     target: str
 
     def labels(self) -> bytes:
-        """As they stand between the braces."""
+        """The label text between the braces of a sample."""
         return label_text(fs=self.fs, target=self.target)
 
 
 def start(_: Context) -> Collect:
-    """Begin with nothing read."""
+    """Start without earlier readings."""
     connections: PeerSums[Asked] = PeerSums("lwp", LWP)
 
     def collect(node: Node, page: Page) -> None:

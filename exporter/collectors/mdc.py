@@ -1,4 +1,4 @@
-"""What went between this node and the metadata servers: ``mdc.*``. Metadata targets are few, so each is shown."""
+"""Requests from this node to the metadata servers: ``mdc.*``. Metadata targets are few, so each has its own series."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BATCHES = Histogram(
 
 
 def start(_: Context) -> Collect:
-    """Begin with nothing read."""
+    """Start without earlier readings."""
     links = LinkSources("mdc", MDC)
     metadata = Source("mdc", "md_stats", StatsRenderer(Rule(METADATA)))
     batches = Source("mdc", "batch_stats", _batches)
@@ -63,7 +63,7 @@ def _batches(labels: bytes) -> Render:
 
 
 LARGEST = 1 << 31
-"""The kernel's last bucket, which counts all that is larger too."""
+"""Bound of the kernel's last bucket, which also counts all larger values."""
 
 
 FAMILIES = (*MDC.families(), METADATA, BATCHES)

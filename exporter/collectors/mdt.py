@@ -1,4 +1,4 @@
-"""What metadata targets of this node did for all their clients: ``mdt.*``; and their room, which the disks know."""
+"""Operations, state and space of metadata targets of this node: ``mdt.*``, and ``osd-*.*`` for space."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ STATE = {
 
 
 def start(_: Context) -> Collect:
-    """Begin with nothing read."""
+    """Start without earlier readings."""
     stats = Source("mdt", "md_stats", StatsRenderer(RULE))
 
     def collect(node: Node, page: Page) -> None:
@@ -76,7 +76,7 @@ def start(_: Context) -> Collect:
                 page.sample(family, labels, node.number("mdt", device, name))
         for kind in OSD_KINDS:
             for device, labels in node.labelled_targets(kind):
-                if "-MDT" in device:  # an object target shows its room itself
+                if "-MDT" in device:  # object targets show their own space
                     ROOM.put(page, labels, node.room(kind, device))
 
     return collect

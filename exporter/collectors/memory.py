@@ -1,4 +1,4 @@
-"""Memory Lustre's modules have allocated: ``memused``, and LNet's ``lnet_memused``."""
+"""Memory allocated by Lustre's modules (``memused``) and by LNet (``lnet_memused``)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NUMBERS = {
 
 
 def start(_: Context) -> Collect:
-    """Nothing to keep."""
+    """Start; no state is kept between passes."""
 
     def collect(node: Node, page: Page) -> None:
         for parameter, family in NUMBERS.items():

@@ -1,4 +1,4 @@
-"""The connection to the management server: ``mgc.*``. Without it, no new mounts and no news of restarts."""
+"""The connection to the management server: ``mgc.*``. Without it, no new mounts and no notice of restarts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ IR_STATES = {b"ENABLED": 1, b"DISABLED": 0}
 
 
 def start(_: Context) -> Collect:
-    """Nothing to keep."""
+    """Start; no state is kept between passes."""
 
     def collect(node: Node, page: Page) -> None:
         for name, device in node.every("mgc"):

@@ -36,7 +36,7 @@ NO_FILE_SYSTEM = frozenset({"params", "nodemap"})
 
 
 def start(_: Context) -> Collect:
-    """Nothing to keep."""
+    """Start; no state is kept between passes."""
 
     def collect(node: Node, page: Page) -> None:
         for server, _ in node.every("mgs"):
@@ -45,13 +45,13 @@ def start(_: Context) -> Collect:
             for fs in node.children("mgs", server, "live"):
                 if fs not in NO_FILE_SYSTEM and (data := node.read("mgs", server, f"live/{fs}")) is not None:
                     node.skipped("mgs", f"live/{fs}", _put(page, fs, data))
-            break  # there is but one
+            break  # there is only one
 
     return collect
 
 
 def _put(page: Page, fs: str, data: bytes) -> int:
-    """Show one file system; how many lines made no sense."""
+    """Show one file system and return the number of skipped lines."""
     live = mgs_live.parse(data)
     for kind in ("MDT", "OST"):
         number = sum([target.startswith(kind.encode()) for target in live.targets])

@@ -1,6 +1,6 @@
-"""Groups of clients with identities of their own: ``nodemap.*``.
+"""Nodemaps, which map identities of groups of clients: ``nodemap.*``.
 
-Which clients are in each (``exports``, ``ranges``) is not read: there may be thousands.
+The clients in each nodemap (``exports``, ``ranges``) are not read: there may be thousands.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ RULES = {
 
 
 def start(_: Context) -> Collect:
-    """Begin with nothing read."""
+    """Start without earlier readings."""
     sources = [Source("nodemap", name, StatsRenderer(rule)) for name, rule in RULES.items()]
 
     def collect(node: Node, page: Page) -> None:

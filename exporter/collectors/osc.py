@@ -1,6 +1,6 @@
-"""What went between this node and the object servers: ``osc.*``.
+"""Requests from this node to the object servers: ``osc.*``.
 
-By default summed over the targets of a mount, by pool; ``--collector.osc.per-target`` shows every target instead.
+Summed over the targets of a mount, by pool. With ``--collector.osc.per-target`` each target has its own series.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ COMBINE: dict[Family, Combine] = {OSC.average_wait: max, OSC.limits["max_pages_p
 
 
 def start(context: Context) -> Collect:
-    """Begin with nothing read."""
+    """Start without earlier readings."""
     return _per_target(context.osc_totals) if context.settings.osc_per_target else _summed(context.osc_totals)
 
 

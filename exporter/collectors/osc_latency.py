@@ -1,6 +1,6 @@
-"""Time of bulk requests to object servers by their size: ``osc.*.io_latency_stats``.
+"""Reply times of bulk RPCs to object servers by size: ``osc.*.io_latency_stats``.
 
-Off by default: some hundred series a pool, and another file of every target to read.
+Off by default: some hundred series per pool, and another file per target to read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LATENCY = Histogram(
 
 
 def start(context: Context) -> Collect:
-    """Begin with nothing read."""
+    """Start without earlier readings."""
     return _per_target() if context.settings.osc_per_target else _summed()
 
 

@@ -1,4 +1,4 @@
-"""How the disks of this node's targets are used: ``osd-*.*.brw_stats`` and ``osd-*.*.stats``."""
+"""Disk I/O and page cache of this node's targets: ``osd-*.*.brw_stats`` and ``osd-*.*.stats``."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ TABLES: dict[bytes, tuple[Histogram, float]] = {
         1e-3,
     ),
 }
-"""By the title of the table: its family, and what its unit is in ours."""
+"""Title of each table, with its family and its unit in base units."""
 MAPS = b',operation="lookup"', b',operation="allocate"'
 
 RULE = Rule(
@@ -116,7 +116,7 @@ NONROTATIONAL = Gauge(
 
 
 def start(_: Context) -> Collect:
-    """Begin with nothing read."""
+    """Start without earlier readings."""
     tables = [Source(kind, "brw_stats", _renderer) for kind in OSD_KINDS]
     stats = [Source(kind, "stats", StatsRenderer(RULE)) for kind in OSD_KINDS]
 
@@ -155,7 +155,7 @@ def _renderer(labels: bytes) -> Render:
 
 
 def empty(table: histogram.Histogram) -> list[int]:
-    """Bounds of the buckets from 1 on (4 KiB on) that the kernel leaves out, so that all targets have the same ones.
+    """Bounds of the omitted first buckets, from 1 (or 4 KiB). With them all targets have the same buckets.
 
     >>> empty(histogram.Histogram(b"pages per bulk r/w", (16, 32), ((1, 2), (3, 4))))
     [1, 2, 4, 8]

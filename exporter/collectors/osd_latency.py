@@ -1,4 +1,4 @@
-"""Time of disk I/O by its size: ``osd-*.*.io_latency_stats``. Off by default: some hundred series a target."""
+"""Duration of disk I/O by size: ``osd-*.*.io_latency_stats``. Off by default: some hundred series per target."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LATENCY = Histogram(
 
 
 def start(_: Context) -> Collect:
-    """Begin with nothing read."""
+    """Start without earlier readings."""
     sources = [
         (kind, Source(kind, "io_latency_stats", LatencyRenderer(LATENCY), hash_of(io_latency_stats.after_header)))
         for kind in OSD_KINDS

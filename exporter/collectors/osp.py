@@ -1,7 +1,7 @@
-"""What metadata targets of this node know of other targets, and ask of them: ``osp.*``.
+"""Connections of metadata targets of this node to other targets: ``osp.*``.
 
-A metadata server of 2,000 object targets would show 30 series of each, so by default they are summed by metadata target
-and pool, and only those in trouble are named. ``--collector.osp.per-target`` shows every target instead.
+A metadata server with 2,000 object targets would show 30 series of each. By default they are summed by metadata target
+and pool, and only targets in trouble have their own series. ``--collector.osp.per-target`` shows every target.
 """
 
 from __future__ import annotations
@@ -71,19 +71,19 @@ CONNECTIONS = connection_families("osp", ("fs", "mdt", "kind", "pool"), "other t
 
 
 class Pool(NamedTuple):
-    """Object targets of a pool, as a metadata target sees them."""
+    """Labels: object targets of a pool, as seen by a metadata target."""
 
     fs: str
     mdt: str
     pool: str
 
     def labels(self) -> bytes:
-        """As they stand between the braces."""
+        """The label text between the braces of a sample."""
         return label_text(fs=self.fs, mdt=self.mdt, pool=self.pool)
 
 
 class Peers(NamedTuple):
-    """Targets a metadata target is connected to: object targets of a pool, or other metadata targets."""
+    """Labels: connections of a metadata target to object targets of a pool or to other metadata targets."""
 
     fs: str
     mdt: str
@@ -91,12 +91,12 @@ class Peers(NamedTuple):
     pool: str
 
     def labels(self) -> bytes:
-        """As they stand between the braces."""
+        """The label text between the braces of a sample."""
         return label_text(fs=self.fs, mdt=self.mdt, kind=self.kind, pool=self.pool)
 
 
 def start(context: Context) -> Collect:
-    """Begin with nothing read."""
+    """Start without earlier readings."""
     return _per_target() if context.settings.osp_per_target else _summed()
 
 
@@ -143,7 +143,7 @@ def _object_targets(node: Node) -> list[Target]:
 
 
 def _peers(node: Node) -> Mapping[str, Peers]:
-    """What each metadata target of this node is connected to."""
+    """Connections of each metadata target of this node."""
     membership = node.membership()
     return {
         name: Peers(device.fsname, device.instance, device.target[:3],
@@ -169,7 +169,7 @@ def _trouble(node: Node, name: str) -> Iterator[Sample]:
 
 
 def _precreated(node: Node, name: str) -> int | None:
-    """Objects from the next one to the last; not known while a new sequence of object ids begins."""
+    """Number of precreated objects; None while a new sequence of object ids starts."""
     sequences = [node.read("osp", name, f"prealloc_{end}_seq") for end in ("next", "last")]
     following, last = [node.number("osp", name, f"prealloc_{end}_id") for end in ("next", "last")]
     if sequences[0] != sequences[1] or following is None or last is None or last < following - 1:

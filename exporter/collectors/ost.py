@@ -1,4 +1,4 @@
-"""What object targets of this node did for all their clients: ``obdfilter.*``."""
+"""Operations, state and space of object targets of this node: ``obdfilter.*``."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ STATE = {
 
 
 def start(_: Context) -> Collect:
-    """Begin with nothing read."""
+    """Start without earlier readings."""
     stats = Source("obdfilter", "stats", StatsRenderer(RULE))
 
     def collect(node: Node, page: Page) -> None:

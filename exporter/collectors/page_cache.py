@@ -1,4 +1,4 @@
-"""File data a client holds in memory: ``llite.*.max_cached_mb``, and ``unstable_stats`` of what it still must."""
+"""File data cached by clients (``llite.*.max_cached_mb``), and data not yet committed (``unstable_stats``)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ UNSTABLE_BYTES = Gauge(
 
 
 def start(_: Context) -> Collect:
-    """Begin with nothing read."""
+    """Start without earlier readings."""
     sources = Source("llite", "max_cached_mb", _renderer), Source("llite", "unstable_stats", _unstable)
 
     def collect(node: Node, page: Page) -> None:

@@ -1,7 +1,7 @@
-"""OST pools: how full they are, and what this node's mounts read from and wrote to them.
+"""OST pools: their usage, and the traffic of this node's mounts to them.
 
-Lustre shows the members of a pool (``lov.*.pools``, ``lod.*.pools``) and the room on each target, but nowhere the two
-together. Targets in no pool are the pool with the empty name; a target in several pools counts in each.
+Lustre shows the members of a pool (``lov.*.pools``, ``lod.*.pools``) and the space of each target, but not both
+together. Targets in no pool belong to the pool with the empty name. A target in several pools counts in each.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ SAME: Mapping[Family, Counter] = {
     OSC.rule.operations: OPERATIONS,
     **({OSC.rule.seconds: SECONDS} if OSC.rule.seconds else {}),
 }
-"""What is called so of a group of clients is called so of a pool."""
+"""Family of a group of clients, and the same family of a pool."""
 
 
 def start(context: Context) -> Collect:
-    """Begin with nothing read."""
+    """Start without earlier readings."""
     spill = Spill()
 
     def collect(node: Node, page: Page) -> None:
@@ -85,7 +85,7 @@ def start(context: Context) -> Collect:
 
 
 def _room_by_target(node: Node) -> dict[tuple[str, str], Df]:
-    """Room of each object target, from whoever on this node knows it: a mount, else a metadata server, else itself."""
+    """Space of each object target, from a mount, else from a metadata server, else from the target itself."""
     found: dict[tuple[str, str], Df] = {}
     for kind, devices in (
         ("osc", [(client.name, client.device) for client in node.clients("osc")]),
@@ -102,7 +102,7 @@ def _room_by_target(node: Node) -> dict[tuple[str, str], Df]:
 
 
 def _members(node: Node, room: Mapping[tuple[str, str], Df]) -> dict[tuple[str, str], list[str]]:
-    """Targets of each pool, and of none."""
+    """Targets of each pool, and targets without a pool."""
     membership = node.membership()
     members: dict[tuple[str, str], list[str]] = {
         (fs, pool): sorted(targets) for fs, pools in membership.pools.items() for pool, targets in pools.items()
@@ -114,7 +114,7 @@ def _members(node: Node, room: Mapping[tuple[str, str], Df]) -> dict[tuple[str, 
 
 
 def _membership(node: Node, page: Page) -> None:
-    """Which pool a target is in, for joins with what servers say of it. Clients stay silent: they are too many."""
+    """Pool of each target, for joins with metrics of servers. Clients do not show it, because they are too many."""
     if node.targets("mdt"):
         membership = node.membership()
         for fs, target in sorted(_targets(node)):
@@ -122,7 +122,7 @@ def _membership(node: Node, page: Page) -> None:
 
 
 def _targets(node: Node) -> set[tuple[str, str]]:
-    """Object targets this node has to do with, whether or not they say how full they are."""
+    """Object targets that this node uses or serves, with or without known space."""
     return {
         (device.fsname, device.target)
         for devices in ([(c.name, c.device) for c in node.clients("osc")], node.every("osp"), node.targets("obdfilter"))
@@ -132,7 +132,7 @@ def _targets(node: Node) -> set[tuple[str, str]]:
 
 
 def _traffic(osc: Summed[Group], page: Page) -> None:
-    """What mounts did in each pool: the sum over the groups of targets that are in it."""
+    """Traffic of mounts to each pool: the sum over its groups of targets."""
     shown = {(fs, mount, pool) for fs, mount, joined in osc.groups for pool in joined.split(",")}
     sums: dict[tuple[str, str, str], dict[AnyKey, int]] = {key: {} for key in shown}
     for (fs, mount, joined), totals in osc.by_group().items():

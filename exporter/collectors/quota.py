@@ -1,7 +1,7 @@
-"""Quotas: limits at the quota master (``qmt.*.*.glb-*``), and what is used on each target (``osd-*.*.quota_slave.*``).
+"""Quotas: limits at the quota master (``qmt.*.*.glb-*``) and usage on each target (``osd-*.*.quota_slave.*``).
 
-Off by default: series for every user, group and project, and reading walks an index on disk. ``--quota.limit`` bounds
-them: of each file those are shown that use most, the others only counted.
+Off by default: it has series for every user, group and project, and reading walks an index on disk. ``--quota.limit``
+shows only the highest of each file and counts the others.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ LEFT_OUT = Gauge(
 
 
 def start(context: Context) -> Collect:
-    """Nothing to keep."""
+    """Start; no state is kept between passes."""
     most = context.settings.quota_limit
 
     def collect(node: Node, page: Page) -> None:
@@ -128,7 +128,7 @@ def _limits(node: Node, page: Page, place: tuple[str, str, str], of: tuple[str, 
 
 def _accounts(node: Node, page: Page, place: tuple[str, str, str], of: tuple[str, str], most: int) -> None:
     kind, target, type_ = place
-    folders = ("quota_slave", "quota_slave_md", "quota_slave_dt")  # the first is a link to one of the others
+    folders = ("quota_slave", "quota_slave_md", "quota_slave_dt")  # the first links to one of the others
     data = next((d for folder in folders if (d := node.read(kind, target, f"{folder}/acct_{type_}")) is not None), None)
     if data is None:
         return
@@ -144,7 +144,7 @@ def _accounts(node: Node, page: Page, place: tuple[str, str, str], of: tuple[str
 def _largest(
     page: Page, entries: Sequence[T], most: int, size: Callable[[T], int | tuple[int, int]], labels: bytes
 ) -> Iterable[T]:
-    """Each id once, in order, at most so many: those with the most."""
+    """Each id once, sorted, limited to the highest ``most`` ids."""
     once = list({entry.id: entry for entry in reversed(entries)}.values())
     if most and len(once) > most:
         page.sample(LEFT_OUT, labels, len(once) - most)

@@ -1,4 +1,4 @@
-"""Whether this node's targets enforce quotas, and by what the quota master says: ``osd-*.*.quota_slave_*.info``."""
+"""Enforcement of quotas by this node's targets: ``osd-*.*.quota_slave_*.info``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RESOURCES = {b"dt": b',resource="bytes"', b"md": b',resource="files"'}
 
 
 def start(_: Context) -> Collect:
-    """Nothing to keep."""
+    """Start; no state is kept between passes."""
 
     def collect(node: Node, page: Page) -> None:
         for kind in OSD_KINDS:
@@ -49,7 +49,7 @@ def start(_: Context) -> Collect:
 
 
 def _slaves(node: Node, kind: str, target: str) -> Iterator[tuple[bytes, QuotaSlave]]:
-    """By resource; ``quota_slave`` is a link to one of the others, or (2.11 and older) all there is."""
+    """Quota state by resource. ``quota_slave`` links to one of the others; up to 2.11 it is the only one."""
     found = {resource: _read(node, kind, target, f"quota_slave_{resource.decode()}") for resource in RESOURCES}
     if not any(found.values()) and (slave := _read(node, kind, target, "quota_slave")) is not None:
         found[slave.resource] = slave
@@ -72,7 +72,7 @@ def _put(page: Page, labels: bytes, slave: QuotaSlave) -> None:
     for type_ in quota.TYPES.values():
         page.sample(ENFORCED, labels + b',type="%b"' % type_, int(type_ in slave.enforced))
     for type_, is_so in slave.up_to_date:
-        if type_ in slave.enforced:  # of others it has no copies
+        if type_ in slave.enforced:  # other types have no copies
             page.sample(UP_TO_DATE, labels + b',type="%b"' % type_, int(is_so))
 
 

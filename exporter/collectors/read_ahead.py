@@ -1,6 +1,6 @@
-"""How well the client foresees what will be read: ``llite.*.read_ahead_stats``, ``llite.*.statahead_stats``, limits.
+"""Read-ahead and statahead: ``llite.*.read_ahead_stats``, ``llite.*.statahead_stats``, and their limits.
 
-Read-ahead fetches pages of a file before they are asked for; statahead fetches attributes of the files of a directory.
+Read-ahead prefetches pages of a file. Statahead prefetches attributes of the files in a directory.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ LIMITS = {
 
 
 def start(_: Context) -> Collect:
-    """Begin with nothing read."""
+    """Start without earlier readings."""
     sources = Source("llite", "read_ahead_stats", _read_ahead), Source("llite", "statahead_stats", _statahead)
 
     def collect(node: Node, page: Page) -> None:
@@ -134,7 +134,7 @@ def start(_: Context) -> Collect:
 
 
 def megabytes(data: bytes) -> int | None:
-    r"""A size in MiB, which some releases print with a fraction, as bytes.
+    r"""A size in MiB as bytes. Some releases print a fraction.
 
     >>> megabytes(b"64\n"), megabytes(b"0.50\n"), megabytes(b"64"), megabytes(b"many\n")
     (67108864, 524288, None, None)

@@ -1,4 +1,4 @@
-"""Whether targets wait for their clients after a restart: ``recovery_status`` of object and metadata targets.
+"""Recovery of object and metadata targets after a restart: ``recovery_status``.
 
 A target whose file cannot be understood counts as recovering: nothing should be moved to or from it.
 """
@@ -29,11 +29,11 @@ class RecoveryFamilies:
     evictions: Counter
 
     def families(self) -> tuple[Family, ...]:
-        """All of them."""
+        """All families."""
         return self.recovering, self.remaining, self.took, *self.numbers.values(), self.evictions
 
     def put(self, page: Page, labels: bytes, status: RecoveryStatus) -> None:
-        """What is known of one target."""
+        """Show the known values of one target."""
         page.sample(self.recovering, labels, int(status.in_recovery))
         page.sample(self.remaining, labels, status.time_remaining_seconds)
         page.sample(self.took, labels, status.recovery_duration_seconds)
@@ -79,7 +79,7 @@ BY_KIND = {"obdfilter": _families("ost", "obdfilter"), "mdt": _families("mdt", "
 
 
 def start(_: Context) -> Collect:
-    """Nothing to keep."""
+    """Start; no state is kept between passes."""
 
     def collect(node: Node, page: Page) -> None:
         for kind, families in BY_KIND.items():

@@ -1,4 +1,4 @@
-"""Renames by the size of the directories they touched: ``mdt.*.rename_stats``. Large directories make them slow."""
+"""Renames by the size of their directories: ``mdt.*.rename_stats``. Large directories make renames slow."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DIRECTORIES = {
 
 
 def start(_: Context) -> Collect:
-    """Begin with nothing read."""
+    """Start without earlier readings."""
     source = Source("mdt", "rename_stats", _renderer, hash_of(rename_stats.after_header))
 
     def collect(node: Node, page: Page) -> None:

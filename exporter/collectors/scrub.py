@@ -1,7 +1,7 @@
-"""Scans of the object index of this node's targets, which mend what is wrong in it: ``osd-*.*.oi_scrub``.
+"""Scrub, which checks and repairs the object index of this node's targets: ``osd-*.*.oi_scrub``.
 
-The numbers are those of the run under way or the last one and start anew with the next, so they are gauges; how many
-runs came to their end is kept on disk and only grows.
+The numbers belong to the current or last run and restart with the next, so they are gauges. The number of completed
+runs is stored on disk and only grows.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ NUMBERS = {
 
 
 def start(_: Context) -> Collect:
-    """Begin with nothing read."""
+    """Start without earlier readings."""
     sources = [(kind, Source(kind, "oi_scrub", _renderer)) for kind in OSD_KINDS]
 
     def collect(node: Node, page: Page) -> None:

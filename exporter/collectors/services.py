@@ -1,7 +1,7 @@
-"""The services that answer requests on this node: ``ost.OSS.*``, ``mds.MDS.*``, ``mgs.MGS.mgs``, ``ldlm.services.*``.
+"""Services that process requests on this node: ``ost.OSS.*``, ``mds.MDS.*``, ``mgs.MGS.mgs``, ``ldlm.services.*``.
 
-A service is a queue of requests and threads that work on them, shared by all targets of the node. Clients have one too,
-``ldlm_cbd``, for what servers tell them about locks.
+A service is a request queue with threads, shared by all targets of the node. Clients have one too, ``ldlm_cbd``, for
+lock callbacks of servers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from exporter.text_format import label_text
 from lustre.formats import nrs_policies
 
 PLACES = {"ost/OSS": None, "mds/MDS": None, "mgs/MGS": frozenset({"mgs"}), "ldlm/services": None}
-"""Folders whose folders are services, or those of them that are."""
+"""Directories of services, with the names of services where other subdirectories exist."""
 LABELS = ("service",)
 STATS = "ost.OSS.*.stats, mds.MDS.*.stats, mgs.MGS.*.stats, ldlm.services.*.stats"
 
@@ -72,7 +72,7 @@ RULE = Rule(
                 STATS,
             ),
         ),
-        b"req_timeout": (None, None),  # the timeout that clients are told, which says little
+        b"req_timeout": (None, None),  # the timeout sent to clients, which is of little use
         b"reqbuf_avail": (None, None),
         b"reqbufs_avail": (None, None),
     },
@@ -96,7 +96,7 @@ THREADS = {
 
 
 def start(_: Context) -> Collect:
-    """Begin with nothing read."""
+    """Start without earlier readings."""
     sources = {kind: Source(kind, "stats", StatsRenderer(RULE)) for kind in PLACES}
 
     def collect(node: Node, page: Page) -> None:

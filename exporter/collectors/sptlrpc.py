@@ -1,6 +1,6 @@
-"""Memory kept ready for data that is sent in another form: ``sptlrpc.encrypt_page_pools``, ``sptlrpc.page_pools``.
+"""Memory pools for encryption and compression: ``sptlrpc.encrypt_page_pools``, ``sptlrpc.page_pools``.
 
-Encryption takes pages, compression larger objects too. Pools that were never used show nothing.
+Encryption uses pages, compression also larger objects. Pools that were never used show nothing.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ SIZES = {
 
 
 def start(_: Context) -> Collect:
-    """Nothing to keep."""
+    """Start; no state is kept between passes."""
 
     def collect(node: Node, page: Page) -> None:
         if (data := node.read_of_node(POOLS)) is not None:

@@ -1,4 +1,4 @@
-"""Which Lustre runs on this node: ``version``."""
+"""The Lustre release running on this node: ``version``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INFO = Gauge(
 
 
 def start(_: Context) -> Collect:
-    """Nothing to keep."""
+    """Start; no state is kept between passes."""
 
     def collect(node: Node, page: Page) -> None:
         if (data := node.read_of_node(VERSION)) is not None:

@@ -1,1 +1,1 @@
-"""What tierd shows Prometheus of itself."""
+"""tierd's metrics about itself."""

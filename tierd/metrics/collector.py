@@ -1,4 +1,4 @@
-"""tierd's own metrics: ordinary prometheus_client objects, made from the daemon's state when somebody scrapes."""
+"""tierd's own metrics: prometheus_client objects, made from the daemon's state at each scrape."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Sources = Callable[[], Sequence[SourceState]]
 
 
 class DaemonCollector(Collector):
-    """Reads the daemon while its activities go on."""
+    """Reads the state of the running daemon."""
 
     def __init__(self, daemon: Daemon, gate: Gate, undo: Undo, settings: Settings,
                  sources: Sources = tuple, beside: Beside | None = None) -> None:
@@ -34,7 +34,7 @@ class DaemonCollector(Collector):
         self._sources = sources
 
     def collect(self) -> Iterator[Metric]:
-        """All families. What they are made from is read without waiting for any activity."""
+        """All families, read without waiting for any activity."""
         for family in self._families():
             yield self._labelled(family)
 
@@ -50,7 +50,7 @@ class DaemonCollector(Collector):
         yield happened(daemon, gate, undo)
 
     def _labelled(self, family: Metric) -> Metric:
-        """The family with the file system it is of."""
+        """The family with the label of the file system."""
         if self._beside.fs:
             family.samples = [s._replace(labels={**s.labels, "fs": self._beside.fs}) for s in family.samples]
         return family

@@ -1,4 +1,4 @@
-"""What tierd did, when, and what it came to."""
+"""Metrics of acts: counts, verdicts, times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tierd.reasons import Reason
 
 
 def done(gate: Gate) -> Iterator[Metric]:
-    """Moves and default layouts, by how they went."""
+    """Moves and default layouts, by outcome."""
     moves = CounterMetricFamily("tierd_moves", "Files taken from the queue, by outcome.", labels=("outcome",))
     defaults = CounterMetricFamily("tierd_default_layouts",
                                    "Default layouts of directories taken from the queue, by outcome.",
@@ -28,7 +28,7 @@ def done(gate: Gate) -> Iterator[Metric]:
 
 
 def judged(tally: Tally, undo: Undo) -> Iterator[Metric]:
-    """What acts came to, what was refused, and what was taken back."""
+    """Verdicts, refusals, undone acts, and gains."""
     verdicts = CounterMetricFamily("tierd_judgements", "Acts judged by the throughput of the victim, by verdict.",
                                    labels=("verdict",))
     for verdict in ("helped", "did-not-help", "harmed-others", "cannot-tell"):
@@ -58,7 +58,7 @@ def judged(tally: Tally, undo: Undo) -> Iterator[Metric]:
 
 
 def happened(daemon: Daemon, gate: Gate, undo: Undo) -> Metric:
-    """Zero from the start, so that the first time is a change."""
+    """Times of the last events. They start at 0, so that the first event is a change."""
     when = GaugeMetricFamily("tierd_last_event_timestamp_seconds",
                              "Unix time of the last event, by kind of event. 0 means there was none.",
                              labels=("event",))

@@ -1,4 +1,4 @@
-"""What tierd found: findings by kind, slowdowns by target, and the streams they are about."""
+"""Metrics of findings: counts by kind, slowdown by target, throughput of victims."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tierd.verify.totals import throughput
 
 
 def found(daemon: Daemon, settings: Settings) -> Iterator[Metric]:
-    """Findings that began and that hold, by kind, and how slow streams are."""
+    """Started and active findings by kind, and the slowdown of victims."""
     tally = daemon.tally
     found = CounterMetricFamily("tierd_findings", "Findings started, by kind.", labels=("kind",))
     for kind in kinds(settings):
@@ -34,12 +34,12 @@ def found(daemon: Daemon, settings: Settings) -> Iterator[Metric]:
 
 
 def kinds(settings: Settings) -> tuple[str, ...]:
-    """All kinds of findings there may be, so that none is missing before its first."""
+    """All possible kinds of findings, so that each has a series before its first."""
     return ("noisy-neighbour", "shared-bandwidth", *(c.detector.name for c in settings.detect))
 
 
 def streams(daemon: Daemon) -> Iterator[Metric]:
-    """Of streams in findings and in cases: what they had, and what they have."""
+    """Throughput of streams in findings and cases: before the aggressor, and now."""
     pairs = {(f.victim, f.aggressor): f for f in (*(c.finding for c in daemon.cases),
                                                  *daemon.findings) if f.kind in JUDGED}
     usual = GaugeMetricFamily("tierd_victim_usual_bytes_per_second",

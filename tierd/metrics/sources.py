@@ -1,4 +1,4 @@
-"""What tierd hears: which of its sources are blind, and how old what they told is."""
+"""Metrics of sources: unreadable ones, and the age of their data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tierd.sense.ages import SourceState
 
 
 def heard(daemon: Daemon, sources: Sequence[SourceState]) -> Iterator[Metric]:
-    """Each source, by name."""
+    """State of each source, by name."""
     blind = GaugeMetricFamily("tierd_source_blind",
                               "Whether the source cannot be read (1) or can be read (0). tierd does not act while a"
                               " source cannot be read.", labels=("source",))

@@ -1,4 +1,4 @@
-"""How tierd stands: its settings, its cycles, what holds acts back, and how much may be done."""
+"""Metrics of tierd's state: settings, cycles, holds, budget, queue."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from tierd.cycle.loop import Daemon
 
 @dataclass(frozen=True)
 class Beside:
-    """What metrics tell of things that stand beside the daemon."""
+    """State of objects outside the daemon, for its metrics."""
 
     fs: str = ""
-    """Name of the file system, a label of all families; empty for none."""
+    """Name of the file system, a label of all families. Empty means no label."""
     claim: Hold = field(default_factory=NoClaim)
     journal_bytes: Callable[[], int] = int
     positions: Callable[[], Mapping[str, int]] = dict
-    """MDT to the last changelog record that was read."""
+    """Last changelog record read, by MDT."""
     under_way_seconds: Callable[[], Mapping[str, float]] = dict
-    """Activity to how long its step under way has taken so far; 0 between two steps."""
+    """Time of the current step by activity, in seconds; 0 between two steps."""
 
 
 def state(daemon: Daemon, gate: Gate, settings: Settings) -> Iterator[Metric]:
-    """How tierd is set, whether it is at work, and its cycles."""
+    """Settings, holds and cycles."""
     tally = daemon.tally
     info = InfoMetricFamily("tierd_build", "Always 1. The label names the release of tierd.")
     info.add_metric((), {"version": __version__})
@@ -54,7 +54,7 @@ def state(daemon: Daemon, gate: Gate, settings: Settings) -> Iterator[Metric]:
 
 
 def held(daemon: Daemon, gate: Gate, beside: Beside) -> Iterator[Metric]:
-    """What holds acts back, and how much may be done."""
+    """Claims, budget, queue, activities and changelog positions."""
     yield GaugeMetricFamily("tierd_draining",
                             "Whether tierd is draining (1) or not (0). While draining it finishes the queue and"
                             " starts nothing new.", float(bool(gate.stance.draining)))
