@@ -38,7 +38,7 @@ golden: .venv/stamp ## rewrite the expositions that the tests compare with
 bench: .venv/stamp ## processor time and memory of the exporter, as ratios; twenty minutes
 	$(PY) -m bench.exporter
 	$(PY) -m bench.against_prometheus_client
-	$(PY) -m bench.python_alone
+	$(PY) -m bench.without_c
 	$(PY) -m bench.soak
 
 dist: .venv/stamp ## source archive and manylinux wheels in dist/; DIST_PYTHONS names the Pythons to make wheels for

@@ -21,16 +21,15 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 from bench import measure
-from bench.client_tree import Client
-from bench.exporter import FEW, where
-from bench.server_tree import Server
+from bench.exporter import FEW, memory_folder
+from bench.trees import ClientTree, ServerTree
 from lustre.formats.compiled import AVAILABLE
 
-LEAST = {"few": 16.0, "all": 8.0} if AVAILABLE else {"few": 12.0, "all": 1.5}
+MIN_RATIOS = {"few": 16.0, "all": 8.0} if AVAILABLE else {"few": 12.0, "all": 1.5}
 """How many times less the exporter must take, by what changed since the scrape before."""
 
 
-class Same(Collector):
+class RebuiltFamilies(Collector):
     """Families made anew at each scrape, as every exporter that uses prometheus_client does."""
 
     def __init__(self, text: bytes) -> None:
@@ -59,11 +58,11 @@ class Ratios:
         return self.theirs_seconds / self.ours_seconds[what]
 
 
-def compare(tree: Client | Server, **settings: object) -> Ratios:
+def compare(tree: ClientTree | ServerTree, **settings: object) -> Ratios:
     """Both over the same tree."""
     exporter = measure.Exporter(tree.root, **settings)
     registry = CollectorRegistry()
-    registry.register(Same(exporter.text()))
+    registry.register(RebuiltFamilies(exporter.text()))
 
     def theirs() -> float:
         began = time.process_time()
@@ -76,12 +75,12 @@ def compare(tree: Client | Server, **settings: object) -> Ratios:
         tree.move(next(steps), every=every)
         return exporter.scrape()
 
-    changed = measure.best(lambda: ours(1))
+    changed = measure.best_of(lambda: ours(1))
     ours(FEW)
-    few = measure.best(lambda: ours(FEW))
-    reading = measure.reading(measure.Opened(tree.root).during(exporter.scrape))
+    few = measure.best_of(lambda: ours(FEW))
+    reading = measure.reading_seconds(measure.OpenedFiles(tree.root).during(exporter.scrape))
     spent = {"all": changed - reading, "few": few - reading}
-    return Ratios(exporter.samples(), measure.best(theirs, 3), spent)
+    return Ratios(exporter.samples(), measure.best_of(theirs, 3), spent)
 
 
 def main() -> None:
@@ -90,17 +89,17 @@ def main() -> None:
     parser.add_argument("--targets", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=3000)
     chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=where()) as folder:
-        client = compare(Client(Path(folder, "client"), chosen.targets), osc_per_target=True)
-        server = compare(Server(Path(folder, "server"), 1, chosen.jobs))
+    with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
+        client = compare(ClientTree(Path(folder, "client"), chosen.targets), osc_per_target=True)
+        server = compare(ServerTree(Path(folder, "server"), 1, chosen.jobs))
     for name, ratios in (("client, per target", client), ("server, jobs", server)):
         theirs = ratios.theirs_seconds / ratios.samples * 1e8
         print(f"{name}: {ratios.samples} samples; prometheus_client {theirs:.0f} ms per 100,000")
         for what, spent in ratios.ours_seconds.items():
             each = spent / ratios.samples * 1e8
             print(f"  {what} changed: {each:.0f} ms per 100,000, {ratios.ratio(what):.1f} x less")
-    wrong = [what for what, least in LEAST.items() for r in (client, server) if r.ratio(what) < least]
-    assert not wrong, f"less than {LEAST} times: {wrong}"
+    wrong = [what for what, least in MIN_RATIOS.items() for r in (client, server) if r.ratio(what) < least]
+    assert not wrong, f"less than {MIN_RATIOS} times: {wrong}"
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lustre.changelog.decode import decode, measure
 from lustre.fid import Fid
-from tierd.sense.changelogs import ActivityTable
+from tierd.sense.changelogs.table import ActivityTable
 
 TAPE = Path(__file__).parent.parent / "tests/tapes/noisy-create-1m/tape.tar.xz"
 REPEATS = 20

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import measure
-from bench.client_tree import Client
-from bench.server_tree import Server
+from bench.trees import ClientTree, ServerTree
 
 FEW = 100
 """One in so many counts when few do."""
@@ -52,37 +51,37 @@ def of_tree(tree: str, root: Path, move: Move | None, settings: dict[str, object
 
     costs = {"first": first}
     if move is not None:
-        costs["all"] = measure.best(lambda: after(1), ROUNDS)
+        costs["all"] = measure.best_of(lambda: after(1), ROUNDS)
         after(FEW)
-        costs["few"] = measure.best(lambda: after(FEW), ROUNDS)
-    costs["none"] = measure.best(exporter.scrape, ROUNDS)
+        costs["few"] = measure.best_of(lambda: after(FEW), ROUNDS)
+    costs["none"] = measure.best_of(exporter.scrape, ROUNDS)
     peak = measure.peak_mebibytes()
-    paths = measure.Opened(root).during(exporter.scrape)
-    return Row(tree, len(paths), measure.reading(paths), exporter.samples(), costs, peak)
+    paths = measure.OpenedFiles(root).during(exporter.scrape)
+    return Row(tree, len(paths), measure.reading_seconds(paths), exporter.samples(), costs, peak)
 
 
 def client(targets: int, settings: dict[str, object]) -> Row:
     """A client of so many object targets."""
-    with tempfile.TemporaryDirectory(dir=where()) as folder:
-        tree = Client(Path(folder), targets)
+    with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
+        tree = ClientTree(Path(folder), targets)
         name = f"client, {targets} OSTs" + (", per target" if settings.get("osc_per_target") else "")
         return of_tree(name, tree.root, lambda step, every: tree.move(step, every=every), settings)
 
 
 def server(targets: int, jobs: int, settings: dict[str, object]) -> Row:
     """An object server with so many jobs on each target."""
-    with tempfile.TemporaryDirectory(dir=where()) as folder:
-        tree = Server(Path(folder), targets, jobs)
+    with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
+        tree = ServerTree(Path(folder), targets, jobs)
         name = f"server, {targets} x {jobs} jobs" + (f", limit {settings['jobs_limit']}" if settings else "")
         return of_tree(name, tree.root, lambda step, every: tree.move(step, every=every), settings)
 
 
-def given(root: str, settings: dict[str, object]) -> Row:
+def existing_tree(root: str, settings: dict[str, object]) -> Row:
     """A tree that is there already."""
     return of_tree(root, Path(root), None, settings)
 
 
-def where() -> str | None:
+def memory_folder() -> str | None:
     """Memory, if there is a file system of it: the disk's share would only blur the rest."""
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
@@ -105,14 +104,14 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="leave out the largest trees")
     chosen = parser.parse_args()
     if chosen.tree:
-        return show(measure.in_child(given, chosen.tree, {"osc_per_target": chosen.per_target}))
+        return show(measure.in_subprocess(existing_tree, chosen.tree, {"osc_per_target": chosen.per_target}))
     for targets in (400,) if chosen.small else (400, 2000):
         for settings in ({}, {"osc_per_target": True}):
-            show(measure.in_child(client, targets, settings))
-    show(measure.in_child(server, 1, 10000, {}))
-    show(measure.in_child(server, 1, 10000, {"jobs_limit": 50}))
+            show(measure.in_subprocess(client, targets, settings))
+    show(measure.in_subprocess(server, 1, 10000, {}))
+    show(measure.in_subprocess(server, 1, 10000, {"jobs_limit": 50}))
     if not chosen.small:
-        show(measure.in_child(server, 16, 10000, {}))
+        show(measure.in_subprocess(server, 16, 10000, {}))
     return None
 
 

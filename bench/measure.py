@@ -15,8 +15,8 @@ from typing import TypeVar
 from prometheus_client import CollectorRegistry
 
 from exporter import clock, exposition
+from exporter.collector import Settings
 from exporter.collectors import COLLECTORS
-from exporter.config import Settings
 from exporter.scrape import Scraper
 from lustre.parameters import Roots, Tree, read_whole
 
@@ -35,7 +35,7 @@ class Exporter:
     def scrape(self) -> float:
         """Processor seconds of one scrape, thrown away piece by piece as a socket would take it."""
         began = time.process_time()
-        for _ in exposition.text(self.scraper.run(), self._registry, openmetrics=False):
+        for _ in exposition.render(self.scraper.run(), self._registry, openmetrics=False):
             pass
         spent = time.process_time() - began
         wrong = {name: outcome.reason for name, outcome in self.scraper.outcomes.items() if outcome.reason}
@@ -44,21 +44,21 @@ class Exporter:
 
     def samples(self) -> int:
         """How many samples a scrape has."""
-        pieces = exposition.text(self.scraper.run(), self._registry, openmetrics=False)
+        pieces = exposition.render(self.scraper.run(), self._registry, openmetrics=False)
         return sum(piece.count(b"\n") - piece.count(b"\n#") - piece.startswith(b"#") for piece in pieces)
 
     def text(self) -> bytes:
         """The exposition."""
-        return b"".join(exposition.text(self.scraper.run(), self._registry, openmetrics=False))
+        return b"".join(exposition.render(self.scraper.run(), self._registry, openmetrics=False))
 
 
-def best(measure: Callable[[], float], times: int = 5) -> float:
+def best_of(measure: Callable[[], float], times: int = 5) -> float:
     """The least of several: the one the neighbours disturbed least."""
     gc.collect()
     return min(measure() for _ in range(times))
 
 
-def reading(paths: list[str]) -> float:
+def reading_seconds(paths: list[str]) -> float:
     """Processor seconds to read these files and do nothing with them."""
 
     def once() -> float:
@@ -67,10 +67,10 @@ def reading(paths: list[str]) -> float:
             read_whole(path)
         return time.process_time() - began
 
-    return best(once)
+    return best_of(once)
 
 
-class Opened:
+class OpenedFiles:
     """Which files below a folder this process opens, noted by the interpreter itself; it cannot be taken back."""
 
     def __init__(self, root: Path) -> None:
@@ -106,7 +106,7 @@ def peak_mebibytes() -> float:
     return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
-def in_child(task: Callable[..., T], *arguments: object) -> T:
+def in_subprocess(task: Callable[..., T], *arguments: object) -> T:
     """The task's result from a fresh process, so that memory and caches are its alone; set up as the unit file does."""
     os.environ["MALLOC_ARENA_MAX"] = "1"
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:

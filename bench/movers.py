@@ -19,10 +19,10 @@ from lustre.filesystem import Calls, Space
 from tests.counted_calls import REQUESTS
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, MiniLustre
-from tierd.act.movers.abreast import Abreast
+from tierd.act.movers.capacity import Destination
 from tierd.act.movers.lease import LeaseMover
-from tierd.act.movers.outcome import Move, Mover, Result
-from tierd.act.movers.room import Destination
+from tierd.act.movers.moves import Move, Mover, MoveResult
+from tierd.act.movers.parallel import ParallelMover
 
 TARGETS = 8
 
@@ -64,11 +64,11 @@ def measured(workers: int, files: int, request_seconds: float) -> tuple[float, i
     slow = Slow(lustre, request_seconds)
     room = {target: Space(1 << 40, 1 << 39, 1 << 39) for members in lustre.pool_members.values() for target in members}
     engine = LeaseMover(cast(Calls, slow), Destination(lambda: lustre.pool_members, lambda: room, lustre.quota))
-    mover: Mover = engine if workers == 1 else Abreast(engine, lambda: lustre.pool_members, workers, 1)
+    mover: Mover = engine if workers == 1 else ParallelMover(engine, lambda: lustre.pool_members, workers, 1)
     began = time.perf_counter()
     outcomes = list(mover.move(moves))
     took = time.perf_counter() - began
-    assert {outcome.result for outcome in outcomes} == {Result.DONE}
+    assert {outcome.result for outcome in outcomes} == {MoveResult.DONE}
     return files / took, round(slow.requests / files)
 
 

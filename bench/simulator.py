@@ -9,10 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from simulator import scenario
 from simulator.cluster import Cluster
-from simulator.fluid import FluidCluster
-from simulator.jobs import SmallFileWriter, StreamingWriter
+from simulator.fluid.cluster import FluidCluster
+from simulator.jobs.large_files import StreamingWriter
+from simulator.jobs.small_files import SmallFileWriter
+from simulator.scenarios import scenario
 from simulator.settings import recorded_test_bed
 
 

@@ -17,16 +17,15 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.client_tree import Client
-from bench.exporter import where
-from bench.server_tree import Server
+from bench.exporter import memory_folder
+from bench.trees import ClientTree, ServerTree
 
 MOVE_EVERY = 20
 """Scrapes between two movements of the tree: making it costs more than scraping it."""
 WARM_UP = 0.2
 """Share of the scrapes after which memory should have found its level."""
-MOST_GROWTH = 1.05
-ENOUGH = 1000
+MAX_GROWTH = 1.05
+MIN_SCRAPES = 1000
 """Fewer scrapes are for a look, not for a judgement."""
 
 
@@ -42,7 +41,7 @@ def resident_mebibytes(pid: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 
-def incidents(client: Client, server: Server, step: int) -> None:
+def incidents(client: ClientTree, server: ServerTree, step: int) -> None:
     """Counters count, jobs end and new ones begin; every tenth time a target goes or comes back."""
     server.move(step, every=4, first=step)
     client.move(step, every=3)
@@ -70,7 +69,7 @@ def watch(pid: int, address: str, scrapes: int, move: Callable[[int], None]) -> 
 
 def soak(root: Path, scrapes: int, targets: int, jobs: int, flags: list[str]) -> tuple[float, float]:
     """Memory after warming up and at the end."""
-    client, server = Client(root, targets), Server(root, 2, jobs)
+    client, server = ClientTree(root, targets), ServerTree(root, 2, jobs)
     port = free_port()
     command = [sys.executable, "-m", "exporter", f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys",
                f"--web.listen-address=127.0.0.1:{port}", *flags]  # fmt: skip
@@ -93,10 +92,10 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=200)
     parser.add_argument("flags", nargs="*", help="further arguments of the exporter, after --")
     chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=where()) as folder:
+    with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
         warm, end = soak(Path(folder), chosen.scrapes, chosen.targets, chosen.jobs, chosen.flags)
     print(f"{chosen.scrapes} scrapes: {warm:.1f} MiB after {WARM_UP:.0%}, {end:.1f} MiB at the end")
-    assert end <= warm * MOST_GROWTH or chosen.scrapes < ENOUGH, "memory grows"
+    assert end <= warm * MAX_GROWTH or chosen.scrapes < MIN_SCRAPES, "memory grows"
 
 
 if __name__ == "__main__":

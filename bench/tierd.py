@@ -21,28 +21,25 @@ import time
 from pathlib import Path
 from random import Random
 
-from bench import tierd_past
-from bench.tierd_changelogs import DIRECTORY_SEQUENCE, Changelogs
-from bench.tierd_counters import MDTS, MIB, SECONDS, Clock, Counters
-from bench.tierd_jobs import Job
+from bench import tierd_load
+from bench.tierd_load import DIRECTORY_SEQUENCE, MDTS, MIB, SECONDS, Changelogs, Clock, Counters, Job
 from lustre.fid import Fid
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from simulator.settings import recorded_test_bed
-from tierd.act.breaker import Breaker
-from tierd.act.budget import Budget
 from tierd.act.gate import Gate
-from tierd.act.journal import Journal
-from tierd.act.port import PortMover
+from tierd.act.journal.writer import Journal
+from tierd.act.limits import Budget, CircuitBreaker
+from tierd.act.movers.moves import PortMover
 from tierd.act.undo import Undo
-from tierd.config import Settings
-from tierd.cycle.loop import Daemon
-from tierd.sense.follow import Follower
-from tierd.sense.guard import Guard
-from tierd.sense.live import AgedRecords, LiveSource
-from tierd.service.garbage import look_rarely
+from tierd.config.settings import Settings
+from tierd.daemon.loop import Daemon
+from tierd.daemon.process import collect_garbage_rarely
+from tierd.sense.changelogs.follow import Follower
+from tierd.sense.freshness import CheckedReadings, CheckedRecords
+from tierd.sense.sources import LiveSource
 
-MOST_CYCLE_SECONDS, MOST_MIB = 1.0, 250.0
+MAX_CYCLE_SECONDS, MAX_MIB = 1.0, 250.0
 UNIT = Path(__file__).parent.parent / "systemd" / "tierd.service"
 
 
@@ -59,15 +56,15 @@ def daemon(folder: Path, counters: Counters, changelogs: Changelogs, clock: Cloc
     filesystem = WithPaths(Cluster(recorded_test_bed(), ()))
     settings = Settings()
     stale, skew = settings.sense.stale_seconds, settings.sense.skew_seconds
-    follower = AgedRecords("changelog", Follower(changelogs.read, MDTS), clock, stale, skew)
-    source = LiveSource(Guard("counters", counters.reading, clock, stale, skew), follower)
+    follower = CheckedRecords("changelog", Follower(changelogs.read, MDTS), clock, stale, skew)
+    source = LiveSource(CheckedReadings("counters", counters.reading, clock, stale, skew), follower)
     journal = Journal(folder / "journal.sqlite")
     mover = PortMover(filesystem)
-    budget, breaker = Budget(settings.limits, clock.now()), Breaker(settings.breaker)
+    budget, breaker = Budget(settings.limits, clock.now()), CircuitBreaker(settings.breaker)
     gate = Gate(filesystem, mover, budget, breaker, journal, clock, dry_run=True)
     undo = Undo(filesystem, mover, journal, clock)
     return Daemon(source, filesystem, gate, undo, journal, clock, settings, lambda _: None,
-                  history=tierd_past.learnt if learnt else None)
+                  history=tierd_load.learnt if learnt else None)
 
 
 def resident_mib() -> float:
@@ -96,12 +93,12 @@ def main() -> int:
     resident: list[float] = []
     with tempfile.TemporaryDirectory(prefix="tierd-bench-") as folder:
         at = daemon(Path(folder), counters, changelogs, clock, learnt=chosen.learnt)
-        cases = tierd_past.cases(chosen.cases, jobs)
+        cases = tierd_load.cases(chosen.cases, jobs)
         at._cases.update((case.finding.key, case) for case in cases)
-        look_rarely()
+        collect_garbage_rarely()
         for number in range(chosen.cycles):
             clock.wait(SECONDS)
-            tierd_past.keep_open(cases, clock.now())
+            tierd_load.keep_open(cases, clock.now())
             begun, spent = time.process_time(), counters.spent + changelogs.spent
             at.cycle(SECONDS / 2)
             taken.append(time.process_time() - begun - (counters.spent + changelogs.spent - spent))
@@ -113,7 +110,7 @@ def main() -> int:
     late = taken[len(taken) // 2:]
     print(f"median {statistics.median(late):.3f} s, at most {max(late):.3f} s of processor time a cycle; "
           f"{max(resident):.0f} MiB, {len(counters)} pairs of job and target")
-    return int(statistics.median(late) > MOST_CYCLE_SECONDS or max(resident) > MOST_MIB)
+    return int(statistics.median(late) > MAX_CYCLE_SECONDS or max(resident) > MAX_MIB)
 
 
 def environment(unit: Path = UNIT) -> dict[str, str]:

@@ -1,22 +1,25 @@
-"""Made-up parameter trees of any size, whose counters move on demand, in the form of Lustre 2.17.
+"""Synthetic parameter trees of any size, whose counters move on demand, in the format of Lustre 2.17.
 
-For load only: the values mean nothing. The trees hold what the exporter reads, and little else.
+For load only: the values mean nothing. The trees hold what the exporter reads, and little else: a client with ``osc``
+connections, and an object server with ``job_stats`` of many jobs on each target.
 """
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 FS = "bench"
-BORN = 1763600000
+START_SECONDS = 1763600000
 
 
-def times(step: int, colon: str = "", indent: str = "") -> str:
+def stats_header(step: int, colon: str = "", indent: str = "") -> str:
     """The lines above counters; they move at every reading."""
     return (
-        f"{indent}snapshot_time{colon}   {BORN + step}.708752159 secs.nsecs\n"
-        f"{indent}start_time{colon}      {BORN}.183879238 secs.nsecs\n"
+        f"{indent}snapshot_time{colon}   {START_SECONDS + step}.708752159 secs.nsecs\n"
+        f"{indent}start_time{colon}      {START_SECONDS}.183879238 secs.nsecs\n"
         f"{indent}elapsed_time{colon}    {step}.568280697 secs.nsecs\n"
     )
 
@@ -35,3 +38,166 @@ class Tree:
             place.parent.mkdir(parents=True, exist_ok=True)
             self.made.add(place.parent)
         place.write_text(text)
+
+
+MOUNT = "ff1100011d6c9800"
+OSC_OPERATIONS = (
+    "ost_getattr", "ost_setattr", "ost_read", "ost_write", "ost_connect", "ost_disconnect", "ost_punch", "ost_statfs",
+    "ost_seek", "ldlm_cancel", "obd_ping",
+)  # fmt: skip
+OSC_NUMBERS = {
+    "max_rpcs_in_flight": 8, "max_pages_per_rpc": 1024, "cur_grant_bytes": 8437760, "cur_lost_grant_bytes": 0,
+    "cur_dirty_bytes": 4096, "kbytestotal": 187000000000, "kbytesfree": 97000000000, "kbytesavail": 96000000000,
+    "filestotal": 4000000000, "filesfree": 3000000000,
+}  # fmt: skip
+FLAGS = ", ".join(f"a_flag_of_the_connection_{n}" for n in range(20))
+IMPORT = """\
+import:
+    name: {name}
+    target: {target}_UUID
+    state: FULL
+    connect_flags: [ {flags} ]
+    connect_data:
+       instance: 1
+       target_version: 2.17.57.62
+    connection:
+       failover_nids: [ "10.20.0.9@o2ib" ]
+       current_connection: "10.20.0.9@o2ib"
+       connection_attempts: 4
+       generation: 4
+       in-progress_invalidations: 0
+       idle: {step} sec
+    rpcs:
+       inflight: 0
+       unregistering: 0
+       timeouts: 0
+       avg_waittime: {wait} usecs
+    service_estimates:
+       services: 5 sec
+       network: 5 sec
+"""
+
+
+class ClientTree(Tree):
+    """A client of many object targets in four pools."""
+
+    def __init__(self, root: Path, targets: int) -> None:
+        super().__init__(root)
+        self.targets = [f"{FS}-OST{number:04x}" for number in range(targets)]
+        (root / "proc").mkdir(parents=True, exist_ok=True)
+        for pool in range(4):
+            members = "".join(f"{target}_UUID\n" for target in self.targets[pool::4])
+            self.put(f"sys/kernel/debug/lustre/lov/{FS}-clilov-{MOUNT}/pools/pool{pool}", members)
+        for number in range(targets):
+            self.appear(number)
+        self.move(0)
+
+    def appear(self, number: int) -> None:
+        """A target is connected."""
+        for name, value in OSC_NUMBERS.items():
+            self.put(f"sys/fs/lustre/osc/{self.targets[number]}-osc-{MOUNT}/{name}", f"{value + number % 7}\n")
+
+    def vanish(self, number: int) -> None:
+        """A target is taken out; the next movement brings half of it back, ``appear`` the rest."""
+        for top in ("sys/fs/lustre", "sys/kernel/debug/lustre"):
+            folder = self.root / f"{top}/osc/{self.targets[number]}-osc-{MOUNT}"
+            shutil.rmtree(folder, ignore_errors=True)
+            self.made.discard(folder)
+
+    def move(self, step: int, *, every: int = 1) -> None:
+        """Let every so many-th target count; of the others only the times move."""
+        for number, target in enumerate(self.targets):
+            self._target(number, target, step, 3 + step * (number % every == 0))
+
+    def _target(self, number: int, target: str, step: int, counted: int) -> None:
+        folder = f"sys/kernel/debug/lustre/osc/{target}-osc-{MOUNT}"
+        n = 1000 * counted + number
+        self.put(
+            f"{folder}/stats",
+            stats_header(step) + counter("req_waittime", n, "usecs", 719) + counter("req_active", n, "reqs", 2)
+            + counter("read_bytes", n, "bytes", 900000) + counter("write_bytes", n, "bytes", 700000)
+            + "".join(counter(name, n + i, "usecs", 411 + i) for i, name in enumerate(OSC_OPERATIONS)),
+        )  # fmt: skip
+        now = "".join(f"{what} RPCs in flight:  {n % 5}\n" for what in ("read", "write", "DIO"))
+        now += f"pending write pages:  {n % 17}\npending read pages:   0\n"
+        self.put(
+            f"{folder}/rpc_stats",
+            stats_header(step, ":") + now
+            + table("pages per rpc         rpcs   % cum % |       rpcs   % cum %", powers(11), counts(n, 11))
+            + table("rpcs in flight        rpcs   % cum % |       rpcs   % cum %", range(1, 9), counts(n, 8))
+            + table("offset                rpcs   % cum % |       rpcs   % cum %", [0, *powers(12)], counts(n, 13))
+            + table("RPC latency (us)     count   % cum % |       count  % cum %", [0, *powers(17)], counts(n, 18)),
+        )  # fmt: skip
+        about = IMPORT.format(name=f"{target}-osc-{MOUNT}", target=target, flags=FLAGS, step=step, wait=9000 + counted)
+        self.put(f"{folder}/import", about)
+
+
+def counter(name: str, samples: int, unit: str, each: int) -> str:
+    """A counter with all its numbers."""
+    return f"{name:<35} {samples} samples [{unit}] 1 {2 * each} {samples * each} {samples * each * each}\n"
+
+
+def table(heading: str, labels: Iterable[int], counts: list[int]) -> str:
+    """A histogram whose two directions count alike."""
+    total, counted, rows = sum(counts), 0, []
+    for label, count in zip(labels, counts, strict=True):
+        counted += count
+        share = f"{count:>10} {count * 100 // total:>3} {counted * 100 // total:>3}"
+        rows.append(f"{label}:\t\t{share}   | {share}\n")
+    return f"\n\t\t\tread\t\t\twrite\n{heading}\n" + "".join(rows)
+
+
+def counts(number: int, buckets: int) -> list[int]:
+    """So many buckets, the last never empty."""
+    return [number + 7 * bucket for bucket in range(buckets)]
+
+
+def powers(number: int) -> list[int]:
+    """1, 2, 4…"""
+    return [1 << n for n in range(number)]
+
+
+OST_OPERATIONS = (
+    "read", "write", "getattr", "setattr", "punch", "sync", "destroy", "create", "statfs", "get_info", "set_info",
+    "quotactl", "prealloc",
+)  # fmt: skip
+OPERATIONS = ("read_bytes", "write_bytes", *OST_OPERATIONS)
+
+
+class ServerTree(Tree):
+    """An object server's targets, each with statistics of many jobs."""
+
+    def __init__(self, root: Path, targets: int, jobs: int) -> None:
+        super().__init__(root)
+        self.targets = [f"{FS}-OST{number:04x}" for number in range(targets)]
+        self.jobs = jobs
+        (root / "sys").mkdir(parents=True, exist_ok=True)
+        self.move(0)
+
+    def move(self, step: int, *, every: int = 1, first: int = 0) -> None:
+        """Let every so many-th job work; the others' text stays as it is. Jobs before the first are gone."""
+        for target in self.targets:
+            blocks = [job_block(job, step if job % every == 0 else 0) for job in range(first, first + self.jobs)]
+            self.put(f"proc/fs/lustre/obdfilter/{target}/job_stats", "job_stats:\n" + "".join(blocks))
+
+
+def job_block(job: int, step: int) -> str:
+    """One job: six of its fifteen counters used, among them those of reading or those of writing."""
+    used = {("read_bytes", "write_bytes")[job % 2], OST_OPERATIONS[job % 2]}
+    used |= {OST_OPERATIONS[2 + (job * 3 + i) % 11] for i in range(4)}
+    head = f"- job_id:          {8200000 + job}.login{job % 16:02}\n" + stats_header(step, ":", "  ")
+    return head + "".join(
+        job_counter(name, 1000 + 13 * step + job % 1000 if name in used else 0) for name in OPERATIONS
+    )
+
+
+def job_counter(name: str, n: int) -> str:
+    """A counter of a job."""
+    unit, each = ("bytes", 900000) if name.endswith("_bytes") else ("usecs", 711)
+    text = (
+        f"  {name + ':':<16} {{ samples: {n:>11}, unit: {unit}, min: {n and 3:>8}, max: {n and 2 * each:>8},"
+        f" sum: {n * each:>16}, sumsq: {n * each * each:>18}"
+    )
+    if unit == "bytes":
+        text += f", hist: {{ {f'4K: 19, 256K: 64, 1M: 17, 4M: {n - 100}' if n else ''} }}"
+    return text + " }\n"

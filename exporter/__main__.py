@@ -1,4 +1,4 @@
-"""``lustre-exporter``: command line and start."""
+"""``lustre-exporter``: command line, wiring, and what to do: serve, print once, or write a file."""
 
 from __future__ import annotations
 
@@ -13,23 +13,34 @@ from pathlib import Path
 from typing import NoReturn
 
 from exporter import clock, exposition
-from exporter.app import HEALTH, App
+from exporter.app import HEALTH_PATH, App
+from exporter.collector import Settings
 from exporter.collectors import COLLECTORS
-from exporter.config import Address, MistakesError, Settings, check_roots, parse_address
 from exporter.jobs.lines import OWN_NAME
-from exporter.logs import FORMATS, LEVELS, configure
-from exporter.output import put
-from exporter.own import registry
+from exporter.logs import FORMATS, LEVELS, configure_logging
 from exporter.scrape import Scraper
-from exporter.serving import serve
-from exporter.web.guard import guarded
-from exporter.web.reload import Web
+from exporter.self_metrics import registry
+from exporter.textfile import write_metrics
+from httpserver.config import ConfigError, WebConfigFile
+from httpserver.server import Address, parse_address, protected
+from httpserver.serving import serve
 from lustre import __version__
 from lustre.parameters import Roots, Tree
 
+
+def check_roots(procfs: str, sysfs: str, debugfs: str | None) -> Roots:
+    """The three root directories. Given ones must exist; the default debugfs may be missing."""
+    asked = [("--path.procfs", procfs), ("--path.sysfs", sysfs)]
+    if debugfs is not None:
+        asked.append(("--path.debugfs", debugfs))
+    wrong = [f"{flag}: {path} is not a directory" for flag, path in asked if not Path(path).is_dir()]
+    if wrong:
+        raise ConfigError(wrong)
+    return Roots.of(procfs, sysfs, debugfs)
+
+
 log = logging.getLogger("lustre-exporter")
 DEFAULT_ADDRESS = ":9169"
-
 EXAMPLES = """\
 examples:
   lustre-exporter                                      serve the metrics of this node on port 9169
@@ -50,7 +61,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}\nTry '{self.prog} --help'.\n")
 
 
-def arguments() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = Parser(
         prog="lustre-exporter",
@@ -116,34 +127,34 @@ def _add_collectors(parser: argparse.ArgumentParser) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the exporter and return the exit status of the process."""
-    parser = arguments()
+    parser = build_parser()
     given = parser.parse_args(argv)
-    configure(given.log_level, given.log_format)
+    configure_logging(given.log_level, given.log_format)
     try:
-        wanted = checked(given)
-    except MistakesError as mistakes:
+        wanted = check_arguments(given)
+    except ConfigError as mistakes:
         parser.error("\n  ".join(["", *mistakes.sentences] if len(mistakes.sentences) > 1 else mistakes.sentences))
     scraper = Scraper(Tree(wanted.roots), COLLECTORS, wanted.settings, clock.monotonic)
     own = registry(scraper, wanted.web)
     if given.once or given.output:
-        return put(exposition.text(scraper.run(), own, openmetrics=False), given.output)
+        return write_metrics(exposition.render(scraper.run(), own, openmetrics=False), given.output)
     if not scraper.tree.loaded():
         log.warning("Lustre is not loaded on this node; there are no Lustre metrics until it is")
     app = App(scraper, own, given.telemetry_path)
-    return serve(wanted.addresses, app if wanted.web is None else guarded(app, wanted.web), wanted.web)
+    return serve(wanted.addresses, app if wanted.web is None else protected(app, wanted.web), wanted.web)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Arguments:
     """The validated arguments."""
 
     roots: Roots
     settings: Settings
     addresses: tuple[Address, ...]
-    web: Web | None
+    web: WebConfigFile | None
 
 
-def checked(given: argparse.Namespace) -> Wanted:
+def check_arguments(given: argparse.Namespace) -> Arguments:
     """Validate the arguments. ``MistakesError`` has all mistakes at once."""
     wrong: list[str] = []
     addresses: list[Address] = []
@@ -153,8 +164,10 @@ def checked(given: argparse.Namespace) -> Wanted:
             addresses.append(parse_address(text))
         except ValueError as error:
             wrong.append(f"--web.listen-address: {error}")
-    if not given.telemetry_path.startswith("/") or given.telemetry_path in {"/", HEALTH}:
-        wrong.append(f"--web.telemetry-path: {given.telemetry_path!r} must begin with / and must not be / or {HEALTH}")
+    if not given.telemetry_path.startswith("/") or given.telemetry_path in {"/", HEALTH_PATH}:
+        wrong.append(
+            f"--web.telemetry-path: {given.telemetry_path!r} must begin with / and must not be / or {HEALTH_PATH}"
+        )
     if given.quota_limit < 0:
         wrong.append("--quota.limit: must not be negative")
     if given.jobs_limit < 0:
@@ -165,18 +178,18 @@ def checked(given: argparse.Namespace) -> Wanted:
         wrong.append("--collector.deadline: must be above 0 seconds")
     try:
         roots = check_roots(given.procfs, given.sysfs, given.debugfs)
-    except MistakesError as mistakes:
+    except ConfigError as mistakes:
         wrong += mistakes.sentences
     try:
-        web = Web(given.web_config) if given.web_config else None
-    except MistakesError as mistakes:
+        web = WebConfigFile(given.web_config) if given.web_config else None
+    except ConfigError as mistakes:
         wrong += [f"--web.config.file: {sentence}" for sentence in mistakes.sentences]
     if wrong:
-        raise MistakesError(wrong)
+        raise ConfigError(wrong)
     enabled = frozenset(c.name for c in COLLECTORS if getattr(given, f"collector_{c.name}"))
     settings = Settings(enabled, given.osc_per_target, given.jobs_limit, given.jobs_idle, given.deadline,
                         quota_limit=given.quota_limit, osp_per_target=given.osp_per_target)  # fmt: skip
-    return Wanted(roots, settings, tuple(addresses), web)
+    return Arguments(roots, settings, tuple(addresses), web)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Pages of the exporter: metrics, status page, health check."""
+"""The exporter's WSGI application: metrics, landing page, health check."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from prometheus_client import CollectorRegistry
 from exporter import clock as clocks
 from exporter import exposition
 from exporter.clock import Clock
-from exporter.flight import SingleFlight, WaitedError
-from exporter.landing import Landing
-from exporter.scrape import Result, Scraper
+from exporter.exposition import ScrapeResult
+from exporter.landing import LandingPage
+from exporter.scrape import Scraper
+from httpserver.single_flight import SingleFlight, WaitTimeoutError
 
-HEALTH = "/-/healthy"
+HEALTH_PATH = "/-/healthy"
 MARGIN_SECONDS = 0.5
 """Share of the scrape timeout reserved for rendering and sending the answer."""
-
-Answer = tuple[str, list[tuple[str, str]], Iterable[bytes]]
+Response = tuple[str, list[tuple[str, str]], Iterable[bytes]]
 """Status, headers, body."""
 
 
@@ -32,8 +32,8 @@ class App:
         self._scraper = scraper
         self._registry = registry
         self._telemetry_path = telemetry_path
-        self._flight: SingleFlight[frozenset[str], Result] = SingleFlight(frozenset.isdisjoint, clock)
-        self._landing = Landing(scraper, telemetry_path, HEALTH)
+        self._flight: SingleFlight[frozenset[str], ScrapeResult] = SingleFlight(frozenset.isdisjoint, clock)
+        self._landing = LandingPage(scraper, telemetry_path, HEALTH_PATH)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request. For HEAD, the server leaves the body out."""
@@ -41,25 +41,25 @@ class App:
         start_response(status, headers)
         return body
 
-    def _answer(self, environ: WSGIEnvironment) -> Answer:
+    def _answer(self, environ: WSGIEnvironment) -> Response:
         path = environ.get("PATH_INFO", "") or "/"
-        if path not in {self._telemetry_path, HEALTH, "/"}:
-            return _plain("404 Not Found", f"Page not found. Metrics are at {self._telemetry_path}.")
+        if path not in {self._telemetry_path, HEALTH_PATH, "/"}:
+            return _plain_text("404 Not Found", f"Page not found. Metrics are at {self._telemetry_path}.")
         if environ["REQUEST_METHOD"] not in {"GET", "HEAD"}:
-            return _plain("405 Method Not Allowed", "Only GET and HEAD are allowed.", ("Allow", "GET, HEAD"))
+            return _plain_text("405 Method Not Allowed", "Only GET and HEAD are allowed.", ("Allow", "GET, HEAD"))
         if path == self._telemetry_path:
             return self._metrics(environ)
-        if path == HEALTH:
-            return _plain("200 OK", "Healthy.")
+        if path == HEALTH_PATH:
+            return _plain_text("200 OK", "Healthy.")
         return "200 OK", [*self._landing.headers], [self._landing.page()]
 
-    def _metrics(self, environ: WSGIEnvironment) -> Answer:
+    def _metrics(self, environ: WSGIEnvironment) -> Response:
         query = parse_qs(environ.get("QUERY_STRING", ""))
         wanted_names, left_out = (frozenset(query.get(name, ())) for name in ("collect[]", "exclude[]"))
         if wanted_names and left_out:
-            return _plain("400 Bad Request", "Use either collect[] or exclude[], not both.")
+            return _plain_text("400 Bad Request", "Use either collect[] or exclude[], not both.")
         if unknown := sorted((wanted_names | left_out) - {*self._scraper.names}):
-            return _plain("400 Bad Request", f"Unknown or disabled collectors: {', '.join(unknown)}.")
+            return _plain_text("400 Bad Request", f"Unknown or disabled collectors: {', '.join(unknown)}.")
         names = wanted_names or frozenset(self._scraper.names) - left_out
         wanted = exposition.negotiate(environ.get("HTTP_ACCEPT", ""), environ.get("HTTP_ACCEPT_ENCODING", ""))
         headers = [("Content-Type", wanted.content_type), ("Vary", "Accept, Accept-Encoding")]
@@ -67,18 +67,18 @@ class App:
             headers.append(("Content-Encoding", "gzip"))
         if environ["REQUEST_METHOD"] == "HEAD":
             return "200 OK", headers, iter(())
-        limit = _limit_seconds(environ.get("HTTP_X_PROMETHEUS_SCRAPE_TIMEOUT_SECONDS", ""))
+        limit = _scrape_timeout_seconds(environ.get("HTTP_X_PROMETHEUS_SCRAPE_TIMEOUT_SECONDS", ""))
         seconds = min(self._scraper.deadline_seconds, limit or self._scraper.deadline_seconds)
         try:
             result = self._flight.do(names, lambda left: self._scraper.run(names, left), seconds)
-        except WaitedError:
+        except WaitTimeoutError:
             words = f"Another scrape of these collectors has been running for {seconds:g} s."
-            return _plain("503 Service Unavailable", words)
-        body = exposition.text(result, self._registry, openmetrics=wanted.openmetrics)
-        return "200 OK", headers, exposition.compressed(body) if wanted.gzip else body
+            return _plain_text("503 Service Unavailable", words)
+        body = exposition.render(result, self._registry, openmetrics=wanted.openmetrics)
+        return "200 OK", headers, exposition.gzipped(body) if wanted.gzip else body
 
 
-def _limit_seconds(timeout: str) -> float | None:
+def _scrape_timeout_seconds(timeout: str) -> float | None:
     """Time limit of a pass by the scrape timeout that Prometheus sent; None without one."""
     try:
         seconds = float(timeout) - MARGIN_SECONDS
@@ -87,5 +87,5 @@ def _limit_seconds(timeout: str) -> float | None:
     return seconds if 0 < seconds < 1e6 else None
 
 
-def _plain(status: str, text: str, *headers: tuple[str, str]) -> Answer:
+def _plain_text(status: str, text: str, *headers: tuple[str, str]) -> Response:
     return status, [("Content-Type", "text/plain; charset=utf-8"), *headers], [text.encode("utf-8", "replace") + b"\n"]

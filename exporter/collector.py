@@ -1,4 +1,4 @@
-"""What a collector is."""
+"""A collector: one subsystem's families and how to collect them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from exporter.clock import Clock
-from exporter.config import Settings
-from exporter.families import Family
+from exporter.connections import OscTotals
+from exporter.exposition import Family, MetricsPage
 from exporter.node import Node
-from exporter.osc import OscTotals
-from exporter.page import Page
 
-Collect = Callable[[Node, Page], None]
+Collect = Callable[[Node, MetricsPage], None]
 """Puts what it finds on the page. It may keep state from pass to pass."""
 
 
@@ -37,3 +35,21 @@ class Collector:
     families: tuple[Family, ...]
     start: Callable[[Context], Collect]
     default: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings of the collectors."""
+
+    enabled: frozenset[str]
+    """Names of the enabled collectors."""
+    osc_per_target: bool = False
+    jobs_limit: int = 0
+    """Number of jobs with their own series per target. 0 means all."""
+    jobs_idle_seconds: int = 3600
+    """Jobs idle for longer have no series. 0 disables this."""
+    deadline_seconds: float = 8.0
+    """Time limit of a scrape. Slower collectors are missing from it."""
+    quota_limit: int = 1000
+    """Number of users, groups or projects with their own series per parameter. 0 means all."""
+    osp_per_target: bool = False

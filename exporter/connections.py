@@ -1,86 +1,262 @@
-"""The connections that are open: bounded, and none able to keep others out by saying nothing.
+"""Connections to targets, shown one by one or summed by mount and pool.
 
-Whoever connects has a thread until it is answered. When all places are taken, the connection that has been silent
-longest gives up its place: a scraper sends its request at once, and only those who do not are still silent.
+Those shown one by one pass the kernel's digits through and keep their lines while nothing changes.
 """
 
 from __future__ import annotations
 
-import contextlib
-import resource
-import socket
 import threading
+from collections.abc import Iterable, Mapping
+from typing import Generic, NamedTuple
 
-MOST = 128
-PART = 4
-"""Of the descriptors this process may have, one in so many may be a connection: the others are for parameters."""
-
-
-def most_here() -> int:
-    """Places on this node: fewer than usual where the process may have few descriptors open."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return MOST if soft == resource.RLIM_INFINITY else max(PART, min(MOST, soft // PART))
-
-
-class Place:
-    """What one connection holds."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self.connection = connection
-        """The socket object that is in use; TLS puts another over the first."""
+from exporter import templates
+from exporter.connection_families import ClientFamilies, ConnectionFamilies, Sample, client_families
+from exporter.counters import Chunks, StatsPlan
+from exporter.exposition import Gauge, MetricsPage, label_text
+from exporter.forms import RpcForm, rpc_forms
+from exporter.node import ClientDevice, Node, NodeSnapshot, PoolMembership
+from exporter.rpc_stats import RpcFamilies, directions
+from exporter.sources import Render, Rendered, SampleLines, Source, StatsRenderer
+from exporter.templates import fits
+from exporter.totals import Contribution, G, MountPool, SummedParameter, import_contributions, stats_contributions
+from lustre.formats import import_, rpc_stats
+from lustre.formats.compiled import hash_of
+from lustre.formats.outline import Forms
 
 
-class Connections:
-    """Each is silent (its request has not arrived), then being answered; or cut off, until its thread notices."""
+class ConnectionsByTarget:
+    """Requests and state of each connection of one kind."""
 
-    def __init__(self, most: int = MOST) -> None:
-        self._most = most
-        self._changed = threading.Condition()
-        self._silent: dict[Place, None] = {}
-        self._answered: set[Place] = set()
-        self._cut: set[Place] = set()
+    def __init__(self, kind: str, families: ConnectionFamilies, *, without_stats: bool = False) -> None:
+        self._families = families
+        self._forms = import_.import_forms()
+        imports = Source(kind, "import", self._import, hash_of(import_.essence))
+        stats = () if without_stats else (Source(kind, "stats", StatsRenderer(families.rule)),)
+        self._sources = (*stats, imports)
 
-    def begin(self, connection: socket.socket) -> Place | None:
-        """A place for a connection; None when every place is taken by one that is being answered."""
-        with self._changed:
-            if len(self._silent) + len(self._answered) >= self._most:
-                if not self._silent:
-                    return None
-                self._cut_off(next(iter(self._silent)), socket.SHUT_RDWR)
-            place = Place(connection)
-            self._silent[place] = None
-            return place
+    def collect(self, node: Node, page: MetricsPage, labelled: Iterable[tuple[str, bytes]]) -> None:
+        """Show each (device, label text)."""
+        for source in self._sources:
+            source.collect(node, page, labelled)
 
-    def heard(self, place: Place) -> None:
-        """Its request has arrived."""
-        with self._changed:
-            if place in self._silent:
-                del self._silent[place]
-                self._answered.add(place)
+    def _import(self, labels: bytes) -> Render:
+        lines = SampleLines(labels)
+        families = self._families
+        form: import_.ImportForm | None = None
 
-    def end(self, place: Place) -> None:
-        """It is over."""
-        with self._changed:
-            self._silent.pop(place, None)
-            self._answered.discard(place)
-            self._cut.discard(place)
-            self._changed.notify_all()
+        def render(data: bytes) -> Rendered:
+            nonlocal form
+            link, form = import_.watched(data, self._forms, form)
+            samples: list[Sample] = [*families.import_gauges(link), *families.import_counters(link)]
+            return Rendered(tuple(lines.lines(samples)), link.skipped)
 
-    def finish(self, patience_seconds: float) -> bool:
-        """Wait for the answers that are due, not for requests that have not arrived; False when some took too long."""
-        with self._changed:
-            for place in [*self._silent]:
-                self._cut_off(place, socket.SHUT_RD)  # what has arrived can still be read, and is answered
-            return self._changed.wait_for(lambda: not (self._answered or self._cut), patience_seconds)
+        return render
 
-    def count(self) -> int:
-        """How many are open."""
-        with self._changed:
-            return len(self._silent) + len(self._answered) + len(self._cut)
 
-    def _cut_off(self, place: Place, how: int) -> None:
-        """Its thread sees the end of input; closing the socket here would pull it out from under that thread."""
-        del self._silent[place]
-        self._cut.add(place)
-        with contextlib.suppress(OSError):  # gone already
-            socket.socket.shutdown(place.connection, how)  # a TLS socket's own would forget that it is one
+class ClientsByTarget:
+    """All there is to show of each connection of one kind of client."""
+
+    def __init__(self, kind: str, families: ClientFamilies, *, without_stats: bool = False) -> None:
+        self._kind = kind
+        self._connections = ConnectionsByTarget(kind, families, without_stats=without_stats)
+        self._rpcs = Source(kind, "rpc_stats", RpcRenderer(families.rpcs))
+        self._limits = [(name, family, _NumberLines(family)) for name, family in families.limits.items()]
+
+    def collect(self, node: Node, page: MetricsPage, labels: Mapping[str, bytes]) -> None:
+        """Show each client, by device, under its labels."""
+        self._connections.collect(node, page, labels.items())
+        self._rpcs.collect(node, page, labels.items())
+        for name, family, lines in self._limits:
+            numbers = node.numbers(self._kind, name, labels)
+            page.extend([(family, lines.of(labels[device], value)) for device, value in numbers])
+
+
+class RpcRenderer:
+    """Makes renderers for devices whose histograms are shown one by one."""
+
+    def __init__(self, families: RpcFamilies) -> None:
+        self._families = families
+        self._forms = rpc_forms(families)
+
+    def __call__(self, labels: bytes) -> RpcsOfDevice:
+        """The renderer of the device with these labels."""
+        return RpcsOfDevice(self._families, self._forms, labels)
+
+
+class RpcsOfDevice:
+    """Renders one device's ``rpc_stats``; keeps the templates of its form."""
+
+    __slots__ = ("_families", "_form", "_forms", "_gauges", "_labels", "_printed")
+
+    def __init__(self, families: RpcFamilies, forms: Forms[RpcForm], labels: bytes) -> None:
+        self._families = families
+        self._forms = forms
+        self._labels = labels
+        self._form: RpcForm | None = None
+        self._printed: tuple[bytes, ...] = ()
+        """Templates of the form."""
+        self._gauges = SampleLines(labels)
+
+    def __call__(self, data: bytes) -> Rendered:
+        """Finished lines of one reading."""
+        found = self._forms.read(data, self._form) if templates.fits(self._labels) else None
+        if found is None:
+            return self._of_words(data)
+        form, numbers, _ = found
+        if form is not self._form:
+            self._form, self._printed = form, form.templates(self._labels)
+        return Rendered(form.printed(self._printed, numbers), 0)
+
+    def _of_words(self, data: bytes) -> Rendered:
+        rpcs = rpc_stats.parse(data)
+        chunks = list(self._gauges.lines(list(self._families.gauges(rpcs))))
+        for family, bounds, columns in self._families.tables(rpcs):
+            tables = zip(directions(columns), columns, strict=True)
+            chunks.append((family, b"".join([family.buckets(self._labels + extra, bounds, column)
+                                             for extra, column in tables])))  # fmt: skip
+        return Rendered(tuple(chunks), rpcs.skipped)
+
+
+class _NumberLines:
+    """Lines of a number that hardly ever changes, by their labels."""
+
+    def __init__(self, family: Gauge) -> None:
+        self._family = family
+        self._lines: dict[bytes, tuple[int, bytes]] = {}
+
+    def of(self, labels: bytes, value: int) -> bytes:
+        """The finished line."""
+        known = self._lines.get(labels)
+        if known is None or known[0] != value:
+            if len(self._lines) > MAX_LINES:
+                self._lines.clear()
+            known = self._lines[labels] = value, self._family.line(labels, value)
+        return known[1]
+
+
+MAX_LINES = 16384
+"""More connections than a node has; those that are gone are forgotten some time."""
+
+
+class StatsLines:
+    """Requests of each connection, from what was read for the sums."""
+
+    def __init__(self) -> None:
+        self._devices: dict[str, _Shown] = {}
+
+    def put(self, page: MetricsPage, labels: Mapping[str, bytes], read: Mapping[str, Contribution]) -> None:
+        """Show each device that could be read; one that did not change keeps its lines."""
+        kept: dict[str, _Shown] = {}
+        for device, contribution in read.items():
+            if contribution.plan is not None and device in labels:
+                shown = self._devices.get(device)
+                if shown is None or shown.of is not contribution or shown.labels is not labels[device]:
+                    shown = _shown(shown, labels[device], contribution, contribution.plan)
+                kept[device] = shown
+                page.extend(shown.chunks)
+        self._devices = kept
+
+
+class _Shown(NamedTuple):
+    """What was shown of a device."""
+
+    of: Contribution
+    plan: StatsPlan
+    labels: bytes
+    printed: bool
+    """Templates are those numbers are printed into."""
+    templates: tuple[bytes, ...]
+    chunks: Chunks
+
+
+def _shown(before: _Shown | None, labels: bytes, contribution: Contribution, plan: StatsPlan) -> _Shown:
+    printed = contribution.form is not None and fits(labels)
+    same = before is not None and (before.plan, before.labels, before.printed) == (plan, labels, printed)
+    if before is not None and same:
+        templates = before.templates
+    else:
+        templates = plan.printing_templates(labels) if printed else plan.templates(labels)
+    if printed:
+        chunks = plan.printed(templates, tuple(contribution.values))
+    else:
+        chunks = plan.fill(templates, tuple([b"%d" % value for value in contribution.values]))
+    return _Shown(contribution, plan, labels, printed, templates, chunks)
+
+
+class ConnectionSums(Generic[G]):
+    """Requests and state of the connections of one kind."""
+
+    def __init__(self, kind: str, families: ConnectionFamilies) -> None:
+        self._average_wait = families.average_wait
+        self._stats: SummedParameter[G] = SummedParameter(kind, "stats", stats_contributions(families.rule))
+        self._imports: SummedParameter[G] = SummedParameter(
+            kind, "import", import_contributions(families), hash_of(import_.essence)
+        )
+
+    def collect(self, node: Node, page: MetricsPage, groups: Mapping[str, G]) -> None:
+        """Read every device, and show the sums of the group each belongs to."""
+        for summed in (self._stats, self._imports):
+            summed.refresh(node, groups)
+            summed.put(page, {self._average_wait: max})
+
+
+OSC = client_families("osc", ("fs", "mount", "pool"), "object servers")
+
+
+class OscGroups:
+    """The group of each object storage client of this node's mounts: the same mapping as long as nothing changes."""
+
+    def __init__(self) -> None:
+        self._made: tuple[tuple[ClientDevice, ...], PoolMembership, dict[str, MountPool]] = (
+            (),
+            PoolMembership({}, {}),
+            {},
+        )
+
+    def of(self, node: Node) -> Mapping[str, MountPool]:
+        """As of this pass."""
+        clients, membership = node.clients("osc"), node.membership()
+        if self._made[0] is not clients or self._made[1] is not membership:
+            groups = {
+                name: MountPool(device.fsname, mount, membership.label(device.fsname, device.target))
+                for name, device, mount in clients
+            }
+            self._made = clients, membership, groups
+        return self._made[2]
+
+
+class OscLabels:
+    """Label text of each of them, when they are shown one by one."""
+
+    def __init__(self) -> None:
+        self._made: tuple[tuple[ClientDevice, ...], PoolMembership, dict[str, bytes]] = (), PoolMembership({}, {}), {}
+
+    def of(self, node: Node) -> Mapping[str, bytes]:
+        """As of this pass; the same mapping as long as nothing changes."""
+        clients, membership = node.clients("osc"), node.membership()
+        if self._made[0] is not clients or self._made[1] is not membership:
+            labels = {
+                name: label_text(fs=device.fsname, mount=mount, target=device.target,
+                                 pool=membership.label(device.fsname, device.target))
+                for name, device, mount in clients
+            }  # fmt: skip
+            self._made = clients, membership, labels
+        return self._made[2]
+
+
+class OscTotals:
+    """``osc.*.stats`` summed by group, read once a pass by whoever asks first."""
+
+    def __init__(self) -> None:
+        self.groups = OscGroups()
+        self._lock = threading.Lock()
+        self._survey: NodeSnapshot | None = None
+        self.stats: SummedParameter[MountPool] = SummedParameter("osc", "stats", stats_contributions(OSC.rule))
+
+    def refresh(self, node: Node) -> SummedParameter[MountPool]:
+        """The sums as of this pass."""
+        with self._lock:
+            if self._survey is not node.snapshot:
+                self.stats.refresh(node, self.groups.of(node))
+                self._survey = node.snapshot
+            return self.stats

@@ -1,7 +1,8 @@
-"""From the counters of a ``stats`` file to samples: which family each goes to, and templates for their lines.
+"""From the counters of a ``stats`` file to samples: the family of each counter, and templates for its lines.
 
-Shared by all collectors whose parameter has that form. A ``Rule`` says where counters belong; a ``Plan`` is the rule
-applied to the set of counters a file holds at the moment, made once for all files with that set.
+All collectors whose parameter has that form use it. A :class:`StatsRule` says which family takes which counter. A
+:class:`StatsPlan` is the rule applied to the counters that a file holds at the moment; files with the same counters
+share it.
 """
 
 from __future__ import annotations
@@ -10,23 +11,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
-from exporter import printing
-from exporter.families import Counter
-from exporter.text_format import escape, in_seconds
+from exporter import templates
+from exporter.exposition import Counter, escape, in_seconds
+from exporter.templates import fill
 from lustre.formats.stats import Stats
 
-Key = tuple[Counter, bytes]
+CounterKey = tuple[Counter, bytes]
 """A family, and the label text that tells its samples apart (``,operation="read"``)."""
 Chunks = tuple[tuple[Counter, bytes], ...]
 Shape = tuple[tuple[bytes, ...], tuple[bytes, ...], tuple[bool, ...], bool]
 """Names, units, whether each has a sum, and whether this release times operations."""
-
 CLIPPED = b"9223372036854775807"
 """A sum that ran into the end of the kernel's 64 bits: no longer a sum."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rule:
+class StatsRule:
     """Where the counters of one kind of ``stats`` file belong."""
 
     operations: Counter
@@ -48,10 +48,10 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class StatsPlan:
     """A rule applied to one set of counters."""
 
-    keys: tuple[Key, ...]
+    keys: tuple[CounterKey, ...]
     """What the values are, family by family."""
     places: tuple[int, ...]
     """Where they are in the columns (samples, then sums)."""
@@ -84,7 +84,7 @@ class Plan:
         """The same for values that are numbers."""
         return tuple(
             [
-                printing.packed(printing.of_samples(family, labels, [extra for _, extra in self.keys[part]]))
+                templates.packed(templates.of_samples(family, labels, [extra for _, extra in self.keys[part]]))
                 for family, part, _ in self.parts
             ]
         )
@@ -93,21 +93,21 @@ class Plan:
         """Finished lines of numbers."""
         return tuple(
             [
-                (family, printing.fill(template, values[part]))
+                (family, fill(template, values[part]))
                 for (family, part, _), template in zip(self.parts, templates, strict=True)
             ]
         )
 
 
-class Planner:
+class StatsPlanner:
     """Keeps the plans of one rule: thousands of files share a few sets of counters."""
 
-    def __init__(self, rule: Rule) -> None:
+    def __init__(self, rule: StatsRule) -> None:
         self._untimed = rule
         self._timed = replace(rule, implied={})
-        self._plans: dict[Shape, Plan] = {}
+        self._plans: dict[Shape, StatsPlan] = {}
 
-    def plan(self, stats: Stats) -> tuple[Plan, Sequence[bytes]]:
+    def plan(self, stats: Stats) -> tuple[StatsPlan, Sequence[bytes]]:
         """The plan for this file, and the columns to use with it."""
         samples, sums = stats.samples, stats.sums
         if any(digits[:1] == b"-" or digits == CLIPPED for digits in sums):
@@ -116,20 +116,20 @@ class Planner:
         shape = (stats.names, stats.units, tuple(map(bool, sums)), timed)
         plan = self._plans.get(shape)
         if plan is None:
-            if len(self._plans) >= MOST_PLANS:
+            if len(self._plans) >= MAX_PLANS:
                 self._plans.clear()
             plan = self._plans[shape] = _make(self._untimed if not timed else self._timed, shape)
         return plan, samples + sums
 
 
-MOST_PLANS = 256
+MAX_PLANS = 256
 """More sets of counters than any node shows; a bound all the same."""
 
 
-def _make(rule: Rule, shape: Shape) -> Plan:
+def _make(rule: StatsRule, shape: Shape) -> StatsPlan:
     names, units, summed, _ = shape
     wanted: dict[Counter, list[tuple[bytes, int, bool]]] = {}
-    taken: set[Key] = set()
+    taken: set[CounterKey] = set()
     unknown = 0
     for i, (name, unit) in enumerate(zip(names, units, strict=True)):
         outputs = list(_outputs(rule, names, name, unit))
@@ -143,18 +143,18 @@ def _make(rule: Rule, shape: Shape) -> Plan:
                 continue
             taken.add((family, extra))
             wanted.setdefault(family, []).append((extra, i + len(names) * is_sum, usec))
-    keys: list[Key] = []
+    keys: list[CounterKey] = []
     indices: list[int] = []
     parts: list[tuple[Counter, slice, bool]] = []
     for family, outputs_of in wanted.items():
         parts.append((family, slice(len(keys), len(keys) + len(outputs_of)), outputs_of[0][2]))
         keys += [(family, extra) for extra, _, _ in outputs_of]
         indices += [index for _, index, _ in outputs_of]
-    return Plan(tuple(keys), tuple(indices), _picker(indices), tuple(parts), unknown)
+    return StatsPlan(tuple(keys), tuple(indices), _picker(indices), tuple(parts), unknown)
 
 
 def _outputs(
-    rule: Rule, names: tuple[bytes, ...], name: bytes, unit: bytes
+    rule: StatsRule, names: tuple[bytes, ...], name: bytes, unit: bytes
 ) -> Iterator[tuple[Counter, bytes, bool, bool]]:
     """Family, further label text, samples or sum, microseconds or not."""
     if name in rule.special:

@@ -1,26 +1,235 @@
-"""From the chunks of a pass to one exposition: text or OpenMetrics, as it is or compressed.
+"""Metric families, their samples, and the exposition: text or OpenMetrics, plain or compressed.
 
-Sample lines are the same in both formats; only the lines above a family and the end of the text differ. The exporter's
-own metrics are written by prometheus_client, the rest is passed on in pieces, so that a large exposition is never in
-memory a second time.
+Most samples never become objects: a family gives templates, the digits that the kernel printed are inserted, and the
+finished lines travel as chunks of bytes. Sample lines are the same in both formats; only the lines above a family and
+the end of the text differ. prometheus_client writes the exporter's own metrics. The exposition is sent in pieces, so
+that a large one is never in memory twice.
+
+The kernel prints a histogram up to its last bucket that is not empty, with counts that are not cumulative.
+
+>>> reads = Counter("lustre_llite_read_bytes_total", "Bytes read.", ("fs",), "llite.*.stats", unit="bytes")
+>>> print(reads.head(openmetrics=True).decode(), end="")
+# HELP lustre_llite_read_bytes Bytes read.
+# TYPE lustre_llite_read_bytes counter
+>>> print((reads.template(b'fs="50%"') % b"17").decode(), end="")
+lustre_llite_read_bytes_total{fs="50%"} 17
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import accumulate
+from typing import ClassVar
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder, generate_latest
 
-from exporter.scrape import Result
+
+@lru_cache(maxsize=16384)
+def label_text(**labels: str | bytes) -> bytes:
+    r"""Label text as it stands between the braces.
+
+    >>> label_text(fs="a", jobid=b'b"c\\\n\xff').decode()
+    'fs="a",jobid="b\\"c\\\\\\n�"'
+    """
+    return b",".join([b'%b="%b"' % (name.encode(), escape(value)) for name, value in labels.items()])
+
+
+def escape(value: str | bytes) -> bytes:
+    """A label's value as it stands between the quotes; bytes that are no UTF-8 become U+FFFD."""
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    text = text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+    return text.encode("utf-8", "replace")
+
+
+def double_percent(text: bytes) -> bytes:
+    """For text that becomes part of a ``%`` template."""
+    return text.replace(b"%", b"%%")
+
+
+def bound(value: float) -> bytes:
+    """A bucket's bound as both formats want it: always a float.
+
+    >>> bound(4096), bound(0.000256)
+    (b'4096.0', b'0.000256')
+    """
+    return repr(float(value)).encode()
+
+
+def seconds(usec: bytes) -> bytes:
+    """Microseconds as seconds, by moving the decimal point in the digits.
+
+    >>> seconds(b"63381633"), seconds(b"12")
+    (b'63.381633', b'0.000012')
+    """
+    digits = usec.zfill(7)
+    return digits[:-6] + b"." + digits[-6:]
+
+
+def in_seconds(usecs: Iterable[bytes]) -> list[bytes]:
+    """The same of many, spelt out: a call for each would take as long again."""
+    return [usec[:-6] + b"." + usec[-6:] if len(usec) > 6 else b"0." + usec.zfill(6) for usec in usecs]
+
+
+INFINITY = float("inf")
+
+
+def doubling(first: int, last: int, unit: float = 1.0) -> tuple[float, ...]:
+    """Bounds of a table of powers of two, from the first to the last.
+
+    >>> doubling(1, 8), doubling(1, 4, 1e-3)
+    ((1.0, 2.0, 4.0, 8.0), (0.001, 0.002, 0.004))
+    """
+    powers = range(first.bit_length() - 1, last.bit_length())
+    return tuple([round((1 << power) * unit, 12) for power in powers])
+
+
+def single_values(last: int) -> tuple[float, ...]:
+    """Bounds of a table of single values, from 1 to the last."""
+    return tuple(map(float, range(1, last + 1)))
+
+
+SINGLE_VALUES = single_values(30)
+"""Bounds of a table of single values. The kernel's next bucket, 31, is its last: it counts all that is larger too."""
+
+
+@lru_cache(maxsize=4096)
+def with_usual_bounds(usual: tuple[float, ...], bounds: tuple[float, ...]) -> tuple[float, ...]:
+    """These bounds, and the usual ones above them."""
+    last = bounds[-1] if bounds else 0.0
+    return (*bounds, *[upper for upper in usual if upper > last])
+
+
+def cumulative(bounds: Sequence[float], counts: Iterable[int]) -> tuple[int, ...]:
+    """Counts as a bucket template takes them. Where there are fewer than bounds, the rest are empty.
+
+    >>> cumulative((1, 2), (5, 7)), cumulative((1, INFINITY), (5, 7)), cumulative((1, 2, 4), (5, 7))
+    ((5, 12, 12), (5, 12), (5, 12, 12, 12))
+    """
+    counted = tuple(accumulate(counts))
+    lines = len(bounds) + (not bounds or bounds[-1] != INFINITY)
+    return counted + (counted[-1] if counted else 0,) * (lines - len(counted))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Family:
+    """One metric family and what an administrator should know of it."""
+
+    name: str
+    """As the samples are called: a counter's ends in ``_total``, a histogram's lacks ``_bucket``."""
+    help: str
+    labels: tuple[str, ...]
+    source: str
+    """The kernel's parameter, as ``lctl get_param`` names it."""
+    unit: str = ""
+    versions: str = "2.10+"
+    """Lustre releases that have it."""
+
+    kind: ClassVar[str]
+
+    def head(self, *, openmetrics: bool) -> bytes:
+        """The HELP and TYPE lines. OpenMetrics names a counter without ``_total``; that is the only difference."""
+        name = self.name.removesuffix("_total") if openmetrics else self.name
+        text = self.help.replace("\\", r"\\").replace("\n", r"\n")
+        return f"# HELP {name} {text}\n# TYPE {name} {self.kind}\n".encode()
+
+    def template(self, labels: bytes, extra: bytes = b"") -> bytes:
+        """A line with ``%b`` where the digits go. ``extra`` is further label text, comma first."""
+        return b"%b{%b%b} %%b\n" % (self.name.encode(), double_percent(labels), double_percent(extra))
+
+    def line(self, labels: bytes, value: int | float | bytes) -> bytes:
+        """One finished sample."""
+        digits = value if isinstance(value, bytes) else str(value).encode()
+        if not labels:
+            return b"%b %b\n" % (self.name.encode(), digits)
+        return b"%b{%b} %b\n" % (self.name.encode(), labels, digits)
+
+
+class Counter(Family):
+    """Only ever grows, until what it counts starts anew."""
+
+    __slots__ = ()
+    kind = "counter"
+
+
+class Gauge(Family):
+    """A value of this moment."""
+
+    __slots__ = ()
+    kind = "gauge"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Histogram(Family):
+    """Cumulative buckets. Lustre's tables have no sum; where one is known otherwise, sum and count are shown too.
+
+    The kernel prints a table up to the last bucket that is not empty. Sums over series by ``le`` are right only where
+    all series have the same buckets, so the tables are continued up to the largest that is usual.
+    """
+
+    usual: tuple[float, ...] = ()
+    """Bounds every series has, whether or not the kernel printed a table that far."""
+
+    kind: ClassVar[str] = "histogram"
+
+    def whole(self, bounds: Sequence[float]) -> tuple[float, ...]:
+        """These bounds, and the usual ones above them."""
+        return with_usual_bounds(self.usual, tuple(bounds))
+
+    def buckets_template(self, labels: bytes, bounds: Sequence[float]) -> bytes:
+        """Bucket lines with ``%d`` for the cumulative counts; the last is +Inf, whether ``bounds`` has it or not."""
+        begin = b'%b_bucket{%b,le="' % (self.name.encode(), double_percent(labels))
+        finite = [bound(upper) for upper in bounds if upper != INFINITY]
+        return b"".join([b'%b%b"} %%d\n' % (begin, upper) for upper in (*finite, b"+Inf")])
+
+    def buckets(self, labels: bytes, bounds: Sequence[float], counts: Iterable[int], total: bytes = b"") -> bytes:
+        """Finished lines from counts that are not cumulative; with ``total``, digits, also ``_sum`` and ``_count``."""
+        bounds = self.whole(bounds)
+        counted = cumulative(bounds, counts)
+        lines = self.buckets_template(labels, bounds) % counted
+        if not total:
+            return lines
+        name = self.name.encode()
+        return b"%b%b_sum{%b} %b\n%b_count{%b} %d\n" % (lines, name, labels, total, name, labels, counted[-1])
+
+
+@dataclass(slots=True)
+class MetricsPage:
+    """What one pass of one collector found: for each family its chunks of finished lines."""
+
+    chunks: dict[Family, list[bytes]] = field(default_factory=dict)
+
+    def add(self, family: Family, chunk: bytes) -> None:
+        """Put finished lines below their family."""
+        if chunk:
+            self.chunks.setdefault(family, []).append(chunk)
+
+    def extend(self, lines: Iterable[tuple[Family, bytes]]) -> None:
+        """Put finished lines of several families; none of them empty."""
+        chunks = self.chunks
+        for family, chunk in lines:
+            if family in chunks:
+                chunks[family].append(chunk)
+            else:
+                chunks[family] = [chunk]
+
+    def sample(self, family: Family, labels: bytes, value: int | float | bytes | None) -> None:
+        """Put one sample; None, what this node does not show, leaves none."""
+        if value is not None:
+            self.add(family, family.line(labels, value))
+
+    def lines(self) -> tuple[tuple[Family, bytes], ...]:
+        """Each family with all its lines."""
+        return tuple([(family, b"".join(chunks)) for family, chunks in self.chunks.items()])
+
 
 try:
     from isal import isal_zlib  # four times faster, and the result is smaller
 except ImportError:
     isal_zlib = None  # type: ignore[assignment]
-
 PIECE_BYTES = 1 << 18
 END = b"# EOF\n"
 GZIP_LEVEL = 1
@@ -29,7 +238,7 @@ _GZIP_FORMAT = 31
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ResponseFormat:
     """What a request asks for."""
 
     openmetrics: bool
@@ -37,14 +246,14 @@ class Wanted:
     content_type: str
 
 
-def negotiate(accept: str, accept_encoding: str) -> Wanted:
+def negotiate(accept: str, accept_encoding: str) -> ResponseFormat:
     """The format by the request's headers; what cannot be understood gets the text format."""
     try:
         _, content_type = choose_encoder(accept)
     except (ValueError, TypeError):  # a version that is no version
         _, content_type = choose_encoder("")
     openmetrics = content_type.startswith("application/openmetrics-text")
-    return Wanted(openmetrics, _gzip_accepted(accept_encoding), content_type)
+    return ResponseFormat(openmetrics, _gzip_accepted(accept_encoding), content_type)
 
 
 def _gzip_accepted(accept_encoding: str) -> bool:
@@ -60,12 +269,12 @@ def _gzip_accepted(accept_encoding: str) -> bool:
     return False
 
 
-def text(result: Result, registry: CollectorRegistry, *, openmetrics: bool) -> Iterator[bytes]:
+def render(result: ScrapeResult, registry: CollectorRegistry, *, openmetrics: bool) -> Iterator[bytes]:
     """The exposition in pieces of moderate size."""
-    return _gather(_chunks(result, registry, openmetrics=openmetrics))
+    return _pieces(_chunks(result, registry, openmetrics=openmetrics))
 
 
-def _chunks(result: Result, registry: CollectorRegistry, *, openmetrics: bool) -> Iterator[bytes]:
+def _chunks(result: ScrapeResult, registry: CollectorRegistry, *, openmetrics: bool) -> Iterator[bytes]:
     for family, chunks in result.families:
         yield family.head(openmetrics=openmetrics)
         yield from chunks
@@ -77,7 +286,7 @@ def _chunks(result: Result, registry: CollectorRegistry, *, openmetrics: bool) -
         yield generate_latest(registry)
 
 
-def _gather(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
     held: list[bytes] = []
     size = 0
     for chunk in chunks:
@@ -90,7 +299,7 @@ def _gather(chunks: Iterable[bytes]) -> Iterator[bytes]:
         yield b"".join(held)
 
 
-def compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def gzipped(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """The same as a gzip stream."""
     library = zlib if isal_zlib is None else isal_zlib
     compressor = library.compressobj(GZIP_LEVEL, zlib.DEFLATED, _GZIP_FORMAT)
@@ -98,3 +307,10 @@ def compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
         if squeezed := compressor.compress(piece):
             yield squeezed
     yield compressor.flush()
+
+
+@dataclass(frozen=True, slots=True)
+class ScrapeResult:
+    """What a pass found: families in a fixed order, each with its chunks."""
+
+    families: tuple[tuple[Family, Sequence[bytes]], ...]

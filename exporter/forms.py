@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from exporter import printing
-from exporter.counters import Plan, Planner
-from exporter.families import Family, Gauge, Histogram
-from exporter.rpcs import BucketKey, RpcFamilies, bounds_of, directions
+from exporter import templates
+from exporter.counters import StatsPlan, StatsPlanner
+from exporter.exposition import Family, Gauge, Histogram
+from exporter.rpc_stats import BucketKey, RpcFamilies, bounds_of, directions
+from exporter.templates import fill
 from lustre.formats import rpc_stats, stats
 from lustre.formats.outline import Forms, Outline
 
@@ -25,10 +26,10 @@ class StatsForm:
 
     outline: Outline
     timed: bool
-    plan: Plan
+    plan: StatsPlan
 
 
-def stats_forms(planner: Planner) -> Forms[StatsForm]:
+def stats_forms(planner: StatsPlanner) -> Forms[StatsForm]:
     """Forms of files whose counters the planner knows where to put."""
 
     def make(data: bytes) -> StatsForm | None:
@@ -69,15 +70,15 @@ class RpcForm:
 
     def templates(self, labels: bytes) -> tuple[bytes, ...]:
         """For ``printed``."""
-        gauges = [printing.of_samples(family, labels, [extra]) for family, extra in self.gauges]
-        tables = [printing.of_table(table.family, labels, table.extras, table.bounds) for table in self.tables]
-        return tuple(map(printing.packed, gauges + tables))
+        gauges = [templates.of_samples(family, labels, [extra]) for family, extra in self.gauges]
+        tables = [templates.of_table(table.family, labels, table.extras, table.bounds) for table in self.tables]
+        return tuple(map(templates.packed, gauges + tables))
 
     def printed(self, templates: tuple[bytes, ...], numbers: tuple[int, ...]) -> Chunks:
         """Finished lines."""
         return tuple(
             [
-                (family, printing.fill(template, numbers[part]))
+                (family, fill(template, numbers[part]))
                 for (family, part), template in zip(self._parts(), templates, strict=True)
             ]
         )

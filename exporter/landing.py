@@ -1,27 +1,71 @@
-"""The status page: role of the node, state of each collector, and unreadable parameters."""
+"""The landing page: roles of this node, state of each collector, and what the exporter may not read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from html import escape
 
-from exporter.found import Found, look
-from exporter.lane import BusyError, Lane, LateError
-from exporter.scrape import PERMISSION, Outcome, Scraper
+from exporter.node import Node, NodeSnapshot, ParameterIndex, ReadStats
+from exporter.scrape import PERMISSION, BusyError, CollectorStatus, LateError, Scraper, WorkerThread
 from lustre import __version__
+from lustre.parameters import read_whole
 
-LOOK_SECONDS = 2.0
+SERVER_ROLES = {"obdfilter": "object server", "mdt": "metadata server"}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSummary:
+    """A node."""
+
+    roles: tuple[str, ...]
+    version: str
+    """Lustre's release; empty when it is not loaded."""
+    file_systems: tuple[str, ...]
+    mounts: tuple[tuple[str, str], ...]
+    """(file system, mount point), the latter empty where it is not known."""
+    targets: tuple[tuple[str, str], ...]
+    """(file system, target) of this node's own."""
+
+
+def summarize_node(places: ParameterIndex) -> NodeSummary:
+    """Look at the node; nothing is asked of any server."""
+    node = Node(NodeSnapshot(places), ReadStats())
+    mounts = [(client.device.fsname, client.mount) for client in node.clients("llite")]
+    targets = {kind: [(t.device.fsname, t.device.target) for t in node.targets(kind)] for kind in SERVER_ROLES}
+    roles = ["client"] if mounts else []
+    roles += [role for kind, role in SERVER_ROLES.items() if targets[kind]]
+    if node.every("mgs"):
+        roles.append("management server")
+    if _text(places.tree.lnet_path("routes")).startswith(b"Routing enabled"):
+        roles.append("router")
+    own = sorted({target for of_kind in targets.values() for target in of_kind})
+    version = _text(places.tree.path("version")).decode("utf-8", "replace").strip()
+    file_systems = sorted({fs for fs, _ in (*mounts, *own)})
+    return NodeSummary(
+        tuple(roles), version.removeprefix("lustre:").strip(), tuple(file_systems), tuple(mounts), tuple(own)
+    )
+
+
+def _text(place: str | None) -> bytes:
+    if place is None:
+        return b""
+    try:
+        return read_whole(place) or b""
+    except OSError:
+        return b""
+
+
+SUMMARY_SECONDS = 2.0
 """Time limit for inspecting the node. The page shows the rest after it."""
-MOST_NAMES = 24
+MAX_NAMES = 24
 """Limit on listed names, for servers with hundreds of targets."""
-
 HEADERS = (
     ("Content-Type", "text/html; charset=utf-8"),
     ("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"),
     ("X-Content-Type-Options", "nosniff"),
     ("Cache-Control", "no-store"),
 )
-
 _STYLE = """\
 :root{color-scheme:light dark}
 body{font:16px/1.5 system-ui,sans-serif;margin:0 auto;padding:1em;max-width:56em;overflow-wrap:anywhere}
@@ -35,7 +79,6 @@ nav a{margin-right:1.2em}
 @media(max-width:40em){thead{display:none}tr{display:block;padding:.4em 0;border-bottom:1px solid #8884}
 td{display:block;border:0;padding:0}td.n{text-align:left;display:inline-block;margin-right:1em}
 td:first-child{font-weight:600}td[data-l]::before{content:attr(data-l) " ";opacity:.7}td:empty{display:none}}"""
-
 _PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Lustre exporter</title><style>{style}</style></head>
@@ -54,18 +97,18 @@ _PAGE = """<!DOCTYPE html>
 """
 
 
-class Landing:
+class LandingPage:
     """The status page, with the state of the last scrape."""
 
     headers = HEADERS
 
     def __init__(
-        self, scraper: Scraper, telemetry_path: str, health_path: str, look_seconds: float = LOOK_SECONDS
+        self, scraper: Scraper, telemetry_path: str, health_path: str, look_seconds: float = SUMMARY_SECONDS
     ) -> None:
         self._scraper = scraper
         self._look_seconds = look_seconds
         self._links = {"metrics": escape(telemetry_path), "health": escape(health_path)}
-        self._lane: Lane[Found] = Lane("landing")
+        self._lane: WorkerThread[NodeSummary] = WorkerThread("landing")
 
     def page(self) -> bytes:
         """The whole page."""
@@ -73,7 +116,7 @@ class Landing:
         text = _PAGE.format(
             style=_STYLE,
             node="".join(f"<dt>{escape(name)}</dt><dd>{value}</dd>" for name, value in self._node()),
-            closed="".join(_closed(place) for place in self._scraper.tree.closed().values()),
+            closed="".join(_unreadable(place) for place in self._scraper.tree.closed().values()),
             rows="\n".join(_row(name, outcome) for name, outcome in outcomes),
             version=escape(__version__),
             **self._links,
@@ -82,7 +125,7 @@ class Landing:
 
     def _node(self) -> Iterator[tuple[str, str]]:
         try:
-            found = self._lane.run(lambda: look(self._scraper.places), self._look_seconds)
+            found = self._lane.run(lambda: summarize_node(self._scraper.places), self._look_seconds)
         except (LateError, BusyError, OSError):
             yield "Role", '<span class="bad">unknown; reading a parameter may hang</span>'
             return
@@ -94,11 +137,11 @@ class Landing:
 
 
 def _list(names: tuple[str, ...]) -> str:
-    more = len(names) - MOST_NAMES
-    return escape(", ".join(names[:MOST_NAMES])) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - MAX_NAMES
+    return escape(", ".join(names[:MAX_NAMES])) + (f" and {more} more" if more > 0 else "")
 
 
-def _closed(place: str) -> str:
+def _unreadable(place: str) -> str:
     return (
         f'<p class="note">The exporter may not read <code>{escape(place)}</code>. The metrics of the parameters'
         f" there are missing. Give the exporter the capability {PERMISSION} (the unit file in"
@@ -106,7 +149,7 @@ def _closed(place: str) -> str:
     )
 
 
-def _row(name: str, outcome: Outcome) -> str:
+def _row(name: str, outcome: CollectorStatus) -> str:
     if outcome.reason:
         state = f'<span class="bad">{escape(outcome.reason)}</span>'
     elif not outcome.passes:
@@ -116,8 +159,8 @@ def _row(name: str, outcome: Outcome) -> str:
     numbers = (
         ("duration", f"{outcome.seconds * 1000:.1f} ms" if outcome.passes else ""),
         ("read", _size(outcome.tally.bytes_read) if outcome.passes else ""),
-        ("skipped", _some(outcome.tally.skipped.copy())),
-        ("failed", _some({" ".join(key): times for key, times in outcome.tally.errors.copy().items()})),
+        ("skipped", _counts(outcome.tally.skipped.copy())),
+        ("failed", _counts({" ".join(key): times for key, times in outcome.tally.errors.copy().items()})),
     )
     cells = "".join(f'<td class="n" data-l="{label}">{text}</td>' if text else '<td class="n"></td>'
                     for label, text in numbers)  # fmt: skip
@@ -128,7 +171,7 @@ def _size(count: int) -> str:
     return f"{count / 1e6:.1f} MB" if count >= 1_000_000 else f"{count / 1e3:.1f} kB"
 
 
-def _some(counts: Mapping[str, int]) -> str:
+def _counts(counts: Mapping[str, int]) -> str:
     """The number, with the names as a tooltip; empty if there are none."""
     if not counts:
         return ""

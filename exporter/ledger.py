@@ -1,14 +1,14 @@
-"""Sums of counters over many targets that only ever grow, whatever becomes of a single target.
+"""Sums of counters over many targets that never decrease, even when single targets are reset or vanish.
 
-A target's counters start anew when its file is cleared, its client remounted or its server failed over; a target may
-vanish and come back. Prometheus understands a reset of one series, not one hidden in a sum. So the ledger remembers
-what each target last showed and credits only growth:
+A target's counters start at zero when its file is cleared, its client remounted or its server failed over; a target
+may vanish and come back. Prometheus understands a reset of one series, not one hidden in a sum. So the ledger
+remembers what each target showed last and credits only growth:
 
-* the first pass credits everything, so a sum begins as the sum of what the files say;
+* the first pass credits everything, so a sum begins as the sum of what the files show;
 * a target that was not there before is credited in full, since all it counts happened since the last pass;
-* one that was there but could not be read is remembered without credit: when it counted is unknown;
-* a counter that went back, or a new ``start_time``, is a reset: what it shows now is credited in full;
-* one that vanished keeps its contribution.
+* a target that was there but could not be read is remembered without credit: when it counted is unknown;
+* a counter that decreased, or a new ``start_time``, is a reset: what it shows now is credited in full;
+* a target that vanished keeps its contribution.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from lustre.formats.compiled import grow
 
 G = TypeVar("G", bound=Hashable)
 K = TypeVar("K", bound=Hashable)
-
 SPARE = 1024
 """Vanished members remembered beyond as many as are present, in case they come back."""
 

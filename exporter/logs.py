@@ -1,4 +1,4 @@
-"""Logging to standard error as plain text, logfmt or JSON."""
+"""How the exporter logs to standard error: plain text, logfmt or JSON, as other exporters do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FORMATS = ("text", "logfmt", "json")
 _NAMES = {logging.DEBUG: "debug", logging.INFO: "info", logging.WARNING: "warn", logging.ERROR: "error"}
 
 
-class Structured(logging.Formatter):
+class StructuredFormatter(logging.Formatter):
     """One line of logfmt or JSON per record: time, level, message."""
 
     def __init__(self, form: str) -> None:
@@ -41,12 +41,16 @@ def quoted(value: str) -> str:
     return value if plain else json.dumps(value, ensure_ascii=False)
 
 
-def configure(level: str, form: str) -> None:
+def configure_logging(level: str, form: str) -> None:
     """Log so from now on."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("lustre-exporter: %(message)s") if form == "text" else Structured(form))
+    handler.setFormatter(
+        logging.Formatter("lustre-exporter: %(message)s") if form == "text" else StructuredFormatter(form)
+    )
     root = logging.getLogger()
-    for former in [one for one in root.handlers if isinstance(one.formatter, Structured) or one.get_name() == __name__]:
+    for former in [
+        one for one in root.handlers if isinstance(one.formatter, StructuredFormatter) or one.get_name() == __name__
+    ]:
         root.removeHandler(former)
     handler.set_name(__name__)
     root.addHandler(handler)

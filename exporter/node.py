@@ -1,29 +1,487 @@
-"""What a collector sees of this node in one pass: its devices, mounts, targets and pools."""
+"""What a scrape sees of this node: devices, mounts, targets, pools, and the parameters of each.
+
+:class:`ParameterIndex` remembers from scrape to scrape where each parameter lives; no file is kept open.
+:class:`NodeSnapshot` is one scrape's view, :class:`Node` that of one collector. A parameter that cannot be read or
+understood is counted (:class:`ReadStats`) and left out.
+
+Lustre names a client's devices after an address in kernel memory (``ff1100011d6c9800``), which is new at each mount.
+As a label it would start new series at every reboot, so the mount point takes its place. The kernel shows both, but
+nowhere together: ``/proc/mounts`` lists mounts in the order they were made, and the statistics of an instance say
+since when they count.
+
+>>> client_mounts(b"10.0.2.15@tcp:/lustre /mnt/a lustre rw 0 0")
+[('lustre', '/mnt/a')]
+
+Pools come from ``lov.*.pools`` on a client and from ``lod.*.pools`` on a metadata server.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import errno
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
 
-from exporter.mounts import Mounts
-from exporter.places import Client, Places, Target
-from exporter.pools import Membership
-from exporter.reader import Reader
-from exporter.tally import Tally
-from exporter.text_format import label_text
-from lustre.formats import df
+from exporter.exposition import label_text
+from lustre.formats import df, header, pools
 from lustre.formats.df import Df
+from lustre.parameters import Device, Tree, parse_device, read_line, read_through, read_whole
+
+NAMED_BY_ADMINISTRATOR = frozenset({("lov", "pools"), ("lod", "pools"), ("lod", "pool"), ("mgs", "live")})
+"""Folders of devices whose entries an administrator named: pools, file systems."""
 
 
-class Survey:
+@dataclass(slots=True)
+class ReadStats:
+    """What one collector has read since the exporter started."""
+
+    bytes_read: int = 0
+    errors: dict[tuple[str, str], int] = field(default_factory=dict)
+    """By (parameter, error)."""
+    skipped: dict[str, int] = field(default_factory=dict)
+    """Lines by parameter."""
+
+    def error(self, parameter: str, name: str) -> None:
+        """One reading failed."""
+        self.errors[parameter, name] = self.errors.get((parameter, name), 0) + 1
+
+    def skip(self, parameter: str, lines: int) -> None:
+        """So many lines were not understood."""
+        self.skipped[parameter] = self.skipped.get(parameter, 0) + lines
+
+
+def parameter_name(kind: str, name: str) -> str:
+    """The parameter without its device and pool, as a label's value.
+
+    >>> parameter_name("osc", "stats"), parameter_name("lov", "pools/a"), parameter_name("lod", "pool/a/spill_hit")
+    ('osc.*.stats', 'lov.*.pools.*', 'lod.*.pool.*.spill_hit')
+    >>> parameter_name("ost/OSS", "stats"), parameter_name("mdt/a-MDT0000/exports", "stats")
+    ('ost.OSS.*.stats', 'mdt.*.exports.*.stats')
+    """
+    kinds = ["*" if parse_device(part).fsname else part for part in kind.split("/")]
+    first, *rest = name.split("/")
+    if (kind, first) in NAMED_BY_ADMINISTRATOR:
+        rest[:1] = ["*"]
+    return ".".join([*kinds, "*", first, *rest])
+
+
+Mounts = Mapping[tuple[str, str], str]
+"""(fs, instance) -> mount point."""
+Moment = tuple[int, bytes]
+"""Seconds, and the digits of the fraction."""
+_NEVER: Moment = (0, b"")
+_CLIENT = re.compile(rb"^\S*:/([^/\s]+)\S* (\S+) lustre ", re.MULTILINE)
+_OCTAL = re.compile(rb"\\([0-7]{3})")
+_MOUNT_LISTS = ("mounts", "self/mounts", "1/mounts")
+"""The first that lists a client mount is taken: in a container, only that of process 1 may."""
+_DATED_PARAMETERS = (
+    ("llite", ("stats", "read_ahead_stats")),
+    ("mdc", ("stats", "rpc_stats", "md_stats")),
+    ("osc", ("stats",)),
+)
+"""What is created while a file system is being mounted and says when."""
+
+
+def client_mounts(text: bytes) -> list[tuple[str, str]]:
+    """(fs, mount point) of each client mount, oldest first. Servers' targets are of type lustre too, without ``:/``."""
+    return [(_text(fs), _text(path)) for fs, path in _CLIENT.findall(text)]
+
+
+def _text(field: bytes) -> str:
+    return _OCTAL.sub(lambda octal: bytes((int(octal[1], 8) & 0xFF,)), field).decode("utf-8", "replace")
+
+
+class MountNames:
+    """Remembers which instance is which mount, so that a statistics file cleared later cannot change it."""
+
+    def __init__(self) -> None:
+        self._seen: tuple[list[tuple[str, str]], list[tuple[str, str]]] | None = None
+        self._names: Mounts = {}
+
+    def of(self, node: Node) -> Mounts:
+        """The mount point of every instance on this node."""
+        instances = node.instances()
+        views = (client_mounts(node.root_text(path)) for path in _MOUNT_LISTS) if instances else ()
+        listed = next(filter(None, views), [])
+        if (instances, listed) != self._seen:
+            self._names = dict(_assign(node, instances, listed))
+            self._seen = (instances, listed)
+        return self._names
+
+
+def _assign(
+    node: Node, instances: list[tuple[str, str]], listed: list[tuple[str, str]]
+) -> Iterator[tuple[tuple[str, str], str]]:
+    by_fs: dict[str, list[str]] = defaultdict(list)
+    for fs, instance in instances:
+        by_fs[fs].append(instance)
+    for fs, of_fs in by_fs.items():
+        points = list(dict.fromkeys(point for listed_fs, point in listed if listed_fs == fs))
+        for instance, name in _match(node, fs, of_fs, points):
+            yield (fs, instance), name
+
+
+def _match(node: Node, fs: str, instances: list[str], points: list[str]) -> list[tuple[str, str]]:
+    if len(instances) == 1:  # further mount points are bind mounts of the same
+        return [(instances[0], points[0] if points else "")]
+    born = {instance: _counting_since(node, fs, instance) for instance in instances}
+    eldest_first = sorted(instances, key=lambda instance: (born[instance] or _NEVER, instance))
+    if len(points) == len(instances) and all(born.values()):
+        return list(zip(eldest_first, points, strict=True))
+    return [(instance, str(number)) for number, instance in enumerate(eldest_first, 1)]
+
+
+def _counting_since(node: Node, fs: str, instance: str) -> Moment | None:
+    """When the instance began to count; None where the release does not say."""
+    starts: list[Moment] = []
+    for kind, names in _DATED_PARAMETERS:
+        for device in node.devices_of(kind, fs, instance):
+            for name in names:
+                start = header.split(node.read(kind, device, name) or b"").start_time
+                whole, _, fraction = start.partition(b".")
+                if whole.isdigit():
+                    starts.append((int(whole), fraction.ljust(9, b"0")))
+    return min(starts, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolMembership:
+    """Pools of each file system, with their targets (``OST0003``)."""
+
+    pools: Mapping[str, Mapping[str, frozenset[str]]]
+    by_target: Mapping[tuple[str, str], tuple[str, ...]]
+    """The pools of a target, sorted; usually one."""
+
+    def label(self, fs: str, target: str) -> str:
+        """The pools of a target in one label: nothing, a name, or names joined by commas."""
+        return ",".join(self.by_target.get((fs, target), ()))
+
+
+PoolTargets = dict[str, frozenset[str]]
+
+
+class PoolReader:
+    """Reads the lists; parses one again only when it changed."""
+
+    def __init__(self) -> None:
+        self._parsed: dict[bytes, tuple[frozenset[str], int]] = {}
+        self._membership = PoolMembership({}, {})
+
+    def read(self, node: Node) -> PoolMembership:
+        """The client's view where there is a client, else the metadata server's."""
+        found: dict[str, PoolTargets] = {}
+        kept: dict[bytes, tuple[frozenset[str], int]] = {}
+        for kind, wanted in (("lov", "clilov"), ("lod", "mdtlov"), ("lov", "mdtlov")):
+            for name, device in node.every(kind):
+                if (
+                    device.kind == wanted
+                    and device.fsname not in found
+                    and (lists := self._pools(node, kind, name, kept))
+                ):
+                    found[device.fsname] = lists
+        self._parsed = kept
+        membership = self._membership
+        if found != membership.pools:  # a reader that comes back late must not hand its view to others
+            membership = self._membership = PoolMembership(found, _by_target(found))
+        return membership
+
+    def _pools(self, node: Node, kind: str, device: str, kept: dict[bytes, tuple[frozenset[str], int]]) -> PoolTargets:
+        lists: PoolTargets = {}
+        for pool in node.children(kind, device, "pools"):
+            data = node.read(kind, device, f"pools/{pool}", may_be_empty=True)
+            if data is None:
+                continue
+            if data not in kept:
+                kept[data] = self._parsed.get(data) or _members(data)
+            lists[pool], skipped = kept[data]
+            node.skipped(kind, f"pools/{pool}", skipped)
+        return lists
+
+
+def _members(data: bytes) -> tuple[frozenset[str], int]:
+    listed = pools.parse(data)
+    return frozenset(parse_device(member).target or member for member in listed.members), listed.skipped
+
+
+def _by_target(found: Mapping[str, PoolTargets]) -> dict[tuple[str, str], tuple[str, ...]]:
+    by_target: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for fs, lists in found.items():
+        for pool in sorted(lists):
+            for target in lists[pool]:
+                by_target[fs, target].append(pool)
+    return {key: tuple(names) for key, names in by_target.items()}
+
+
+class ClientDevice(NamedTuple):
+    """A client's device of one target, or (target empty) of a whole mount."""
+
+    name: str
+    device: Device
+    mount: str
+
+
+class NamedDevice(NamedTuple):
+    """A server's target."""
+
+    name: str
+    device: Device
+
+
+ReadParameter = Callable[[str], bytes | None]
+"""``read_whole`` or ``read_line``."""
+PASSES_BEFORE_RETRY = 10
+"""For parameters that were not there the last time."""
+
+
+class ParameterIndex:
+    """Where each parameter was last found, and what device names mean; lives as long as the exporter."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.mount_names = MountNames()
+        self.pool_reader = PoolReader()
+        self._found: dict[str, dict[str, dict[str, str]]] = {}
+        """The folder of each parameter, by kind, name and device; whole paths would be megabytes."""
+        self._listings: dict[str, tuple[tuple[str, ...], tuple[NamedDevice, ...]]] = {}
+        self._missing: dict[str, set[tuple[str, str]]] = {}
+        """Parameters that this release does not have: by kind, device and name."""
+        self._patience: dict[str, int] = {}
+        self._clients: dict[str, tuple[tuple[NamedDevice, ...], Mounts, tuple[ClientDevice, ...]]] = {}
+
+    def devices(self, kind: str) -> tuple[NamedDevice, ...]:
+        """The devices of a kind, as they are now. When they change, all is looked up anew."""
+        names = self.tree.devices(kind)
+        before = self._listings.get(kind)
+        if before is not None and before[0] == names:
+            self._remember_missing(kind)
+            return before[1]
+        self._found.pop(kind, None)
+        self._missing.pop(kind, None)
+        parsed = tuple([NamedDevice(name, parse_device(name)) for name in names])
+        self._listings[kind] = (names, parsed)
+        return parsed
+
+    def clients(self, kind: str, devices: tuple[NamedDevice, ...], mounts: Mounts) -> tuple[ClientDevice, ...]:
+        """Those of the devices that belong to a mount, with its name."""
+        before = self._clients.get(kind)
+        if before is not None and before[0] is devices and before[1] is mounts:
+            return before[2]
+        found = tuple([
+            ClientDevice(name, device, mounts[device.fsname, device.instance])
+            for name, device in devices
+            if (device.fsname, device.instance) in mounts
+        ])  # fmt: skip
+        self._clients[kind] = devices, mounts, found
+        return found
+
+    def folders(self, kind: str, name: str) -> Mapping[str, str]:
+        """Where the parameter was found, by device."""
+        return self._found.setdefault(kind, {}).setdefault(sys.intern(name), {})
+
+    def read(self, kind: str, device: str, name: str, read: ReadParameter = read_whole) -> bytes | None:
+        """The parameter's text; None when it is absent."""
+        folder = self.folders(kind, name).get(device)
+        data = None if folder is None else read(folder + name)
+        return self.locate(kind, device, name) if data is None else data
+
+    def locate(self, kind: str, device: str, name: str) -> bytes | None:
+        """The text of a parameter that is not where it was, or was never asked for; None when it is nowhere."""
+        of_name = self._found.setdefault(kind, {}).setdefault(sys.intern(name), {})
+        of_name.pop(device, None)
+        missing = self._missing.get(kind)
+        if missing is not None and (device, name) in missing:
+            return None
+        place = self.tree.path(f"{kind}/{device}/{name}")
+        if place is None:
+            if missing is not None:
+                missing.add((device, name))
+            return None
+        of_name[device] = sys.intern(place.removesuffix(name))
+        return read_whole(place)
+
+    def _remember_missing(self, kind: str) -> None:
+        """What a device lacks, once it has been there for a pass, is looked for only now and then."""
+        left = self._patience.get(kind, 0)
+        if kind not in self._missing or not left:
+            self._missing[kind] = set()
+        self._patience[kind] = left - 1 if left else PASSES_BEFORE_RETRY
+
+
+integer = lru_cache(maxsize=8192)(df.integer)
+"""Thousands of parameters hold the same few numbers from scrape to scrape."""
+
+
+@lru_cache(maxsize=8192)
+def natural(data: bytes) -> int | None:
+    r"""A number that cannot be below zero, unless it wrapped; then it is none.
+
+    >>> natural(b"7\n"), natural(b"-7\n"), natural(b"18446744073709551609\n"), natural(b"7")
+    (7, None, None, None)
+    """
+    value = df.integer(data)
+    return value if value is not None and 0 <= value < WRAPPED_FROM else None
+
+
+WRAPPED_FROM = 1 << 63
+"""From here on a number of the kernel is one below zero that it printed as if it could not be."""
+
+
+class ParameterReader:
+    """Reads for one collector; every reading goes into its tally."""
+
+    def __init__(self, places: ParameterIndex, tally: ReadStats) -> None:
+        self._places = places
+        self._tally = tally
+
+    def read(
+        self, kind: str, device: str, name: str, read: ReadParameter = read_whole, *, may_be_empty: bool = False
+    ) -> bytes | None:
+        """The parameter's text; None when it is absent, empty or unreadable (the last two are counted)."""
+        try:
+            data = self._places.read(kind, device, name, read)
+        except OSError as error:
+            self._tally.error(parameter_name(kind, name), errno.errorcode.get(error.errno or 0, "OSError"))
+            return None
+        if data is None:
+            return None
+        self._tally.bytes_read += len(data)
+        if not data and not may_be_empty:
+            self._tally.error(parameter_name(kind, name), "empty")
+            return None
+        return data
+
+    def read_through(self, kind: str, device: str, name: str, take: Callable[[bytes], None]) -> bool:
+        """Hand over the parameter's text in pieces; False when it is absent or (which is counted) unreadable.
+
+        ``take`` may raise OSError for what it cannot be.
+        """
+        pieces = 0
+
+        def count(piece: bytes) -> None:
+            nonlocal pieces
+            pieces += 1
+            self._tally.bytes_read += len(piece)
+            take(piece)
+
+        places = self._places
+        folder = places.folders(kind, name).get(device)
+        try:
+            if folder is not None:
+                whole = read_through(folder + name, count)
+                if whole or pieces:
+                    return whole
+            data = places.locate(kind, device, name)
+            if data is not None:
+                count(data)
+        except OSError as error:
+            self._tally.error(parameter_name(kind, name), errno.errorcode.get(error.errno or 0, "OSError"))
+            return False
+        return data is not None
+
+    def read_each(
+        self, kind: str, name: str, devices: Iterable[str], read: ReadParameter = read_whole
+    ) -> Iterator[tuple[str, bytes]]:
+        """Device and text of the same parameter of many, those left out for which ``read`` says None."""
+        folders = self._places.folders(kind, name)
+        look_for, tally = self._places.locate, self._tally
+        for device in devices:
+            try:
+                folder = folders.get(device)
+                data = None if folder is None else read(folder + name)
+                if data is None:
+                    data = look_for(kind, device, name)
+            except OSError as error:
+                tally.error(parameter_name(kind, name), errno.errorcode.get(error.errno or 0, "OSError"))
+                continue
+            if data:
+                tally.bytes_read += len(data)
+                yield device, data
+            elif data is not None:
+                tally.error(parameter_name(kind, name), "empty")
+
+    def numbers(self, kind: str, name: str, devices: Iterable[str]) -> Iterator[tuple[str, int]]:
+        """Device and number of the same parameter of many, those left out for which ``number`` says None."""
+        for device, data in self.read_each(kind, name, devices, read_line):
+            value = natural(data)
+            if value is None:
+                self.skipped(kind, name, 1)
+            else:
+                yield device, value
+
+    def read_global(self, name: str) -> bytes | None:
+        """A parameter of no device (``health_check``), or of LNet (``lnet.stats``); None as in ``read``."""
+        tree = self._places.tree
+        beside = name.removeprefix("lnet.")
+        place = tree.path(name.replace(".", "/")) if beside == name else tree.lnet_path(beside)
+        if place is None:
+            return None
+        try:
+            data = read_whole(place)
+        except OSError as error:
+            self._tally.error(name, errno.errorcode.get(error.errno or 0, "OSError"))
+            return None
+        self._tally.bytes_read += len(data or b"")
+        if data == b"":
+            self._tally.error(name, "empty")
+        return data or None
+
+    def number_global(self, name: str) -> int | None:
+        """A parameter of no device that holds a number of things; None as in ``number``."""
+        data = self.read_global(name)
+        value = None if data is None else natural(data)
+        if data is not None and value is None:
+            self.skipped_global(name, 1)
+        return value
+
+    def skipped_global(self, name: str, lines: int) -> None:
+        """Lines of a parameter of no device that were not understood."""
+        if lines:
+            self._tally.skip(name, lines)
+
+    def number(self, kind: str, device: str, name: str, parse: Callable[[bytes], int | None] = natural) -> int | None:
+        """A parameter that holds one number; None when it is absent or holds something else (which is counted).
+
+        Nearly all are numbers or sizes of things, so that one below zero is taken for wrapped, not for a number.
+        """
+        data = self.read(kind, device, name, read_line)
+        if data is None:
+            return None
+        value = parse(data)
+        if value is None:
+            self.skipped(kind, name, 1)
+        return value
+
+    def skipped(self, kind: str, name: str, lines: int) -> None:
+        """Lines of a parameter that were not understood."""
+        if lines:
+            self._tally.skip(parameter_name(kind, name), lines)
+
+    def children(self, kind: str, device: str, folder: str) -> tuple[str, ...]:
+        """Names below a folder of a device."""
+        return self._places.tree.children(f"{kind}/{device}/{folder}")
+
+    def root_text(self, path: str) -> bytes:
+        """A file of procfs outside Lustre's part (``mounts``); empty when there is none."""
+        try:
+            return read_whole(self._places.tree.roots.procfs / path) or b""
+        except OSError:
+            return b""
+
+
+class NodeSnapshot:
     """One pass's view of the node, shared by its collectors: each thing is looked at once, when first asked for."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: ParameterIndex) -> None:
         self.places = places
-        self._devices: dict[str, tuple[Target, ...]] = {}
+        self._devices: dict[str, tuple[NamedDevice, ...]] = {}
         self._mounts: Mounts | None = None
-        self._membership: Membership | None = None
+        self._membership: PoolMembership | None = None
 
-    def devices(self, kind: str) -> tuple[Target, ...]:
+    def devices(self, kind: str) -> tuple[NamedDevice, ...]:
         """All devices of a kind."""
         if kind not in self._devices:
             self._devices[kind] = self.places.devices(kind)
@@ -35,26 +493,26 @@ class Survey:
             self._mounts = self.places.mount_names.of(node)
         return self._mounts
 
-    def membership(self, node: Node) -> Membership:
+    def membership(self, node: Node) -> PoolMembership:
         """Which targets are in which pools."""
         if self._membership is None:
             self._membership = self.places.pool_reader.read(node)
         return self._membership
 
 
-class Node(Reader):
+class Node(ParameterReader):
     """The view of one collector."""
 
-    def __init__(self, survey: Survey, tally: Tally) -> None:
-        super().__init__(survey.places, tally)
-        self.survey = survey
+    def __init__(self, snapshot: NodeSnapshot, tally: ReadStats) -> None:
+        super().__init__(snapshot.places, tally)
+        self.snapshot = snapshot
 
-    def clients(self, kind: str) -> tuple[Client, ...]:
+    def clients(self, kind: str) -> tuple[ClientDevice, ...]:
         """Devices of this node's mounts; not those a server holds to reach other servers.
 
         The same object as in the pass before, when nothing was mounted or connected meanwhile.
         """
-        return self.survey.places.clients(kind, self.survey.devices(kind), self.survey.mounts(self))
+        return self.snapshot.places.clients(kind, self.snapshot.devices(kind), self.snapshot.mounts(self))
 
     def mounts(self) -> list[tuple[str, bytes]]:
         """Device and label text of each mount."""
@@ -83,7 +541,7 @@ class Node(Reader):
         found = {
             (device.fsname, device.instance)
             for kind, names in (("llite", {""}), ("osc", {"osc"}), ("mdc", {"mdc"}))
-            for _, device in self.survey.devices(kind)
+            for _, device in self.snapshot.devices(kind)
             if device.kind in names and device.instance and not device.instance.startswith(("MDT", "OST"))
         }
         return sorted(found)
@@ -91,22 +549,22 @@ class Node(Reader):
     def devices_of(self, kind: str, fsname: str, instance: str) -> list[str]:
         """Names of the devices of a kind that belong to one mount."""
         return [
-            name for name, device in self.survey.devices(kind)
+            name for name, device in self.snapshot.devices(kind)
             if device.fsname == fsname and device.instance == instance
         ]  # fmt: skip
 
-    def targets(self, kind: str) -> list[Target]:
+    def targets(self, kind: str) -> list[NamedDevice]:
         """Devices of this node's own targets (``obdfilter``, ``mdt``)."""
-        return [t for t in self.survey.devices(kind) if t.device.target and not t.device.instance]
+        return [t for t in self.snapshot.devices(kind) if t.device.target and not t.device.instance]
 
     def labelled_targets(self, kind: str) -> list[tuple[str, bytes]]:
         """Device and label text of each of this node's own targets."""
         return [(name, label_text(fs=device.fsname, target=device.target)) for name, device in self.targets(kind)]
 
-    def every(self, kind: str) -> tuple[Target, ...]:
+    def every(self, kind: str) -> tuple[NamedDevice, ...]:
         """All devices of a kind, whosever they are."""
-        return self.survey.devices(kind)
+        return self.snapshot.devices(kind)
 
-    def membership(self) -> Membership:
+    def membership(self) -> PoolMembership:
         """Which targets are in which pools."""
-        return self.survey.membership(self)
+        return self.snapshot.membership(self)

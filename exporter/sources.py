@@ -1,17 +1,15 @@
-"""A parameter of one form, one file per device: read it, see whether it changed, render it, hand out its chunks."""
+"""Reads one parameter of many devices; a device whose text did not change keeps its finished lines."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from exporter import printing
-from exporter.counters import Planner, Rule
-from exporter.families import Family
+from exporter import templates
+from exporter.counters import StatsPlanner, StatsRule
+from exporter.exposition import Family, MetricsPage, seconds
 from exporter.forms import StatsForm, stats_forms
 from exporter.node import Node
-from exporter.page import Page
-from exporter.text_format import seconds
 from lustre.formats import stats
 from lustre.formats.compiled import mark_below_times
 from lustre.formats.outline import Forms
@@ -59,7 +57,7 @@ class Source:
         """Of what does not change by itself."""
         self._readings: dict[str, _Reading] = {}
 
-    def collect(self, node: Node, page: Page, devices: Iterable[tuple[str, bytes]]) -> None:
+    def collect(self, node: Node, page: MetricsPage, devices: Iterable[tuple[str, bytes]]) -> None:
         """Read the file of each (device, label text); one that did not change keeps its chunks."""
         kept: dict[str, _Reading] = {}
         labelled = dict(devices)
@@ -102,8 +100,8 @@ class SampleLines:
 class StatsRenderer:
     """Makes the renderers of one ``stats`` parameter; they share plans."""
 
-    def __init__(self, rule: Rule) -> None:
-        self._planner = Planner(rule)
+    def __init__(self, rule: StatsRule) -> None:
+        self._planner = StatsPlanner(rule)
         self._forms = stats_forms(self._planner)
 
     def __call__(self, labels: bytes) -> Render:
@@ -114,7 +112,7 @@ class StatsRenderer:
 class _StatsOfDevice:
     __slots__ = ("_form", "_forms", "_labels", "_plan", "_planner", "_templates")
 
-    def __init__(self, planner: Planner, forms: Forms[StatsForm], labels: bytes) -> None:
+    def __init__(self, planner: StatsPlanner, forms: Forms[StatsForm], labels: bytes) -> None:
         self._planner = planner
         self._forms = forms
         self._labels = labels
@@ -123,7 +121,7 @@ class _StatsOfDevice:
         self._templates: tuple[bytes, ...] = ()
 
     def __call__(self, data: bytes) -> Rendered:
-        found = self._forms.read(data, self._form) if printing.fits(self._labels) else None
+        found = self._forms.read(data, self._form) if templates.fits(self._labels) else None
         if found is not None:
             form, numbers, _ = found
             if form is not self._form:

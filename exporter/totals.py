@@ -1,26 +1,104 @@
-"""Sums over the targets of a mount: per file system, mount and pool, instead of per target.
+"""Sums over the targets of a mount, by file system, mount and pool, instead of series for each target.
 
-A client of 2,000 object targets would be 170,000 series; the sums are a few hundred. They only grow
-(``exporter.ledger``).
+A client of 2,000 object targets would have 170,000 series; the sums are a few hundred. They only grow
+(:mod:`exporter.ledger`). A :class:`Contribution` is what one file (``stats``, ``rpc_stats``, ``import``) adds to
+them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from exporter.connected import Sample
-from exporter.counters import Key
-from exporter.families import Family, Histogram
+from exporter.connection_families import ConnectionFamilies, Sample
+from exporter.counters import CounterKey, StatsPlan, StatsPlanner, StatsRule
+from exporter.exposition import Family, Histogram, MetricsPage, label_text, seconds
+from exporter.forms import RpcForm, StatsForm, rpc_forms, stats_forms
 from exporter.ledger import Ledger
 from exporter.node import Node
-from exporter.page import Page
-from exporter.read_outs import AnyKey, Contribution, ReadOut
-from exporter.text_format import label_text, seconds
+from exporter.rpc_stats import BucketKey, RpcFamilies, RpcKeys
+from lustre.formats import import_, rpc_stats, stats
 from lustre.formats.compiled import mark_below_times
 
+SeriesKey = CounterKey | BucketKey
 
-class Labelled(Protocol):
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What one file adds to the sums."""
+
+    start: bytes
+    keys: Sequence[SeriesKey]
+    values: Sequence[int]
+    gauges: Sequence[Sample]
+    """What is the case now."""
+    skipped: int
+    plan: StatsPlan | None = None
+    """Of a ``stats`` file."""
+    form: StatsForm | RpcForm | import_.ImportForm | None = None
+    """What the device's next text is most likely of."""
+
+
+ReadContribution = Callable[[bytes, Contribution | None], Contribution]
+"""Reads a device's text; is also given what was read out of the one before."""
+
+
+def stats_contributions(rule: StatsRule) -> ReadContribution:
+    """Reads out ``stats`` files."""
+    planner = StatsPlanner(rule)
+    forms = stats_forms(planner)
+
+    def read_out(data: bytes, before: Contribution | None) -> Contribution:
+        like = before.form if before is not None and isinstance(before.form, StatsForm) else None
+        found = forms.read(data, like)
+        if found is not None:
+            form, numbers, start = found
+            return Contribution(start, form.plan.keys, numbers, (), form.plan.unknown, form.plan, form)
+        parsed = stats.parse(data)
+        plan, columns = planner.plan(parsed)
+        values = list(map(int, plan.pick(columns)))
+        return Contribution(parsed.start_time, plan.keys, values, (), parsed.skipped + plan.unknown, plan)
+
+    return read_out
+
+
+def rpc_stats_contributions(families: RpcFamilies) -> ReadContribution:
+    """Reads out ``rpc_stats`` files."""
+    rows = RpcKeys(families)
+    forms = rpc_forms(families)
+
+    def read_out(data: bytes, before: Contribution | None) -> Contribution:
+        like = before.form if before is not None and isinstance(before.form, RpcForm) else None
+        found = forms.read(data, like)
+        if found is not None:
+            form, numbers, start = found
+            return Contribution(start, form.keys, form.counts(numbers), form.samples(numbers), 0, form=form)
+        parsed = rpc_stats.parse(data)
+        keys, values = rows.flatten(parsed)
+        return Contribution(parsed.start_time, keys, values, tuple(families.gauges(parsed)), parsed.skipped)
+
+    return read_out
+
+
+def import_contributions(families: ConnectionFamilies) -> ReadContribution:
+    """Reads out ``import`` files."""
+    forms = import_.import_forms()
+    keys_of: dict[tuple[SeriesKey, ...], tuple[SeriesKey, ...]] = {}
+
+    def read_out(data: bytes, before: Contribution | None) -> Contribution:
+        like = before.form if before is not None and isinstance(before.form, import_.ImportForm) else None
+        link, form = import_.watched(data, forms, like)
+        counters = list(families.import_counters(link))
+        keys: tuple[SeriesKey, ...] = tuple([(family, extra) for family, extra, _ in counters])
+        keys = keys_of.setdefault(keys, keys)
+        values = [value for _, _, value in counters]
+        return Contribution(b"", keys, values, list(families.import_gauges(link)), link.skipped, form=form)
+
+    return read_out
+
+
+class HasLabels(Protocol):
     """What a sum is over."""
 
     def __hash__(self) -> int:
@@ -30,10 +108,10 @@ class Labelled(Protocol):
         """As they stand between the braces."""
 
 
-G = TypeVar("G", bound=Labelled)
+G = TypeVar("G", bound=HasLabels)
 
 
-class Group(NamedTuple):
+class MountPool(NamedTuple):
     """What a client's sums are over: the targets of a mount that are in a pool, or in none."""
 
     fs: str
@@ -50,14 +128,14 @@ Combine = Callable[[int, int], int]
 """Makes one value of two targets'."""
 
 
-class Summed(Generic[G]):
+class SummedParameter(Generic[G]):
     """All files of one parameter, summed by group."""
 
     def __init__(
         self,
         kind: str,
         name: str,
-        read_out: ReadOut,
+        read_out: ReadContribution,
         mark: Callable[[bytes], int] = mark_below_times,
     ) -> None:
         self._kind = kind
@@ -65,7 +143,7 @@ class Summed(Generic[G]):
         self._read_out = read_out
         self._mark = mark
         """Of what does not change by itself."""
-        self._ledger: Ledger[G, AnyKey] = Ledger()
+        self._ledger: Ledger[G, SeriesKey] = Ledger()
         self._last: dict[str, tuple[int, Contribution]] = {}
         """By device: the mark, and what was read out."""
         self._groups: Mapping[str, G] = {}
@@ -89,7 +167,7 @@ class Summed(Generic[G]):
                 node.skipped(self._kind, self._name, contribution.skipped)
         self._last = last
 
-    def put(self, page: Page, combine: Mapping[Family, Combine] | None = None) -> None:
+    def put(self, page: MetricsPage, combine: Mapping[Family, Combine] | None = None) -> None:
         """The sums of every group that has a target now."""
         for group in self.groups:
             put_totals(page, group.labels(), self._ledger.totals(group))
@@ -105,13 +183,16 @@ class Summed(Generic[G]):
         """Groups that have a target now."""
         return sorted(self._ledger.groups, key=lambda group: group.labels())
 
-    def by_group(self) -> Mapping[G, Mapping[AnyKey, int]]:
+    def by_group(self) -> Mapping[G, Mapping[SeriesKey, int]]:
         """The sums themselves, also of groups that have lost their last target."""
         return self._ledger.every()
 
 
 def put_totals(
-    page: Page, labels: bytes, totals: Mapping[AnyKey, int], sums: Mapping[tuple[Histogram, bytes], Key] | None = None
+    page: MetricsPage,
+    labels: bytes,
+    totals: Mapping[SeriesKey, int],
+    sums: Mapping[tuple[Histogram, bytes], CounterKey] | None = None,
 ) -> None:
     """Lines of the sums of one group. ``sums`` says which counter is the sum of what a histogram counts."""
     tables: dict[tuple[Histogram, bytes], list[tuple[float, int]]] = {}
@@ -132,7 +213,9 @@ def put_totals(
         )
 
 
-def put_gauges(page: Page, samples: Iterable[tuple[G, Iterable[Sample]]], combine: Mapping[Family, Combine]) -> None:
+def put_gauges(
+    page: MetricsPage, samples: Iterable[tuple[G, Iterable[Sample]]], combine: Mapping[Family, Combine]
+) -> None:
     """One line per group and label, values added up unless ``combine`` says otherwise."""
     found: dict[G, dict[tuple[Family, bytes], int]] = {}
     for group, of_device in samples:

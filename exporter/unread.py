@@ -1,4 +1,4 @@
-"""Parameters that no collector reads, and why. A test checks that all others of a recorded 2.17 node are read."""
+"""Parameters that no collector reads, and why. Of a recorded node of Lustre 2.17, collectors read all others."""
 
 from __future__ import annotations
 

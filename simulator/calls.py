@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from simulator.costs import CALLER, CallCosts
 from simulator.engine import Completion, Steps
-from simulator.namespace import Inode
-from simulator.rpc import NETWORK_SECONDS
+from simulator.network import NETWORK_SECONDS
+from simulator.servers.namespace import Inode
 
 if TYPE_CHECKING:
-    from simulator.client import Client
+    from simulator.clients.client import Client
     from simulator.cluster import Cluster
-    from simulator.mdt import Mdt
-    from simulator.ost import Ost
+    from simulator.servers.mdt import Mdt
+    from simulator.servers.ost import Ost
 
 PATH_OF = ("getattr",)
 STATUS = ("getattr",)
@@ -24,10 +24,10 @@ XATTR = ("getxattr",)
 SET_XATTR = ("setxattr",)
 LAYOUT = ("open", "getxattr", "close")
 SET_DEFAULT = ("open", "setxattr", "close")
-NAMES_IN_A_PAGE = 100
+NAMES_PER_PAGE = 100
 GLIMPSE_USEC, STATFS_USEC = 50, 10
 """What an OST needs to say how large an object is, and how much room it has."""
-LOOKED_AGAIN_SECONDS = 0.1
+RETRY_SECONDS = 0.1
 """So soon a request to a target that was away is sent again."""
 
 
@@ -80,9 +80,9 @@ class Calls:
 
     def to_mdt(self, requests: Iterable[str], path: str) -> None:
         """System calls that ask the MDT of a path, one after the other."""
-        self.to_mdt_of(requests, lambda: self._cluster.namespace.lookup(path))
+        self.to_mdt_of_inode(requests, lambda: self._cluster.namespace.lookup(path))
 
-    def to_mdt_of(self, requests: Iterable[str], found: Callable[[], Inode]) -> None:
+    def to_mdt_of_inode(self, requests: Iterable[str], found: Callable[[], Inode]) -> None:
         """The same, of a file that is found by other means."""
         if self._costs.charged:
             with self._cluster.lock:
@@ -170,4 +170,4 @@ class Calls:
         while target.health.away:
             if self._cluster.now >= until:
                 raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), target.name)
-            yield LOOKED_AGAIN_SECONDS
+            yield RETRY_SECONDS

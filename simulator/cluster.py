@@ -1,37 +1,41 @@
-"""A Lustre cluster in one process. Whoever holds it advances its time; nothing in it happens by itself.
+"""A Lustre cluster in one process: targets, clients, names and jobs. Its owner advances its virtual time.
 
-One lock guards the model, so that one thread may drive the time (:mod:`simulator.realtime`) while others look and act.
+One lock guards the model, so that one thread may drive the time (:mod:`simulator.realtime`) while others read and act.
+The cluster also does what an administrator or tierd does with ``lfs``: migrate, mirror resync, and setstripe on a
+directory; and it makes the directories and files that exist before the first job starts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import errno
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from lustre.changelog.record import RecordType
 from lustre.layout.model import Layout
-from simulator import lfs, releases
-from simulator.calls import Processors
-from simulator.client import Client, Servers
-from simulator.engine import Completion, Engine
-from simulator.jobs import Job, Run
-from simulator.jobs.job import user_of
-from simulator.mdt import Mdt
-from simulator.migration import Migration
-from simulator.namespace import Inode, Namespace
-from simulator.ost import Ost
-from simulator.parameters.writer import ParameterWriter
-from simulator.placement import Placement
-from simulator.population import Population
-from simulator.resync import Resync
+from simulator import releases
+from simulator.clients.client import Client
+from simulator.clients.mount import Servers
+from simulator.costs import CallCosts
+from simulator.engine import Completion, Engine, Steps
+from simulator.jobs import Job
+from simulator.jobs.job import Run, Throughput, user_of
+from simulator.migration import Migration, Resync
+from simulator.parameters import ParameterWriter
+from simulator.servers.changelog import Actor
+from simulator.servers.mdt import Mdt
+from simulator.servers.namespace import Inode, Namespace
+from simulator.servers.ost import Ost
+from simulator.servers.placement import Placement, extents
 from simulator.settings import ClusterSettings
-from simulator.staff import Staff
-from simulator.throughput import Throughput
+from simulator.workload import Workload
 
 if TYPE_CHECKING:
-    from simulator.fluid.staff import FluidStaff
+    from simulator.workload import FluidWorkload
 
 STATFS_SECONDS = 5.0
 
@@ -59,17 +63,26 @@ class Cluster:
         self.epoch_ns = settings.epoch_seconds * 10**9
         fsname = settings.fsname
         self.osts = tuple(
-            Ost(self.engine, f"{fsname}-OST{index:04x}", index, ost, self.random(f"ost{index}"), self._crowd(index))
+            Ost(
+                self.engine, f"{fsname}-OST{index:04x}", index, ost, self.random(f"ost{index}"), self._queue_wait(index)
+            )
             for index, ost in enumerate(settings.osts)
         )
         self.mdts = tuple(
-            Mdt(self.engine, f"{fsname}-MDT{index:04x}", index, mdt, self.random(f"mdt{index}"), self._metadata_crowd())
+            Mdt(
+                self.engine,
+                f"{fsname}-MDT{index:04x}",
+                index,
+                mdt,
+                self.random(f"mdt{index}"),
+                self._metadata_queue_wait(),
+            )
             for index, mdt in enumerate(settings.mdts)
         )
         self.namespace = Namespace(settings.epoch_seconds)
         self.placement = Placement(self.osts, settings.pools, settings.spills, self.random("placement"))
         servers = Servers(fsname, self.namespace, self.placement, self.mdts, self.osts, self.epoch_ns,
-                          releases.of(settings.version).number >= (2, 15))
+                          releases.release_of(settings.version).number >= (2, 15))
         self.clients = tuple(
             Client(self.engine, index, client, servers, self.random(f"client{index}"))
             for index, client in enumerate(settings.clients)
@@ -78,7 +91,7 @@ class Cluster:
         self._population = Population(self.namespace, self.placement, self.mdts, self.osts)
         self.mounts = len(self.clients)
         """How many clients there are."""
-        self._staff: Staff | FluidStaff = Staff(self.engine, self.clients, self.log, self.random)
+        self._workload: Workload | FluidWorkload = Workload(self.engine, self.clients, self.log, self.random)
         self._writers: dict[tuple[Path, bool], ParameterWriter] = {}
         self.exporter_back_at = 0.0
         """Until then nobody reaches the exporter."""
@@ -89,11 +102,11 @@ class Cluster:
     @property
     def runs(self) -> Mapping[str, Run]:
         """By job id, what it does on its first node."""
-        return self._staff.runs
+        return self._workload.runs
 
     def processes_on(self, nid: str) -> int:
         """Processes of jobs at work on a node."""
-        return self._staff.processes_on(nid)
+        return self._workload.processes_on(nid)
 
     @property
     def targets(self) -> tuple[Mdt | Ost, ...]:
@@ -159,7 +172,7 @@ class Cluster:
                 self.make_directory(path, layout, uid=user_of(job.job_id), shards=shards)
             for path, size_bytes in job.files():
                 self.make_file(path, size_bytes, uid=user_of(job.job_id))
-            self._staff.expect(job)
+            self._workload.expect(job)
 
     def make_directory(
         self, path: str, layout: Layout | None = None, *, uid: int = 0, mdt_index: int = 0, shards: tuple[int, ...] = ()
@@ -174,12 +187,12 @@ class Cluster:
     def change(self, job_id: str, values: dict[str, Any]) -> None:
         """Have a job go on with other values of its fields, from now on."""
         with self.lock:
-            self.add(self._staff.changed(job_id, values))
+            self.add(self._workload.changed(job_id, values))
 
     def stop(self, job_id: str) -> None:
         """Have a job stop now; calls under way are finished."""
         with self.lock:
-            self._staff.stop(job_id)
+            self._workload.stop(job_id)
 
     def throughput(self, job_id: str, since: float, until: float) -> list[float]:
         """MB/s of a job in each whole virtual second of an interval."""
@@ -202,17 +215,17 @@ class Cluster:
     def start_migration(self, path: str, layout: Layout) -> Migration:
         """Have the mover move a file; ``finished`` of what this returns is done in virtual time."""
         with self.lock:
-            return lfs.migrate(self, path, layout)
+            return migrate(self, path, layout)
 
     def start_resync(self, path: str) -> Resync:
         """Have the stale copies of a mirrored file brought up to date, in virtual time."""
         with self.lock:
-            return lfs.resync(self, path)
+            return resync(self, path)
 
     def set_default_layout(self, directory: str, layout: Layout | None) -> None:
         """What ``lfs setstripe`` on a directory does: new files get it, those that are there keep theirs."""
         with self.lock:
-            lfs.set_default_layout(self, directory, layout)
+            set_default_layout(self, directory, layout)
 
     def slow_down(self, ost_index: int, factor: float) -> None:
         """From now on a target's device takes so many times as long; 1 heals it."""
@@ -226,12 +239,131 @@ class Cluster:
                 ost.statfs()
         self.engine.after(STATFS_SECONDS, self._statfs)
 
-    def _crowd(self, index: int) -> Callable[[], float] | None:
+    def _queue_wait(self, index: int) -> Callable[[], float] | None:
         """How long an I/O waits at an OST behind those that are not modelled one by one; None: all are."""
 
-    def _metadata_crowd(self) -> Callable[[], float] | None:
+    def _metadata_queue_wait(self) -> Callable[[], float] | None:
         """The same of a request at an MDT."""
 
     def random(self, name: str) -> Random:
         """Chance of its own for each who needs some, so that one more changes nothing for the others."""
         return Random(f"{self.settings.seed}/{name}")  # noqa: S311 - a model, not a secret
+
+
+class Population:
+    """Makes what was there before."""
+
+    def __init__(self, namespace: Namespace, placement: Placement, mdts: Sequence[Mdt], osts: Sequence[Ost]) -> None:
+        self._namespace = namespace
+        self._placement = placement
+        self._mdts = mdts
+        self._osts = osts
+
+    def directory(
+        self, path: str, layout: Layout | None, now: float, *, uid: int = 0, mdt_index: int = 0,
+        shards: tuple[int, ...] = (),
+    ) -> Inode:  # fmt: skip
+        """A directory with those above it; one that exists stays as it is. ``now`` in seconds of the epoch."""
+        inode = self._namespace.root
+        for name in filter(None, path.split("/")):
+            child = inode.children.get(name)
+            if child is None:
+                fid = self._namespace.new_fid(mdt_index, 0)
+                child = self._namespace.add(inode, name, fid, mdt_index, now, directory=True)
+                child.uid = child.gid = uid
+                child.layout = layout if child.path == path else None
+                child.shards = shards if child.path == path else ()
+                self._mdts[mdt_index].inodes_used += 1
+            inode = child
+        return inode
+
+    def file(self, path: str, size_bytes: int, now: float, *, uid: int = 0) -> Inode:
+        """A file full of data. Raises OSError ENOSPC when there is no room."""
+        parent, _, name = path.rpartition("/")
+        directory = self.directory(parent, None, now)
+        if name in directory.children:
+            return directory.children[name]
+        layout = self._placement.create(directory.layout or self._namespace.root.layout)
+        try:
+            layout = self._placement.reach(layout, size_bytes)
+            for piece in extents(layout, 0, size_bytes):
+                store = self._osts[piece.ost_index].store
+                store.grow(store.objects[piece.fid], piece.offset, piece.offset + piece.size_bytes)
+        except OSError:
+            self._placement.release(layout)
+            raise
+        fid = self._namespace.new_fid(directory.mdt_index, 0)
+        inode = self._namespace.add(directory, name, fid, directory.mdt_index, now, directory=False)
+        inode.layout, inode.uid, inode.gid = layout, uid, uid
+        inode.wrote(size_bytes, now)
+        self._mdts[directory.mdt_index].inodes_used += 1
+        return inode
+
+
+Work = TypeVar("Work", Migration, Resync)
+LFS_JOB_ID = SETSTRIPE_JOB_ID = "lfs.0"
+
+
+def migrate(cluster: Cluster, path: str, layout: Layout) -> Migration:
+    """Have the mover move a file; ``finished`` of what this returns is done in virtual time."""
+    return _started(cluster, Migration(path, layout))
+
+
+def resync(cluster: Cluster, path: str) -> Resync:
+    """Have the stale copies of a file brought up to date."""
+    return _started(cluster, Resync(path))
+
+
+def set_default_layout(cluster: Cluster, directory: str, layout: Layout | None) -> None:
+    """New files below a directory get the layout, those that are there keep theirs. Raises OSError ENOTDIR, EINVAL."""
+    inode = cluster.namespace.lookup(directory)
+    if not inode.is_directory:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
+    cluster.placement.check(layout)
+    inode.layout = layout
+    mdt = cluster.mdts[inode.mdt_index]
+    actor = Actor(SETSTRIPE_JOB_ID, 0, 0, cluster.clients[cluster.settings.mover_client].settings.nid)
+    mdt.changelog.add(RecordType.SETXATTR, cluster.epoch, inode.fid, actor, xattr_name="lustre.lov")
+    mdt.tally(SETSTRIPE_JOB_ID, "setattr", 900)
+
+
+def _started(cluster: Cluster, work: Work) -> Work:
+    client = cluster.clients[cluster.settings.mover_client]
+    actor = Actor(LFS_JOB_ID, 0, 0, client.settings.nid)
+    ended = cluster.engine.spawn(_steps(cluster, work, client, actor))
+    ended.then(lambda done: _finish_like(done, work.finished))
+    return work
+
+
+def _steps(cluster: Cluster, work: Work, client: Client, actor: Actor) -> Steps[None]:
+    """The program has to compute before the work is done, and beside it; here all of that comes before."""
+    costs = cluster.settings.costs
+    yield from cluster.processors.work(costs, costs.move_processor_seconds)
+    yield from work.steps(client, actor, costs.move_start_seconds)
+
+
+def _finish_like(done: Completion, to: Completion) -> None:
+    if done.error is None:
+        to.succeed()
+    else:
+        to.fail(done.error)
+
+
+class Processors:
+    """Those of the mover's node: the processes of jobs there, and calls, have equal parts of them."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._rng = cluster.random("calls")
+        self._at_work = 0
+        self._nid = cluster.clients[cluster.settings.mover_client].settings.nid
+
+    def work(self, costs: CallCosts, seconds: float) -> Steps[None]:
+        """So much processor time."""
+        if not seconds:
+            return
+        self._at_work += 1
+        others = self._cluster.processes_on(self._nid) * costs.busy_share if costs.processors else 0.0
+        crowd = max(1.0, (others + self._at_work) / costs.processors) if costs.processors else 1.0
+        yield seconds * crowd * self._rng.lognormvariate(-0.02, 0.2)
+        self._at_work -= 1

@@ -2,7 +2,7 @@
 
 A call of the file system port is a few system calls. Each takes processor time of the node it is made on, and most are
 a request to a target, which stands in the queue of that target behind those of the jobs. The second part follows from
-the model; here are the figures of the first, for :class:`simulator.calls.Calls` and :mod:`simulator.lfs`.
+the model; here are the figures of the first, for :class:`simulator.calls.Calls` and :mod:`simulator.cluster`.
 
 In a scenario::
 

@@ -1,4 +1,4 @@
-"""What goes wrong with clusters, as changes to a running one. Times are virtual seconds."""
+"""Faults and other events, as changes to a running cluster. Times are virtual seconds."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from lustre.layout.model import Component, Layout
-from simulator.changelog import Actor
 from simulator.engine import Steps
-from simulator.mdt import Mdt
 from simulator.migration import Migration
-from simulator.ost import Ost
+from simulator.servers.changelog import Actor
+from simulator.servers.mdt import Mdt
+from simulator.servers.ost import Ost
 
 if TYPE_CHECKING:
     from simulator.cluster import Cluster
 
 
-def slow(cluster: Cluster, target: str, factor: float) -> None:
+def slow_down(cluster: Cluster, target: str, factor: float) -> None:
     """The target's device takes so many times as long."""
     cluster.target(target).device.slowdown = factor
 
 
-def degraded(cluster: Cluster, target: str, rebuild_share: float) -> None:
+def degrade(cluster: Cluster, target: str, rebuild_share: float) -> None:
     """A disk of the group is lost; rebuilding it takes that share of the others' time."""
     ost = _ost(cluster, target)
     ost.degraded = True
@@ -31,7 +31,7 @@ def degraded(cluster: Cluster, target: str, rebuild_share: float) -> None:
         ost.device.missing_disks = 1
 
 
-def healthy(cluster: Cluster, target: str) -> None:
+def heal(cluster: Cluster, target: str) -> None:
     """All that was wrong with a target is over."""
     found = cluster.target(target)
     found.device.slowdown = 1.0
@@ -44,19 +44,19 @@ def healthy(cluster: Cluster, target: str) -> None:
         found.health.recovered(cluster.now)
 
 
-def full(cluster: Cluster, target: str, free_percent: float) -> None:
+def fill(cluster: Cluster, target: str, free_percent: float) -> None:
     """Somebody has filled the target up to so much."""
     store = _ost(cluster, target).store
     store.withheld_bytes = 0
     store.withheld_bytes = max(store.space().avail_bytes - int(store.capacity.size_bytes * free_percent / 100), 0)
 
 
-def gone(cluster: Cluster, target: str) -> None:
+def take_down(cluster: Cluster, target: str) -> None:
     """Its server is down; requests wait until it is back."""
     cluster.target(target).fail()
 
 
-def recovery(cluster: Cluster, target: str, seconds: float) -> None:
+def recover(cluster: Cluster, target: str, seconds: float) -> None:
     """It was started again: clients come back and send again what was not safe; over after so long at the earliest."""
     found = cluster.target(target)
     if not found.health.gone:
@@ -65,50 +65,50 @@ def recovery(cluster: Cluster, target: str, seconds: float) -> None:
     cluster.engine.spawn(_recovering(cluster, found, seconds))
 
 
-def failover(cluster: Cluster, target: str, seconds: float) -> None:
+def fail_over(cluster: Cluster, target: str, seconds: float) -> None:
     """The target moves to its other server: away for so long, in recovery for as long again."""
-    gone(cluster, target)
-    cluster.engine.after(seconds, recovery, cluster, target, seconds)
+    take_down(cluster, target)
+    cluster.engine.after(seconds, recover, cluster, target, seconds)
 
 
-def deregistered(cluster: Cluster, target: str, user: str = "cl1") -> None:
+def deregister_changelog_user(cluster: Cluster, target: str, user: str = "cl1") -> None:
     """A changelog user is forgotten, as one too far behind is. Without any nothing is recorded, and reading goes on."""
     _mdt(cluster, target).changelog.deregister(user)
 
 
-def registered(cluster: Cluster, target: str) -> None:
+def register_changelog_user(cluster: Cluster, target: str) -> None:
     """One more changelog user: ``cl2``, or the number after the last."""
     _mdt(cluster, target).changelog.register(cluster.now)
 
 
-def changelog_mask(cluster: Cluster, target: str, without: str) -> None:
+def mask_changelog(cluster: Cluster, target: str, without: str) -> None:
     """Somebody sets a mask that leaves out a type of records: ``CLOSE``."""
     log = _mdt(cluster, target).changelog
     log.set_mask([kind for kind in log.mask if kind.label != without])
 
 
-def changelog_gap(cluster: Cluster, target: str) -> None:
+def lose_changelog_records(cluster: Cluster, target: str) -> None:
     """Records were lost: what nobody has read yet is gone, and numbers go on."""
     log = _mdt(cluster, target).changelog
     log.forget()
 
 
-def unreachable(cluster: Cluster, seconds: float) -> None:
+def make_exporter_unreachable(cluster: Cluster, seconds: float) -> None:
     """Nobody reaches the exporter: parameter files are not brought up to date, and whoever asks the hook is told."""
     cluster.exporter_back_at = cluster.now + seconds
 
 
-def clock_jump(cluster: Cluster, seconds: float) -> None:
+def set_clocks(cluster: Cluster, seconds: float) -> None:
     """The clocks of all nodes are set; spans of time go on as before."""
     cluster.epoch_ns += round(seconds * 1e9)
 
 
-def second_mover(cluster: Cluster, directory: str, pool: str, files: int) -> None:
+def start_second_mover(cluster: Cluster, directory: str, pool: str, files: int) -> None:
     """A user starts to move the files of a directory to a pool, one after the other."""
     cluster.engine.spawn(_moves(cluster, directory, Layout((Component(pool=pool),), composite=False), files))
 
 
-def resync(cluster: Cluster, path: str) -> None:
+def start_resync(cluster: Cluster, path: str) -> None:
     """Somebody brings the stale copies of a mirrored file up to date."""
     cluster.start_resync(path)
 

@@ -1,12 +1,15 @@
-"""The port of tierd over the model: what a mounted Lustre would answer, answered by the cluster.
+"""The file system port of tierd over the model: the cluster answers as a mounted Lustre would.
 
-What takes time takes virtual time. A call that is a request to a target takes what :mod:`simulator.costs` says of it,
-and waits behind what jobs ask of the same target. ``migrate`` starts the move, which loads the same targets as
-everybody. Both then call ``wait``. The owner of the clock decides what that does: ``Cluster.wait_for`` (the default)
-moves the cluster's time on, for programs that own the time, or has one activity of several wait
-(:mod:`simulator.concurrently`); with a driver in the background it is ``RealTimeDriver.wait_for``, which blocks the
-calling thread and leaves the time to the driver. Every method takes the cluster's lock, and none holds it while
-waiting.
+A call that is a request to a target takes the virtual time that :mod:`simulator.costs` gives, and waits behind the
+requests of jobs at the same target. ``migrate`` starts a migration, which loads the same targets as every job. Both
+then call ``wait``, and the owner of the clock decides what that does: ``Cluster.wait_for`` (the default) advances the
+cluster's time, or suspends one activity of several (:mod:`simulator.scheduler`); with a driver in the background
+it is ``RealTimeDriver.wait_for``, which blocks the calling thread and leaves the time to the driver. Every method takes
+the cluster's lock, and none holds it while waiting.
+
+:class:`LinkFolder` is a directory of symbolic links that lead nowhere: each link is created together with its content
+in one step, by one of all who try. It offers what a program on a client does with symlink(2), readlink(2), lstat(2),
+utimensat(2), rename(2) and unlink(2).
 """
 
 from __future__ import annotations
@@ -21,11 +24,11 @@ from lustre.filesystem import FileStatus, Space
 from lustre.layout.model import Layout
 from simulator import calls
 from simulator.calls import Calls
-from simulator.changelog import FLAG_WRITE, OPEN_MODE_BASE, Actor, Changelog
 from simulator.cluster import Cluster
 from simulator.costs import CallCosts
 from simulator.engine import Completion
-from simulator.namespace import Inode
+from simulator.servers.changelog import FLAG_WRITE, OPEN_MODE_BASE, Actor, Changelog
+from simulator.servers.namespace import Inode
 
 Wait = Callable[[Completion], None]
 
@@ -57,7 +60,7 @@ class SimulatedFilesystem:
 
     def path_of(self, fid: Fid) -> str:
         """One path of a FID. Raises FileNotFoundError when nothing has it any more."""
-        self.calls.to_mdt_of(calls.PATH_OF, lambda: self._cluster.namespace.by_fid(fid))
+        self.calls.to_mdt_of_inode(calls.PATH_OF, lambda: self._cluster.namespace.by_fid(fid))
         with self._cluster.lock:
             return self._cluster.namespace.by_fid(fid).path
 
@@ -86,7 +89,7 @@ class SimulatedFilesystem:
     def _read_pages(self, directory: str) -> None:
         with self._cluster.lock:
             try:
-                pages = 1 + len(self._cluster.namespace.lookup(directory).children) // calls.NAMES_IN_A_PAGE
+                pages = 1 + len(self._cluster.namespace.lookup(directory).children) // calls.NAMES_PER_PAGE
             except OSError:
                 pages = 0
         self.calls.to_mdt(("open", *["readpage"] * pages, "close"), directory)
@@ -164,3 +167,64 @@ class SimulatedFilesystem:
             if target.short_name == mdt:
                 return target.changelog
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), mdt)
+
+
+_CONTENT = "symlink"
+
+
+class LinkFolder:
+    """One directory of a simulated file system."""
+
+    def __init__(self, cluster: Cluster, path: str) -> None:
+        self._cluster = cluster
+        self._path = path
+
+    def names(self) -> list[str]:
+        """What is there; nothing where the directory does not exist."""
+        with self._cluster.lock:
+            try:
+                return list(self._cluster.namespace.lookup(self._path).children)
+            except FileNotFoundError:
+                return []
+
+    def make(self, name: str, content: str) -> None:
+        """Make a link. Raises FileExistsError where there is one of that name."""
+        with self._cluster.lock:
+            self._cluster.make_directory(self._path)
+            namespace, folder = self._cluster.namespace, self._cluster.namespace.lookup(self._path)
+            inode = namespace.add(folder, name, namespace.new_fid(folder.mdt_index, 0), folder.mdt_index,
+                                  self._cluster.epoch, directory=False)
+            inode.xattrs[_CONTENT] = content.encode()
+
+    def content(self, name: str) -> str:
+        """Where it leads."""
+        with self._cluster.lock:
+            return self._inode(name).xattrs[_CONTENT].decode()
+
+    def stamp(self, name: str) -> int:
+        """When it was last touched."""
+        with self._cluster.lock:
+            return int(self._inode(name).mtime)
+
+    def touch(self, name: str) -> None:
+        """Give it another time."""
+        with self._cluster.lock:
+            self._inode(name).mtime += 1
+
+    def free(self, name: str) -> None:
+        """Rename it to the same with ``.free``."""
+        with self._cluster.lock:
+            inode = self._inode(name)
+            assert inode.parent is not None
+            del inode.parent.children[inode.name]
+            inode.name = f"{name}.free"
+            inode.parent.children[inode.name] = inode
+
+    def remove(self, name: str) -> None:
+        """Take it away, if it is there."""
+        with self._cluster.lock:
+            if name in self.names():
+                self._cluster.namespace.remove(self._inode(name), self._cluster.epoch)
+
+    def _inode(self, name: str) -> Inode:
+        return self._cluster.namespace.lookup(f"{self._path}/{name}")

@@ -1,11 +1,13 @@
-"""A move: the mover copies a file into a new layout and swaps the two, as ``lfs migrate -n`` does.
+"""``lfs migrate -n`` and ``lfs mirror resync``: file data copied through the same queues as every job's I/O.
 
-It reads every byte from the old targets and writes it to the new ones, through the same queues as everybody. Whoever
-opens the file for writing meanwhile wins, and so does an unlink: the copy is thrown away. The changelog shows what it
-shows for the real one: the file opened and closed, a nameless file opened, one change of layout.
+A migration reads every byte from the old targets, writes it to the new ones and swaps the layouts. A writer that opens
+the file meanwhile wins, and so does an unlink: the copy is thrown away. The changelog shows what it shows for a real
+migration: the file opened and closed, a nameless file opened, one layout change. As in Lustre, an exchange that takes
+data off the MDT sets the modification time to the present; the mover restores it where nobody has written since
+(``tierd.act.movers.inspection``). Data is not moved onto an MDT.
 
-As Lustre does, an exchange that takes data off the MDT sets the modification time to the present. The mover puts it
-back where nobody has written since (``tierd.act.movers.aftermath``). Data is not moved onto an MDT.
+A resync writes every stale mirror anew from one that is in sync. Components of the stale mirror get their objects first
+where they have none.
 """
 
 from __future__ import annotations
@@ -16,12 +18,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from lustre.changelog.record import RecordType
-from lustre.layout.model import Layout, pools_of
-from simulator.changelog import OPEN_CREATE, OPEN_MODE_BASE, Actor
-from simulator.client import Client
+from lustre.layout.model import Component, Layout, pools_of
+from simulator.clients.client import Client
+from simulator.clients.handle import FileHandle
 from simulator.engine import Completion, Steps
-from simulator.handle import FileHandle
-from simulator.namespace import Inode
+from simulator.servers import layouts
+from simulator.servers.changelog import OPEN_CREATE, OPEN_MODE_BASE, Actor
+from simulator.servers.namespace import Inode
 
 CALL_BYTES = 4 << 20
 LEASE_FLAGS = 0x3
@@ -40,15 +43,15 @@ class Migration:
         """The whole move. Raises OSError as Lustre would."""
         yield client.jitter(start_seconds)
         inode = client.servers.namespace.lookup(self.path)
-        refuse(inode)
-        if on_mdt(self.layout) not in {0, on_mdt(inode.layout)}:
+        check_movable(inode)
+        if bytes_on_mdt_of(self.layout) not in {0, bytes_on_mdt_of(inode.layout)}:
             raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP), inode.path)
         if inode.migrating:
             raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), inode.path)
         inode.migrating = True
         try:
             inode.lease_broken = False
-            yield from leased(client, inode, actor)
+            yield from open_with_lease(client, inode, actor)
             yield from self._copy_and_swap(client, actor, inode)
         finally:
             inode.migrating = False
@@ -58,15 +61,15 @@ class Migration:
         fid = client.servers.namespace.new_fid(inode.mdt_index, client.index)
         volatile = Inode(fid, inode.mdt_index, None, "", client.time)
         yield from client.mdcs[inode.mdt_index].ask("open", actor.job_id)
-        volatile.layout = placement.create(named(self.layout, inode))
+        volatile.layout = placement.create(with_pool_name(self.layout, inode))
         mode = OPEN_MODE_BASE | OPEN_CREATE
         client.record(RecordType.OPEN, volatile, actor, OPEN_CREATE, parent=inode.parent, open_mode=mode)
         try:
             if inode.size_bytes:
                 volatile.layout = placement.reach(volatile.layout, inode.size_bytes)
-            yield from copied(client, FileHandle(inode, actor, 1, 0.0, writable=False), volatile, self._count)
+            yield from copy_data(client, FileHandle(inode, actor, 1, 0.0, writable=False), volatile, self._count)
             yield from client.mdcs[inode.mdt_index].ask("layout", actor.job_id)
-            refuse(inode)
+            check_movable(inode)
         except OSError:
             placement.release(volatile.layout)
             raise
@@ -75,8 +78,8 @@ class Migration:
             client.record(RecordType.CLOSE, inode, actor, LEASE_FLAGS)
         old, inode.layout = inode.layout, volatile.layout
         client.record(RecordType.LAYOUT, inode, actor, parent=inode.parent)
-        if on_mdt(old) and not on_mdt(inode.layout):
-            yield from times_put_back(client, inode, actor)
+        if bytes_on_mdt_of(old) and not bytes_on_mdt_of(inode.layout):
+            yield from restore_times(client, inode, actor)
         if old is not None:
             client.engine.after(client.jitter(0.5), placement.release, old)
 
@@ -84,7 +87,7 @@ class Migration:
         self.copied_bytes += size_bytes
 
 
-def copied(client: Client, source: FileHandle, volatile: Inode, count: Callable[[int], None]) -> Steps[None]:
+def copy_data(client: Client, source: FileHandle, volatile: Inode, count: Callable[[int], None]) -> Steps[None]:
     """Read every byte of a file and write it to another. Raises OSError EBUSY as soon as somebody opens it to write."""
     target = FileHandle(volatile, source.actor, OPEN_CREATE, 0.0, writable=True)
     size = source.inode.size_bytes
@@ -92,14 +95,14 @@ def copied(client: Client, source: FileHandle, volatile: Inode, count: Callable[
     for offset in range(0, size, CALL_BYTES):
         length = min(CALL_BYTES, size - offset)
         yield from client.data.read(source, offset, length, direct=True)
-        refuse(source.inode)
+        check_movable(source.inode)
         yield from client.data.write(target, offset, length, direct=True)
-        refuse(source.inode)
+        check_movable(source.inode)
         count(length)
     source.inode.atime = atime
 
 
-def leased(client: Client, inode: Inode, actor: Actor) -> Steps[None]:
+def open_with_lease(client: Client, inode: Inode, actor: Actor) -> Steps[None]:
     """Open a file under a lease: what others have not written yet goes out first."""
     if inode.write_back is not None:
         yield inode.write_back()
@@ -107,7 +110,7 @@ def leased(client: Client, inode: Inode, actor: Actor) -> Steps[None]:
     client.record(RecordType.OPEN, inode, actor, LEASE_FLAGS, open_mode=OPEN_MODE_BASE | LEASE_FLAGS)
 
 
-def times_put_back(client: Client, inode: Inode, actor: Actor) -> Steps[None]:
+def restore_times(client: Client, inode: Inode, actor: Actor) -> Steps[None]:
     """What the MDT held is truncated, which modifies the file now; then the mover sets the time it had."""
     kept, version = inode.mtime, inode.content
     inode.mtime = client.time
@@ -116,13 +119,13 @@ def times_put_back(client: Client, inode: Inode, actor: Actor) -> Steps[None]:
         inode.mtime = kept
 
 
-def on_mdt(layout: Layout | None) -> int:
+def bytes_on_mdt_of(layout: Layout | None) -> int:
     """Bytes of each file of that layout that lie on its MDT."""
     first = layout.components[0] if layout is not None and layout.components else None
     return (first.extent_end or 0) if first is not None and first.on_mdt else 0
 
 
-def named(layout: Layout, inode: Inode) -> Layout:
+def with_pool_name(layout: Layout, inode: Inode) -> Layout:
     """As Lustre 2.17 names pools: data on the MDT gets the name of the pool of the directory's default."""
     directory = inode.parent
     while directory is not None and directory.layout is None:
@@ -133,7 +136,7 @@ def named(layout: Layout, inode: Inode) -> Layout:
         for part in layout.components))
 
 
-def refuse(inode: Inode) -> None:
+def check_movable(inode: Inode) -> None:
     """Raise OSError when the file is not one to be moved, or no longer."""
     if inode.is_directory:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), inode.path)
@@ -141,3 +144,50 @@ def refuse(inode: Inode) -> None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), inode.path)
     if inode.writers or (inode.lease_broken and inode.migrating):
         raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), inode.path)
+
+
+class Resync:
+    """One resync under way, or over: ``finished`` holds the error if there was one."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.copied_bytes = 0
+        self.finished = Completion()
+
+    def steps(self, client: Client, actor: Actor, start_seconds: float) -> Steps[None]:
+        """All stale copies, one after the other. Raises OSError as Lustre would."""
+        yield client.jitter(start_seconds)
+        inode = client.servers.namespace.lookup(self.path)
+        check_movable(inode)
+        inode.migrating, inode.lease_broken = True, False
+        try:
+            yield from open_with_lease(client, inode, actor)
+            for parts in _stale_mirrors(inode.layout):
+                yield from self._copy(client, actor, inode, parts)
+            yield from client.mdcs[inode.mdt_index].ask("layout", actor.job_id)
+            check_movable(inode)
+            if inode.layout is not None and inode.layout.mirror_count > 1:
+                inode.layout = layouts.with_synced_mirrors(inode.layout)
+            client.record(RecordType.RESYNC, inode, actor)
+        finally:
+            inode.migrating = False
+            yield from client.mdcs[inode.mdt_index].ask("close", actor.job_id)
+            client.record(RecordType.CLOSE, inode, actor, LEASE_FLAGS)
+
+    def _copy(self, client: Client, actor: Actor, inode: Inode, parts: list[Component]) -> Steps[None]:
+        shadow = Inode(inode.fid, inode.mdt_index, None, inode.name, client.time)
+        shadow.layout = client.servers.placement.reach(Layout(tuple(parts)), max(inode.size_bytes, 1))
+        assert inode.layout is not None
+        new = {part.component_id: part for part in shadow.layout.components}
+        whole = tuple(new.get(part.component_id, part) for part in inode.layout.components)
+        inode.layout = replace(inode.layout, components=whole)
+        yield from copy_data(client, FileHandle(inode, actor, 1, 0.0, writable=False), shadow, self._count)
+
+    def _count(self, size_bytes: int) -> None:
+        self.copied_bytes += size_bytes
+
+
+def _stale_mirrors(layout: Layout | None) -> list[list[Component]]:
+    if layout is None or layout.mirror_count == 1:
+        return []
+    return [parts for parts in layouts.mirrors_of(layout).values() if any("stale" in part.flags for part in parts)]

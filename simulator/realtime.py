@@ -1,17 +1,18 @@
-"""A cluster that lives in real time: a thread moves its time along with the clock and keeps its parameter files fresh.
+"""Runs a cluster in real time: a thread moves its time along with the wall clock and keeps its parameter files fresh.
 
-Others may look and act meanwhile; the cluster's lock keeps them apart. Its file system waits here for what takes
-virtual time (:class:`simulator.filesystem.SimulatedFilesystem` with ``wait=driver.wait_for``).
+Other threads may read and act meanwhile; the cluster's lock keeps them apart. Its file system waits here for what takes
+virtual time (:class:`simulator.filesystem.SimulatedFilesystem` with ``wait=driver.wait_for``). No other module of the
+simulator knows the time of day.
 """
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from threading import Event, Thread
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
-from simulator.clock import Clock
 from simulator.cluster import Cluster
 from simulator.engine import Completion
 
@@ -88,3 +89,25 @@ class RealTimeDriver:
             last, self._last = self._last, now
             if last is not None:
                 self.cluster.advance((now - last) * self._speed)
+
+
+class Clock(Protocol):
+    """Seconds that only grow, and a wait that can be cut short."""
+
+    def monotonic(self) -> float:
+        """Seconds since some moment."""
+
+    def wait(self, seconds: float, until: Event) -> bool:
+        """Wait so long or until the event is set; whether it is set."""
+
+
+class WallClock:
+    """The machine's own time."""
+
+    def monotonic(self) -> float:
+        """Seconds since some moment."""
+        return time.monotonic()
+
+    def wait(self, seconds: float, until: Event) -> bool:
+        """Wait so long or until the event is set; whether it is set."""
+        return until.wait(seconds)

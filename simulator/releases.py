@@ -1,7 +1,8 @@
-"""Releases of Lustre whose parameter files the simulator can lay out: where they lie, and how they were written then.
+"""Releases of Lustre whose parameter files the simulator can write: paths and file formats from 2.12 to 2.17.
 
-The model renders files as 2.17 has them; an older release has them elsewhere (:mod:`simulator.places`), without what
-came later. Forms are those of the releases' sources, as in ``tests/captures/written-from-source``.
+The model renders the files of 2.17. An older release has them at other paths, because ``lprocfs`` moved to debugfs and
+sysfs step by step from 2.10 on, and lacks what was added later. Paths and formats are those of the releases' sources,
+as in ``tests/captures/written-from-source``; a test compares them.
 """
 
 from __future__ import annotations
@@ -9,8 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-
-from simulator.places import moved
 
 _LATENCY = re.compile(r"\n\t\t\tread\t\t\twrite\nRPC latency.*\Z", re.DOTALL)
 _TIMED_BY_USEC = re.compile(r"/(?:llite|osc|mdc|mds|ost)/.*stats$")
@@ -45,7 +44,7 @@ class Release:
         for until, rewritten in ((15, _to_2_15), (14, _to_2_14), (13, _to_2_13)):
             if self.number <= (2, until):
                 text = rewritten(path, name, text)
-        return moved(path, self.number), text
+        return path_in_release(path, self.number), text
 
 
 def _to_2_15(path: str, name: str, text: str) -> str:
@@ -120,12 +119,39 @@ RELEASES: Mapping[str, Release] = {
 }
 
 
-def of(version: str) -> Release:
+def release_of(version: str) -> Release:
     """The release of a version: the newest known that is not newer.
 
-    >>> of("2.17.57").version, of("2.14.0").version, of("2.12.9").version, of("2.10.8").version
-    ('2.17.57', '2.14.0', '2.12.9', '2.12.9')
+    >>> release_of("2.17.57").version, release_of("2.14.0").version, release_of("2.12.9").version,
+    release_of("2.10.8").version ('2.17.57', '2.14.0', '2.12.9', '2.12.9')
     """
     wanted = tuple(int(part) for part in re.findall(r"\d+", version))[:2]
     older = [release for release in RELEASES.values() if release.number <= wanted]
     return older[-1] if older else RELEASES["2.12"]
+
+
+PROCFS, SYSFS, DEBUGFS = "proc/fs/lustre/", "sys/fs/lustre/", "sys/kernel/debug/lustre/"
+_MOVED_PATHS = tuple((until, root, re.compile(what)) for until, root, what in (
+    ((2, 16), PROCFS, r"(?:osc|mdc)/[^/]+/(?:import|rpc_stats|state)"),
+    ((2, 16), PROCFS, r"(?:mdt|obdfilter)/[^/]+/recovery_status|obdfilter/[^/]+/stats"),
+    ((2, 14), PROCFS, r"osd-\w+/[^/]+/brw_stats"),
+    ((2, 13), PROCFS, r"mdd/[^/]+/changelog_(?:users|mask)"),
+    ((2, 13), DEBUGFS, r"llite/[^/]+/max_read_ahead_(?:per_file_)?mb"),
+    ((2, 12), PROCFS, r"(?:obdfilter|osd-\w+)/[^/]+/(?:blocksize|files(?:free|total)|kbytes\w+)"),
+    ((2, 12), DEBUGFS, r"llite/[^/]+/statahead_max"),
+))  # fmt: skip
+"""The last release that had them there, the root there, and which parameters."""
+
+
+def path_in_release(path: str, release: tuple[int, int]) -> str:
+    """Where a file of 2.17 was in an older release.
+
+    >>> path_in_release("sys/kernel/debug/lustre/obdfilter/lustre-OST0000/stats", (2, 15))
+    'proc/fs/lustre/obdfilter/lustre-OST0000/stats'
+    >>> path_in_release("sys/fs/lustre/llite/lustre-ff/statahead_max", (2, 13))
+    'sys/fs/lustre/llite/lustre-ff/statahead_max'
+    """
+    root = next((root for root in (PROCFS, SYSFS, DEBUGFS) if path.startswith(root)), "")
+    parameter = path.removeprefix(root)
+    former = (there for until, there, what in _MOVED_PATHS if release <= until and what.fullmatch(parameter))
+    return next(former, root) + parameter if root else path

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from simulator.choice import Spill
-from simulator.client import ClientSettings
+from simulator.clients.mount import ClientSettings
+from simulator.clients.osc import OscSettings
 from simulator.costs import PRODUCTION, CallCosts
-from simulator.devices import FlashSettings, ThrottledSettings
-from simulator.mdt_settings import MdtSettings
-from simulator.objects import Capacity
-from simulator.osc import OscSettings
-from simulator.ost_settings import OstSettings
+from simulator.devices.flash import FlashSettings
+from simulator.devices.throttled import ThrottledSettings
+from simulator.servers.mdt import MdtSettings
+from simulator.servers.objects import Capacity
+from simulator.servers.ost import OstSettings
+from simulator.servers.placement import Spill
 
 
 @dataclass(frozen=True, slots=True)

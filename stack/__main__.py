@@ -1,6 +1,6 @@
-"""``python -m stack``: simulator, exporter, tierd, Prometheus, Alertmanager and, where there is one, Grafana.
+"""``python -m stack``: simulator, exporter, tierd, Prometheus, Alertmanager and, where installed, Grafana.
 
-Everything listens on 127.0.0.1 and keeps its files in one temporary folder, which is gone afterwards.
+Everything listens on 127.0.0.1 and keeps its files in one temporary folder, which is removed afterwards.
 """
 
 from __future__ import annotations
@@ -11,15 +11,78 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
-from stack import settings
-from stack.processes import StartError, program
-from stack.site import at_work
+from simulator.cluster import Cluster
+from simulator.filesystem import SimulatedFilesystem
+from simulator.realtime import RealTimeDriver, WallClock
+from simulator.scenarios.scenario import library
+from simulator.settings import recorded_test_bed
+from stack import services
+from stack.services import StartError, program
+from tierd import demo
+from tierd.act.movers.moves import PortMover
 from tierd.clock import SystemClock
+from tierd.config.settings import Settings
+from tierd.daemon.service import Service
 from tierd.demo import CYCLE_SECONDS, free_port
+from tierd.sense.exporters import scrape_fixed_list
+
+
+class NoClearFilesystem(SimulatedFilesystem):
+    """The port, with changelogs whose readers are the simulator's own."""
+
+    def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
+        """Nothing: the simulated changelogs keep their last records only."""
+
+
+def tierd_settings(folder: Path, port: int) -> Settings:
+    """As in the demonstration, with files of its own, and the web server."""
+    chosen = demo.settings()
+    act = replace(chosen.act, dry_run=False, journal=f"{folder}/journal.sqlite", socket=f"{folder}/tierd.sock")
+    return replace(chosen, act=act, web=replace(chosen.web, port=port),
+                   sense=replace(chosen.sense, cycle_seconds=demo.CYCLE_SECONDS))
+
+
+@contextmanager
+def running_site(folder: Path, exporter_port: int, tierd_port: int, clock: SystemClock, say: Callable[[str], None],
+            ) -> Iterator[Callable[[], None]]:
+    """Everything but Prometheus and what hangs on it. What is given is one cycle of tierd."""
+    scenario = library("demo")
+    bed = recorded_test_bed(hdd_ios_per_second=demo.DISK_IOPS)
+    cluster = Cluster(replace(bed, epoch_seconds=int(clock.now())), scenario.jobs)
+    root = folder / "node"
+    with (RealTimeDriver(cluster, root, WallClock()) as driver, demo.running_exporter(root, exporter_port) as url):
+        demo.await_exporter(url, clock)
+        filesystem = NoClearFilesystem(cluster, driver.wait_for)
+        mdts = [mdt.short_name for mdt in cluster.mdts]
+        service = Service(
+            tierd_settings(folder, tierd_port),
+            filesystem,
+            PortMover(filesystem),
+            scrape_fixed_list([url], clock, 5.0),
+            mdts,
+            clock,
+            say,
+            clock.nudge,
+            executor=ThreadPoolExecutor(8, "tierd-request"),
+        )
+        service.start()
+
+        def cycle() -> None:
+            service.cycle()
+            if driver.error is not None:
+                raise driver.error
+
+        try:
+            yield cycle
+        finally:
+            driver.stop()  # a cycle that waits for a move must not be waited for
+            service.close()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,31 +109,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(folder: Path, clock: SystemClock, seconds: float) -> None:
     """Start one after the other, cycle, and end them the other way round."""
-    ports = settings.Ports(*(free_port(wanted) for wanted in (9169, 9170, 9090, 9093, 3000)))
+    ports = services.Ports(*(free_port(wanted) for wanted in (9169, 9170, 9090, 9093, 3000)))
     begun = clock.now()
 
     def say(sentence: str) -> None:
         print(f"{clock.now() - begun:5.0f} s  {sentence}", flush=True)
 
     with ExitStack() as running:
-        cycle = running.enter_context(at_work(folder, ports.exporter, ports.tierd, clock, say))
-        prometheus = settings.prometheus(folder, ports)
-        alertmanager = settings.alertmanager(folder, ports)
+        cycle = running.enter_context(running_site(folder, ports.exporter, ports.tierd, clock, say))
+        prometheus = services.prometheus_command(folder, ports)
+        alertmanager = services.alertmanager_command(folder, ports)
         for name, command, port in (("prometheus", prometheus, ports.prometheus),
                                     ("alertmanager", alertmanager, ports.alertmanager)):
             running.enter_context(program(command, f"http://127.0.0.1:{port}/-/ready", folder / f"{name}.log", clock))
         home = os.environ.get("GRAFANA_HOME", "")
-        grafana = settings.grafana_command(home)
+        grafana = services.grafana_command(home)
         if grafana:
             running.enter_context(program(grafana, f"http://127.0.0.1:{ports.grafana}/api/health",
-                                          folder / "grafana.log", clock, settings.grafana(folder, ports)))
-        introduce(ports, bool(grafana))
+                                          folder / "grafana.log", clock, services.grafana_environment(folder, ports)))
+        print_introduction(ports, bool(grafana))
         begun = clock.now()
         while not clock.wait(CYCLE_SECONDS) and clock.now() < begun + seconds:
             cycle()
 
 
-def introduce(ports: settings.Ports, grafana: bool) -> None:
+def print_introduction(ports: services.Ports, grafana: bool) -> None:
     """Where to look."""
     without = "none: not on the PATH, and GRAFANA_HOME names none"
     print(f"""

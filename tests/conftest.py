@@ -1,25 +1,29 @@
-"""Recordings of a real Lustre file system, unpacked once per run."""
+"""Recordings of a real Lustre file system, unpacked once per run, and HTTP servers that end with their test."""
 
 from __future__ import annotations
 
+import http.client
 import os
 import shutil
-from collections.abc import Callable
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from httpserver.server import Address, Server, listen
 from lustre.unpack import unpack
 
 HERE = Path(__file__).parent
 CAPTURES = HERE / "captures"
 TAPES = HERE / "tapes"
-
 IN_MEMORY = Path("/dev/shm")
 IN_MEMORY_BYTES = 2 << 30
 """Room there must be: a run needs a quarter of it."""
-
 Unpack = Callable[[str], Path]
 
 
@@ -71,3 +75,57 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Unpack:
 def tape() -> Unpack:
     """``tape("noisy-create-1m")`` is a folder with ``tape.json`` and ``tape.tar.xz``."""
     return lambda name: TAPES / name
+
+
+WAIT = 20.0
+
+
+@dataclass
+class Served:
+    """A server at work, and a client of it."""
+
+    server: Server
+    tls: ssl.SSLContext | None = None
+    thread: threading.Thread = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.thread = threading.Thread(target=self.server.serve_forever)
+        self.thread.start()
+
+    @property
+    def at(self) -> tuple[str, int]:
+        return "127.0.0.1", self.server.server_port
+
+    def get(
+        self, path: str, method: str = "GET", *, tls: ssl.SSLContext | None = None, **headers: str
+    ) -> tuple[int, dict[str, str], bytes]:
+        tls = tls or self.tls
+        if tls is None:
+            connection = http.client.HTTPConnection(*self.at, timeout=WAIT)
+        else:
+            connection = http.client.HTTPSConnection(*self.at, timeout=WAIT, context=tls)
+        try:
+            connection.request(method, path, headers={k.replace("_", "-"): v for k, v in headers.items()})
+            answer = connection.getresponse()
+            return answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read()
+        finally:
+            connection.close()
+
+    def stop(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join(WAIT)
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Served]]:
+    """``serve(app)`` serves it on a port of its own until the test ends; further arguments are those of ``listen``."""
+    running: list[Served] = []
+
+    def start(app: Any, *, tls: ssl.SSLContext | None = None, **options: Any) -> Served:
+        running.append(Served(listen(Address("127.0.0.1", 0), app, **options), tls))
+        return running[-1]
+
+    yield start
+    for served in running:
+        served.stop()

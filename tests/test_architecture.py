@@ -14,7 +14,7 @@ PURE = ("os", "io", "time", "subprocess", "logging", "socket", "threading", "pat
 
 WORLD = ("lustre.parameters", "lustre.filesystem", "tierd.sense", "tierd.act")
 
-FRONT = ("tierd.cycle", "tierd.service", "tierd.desk", "tierd.metrics", "tierd.commands", "tierd.simulation")
+FRONT = ("tierd.daemon", "tierd.service", "tierd.daemon", "tierd.daemon", "tierd.cli", "tierd.simulation")
 """What is put together of the other rooms: the cycle, and what stands around it."""
 
 FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -25,27 +25,27 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("simulator", ("exporter", "tierd")),
     ("tierd.sense", FRONT),
     ("tierd.act", FRONT),
-    ("tierd.cycle", FRONT[1:]),
+    ("tierd.daemon", FRONT[1:]),
     ("tierd.detect", (*PURE, *WORLD, "tierd.decide")),
     ("tierd.decide", (*PURE, *WORLD, "tierd.detect")),
 )
 """Package, and what nothing in it may import."""
 
 ONLY: dict[str, tuple[str, ...]] = {
-    "ctypes": ("lustre.llapi", "tierd.service.peers"),
-    "subprocess": ("tierd.act.movers.runner", "tierd.demo"),
-    "simulator": ("simulator", "tierd.demo", "tierd.simulation", "tierd.commands"),
+    "ctypes": ("lustre.llapi", "tierd.daemon.peers"),
+    "subprocess": ("tierd.act.movers.lfs", "tierd.demo"),
+    "simulator": ("simulator", "tierd.demo", "tierd.simulation", "tierd.cli"),
     "pyinotify": ("tierd.inotify",),
-    "yaml": ("exporter.web.document", "tierd.sense.file_sd"),
-    "dns": ("tierd.sense.dns_sd",),
-    "pymysql": ("tierd.sense.robinhood_connection",),
-    "bcrypt": ("exporter.web.users",),
-    "ssl": ("exporter.web.tls", "exporter.server", "tierd.sense.access", "tierd.sense.http"),
+    "yaml": ("httpserver.yaml_document", "tierd.sense.discovery"),
+    "dns": ("tierd.sense.discovery",),
+    "pymysql": ("tierd.sense.robinhood",),
+    "bcrypt": ("httpserver.basic_auth",),
+    "ssl": ("httpserver.tls", "httpserver.server", "tierd.sense.http_client", "tierd.sense.http_client"),
     "isal": ("exporter.exposition",),
-    "time": ("tierd.clock", "exporter.clock", "simulator.clock"),
+    "time": ("tierd.clock", "exporter.clock", "simulator.realtime"),
     "prometheus_client": (
-        "exporter.app", "exporter.exposition", "exporter.own", "exporter.server",
-        "tierd.metrics", "tierd.service.web",
+        "exporter.app", "exporter.exposition", "exporter.self_metrics", "httpserver.server",
+        "tierd.daemon", "tierd.daemon.web",
     ),
 }
 """Module, and the packages that alone may import it."""
@@ -124,7 +124,7 @@ def test_the_rules_can_fail() -> None:
     assert violations("exporter.x", {"tierd.model"})
     assert violations("tierd.detect.x", {"os"})
     assert violations("lustre.layout.model", {"ctypes"})
-    assert not violations("tierd.sense.local", {"lustre.parameters", "os"})
+    assert not violations("tierd.sense.parameters", {"lustre.parameters", "os"})
 
 
 def test_no_possessive_groups() -> None:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from exporter.__main__ import arguments
+from exporter.__main__ import build_parser
 from tests.dashboards.files import recorded_rules
 from tierd import __main__ as tierd
-from tierd import ctl
+from tierd.cli import tierctl
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -66,8 +66,8 @@ def test_the_index_leads_to_every_page() -> None:
 
 def parsers() -> dict[str, dict[str, ArgumentParser]]:
     """Programs; of each its subcommands, with "" for the program itself."""
-    found = {"lustre-exporter": {"": arguments()}}
-    for program, parser in (("tierd", tierd.parser()), ("tierctl", ctl.parser())):
+    found = {"lustre-exporter": {"": build_parser()}}
+    for program, parser in (("tierd", tierd.parser()), ("tierctl", tierctl.parser())):
         commands = next(action.choices for action in parser._actions if action.dest == "command")
         assert isinstance(commands, dict)
         found[program] = {"": parser, **commands}

@@ -11,11 +11,12 @@ import pytest
 from lustre.changelog.record import Record
 from tests.tierd.simulated import NOISE, STREAM, world
 from tierd.clock import SystemClock
-from tierd.demo import await_exporter, exporting
-from tierd.sense import exporters
-from tierd.sense.access import SourceError
-from tierd.sense.live import LiveSource, scraping
+from tierd.demo import await_exporter, running_exporter
+from tierd.sense import exposition
+from tierd.sense.exporters import scrape_fixed_list
+from tierd.sense.http_client import SourceError
 from tierd.sense.readings import Reading, window
+from tierd.sense.sources import LiveSource
 from tierd.simulation.world import VirtualClock
 
 
@@ -24,7 +25,7 @@ class Both:
 
     def __init__(self, url: str, near: LiveSource, clock: VirtualClock) -> None:
         self._near = near
-        self._scrape = scraping([url], clock, 5.0)
+        self._scrape = scrape_fixed_list([url], clock, 5.0)
         self.pairs: list[tuple[Reading, Reading]] = []
 
     def reading(self) -> Reading:
@@ -41,13 +42,13 @@ def test_from_a_parameter_file_to_a_layout_and_a_recovered_stream(tmp_path: Path
     root = tmp_path / "node"
     (root / "proc").mkdir(parents=True)
     (root / "sys").mkdir()
-    with exporting(root, 0) as url:
+    with running_exporter(root, 0) as url:
         await_exporter(url, SystemClock())
         at = world(tmp_path, hook=lambda near, clock: Both(url, near, clock))
         source = at.source
         assert isinstance(source, Both)
         at.run(until=130)
-        page = exporters.fetch(url.removesuffix("metrics"), 5.0)
+        page = exposition.fetch_exposition(url.removesuffix("metrics"), 5.0)
     told = "\n".join(at.said)
     assert "FOUND noisy-neighbour" in told
     assert "SET default layout of /proj/ingest: first 1M on flash" in told
@@ -70,10 +71,10 @@ def test_from_a_parameter_file_to_a_layout_and_a_recovered_stream(tmp_path: Path
 
 def test_an_exporter_that_does_not_answer_is_an_error_that_names_it() -> None:
     with pytest.raises(SourceError, match=r"http://127\.0\.0\.1:1/metrics"):
-        exporters.fetch("http://127.0.0.1:1/metrics", 1.0)
+        exposition.fetch_exposition("http://127.0.0.1:1/metrics", 1.0)
 
 
 def test_what_is_no_exposition_is_an_error() -> None:
     with pytest.raises(SourceError, match="not an exposition"):
-        exporters.reading(["<html>{"], 0.0)
+        exposition.reading(["<html>{"], 0.0)
 

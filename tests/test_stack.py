@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from stack.settings import Ports, grafana, grafana_command
+from stack.services import Ports, grafana_command, grafana_environment
 from tests.servers import TOOLS, Prometheus, fetched, program
 from tierd.clock import SystemClock
 
@@ -65,7 +65,7 @@ def await_targets(prometheus: Prometheus) -> None:
 
 
 def test_grafana_is_provisioned_where_there_is_one(tmp_path: Path) -> None:
-    environment = grafana(tmp_path, PORTS)
+    environment = grafana_environment(tmp_path, PORTS)
     assert environment["GF_SERVER_HTTP_ADDR"] == "127.0.0.1"
     source = (tmp_path / "provisioning/datasources/prometheus.yml").read_text()
     assert "http://127.0.0.1:3\n" in source

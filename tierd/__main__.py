@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lustre import __version__
-from tierd import extra
+from tierd import dependencies
 
 EXAMPLES = """\
 examples:
@@ -49,16 +49,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return run(chosen)
     except ModuleNotFoundError as error:
-        return extra.refused("tierd", error)
+        return dependencies.report_missing("tierd", error)
 
 
 def run(chosen: argparse.Namespace) -> int:
     """What the command line asks for; 1 for a mistake in its input, which it names."""
-    from tierd.config import ConfigurationError, Settings, load  # noqa: PLC0415 -- needs the extra, as do the others
+    from tierd.config.load import ConfigurationError, load  # noqa: PLC0415 -- needs the extra, as do the others
+    from tierd.config.settings import Settings  # noqa: PLC0415
+    from tierd.daemon import process  # noqa: PLC0415
     from tierd.replay import report  # noqa: PLC0415
     from tierd.replay.run import replay  # noqa: PLC0415
     from tierd.sense import tape  # noqa: PLC0415
-    from tierd.service import daemon  # noqa: PLC0415
 
     try:
         settings = load(chosen.config) if chosen.config else Settings()
@@ -69,7 +70,7 @@ def run(chosen: argparse.Namespace) -> int:
             if chosen.config is None:
                 parser().error("name the settings with --config, or a command; see --help")
             logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-            return daemon.serve(chosen.config, settings)
+            return process.serve(chosen.config, settings)
         with tape.opened(chosen.tape) as recording:
             found = replay(recording, settings)
     except (ConfigurationError, tape.TapeError) as error:

@@ -1,4 +1,4 @@
-"""The clock of the daemon: the only module of tierd that asks what time it is."""
+"""The clock of the daemon: the only module of tierd that reads the time."""
 
 from __future__ import annotations
 

@@ -17,25 +17,24 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from simulator.clock import WallClock
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
-from simulator.realtime import RealTimeDriver
-from simulator.scenario import Scenario, library
+from simulator.realtime import RealTimeDriver, WallClock
+from simulator.scenarios.scenario import Scenario, library
 from simulator.settings import recorded_test_bed
-from tierd.act.breaker import Breaker
-from tierd.act.budget import Budget
 from tierd.act.gate import Gate
-from tierd.act.journal import Journal
-from tierd.act.port import PortMover
+from tierd.act.journal.writer import Journal
+from tierd.act.limits import Budget, CircuitBreaker
+from tierd.act.movers.moves import PortMover
 from tierd.act.undo import Undo
 from tierd.clock import SystemClock
-from tierd.config import Settings
-from tierd.cycle.loop import Daemon
-from tierd.sense import exporters
-from tierd.sense.access import SourceError
-from tierd.sense.follow import Follower
-from tierd.sense.live import LiveSource, scraping
+from tierd.config.settings import Settings
+from tierd.daemon.loop import Daemon
+from tierd.sense import exposition
+from tierd.sense.changelogs.follow import Follower
+from tierd.sense.exporters import scrape_fixed_list
+from tierd.sense.http_client import SourceError
+from tierd.sense.sources import LiveSource
 
 CYCLE_SECONDS = 2.0
 REPORT_SECONDS = 6.0
@@ -76,17 +75,19 @@ def run(folder: Path, scenario: Scenario, clock: SystemClock, port: int, seconds
     bed = recorded_test_bed(hdd_ios_per_second=DISK_IOPS)
     cluster = Cluster(replace(bed, epoch_seconds=int(begun)), scenario.jobs)
     root = folder / "node"
-    with RealTimeDriver(cluster, root, WallClock()) as driver, exporting(root, port) as url:
+    with RealTimeDriver(cluster, root, WallClock()) as driver, running_exporter(root, port) as url:
         await_exporter(url, clock)
-        introduce(url, scenario)
+        print_introduction(url, scenario)
         filesystem = SimulatedFilesystem(cluster, driver.wait_for)
         journal = Journal(folder / "journal.sqlite")
         options = settings()
         mover = PortMover(filesystem)
-        gate = Gate(filesystem, mover, Budget(options.limits, begun), Breaker(options.breaker), journal, clock, False)
+        gate = Gate(
+            filesystem, mover, Budget(options.limits, begun), CircuitBreaker(options.breaker), journal, clock, False
+        )
         undo = Undo(filesystem, mover, journal, clock)
         mdts = [mdt.short_name for mdt in cluster.mdts]
-        source = LiveSource(scraping([url], clock, 5.0), Follower(filesystem.changelog, mdts))
+        source = LiveSource(scrape_fixed_list([url], clock, 5.0), Follower(filesystem.changelog, mdts))
         daemon = Daemon(source, filesystem, gate, undo, journal, clock, options,
                         lambda sentence: print(f"{clock.now() - begun:5.0f} s  {sentence}", flush=True))
         reported = begun
@@ -94,13 +95,13 @@ def run(folder: Path, scenario: Scenario, clock: SystemClock, port: int, seconds
             daemon.cycle(CYCLE_SECONDS / 2)
             if clock.now() >= reported + REPORT_SECONDS:
                 reported = clock.now()
-                print(f"{reported - begun:5.0f} s  {state(cluster, filesystem)}", flush=True)
+                print(f"{reported - begun:5.0f} s  {status_line(cluster, filesystem)}", flush=True)
         journal.close()
         if driver.error is not None:
             raise driver.error
 
 
-def state(cluster: Cluster, filesystem: SimulatedFilesystem) -> str:
+def status_line(cluster: Cluster, filesystem: SimulatedFilesystem) -> str:
     """The last seconds in one line."""
     now = cluster.now
     parts = []
@@ -113,7 +114,7 @@ def state(cluster: Cluster, filesystem: SimulatedFilesystem) -> str:
     return f"  {' · '.join(parts)} · flash pool {used:.0%} used"
 
 
-def introduce(url: str, scenario: Scenario) -> None:
+def print_introduction(url: str, scenario: Scenario) -> None:
     """What will be seen, and where to look."""
     stream, noise = scenario.jobs
     print(f"""
@@ -130,7 +131,7 @@ Ctrl-C ends it. It takes about a minute and a half to see everything.
 
 
 @contextmanager
-def exporting(root: Path, port: int) -> Iterator[str]:
+def running_exporter(root: Path, port: int) -> Iterator[str]:
     """The exporter as a process of its own over the parameter files below ``root``; its URL."""
     port = free_port(port)
     command = [sys.executable, "-m", "exporter", f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys",
@@ -168,7 +169,7 @@ def await_exporter(url: str, clock: SystemClock, patience_seconds: float = 20.0)
     until = clock.now() + patience_seconds
     while True:
         try:
-            exporters.fetch(url, 5.0)
+            exposition.fetch_exposition(url, 5.0)
             return
         except SourceError:
             if clock.now() > until or clock.wait(0.1):

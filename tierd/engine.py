@@ -1,32 +1,29 @@
-"""One cycle of thought: a new window in, findings and plans out. The same for a replay and for the daemon."""
+"""One cycle: a new window in, findings and plans out. A replay and the daemon use it alike."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tierd import scoped
-from tierd.config import Settings
-from tierd.decide import small_files_to_flash
-from tierd.detect import attribution, noisy_neighbour, shared_bandwidth
-from tierd.detect.coarse import packed
-from tierd.detect.holding import outlasting
-from tierd.detect.plugin import View
-from tierd.detect.scene import Scene, scene
-from tierd.detect.tracks import Tracks
-from tierd.detect.watch import Watch
-from tierd.facts import Activities, Facts
-from tierd.history import History
-from tierd.model import Action, DirectoryActivity, Finding, Room, Window
+from tierd import policies
+from tierd.config.settings import Settings
+from tierd.decide import plans
+from tierd.detect import attribution, shared_bandwidth
+from tierd.detect.history import History, packed
+from tierd.detect.noisy_neighbour import detection
+from tierd.detect.noisy_neighbour.baseline import LoadTracks
+from tierd.detect.noisy_neighbour.detection import continued_finding
+from tierd.detect.noisy_neighbour.pairs import SlowdownView, slowdown_view
+from tierd.detect.plugin import DetectorRunner, View
+from tierd.model import Action, Activities, Capacity, DirectoryActivity, Facts, Finding, Window
 
 OLD_SECONDS = 90.0
 """What the further detectors saw longer ago, before a gap in the counters, holds no more: nothing is done about it."""
-
-SLOWED = (noisy_neighbour.KIND, shared_bandwidth.KIND)
+SLOWDOWN_KINDS = (detection.KIND, shared_bandwidth.KIND)
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
+class CycleFindings:
     """What one cycle came to."""
 
     findings: tuple[Finding, ...]
@@ -44,11 +41,11 @@ class Engine:
         self._settings = settings
         self._history = History(settings.history_seconds)
         self._active: dict[tuple[str, str, str], Finding] = {}
-        self._learnt_of: frozenset[str] = frozenset()
+        self._learned_jobs: frozenset[str] = frozenset()
         """Jobs somebody else has told of; that others were there before our start is not known."""
-        self._watch = Watch(settings.detect)
+        self._watch = DetectorRunner(settings.detect)
         self._facts = Facts()
-        self._tracks: Tracks | None = None
+        self._tracks: LoadTracks | None = None
         """Of the cycle before: most of it holds in the next."""
 
     @property
@@ -72,42 +69,45 @@ class Engine:
 
     def learn(self, windows: Sequence[Window], jobs: Collection[str]) -> None:
         """Take what somebody else saw of these jobs before our start; our own history takes its place with time."""
-        self._history.learnt = tuple(packed(without(window, self._settings.own_jobs)) for window in windows)
-        self._learnt_of = frozenset(jobs)
+        self._history.learnt = tuple(packed(without_jobs(window, self._settings.own_jobs)) for window in windows)
+        self._learned_jobs = frozenset(jobs)
 
     def think(self, window: Window, activities: Activities, facts: Callable[[], Facts] = Facts,
-              own_jobs: Collection[str] | None = None, counts: Activities | None = None) -> Thought:
+              own_jobs: Collection[str] | None = None, counts: Activities | None = None) -> CycleFindings:
         """Take a window in and say what is seen. ``facts`` is asked each half minute, by the further detectors.
 
         ``own_jobs`` are left out of it: those of the settings, unless somebody knows better whose they were. ``counts``
         are the activities without their files, where they can be had so: only those are looked at in every cycle.
         """
-        window = without(window, self._settings.own_jobs if own_jobs is None else own_jobs)
+        window = without_jobs(window, self._settings.own_jobs if own_jobs is None else own_jobs)
         complete = self._history.add(window)
         windows = self._history.windows
-        at = scene(windows, self._settings.noisy_neighbour, self._tracks)
+        at = slowdown_view(windows, self._settings.noisy_neighbour, self._tracks)
         self._tracks = at.tracks
         since = window.end - self._settings.history_seconds
-        found = {finding.key: attribution.attribute(finding, (counts or activities)(finding.aggressor, since))
+        found = {finding.key: attribution.with_directories(finding, (counts or activities)(finding.aggressor, since))
                  for finding in self._slowed(at)}
         at.tracks.settle()
         found.update((finding.key, finding) for finding in self._further(complete, activities, facts))
         begun = tuple(f for key, f in found.items() if key not in self._active)
         ended = tuple(f for key, f in self._active.items() if key not in found)
         self._active = found
-        return Thought(tuple(found.values()), begun, ended)
+        return CycleFindings(tuple(found.values()), begun, ended)
 
-    def _slowed(self, at: Scene) -> Iterator[Finding]:
+    def _slowed(self, at: SlowdownView) -> Iterator[Finding]:
         """Who slows whom, found now or held from before."""
         seen = set()
-        for detector in (noisy_neighbour, shared_bandwidth):
+        for detector in (detection, shared_bandwidth):
             for finding in detector.detect(at.windows, self._settings.noisy_neighbour, self._active, at):
-                if "learnt_windows" not in finding.evidence or {finding.aggressor, finding.victim} <= self._learnt_of:
+                if (
+                    "learnt_windows" not in finding.evidence
+                    or {finding.aggressor, finding.victim} <= self._learned_jobs
+                ):
                     seen.add(finding.key)
                     yield finding
         for key, finding in self._active.items():
-            if finding.kind in SLOWED and key not in seen:
-                held = outlasting(finding, at, self._settings.noisy_neighbour)
+            if finding.kind in SLOWDOWN_KINDS and key not in seen:
+                held = continued_finding(finding, at, self._settings.noisy_neighbour)
                 if held:
                     yield held
 
@@ -117,19 +117,25 @@ class Engine:
             self._facts = facts()
             pools = self._settings.small_files_to_flash
             self._watch.look(View(self._history.coarse.windows, self._facts, activities, flash_pool=pools.flash_pool,
-                                  hdd_pool=pools.hdd_pool, of_scopes=self._settings.pool_pairs))
+                                  hdd_pool=pools.hdd_pool, scope_pool_pairs=self._settings.pool_pairs))
         now = self._history.windows[-1].end
         return tuple(f for f in self._watch.findings if f.time > now - OLD_SECONDS)
 
-    def plan(self, finding: Finding, activities: Sequence[DirectoryActivity], room: Room) -> small_files_to_flash.Plan:
+    def plan(self, finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity) -> plans.Plan:
         """What to do about a finding."""
-        suffering = {target for other in self._active.values() if other.kind == noisy_neighbour.KIND
+        suffering = {target for other in self._active.values() if other.kind == detection.KIND
                      for target in other.targets}
-        return scoped.decide(finding, attribution.located(finding, activities), room, self._settings,
-                             self._facts.stored, not suffering.isdisjoint(finding.targets))
+        return policies.plan_by_scope(
+            finding,
+            attribution.activities_of_finding(finding, activities),
+            capacity,
+            self._settings,
+            self._facts.stored,
+            not suffering.isdisjoint(finding.targets),
+        )
 
 
-def without(window: Window, jobs: Collection[str]) -> Window:
+def without_jobs(window: Window, jobs: Collection[str]) -> Window:
     """The window less what some jobs did: our own moves are not news, and nobody's noise but ours."""
     if not any(job in window.namespace or job in window.jobs for job in jobs):
         return window
@@ -137,7 +143,7 @@ def without(window: Window, jobs: Collection[str]) -> Window:
                    namespace={job: load for job, load in window.namespace.items() if job not in jobs})
 
 
-def merged(actions: Sequence[Action]) -> tuple[Action, ...]:
+def without_duplicates(actions: Sequence[Action]) -> tuple[Action, ...]:
     """Actions without repetitions: the first for each directory default and each path."""
     seen: dict[tuple[str, str], Action] = {}
     for action in actions:

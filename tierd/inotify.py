@@ -1,11 +1,11 @@
-"""Changes in directories of this node, through inotify. The only module that touches pyinotify.
+"""Changes in directories of this node, through inotify. Only this module uses pyinotify.
 
-inotify tells what happens through this node's own kernel: nothing of what other clients of Lustre do, nothing of
-counters. So it may say that a file of configuration changed, and, on a file system with one client, that files were
-created and closed. When its queue runs over, events are lost, and that is told.
+inotify reports what goes through this node's own kernel: neither what other clients of Lustre do, nor counters. So it
+can report that a configuration file changed and, on a file system with one client, that files were created and
+closed. When its queue overflows, events are lost, and this is reported.
 
-pyinotify keeps the watches; its reader is not used, since it gives up a whole batch of events for one name that is no
-UTF-8. Importing it would put a handler and a level on its logger, which is undone, and would warn of ``asyncore``.
+pyinotify manages the watches. Its reader is not used, since it drops a whole batch of events for one name that is not
+UTF-8. Its import adds a handler and a level to its logger, which is undone, and warns of ``asyncore``.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class Watcher:
     """Reads events in a thread of its own, so that the kernel's short queue does not run over between two cycles."""
 
     def __init__(self, now: Callable[[], float], changed: Callable[[], None] = lambda: None) -> None:
-        module = imported()
+        module = import_pyinotify()
         try:
             self._manager = module.WatchManager()
         except OSError as error:
-            raise InotifyError(in_words(error.errno or errno.EMFILE, "inotify")) from error
+            raise InotifyError(watch_error(error.errno or errno.EMFILE, "inotify")) from error
         self._descriptor: int = self._manager.get_fd()
         os.set_inheritable(self._descriptor, False)
         self._now = now
@@ -83,7 +83,7 @@ class Watcher:
             except UnicodeError as error:
                 raise InotifyError(f"{folder!a} cannot be watched: its name is no text") from error
             except Exception as error:
-                raise InotifyError(in_words(errno_of(str(error)), folder)) from error
+                raise InotifyError(watch_error(errno_of(str(error)), folder)) from error
             self._folders[number] = folder
 
     def take(self) -> tuple[list[Event], str]:
@@ -135,7 +135,7 @@ class Watcher:
                     self._events.append(Event(self._folders[number], name, mask, now))
 
 
-def imported() -> ModuleType:
+def import_pyinotify() -> ModuleType:
     """pyinotify, without what importing it does to logging. Raises InotifyError where it is not there."""
     try:
         with warnings.catch_warnings():
@@ -161,7 +161,7 @@ def errno_of(words: str) -> int:
     return found
 
 
-def in_words(number: int, what: str) -> str:
+def watch_error(number: int, what: str) -> str:
     """Why something cannot be watched, and what to do."""
     mend = {errno.ENOSPC: "raise the sysctl fs.inotify.max_user_watches",
             errno.EMFILE: "raise the sysctl fs.inotify.max_user_instances"}.get(number, "")

@@ -1,10 +1,11 @@
-"""Words for people: names that may hold anything, made safe for a terminal and a log."""
+"""Text for people: names may hold any bytes, and are made safe for a terminal, a log and a page."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections.abc import Iterable, Sequence
+from html import escape
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[int] = ()) -> list[str]:
@@ -39,10 +40,10 @@ def quoted(path: str) -> str:
     return path if path.isprintable() and " " not in path and path else ascii(path)
 
 
-def some(names: Iterable[str], most: int = 3) -> str:
+def first_names(names: Iterable[str], most: int = 3) -> str:
     """Names in a sentence, the many of them as a number.
 
-    >>> some(["n1", "n2"]), some(f"n{n}" for n in range(40))
+    >>> first_names(["n1", "n2"]), first_names(f"n{n}" for n in range(40))
     ('n1, n2', 'n0, n1, n2 and 37 more')
     """
     every = list(names)
@@ -50,10 +51,10 @@ def some(names: Iterable[str], most: int = 3) -> str:
     return ", ".join(map(quoted, every[:most])) + more
 
 
-def counted(number: int, what: str, plural: str = "") -> str:
+def count_of(number: int, what: str, plural: str = "") -> str:
     """A number of things.
 
-    >>> counted(1, "finding"), counted(0, "finding"), counted(2, "directory", "directories")
+    >>> count_of(1, "finding"), count_of(0, "finding"), count_of(2, "directory", "directories")
     ('1 finding', '0 findings', '2 directories')
     """
     return f"{number} {what if number == 1 else plural or what + 's'}"
@@ -88,3 +89,8 @@ def shell_word(path: str) -> str:
     known = {"\n": r"\n", "\t": r"\t", "\\": r"\\", "'": r"\'"}
     return "$'" + "".join(c if c.isprintable() and c not in known else known.get(c) or "".join(
         f"\\x{byte:02x}" for byte in c.encode("utf-8", "surrogateescape")) for c in path) + "'"
+
+
+def html_safe(words: str) -> str:
+    """Text of a page: names may hold anything, halves of characters too."""
+    return escape(printable(words))

@@ -6,11 +6,10 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench.calibration import costs, noise, papers, tapes
-from bench.calibration.table import Row, markdown
-from bench.calibration.tapes import Seen
+from bench.calibration import Row, costs, markdown, papers, tapes
+from bench.calibration.tapes import Episode
 
-BESIDES: tuple[tuple[str, int | None, int | None], ...] = (
+NOISE_VARIATIONS: tuple[tuple[str, int | None, int | None], ...] = (
     ("as the scenario has it", None, None),
     ("chunk of 128 KiB", 128 << 10, None),
     ("chunk of 256 KiB", 256 << 10, None),
@@ -28,21 +27,21 @@ def main() -> None:
     pictures = chosen.out / "calibration"
     pictures.mkdir(parents=True, exist_ok=True)
     seconds = 3.0 if chosen.quick else 8.0
-    besides = {label: noise.shares(seconds, chunk, nodes) for label, chunk, nodes in BESIDES}
+    besides = {label: papers.noisy_neighbour_shares(seconds, chunk, nodes) for label, chunk, nodes in NOISE_VARIATIONS}
     seen = {name: (tapes.recorded(name), tapes.simulated(name)) for name in tapes.JOBS}
     text = report(besides, papers.rows(), seen, costs.rows())
     (chosen.out / "calibration.md").write_text(text, encoding="utf-8")
     if not chosen.quick:
         from bench.calibration import pictures as draw  # noqa: PLC0415 -- matplotlib is optional
 
-        draw.noise(besides[BESIDES[0][0]], pictures / "noisy-neighbour.svg")
+        draw.noise(besides[NOISE_VARIATIONS[0][0]], pictures / "noisy-neighbour.svg")
         draw.kept(seen, pictures / "tapes-kept.svg")
         draw.distributions(seen, pictures / "tapes-distributions.svg")
     print(text)
 
 
 def report(
-    besides: Mapping[str, Mapping[str, float]], published: list[Row], seen: Mapping[str, tuple[Seen, Seen]],
+    besides: Mapping[str, Mapping[str, float]], published: list[Row], seen: Mapping[str, tuple[Episode, Episode]],
     charged: list[Row],
 ) -> str:  # fmt: skip
     """The whole document."""
@@ -55,7 +54,7 @@ def report(
 
 
 def _noise(besides: Mapping[str, Mapping[str, float]]) -> str:
-    names = noise.CASES[1:]
+    names = papers.PAPER_CASES[1:]
     text = "| | alone MB/s | " + " | ".join(name.replace("_", " ") for name in names) + " |\n"
     text += "|---|---:|" + "---:|" * len(names) + "\n"
     for label, found in besides.items():
@@ -63,16 +62,16 @@ def _noise(besides: Mapping[str, Mapping[str, float]]) -> str:
     return text
 
 
-def _kept(seen: Mapping[str, tuple[Seen, Seen]]) -> list[Row]:
+def _kept(seen: Mapping[str, tuple[Episode, Episode]]) -> list[Row]:
     rows = []
     for name, (tape, model) in seen.items():
-        clean = tapes.CLEAN.get(name)
+        clean = tapes.QUIET_HOST_SHARE.get(name)
         again = f"repetition on a quiet host: {clean:.2f}, model / repetition {model.kept / clean:.2f}" if clean else ""
         rows.append(Row(name, tape.kept, model.kept, again))
     return rows
 
 
-def _shares(seen: Mapping[str, tuple[Seen, Seen]]) -> str:
+def _shares(seen: Mapping[str, tuple[Episode, Episode]]) -> str:
     text = "| | " + " | ".join(target[7:] for target in tapes.ALL) + " |\n|---|" + "---:|" * len(tapes.ALL) + "\n"
     for name, (tape, model) in seen.items():
         cells = [f"{tape.target_shares[t]:.3f} / {model.target_shares[t]:.3f}" for t in tapes.ALL]
@@ -80,7 +79,7 @@ def _shares(seen: Mapping[str, tuple[Seen, Seen]]) -> str:
     return text
 
 
-def _rpcs(seen: Mapping[str, tuple[Seen, Seen]]) -> str:
+def _rpcs(seen: Mapping[str, tuple[Episode, Episode]]) -> str:
     text = "| | mean pages per RPC: tape, model, ratio | mean latency ms: tape, model, ratio "
     text += "| sizes apart | latencies apart |\n"
     text += "|---|---:|---:|---:|---:|\n"
@@ -90,8 +89,8 @@ def _rpcs(seen: Mapping[str, tuple[Seen, Seen]]) -> str:
         text += (
             f"| {name} | {pages[0]:.0f}, {pages[1]:.0f}, {pages[1] / pages[0]:.2f} "
             f"| {latency[0]:.0f}, {latency[1]:.0f}, {latency[1] / latency[0]:.2f} "
-            f"| {tapes.apart(tape.rpc_pages, model.rpc_pages):.2f} "
-            f"| {tapes.apart(tape.latency_usec, model.latency_usec):.2f} |\n"
+            f"| {tapes.distance(tape.rpc_pages, model.rpc_pages):.2f} "
+            f"| {tapes.distance(tape.latency_usec, model.latency_usec):.2f} |\n"
         )
     return text
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from bench.calibration.table import Row
+from bench.calibration import Row
 from lustre.layout.model import Component, Layout
 from simulator.calls import Calls
 from simulator.cluster import Cluster
-from simulator.concurrently import Concurrently
 from simulator.costs import MEASURED, PRESETS
 from simulator.filesystem import SimulatedFilesystem
-from simulator.scenario import library
+from simulator.scenarios.scenario import library
+from simulator.scheduler import VirtualScheduler
 from simulator.settings import measured_test_bed
 
 FILES = 200
@@ -23,26 +23,26 @@ COVERING = Layout((Component(0, 2 << 20, "flash"), Component(2 << 20, None, "hdd
 STREAM = "ior_stream.1001"
 DIRECTORIES = 28
 CYCLE_SECONDS = 5.0
-MOST_READS = 8
+MAX_CHANGELOG_READS = 8
 """Of one changelog in one look, as tierd does."""
 
 
 def rows() -> list[Row]:
     """Each figure, measured and in the model."""
     one, many = library("crowded-directory"), library("crowded-directories")
-    alone = kept(one.variants()["alone"].build())
+    alone = stream_rate_with_neighbour(one.variants()["alone"].build())
     return [
         Row("lease engine, 1 worker, files/s", 4.5, files_per_second("measured_lease", 1), "200 files, 4 KiB to 1 MiB"),
         Row("lease engine, 4 workers", 10.4, files_per_second("measured_lease", 4)),
         Row("lfs migrate --non-block, 1 worker", 5.7, files_per_second("measured", 1)),
         Row("lfs migrate --non-block, 4 workers", 11.1, files_per_second("measured", 4)),
-        Row("a look on an idle node, s", 0.2, looks(Cluster(replace(measured_test_bed(), costs=MEASURED)))),
-        Row("a look beside 20 workers, s", 20.0, looks(one.build()), "measured: cycles of 14 to 27 s"),
-        Row("28 default layouts beside 44 workers, s", 84.0, defaults(many.build()),
+        Row("a look on an idle node, s", 0.2, observe_seconds(Cluster(replace(measured_test_bed(), costs=MEASURED)))),
+        Row("a look beside 20 workers, s", 20.0, observe_seconds(one.build()), "measured: cycles of 14 to 27 s"),
+        Row("28 default layouts beside 44 workers, s", 84.0, default_layout_seconds(many.build()),
             "measured: the cycle that set them, with its look"),
         Row("stream alone, MB/s", 66.5, alone),
-        Row("stream beside 20 workers in one directory, MB/s", 52.2, kept(one.build())),
-        Row("stream beside 44 workers in 44 directories, MB/s", 49.0, kept(many.build())),
+        Row("stream beside 20 workers in one directory, MB/s", 52.2, stream_rate_with_neighbour(one.build())),
+        Row("stream beside 44 workers in 44 directories, MB/s", 49.0, stream_rate_with_neighbour(many.build())),
     ]  # fmt: skip
 
 
@@ -58,7 +58,7 @@ def files_per_second(preset: str, workers: int) -> float:
         filesystem.status(path)
         filesystem.migrate(path, FLASH)
 
-    with Concurrently(cluster) as at_once, at_once.executor(workers) as executor:
+    with VirtualScheduler(cluster) as scheduler, scheduler.executor(workers) as executor:
         cluster.advance(5)
         begun = cluster.now
         for path in paths:
@@ -67,7 +67,7 @@ def files_per_second(preset: str, workers: int) -> float:
         return FILES / (cluster.now - begun)
 
 
-def looks(cluster: Cluster) -> float:
+def observe_seconds(cluster: Cluster) -> float:
     """Mean time to read all counters and to catch up with the changelogs, with some seconds between two looks."""
     filesystem = SimulatedFilesystem(cluster)
     calls = Calls(cluster, cluster.settings.costs, cluster.wait_for)
@@ -78,7 +78,7 @@ def looks(cluster: Cluster) -> float:
         begun = cluster.now
         calls.look()
         for mdt in cluster.mdts:
-            for _ in range(MOST_READS):
+            for _ in range(MAX_CHANGELOG_READS):
                 last = mdt.changelog.last_index
                 filesystem.changelog(mdt.short_name, known[mdt.short_name])
                 if known[mdt.short_name] == last:
@@ -89,7 +89,7 @@ def looks(cluster: Cluster) -> float:
     return sum(took) / len(took)
 
 
-def defaults(cluster: Cluster) -> float:
+def default_layout_seconds(cluster: Cluster) -> float:
     """Time to look at so many directories and to change the default layout of each, one after the other."""
     filesystem = SimulatedFilesystem(cluster)
     cluster.advance(90)
@@ -105,7 +105,7 @@ def defaults(cluster: Cluster) -> float:
     return cluster.now - begun
 
 
-def kept(cluster: Cluster) -> float:
+def stream_rate_with_neighbour(cluster: Cluster) -> float:
     """MB/s of the stream once the neighbour has been there for a while; without tierd."""
     cluster.advance(180)
     return cluster.log.mean(STREAM, 80, 180)

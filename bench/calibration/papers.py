@@ -1,25 +1,32 @@
-"""Directions of other published results: the same comparison in the model, on a small machine."""
+"""Published results against the model: the same comparison on a small machine, and the noisy-neighbour experiment.
+
+The noisy-neighbour experiment runs on the described machine, and again with other values of what the paper leaves open.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from statistics import mean
 
-from bench.calibration.table import Row
+from bench.calibration import Row
 from lustre.layout.model import Component, Layout
-from simulator.client import ClientSettings
+from simulator.clients.mount import ClientSettings, StataheadSettings
+from simulator.clients.osc import OscSettings
+from simulator.clients.readahead import ReadAheadSettings
 from simulator.cluster import Cluster
-from simulator.devices import FlashSettings, HddSettings, RaidSettings
-from simulator.devices.accelerator import AcceleratorSettings
-from simulator.jobs import Job, LsScan, Mdtest, SharedFile, SmallFileWriter, StreamingWriter
-from simulator.jobs.metadata import PHASES
-from simulator.mdt_settings import MdtSettings
-from simulator.objects import Capacity
-from simulator.osc import OscSettings
-from simulator.ost_settings import OstSettings
-from simulator.readahead import ReadAheadSettings
+from simulator.devices.flash import AcceleratorSettings, FlashSettings
+from simulator.devices.hdd import HddSettings
+from simulator.devices.raid import RaidSettings
+from simulator.jobs import Job
+from simulator.jobs.large_files import SharedFile, StreamingWriter
+from simulator.jobs.metadata import PHASES, LsScan, Mdtest
+from simulator.jobs.small_files import SmallFileWriter
+from simulator.scenarios import scenario
+from simulator.scenarios.scenario import Scenario
+from simulator.servers.mdt import MdtSettings
+from simulator.servers.objects import Capacity
+from simulator.servers.ost import OstSettings
 from simulator.settings import ClusterSettings
-from simulator.statahead import StataheadSettings
 
 MIB = 1 << 20
 DISKS = OstSettings(HddSettings(spindles=8, bytes_per_second=1e9, size_bytes=1 << 40), Capacity(1 << 40, 1 << 24),
@@ -172,3 +179,39 @@ def rpcs() -> list[Row]:
     remark = "published: an increase, without a pair of figures"
     return [Row("4 MiB RPCs / 1 MiB, one in flight", float("nan"), rate(1024, 1) / base, remark),
             Row("8 RPCs in flight / 1, 1 MiB", float("nan"), rate(256, 8) / base, remark)]  # fmt: skip
+
+
+PAPER_STREAM, PAPER_NOISE = "ior.1002", "mdtest.1001"
+PAPER_CASES = ("alone", "contended", "flash_covers", "flash_too_small", "contended_1m")
+
+
+def noisy_neighbour_shares(
+    seconds: float, chunk_bytes: int | None = None, noise_nodes: int | None = None, seed: int = 1
+) -> dict[str, float]:  # fmt: skip
+    """MB/s alone, and what the stream keeps of it in the other cases."""
+    variants = scenario.library("noisy-neighbour-paper").variants()
+    rates = {
+        name: _noisy_neighbour_rate(variants[name], seconds, chunk_bytes, noise_nodes, seed) for name in PAPER_CASES
+    }
+    alone = rates["alone"]
+    return {name: rate if name == "alone" else rate / alone for name, rate in rates.items()}
+
+
+def _noisy_neighbour_rate(
+    variant: Scenario, seconds: float, chunk_bytes: int | None, noise_nodes: int | None, seed: int
+) -> float:
+    settings = variant.settings(seed)
+    if chunk_bytes is not None:
+        settings = replace(settings, osts=tuple(_with_chunk(ost, chunk_bytes) for ost in settings.osts))
+    jobs = [
+        replace(job, nodes=noise_nodes) if noise_nodes and job.job_id == PAPER_NOISE else job for job in variant.jobs
+    ]
+    cluster = Cluster(settings, jobs)
+    cluster.advance(seconds)
+    return cluster.log.mean(PAPER_STREAM, 1, seconds)
+
+
+def _with_chunk(ost: OstSettings, chunk_bytes: int) -> OstSettings:
+    if not isinstance(ost.device, RaidSettings):
+        return ost
+    return replace(ost, device=replace(ost.device, chunk_bytes=chunk_bytes))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import matplotlib as mpl
 
-from bench.calibration.noise import CASES
-from bench.calibration.tapes import Seen
+from bench.calibration.papers import PAPER_CASES
+from bench.calibration.tapes import Episode
 
 mpl.use("svg")
 mpl.rcParams["svg.hashsalt"] = "lustre-tierd"
@@ -21,8 +21,8 @@ from matplotlib.figure import Figure  # noqa: E402
 def noise(found: Mapping[str, float], path: Path) -> None:
     """The figure of the paper, from the model."""
     figure, axes = plt.subplots(figsize=(7, 3.2), layout="constrained")
-    shares = [1.0 if name == "alone" else found[name] for name in CASES]
-    bars = axes.bar([name.replace("_", "\n") for name in CASES], shares, color="#4878a8")
+    shares = [1.0 if name == "alone" else found[name] for name in PAPER_CASES]
+    bars = axes.bar([name.replace("_", "\n") for name in PAPER_CASES], shares, color="#4878a8")
     axes.bar_label(bars, [f"{share:.0%}" for share in shares])
     axes.axhspan(0.7, 0.8, color="#d0a040", alpha=0.3, label="published: 20–30% lost beside small files")
     axes.set(ylabel="of the stream alone", ylim=(0, 1.15))
@@ -30,7 +30,7 @@ def noise(found: Mapping[str, float], path: Path) -> None:
     _save(figure, path)
 
 
-def kept(seen: Mapping[str, tuple[Seen, Seen]], path: Path) -> None:
+def kept(seen: Mapping[str, tuple[Episode, Episode]], path: Path) -> None:
     """What the stream kept, per tape."""
     figure, axes = plt.subplots(figsize=(8, 3.2), layout="constrained")
     places = range(len(seen))
@@ -42,7 +42,7 @@ def kept(seen: Mapping[str, tuple[Seen, Seen]], path: Path) -> None:
     _save(figure, path)
 
 
-def distributions(seen: Mapping[str, tuple[Seen, Seen]], path: Path) -> None:
+def distributions(seen: Mapping[str, tuple[Episode, Episode]], path: Path) -> None:
     """RPC sizes and latencies of the stream, per tape."""
     figure, grid = plt.subplots(len(seen), 2, figsize=(8, 1.6 * len(seen)), layout="constrained", squeeze=False)
     for row, (name, (tape, model)) in zip(grid, seen.items(), strict=True):

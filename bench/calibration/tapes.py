@@ -12,7 +12,9 @@ from lustre.formats import job_stats, rpc_stats
 from lustre.layout.model import Component, Layout
 from lustre.unpack import unpack
 from simulator.cluster import Cluster
-from simulator.jobs import Job, RandomWriter, SmallFileWriter, StreamingWriter
+from simulator.jobs import Job
+from simulator.jobs.large_files import RandomWriter, StreamingWriter
+from simulator.jobs.small_files import SmallFileWriter
 from simulator.settings import recorded_test_bed
 
 STREAM = "ior_stream.1002"
@@ -38,12 +40,12 @@ JOBS: Mapping[str, tuple[Job, ...]] = {
     "control-slow-disk": (),
     "control-quiet": (),
 }
-CLEAN = {"noisy-create-1m": 0.67, "noisy-flash-too-small": 0.71, "control-flash-covers": 1.0}
+QUIET_HOST_SHARE = {"noisy-create-1m": 0.67, "noisy-flash-too-small": 0.71, "control-flash-covers": 1.0}
 """What the stream kept in the repetition without another recording on the same host."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Episode:
     """One episode."""
 
     kept: float
@@ -56,7 +58,7 @@ class Seen:
     latency_mean_usec: float
 
 
-def recorded(name: str) -> Seen:
+def recorded(name: str) -> Episode:
     """A tape: differences between the first and the last snapshot of its contended phase."""
     facts = json.loads((TAPES / name / "tape.json").read_text())
     phase = next(phase for phase in facts["phases"] if phase["name"] == "contended")
@@ -67,10 +69,10 @@ def recorded(name: str) -> Seen:
         unpack(TAPES / name / "tape.tar.xz", Path(folder), lambda member: member.partition("/")[0] in wanted)
         first, last = (Path(folder) / f"{n:03d}" for n in (inside[0], inside[-1]))
         means = facts["phase_mean_mb_s"]
-        return _seen(_tree(first), _tree(last), instance, means["contended"] / means["alone"])
+        return _episode(_tree(first), _tree(last), instance, means["contended"] / means["alone"])
 
 
-def simulated(name: str, seed: int = 1) -> Seen:
+def simulated(name: str, seed: int = 1) -> Episode:
     """The same jobs in the model."""
     stream = replace(StreamingWriter(), job_id=STREAM)
     cluster = Cluster(recorded_test_bed(seed), (stream, *JOBS[name]))
@@ -85,7 +87,7 @@ def simulated(name: str, seed: int = 1) -> Seen:
         cluster.advance(ENDS - BEGINS - 5)
         cluster.write_parameters(roots[1])
         kept = cluster.log.mean(STREAM, BEGINS + 2, ENDS) / cluster.log.mean(STREAM, 2, BEGINS)
-        return _seen(_tree(roots[0]), _tree(roots[1]), cluster.clients[0].settings.instance, kept)
+        return _episode(_tree(roots[0]), _tree(roots[1]), cluster.clients[0].settings.instance, kept)
 
 
 Tree = Mapping[str, bytes]
@@ -98,12 +100,12 @@ def _tree(root: Path) -> Tree:
     return found
 
 
-def _seen(first: Tree, last: Tree, instance: str, kept: float) -> Seen:
+def _episode(first: Tree, last: Tree, instance: str, kept: float) -> Episode:
     written = {name: _written(last, name) - _written(first, name) for name in ALL}
     total = sum(written.values()) or 1
     pages, latency = _stream(last, first, instance)
     usecs = sum(share * 1.5 * 2 ** max(bucket - 1, 0) for bucket, share in enumerate(latency))
-    return Seen(kept, {name: size / total for name, size in written.items()}, pages, latency, usecs)
+    return Episode(kept, {name: size / total for name, size in written.items()}, pages, latency, usecs)
 
 
 def _written(tree: Tree, target: str) -> int:
@@ -129,7 +131,7 @@ def _shares(counts: Sequence[int]) -> list[float]:
     return [count / whole for count in counts]
 
 
-def apart(one: Sequence[float], other: Sequence[float]) -> float:
+def distance(one: Sequence[float], other: Sequence[float]) -> float:
     """How much of one distribution lies elsewhere in the other, of buckets next to each other only half: 0 to 1."""
     moved = carried = 0.0
     for a, b in zip(one, other, strict=True):

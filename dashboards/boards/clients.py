@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dashboards.boards.shared import LOW_IS_BAD
-from dashboards.dashboard import Dashboard, Row
-from dashboards.links import from_row, on
+from dashboards.dashboard import CLIENT, FS, LOW_IS_BAD, POOL, Dashboard, Row, column_links, link_from_row
 from dashboards.panels import GREEN, ORANGE, PLAIN, YELLOW, Panel, Query, heatmap, stat, table, timeseries
-from dashboards.variables import CLIENT, FS, POOL
 
 MINE = 'fs=~"$fs", instance="$instance"'
 RATE = "[$__rate_interval]"
@@ -26,11 +23,20 @@ def worst(name: str, least: int) -> str:
 
 def clients_table(title: str, text: str, expr: str, unit: str, heading: str, **more: object) -> Panel:
     """A table of clients."""
-    return table(title, text, Query(expr), unit=unit, sort=heading, width=8, height=7,
-                 columns={"fs": ("File system", ""), "instance": ("Client", ""), "pool": ("Pool", ""),
-                          "Value": (heading, unit)},
-                 overrides=(on("Client", from_row("clients", "This client", fs="File system", instance="Client")),),
-                 **more)
+    return table(
+        title,
+        text,
+        Query(expr),
+        unit=unit,
+        sort=heading,
+        width=8,
+        height=7,
+        columns={"fs": ("File system", ""), "instance": ("Client", ""), "pool": ("Pool", ""), "Value": (heading, unit)},
+        overrides=(
+            column_links("Client", link_from_row("clients", "This client", fs="File system", instance="Client")),
+        ),
+        **more,
+    )
 
 
 TRAFFIC = Row("All clients", (

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dashboards.boards.shared import ANY_IS_BAD, ANY_IS_NOTED
-from dashboards.dashboard import Dashboard, Row
+from dashboards.dashboard import ANY_IS_A_WARNING, ANY_IS_BAD, Dashboard, Row, choice
 from dashboards.panels import GREEN, RED, YELLOW, Query, stat, table, timeseries
-from dashboards.variables import choice
 
 RATE = "[$__rate_interval]"
 JOB = choice("job", "Scrape job", "label_values(lustre_exporter_build_info, job)", text="Name of the scrape job in"
@@ -15,27 +13,53 @@ INSTANCE = choice("instance", "Node", 'label_values(lustre_exporter_build_info{j
 THESE = 'job=~"$job", instance=~"$instance"'
 SLOW = ((None, GREEN), (5, YELLOW), (9, RED))
 
-STATE = Row("Exporters", (
-    stat("Exporters down", "Exporters that Prometheus cannot scrape.",
-         Query(f"count(up{{{THESE}}} == 0) or vector(0)"), unit="short",
-         steps=ANY_IS_BAD),
-    stat("Exporters up", "Exporters that Prometheus scrapes.",
-         Query(f"count(up{{{THESE}}} == 1) or vector(0)"), unit="short",
-         steps=((None, RED), (1, GREEN))),
-    stat("Failing collectors", "Collectors whose last pass failed. Their metrics are missing. The exporter's page "
-         "shows the reason.",
-         Query(f"count(lustre_exporter_collector_success{{{THESE}}} == 0) or vector(0)"), unit="short",
-         steps=ANY_IS_BAD),
-    stat("Unreadable directories", "Directories of Lustre parameters that exist but are closed to the exporter, "
-         "which lacks a capability.",
-         Query(f"count(lustre_exporter_path_readable{{{THESE}}} == 0) or vector(0)"), unit="short", steps=ANY_IS_NOTED),
-    stat("Slowest scrape", "Longest scrape of all nodes. Near the scrape timeout (10 s), disable collectors or limit "
-         "jobs.",
-         Query(f"max(scrape_duration_seconds{{{THESE}}})"), unit="s", steps=SLOW),
-    stat("Samples", "Samples of all nodes in one scrape interval.",
-         Query(f"sum(scrape_samples_scraped{{{THESE}}})"), unit="short",
-         steps=((None, GREEN),)),
-))
+STATE = Row(
+    "Exporters",
+    (
+        stat(
+            "Exporters down",
+            "Exporters that Prometheus cannot scrape.",
+            Query(f"count(up{{{THESE}}} == 0) or vector(0)"),
+            unit="short",
+            steps=ANY_IS_BAD,
+        ),
+        stat(
+            "Exporters up",
+            "Exporters that Prometheus scrapes.",
+            Query(f"count(up{{{THESE}}} == 1) or vector(0)"),
+            unit="short",
+            steps=((None, RED), (1, GREEN)),
+        ),
+        stat(
+            "Failing collectors",
+            "Collectors whose last pass failed. Their metrics are missing. The exporter's page shows the reason.",
+            Query(f"count(lustre_exporter_collector_success{{{THESE}}} == 0) or vector(0)"),
+            unit="short",
+            steps=ANY_IS_BAD,
+        ),
+        stat(
+            "Unreadable directories",
+            "Directories of Lustre parameters that exist but are closed to the exporter, which lacks a capability.",
+            Query(f"count(lustre_exporter_path_readable{{{THESE}}} == 0) or vector(0)"),
+            unit="short",
+            steps=ANY_IS_A_WARNING,
+        ),
+        stat(
+            "Slowest scrape",
+            "Longest scrape of all nodes. Near the scrape timeout (10 s), disable collectors or limit jobs.",
+            Query(f"max(scrape_duration_seconds{{{THESE}}})"),
+            unit="s",
+            steps=SLOW,
+        ),
+        stat(
+            "Samples",
+            "Samples of all nodes in one scrape interval.",
+            Query(f"sum(scrape_samples_scraped{{{THESE}}})"),
+            unit="short",
+            steps=((None, GREEN),),
+        ),
+    ),
+)
 
 COST = Row("Cost", (
     timeseries("Scrape duration", "Scrape duration of the ten slowest nodes.",

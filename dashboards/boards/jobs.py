@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dashboards.dashboard import Dashboard, Row
-from dashboards.links import from_row, on, to
+from dashboards.dashboard import FS, JOB, POOL, TARGET, Dashboard, Row, column_links, link_from_row, link_from_value
 from dashboards.panels import GREEN, ORANGE, YELLOW, Query, table, timeseries
-from dashboards.variables import FS, JOB, POOL, TARGET
 
 BY_POOL = 'fs=~"$fs", pool=~"$pool", jobid=~"$jobid"'
 BY_FS = 'fs=~"$fs", jobid=~"$jobid"'
 RAW = 'fs=~"$fs", target=~"$target", jobid=~"$jobid"'
 RATE = "[$__rate_interval]"
-THIS = to("jobs", "This job", jobid="jobid")
+THIS = link_from_value("jobs", "This job", jobid="jobid")
 
 BULK = f"sum by (fs, jobid) (fs_pool_job:lustre_job_bulk_operations:rate2m{{{BY_POOL}}})"
 BYTES = f'sum by (fs, jobid) ({{__name__=~"fs_pool_job:lustre_job_(read|write)_bytes:rate2m", {BY_POOL}}})'
@@ -29,7 +27,7 @@ ALL = Row("All jobs", (
           columns={"fs": ("File system", ""), "jobid": ("Job", ""), "Value #A": ("Bytes/s", "Bps"),
                    "Value #B": ("Reads and writes/s", "ops"), "Value #C": ("Bytes per operation", "bytes"),
                    "Value #D": ("Metadata/s", "ops"), "Value #E": ("Metadata per MB", "short")},
-          overrides=(on("Job", from_row("jobs", "This job", fs="File system", jobid="Job")),)),
+          overrides=(column_links("Job", link_from_row("jobs", "This job", fs="File system", jobid="Job")),)),
 ))
 
 TRAFFIC = Row("Throughput", (
@@ -78,7 +76,7 @@ PLACES = Row("Targets of the selected jobs", (
                      "{{target}} read"),
                Query(f"topk(20, sum by (fs, target) (rate(lustre_job_write_bytes_total{{{RAW}}}{RATE})))",
                      "{{target}} written"), unit="Bps",
-               links=(to("targets", "This target", fs="fs", target="target"),)),
+               links=(link_from_value("targets", "This target", fs="fs", target="target"),)),
     timeseries("Read and write size", "Mean I/O size on the servers, for the selected jobs and targets (Lustre "
                "2.16). Jobs show only non-empty buckets, so their distributions cannot be summed.",
                Query(f"sum by (direction) (rate(lustre_job_io_size_bytes_sum{{{RAW}}}{RATE})) / "

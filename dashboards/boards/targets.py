@@ -1,45 +1,153 @@
-"""Object and metadata targets: load, latency, disk I/O, space, balance."""
+"""Object and metadata targets: load, latency, disk I/O, space, balance; checks (scrub, LFSCK) and quotas."""
 
 from __future__ import annotations
 
-from dashboards.boards.shared import FULL
-from dashboards.boards.upkeep import UPKEEP
-from dashboards.dashboard import Dashboard, Row
-from dashboards.links import from_row, on, to
+from dashboards.dashboard import (
+    FS,
+    FULLNESS,
+    POOL,
+    TARGET,
+    Dashboard,
+    Row,
+    column_links,
+    link_from_row,
+    link_from_value,
+)
 from dashboards.panels import GREEN, ORANGE, RED, YELLOW, Panel, Query, bars, heatmap, table, timeseries
-from dashboards.variables import FS, POOL, TARGET
 
-OST = 'fs=~"$fs", pool=~"$pool", target=~"$target"'
 ANY = 'fs=~"$fs", target=~"$target"'
+STATE_KNOWN = 'fs=~"$fs", target=~"$target", state!="init"'
+CHECKS = Row(
+    "Checks and quotas",
+    (
+        table(
+            "State of scrub and LFSCK",
+            "Scrub of the object index, and LFSCK by kind. Checks that never ran are "
+            "omitted. For failed or crashed, see LustreCheckFailed. Partial means that a target did not take part.",
+            Query(
+                f'label_replace(max by (fs, target, state) (lustre_osd_scrub_state{{{STATE_KNOWN}}}), "kind", '
+                f'"object index", "", "") or max by (fs, target, kind, state) (lustre_lfsck_state{{{STATE_KNOWN}}})'
+            ),
+            unit="short",
+            sort="State",
+            empty="never run",
+            columns={
+                "fs": ("File system", ""),
+                "target": ("Target", ""),
+                "kind": ("Check", ""),
+                "state": ("State", ""),
+            },
+        ),
+        timeseries(
+            "Repairs by scrub and LFSCK",
+            "Entries that the current or last run repaired, or could not repair. "
+            "Any value means earlier damage by disks or a crash.",
+            Query(
+                f"max by (fs, target) (lustre_osd_scrub_repaired_objects{{{ANY}}}) > 0",
+                "{{target}} object index: repaired",
+            ),
+            Query(
+                f"max by (fs, target) (lustre_osd_scrub_failed_objects{{{ANY}}}) > 0",
+                "{{target}} object index: not repaired",
+            ),
+            Query(
+                f"max by (fs, target, kind) (lustre_lfsck_repaired_items{{{ANY}}}) > 0", "{{target}} {{kind}}: repaired"
+            ),
+            Query(
+                f"sum by (fs, target, kind) (max by (fs, target, kind, phase) (lustre_lfsck_failed_items{{{ANY}}})"
+                ") > 0",
+                "{{target}} {{kind}}: not repaired",
+            ),
+            unit="short",
+            empty="none",
+        ),
+        timeseries(
+            "Targets that enforce quotas",
+            "Targets that enforce quotas, by resource and type. On the others, "
+            "users can exceed their limits (lctl conf_param FS.quota.ost).",
+            Query(
+                f"sum by (fs, resource, type) (max by (fs, target, resource, type) "
+                f"(lustre_quota_slave_enforced{{{ANY}}}))",
+                "{{fs}} {{resource}} by {{type}}",
+            ),
+            unit="short",
+            empty="not reported",
+        ),
+        timeseries(
+            "Targets with outdated quotas",
+            "Targets without a connection to the quota master, or with outdated "
+            "limits. If not 0 for minutes, check the connection to the first metadata target.",
+            Query(
+                f"sum by (fs, resource) (1 - max by (fs, target, resource) (lustre_quota_slave_connected{{{ANY}}}))",
+                "{{fs}} {{resource}}: not connected",
+            ),
+            Query(
+                f"sum by (fs, resource, type) (1 - max by (fs, target, resource, type) "
+                f"(lustre_quota_slave_up_to_date{{{ANY}}}))",
+                "{{fs}} {{resource}} by {{type}}: outdated limits",
+            ),
+            unit="short",
+            empty="not reported",
+            steps=((None, GREEN), (1, ORANGE)),
+        ),
+    ),
+    closed=True,
+)
+OST = 'fs=~"$fs", pool=~"$pool", target=~"$target"'
 RATE = "[$__rate_interval]"
-JOBS = to("jobs", "Jobs on this target", fs="fs", target="target")
-
-STATE = Row("All targets", (
-    table("Object targets", "Throughput, operation time and usage of each OST. Compare targets of a pool: an outlier "
-          "has a fault, or one job uses it alone.",
-          Query(f"fs_pool_target:lustre_ost_read_bytes:rate2m{{{OST}}}"),
-          Query(f"fs_pool_target:lustre_ost_write_bytes:rate2m{{{OST}}}"),
-          Query(f"fs_pool_target:lustre_ost_bulk_operations:rate2m{{{OST}}}"),
-          Query(f"fs_pool_target:lustre_ost_bulk_operation_seconds:mean2m{{{OST}}}"),
-          Query(f"fs_pool_target:lustre_ost_used:ratio{{{OST}}}"),
-          unit="short", width=24, height=9, sort="Written/s",
-          columns={"fs": ("File system", ""), "pool": ("Pool", ""), "target": ("Target", ""),
-                   "Value #A": ("Read/s", "Bps"), "Value #B": ("Written/s", "Bps"),
-                   "Value #C": ("Operations/s", "ops"), "Value #D": ("Operation time", "s"),
-                   "Value #E": ("Used", "percentunit")},
-          overrides=(on("Target", from_row("jobs", "Jobs on this target", fs="File system", target="Target")),)),
-    table("Metadata targets", "Operations, operation time and inodes of each MDT. If the load is uneven, directories "
-          "were created on one MDT: see lfs mkdir -i and lfs setdirstripe.",
-          Query(f"sum by (fs, target) (fs_target_operation:lustre_mdt_operations:rate2m{{{ANY}}})"),
-          Query(f"fs_target:lustre_mdt_operation_seconds:mean2m{{{ANY}}}"),
-          Query(f"fs_target:lustre_mdt_files_used:ratio{{{ANY}}}"),
-          Query(f"max by (fs, target) (lustre_mdt_exports{{{ANY}}})"),
-          unit="short", width=24, height=5,
-          columns={"fs": ("File system", ""), "target": ("Target", ""), "Value #A": ("Operations/s", "ops"),
-                   "Value #B": ("Operation time", "s"), "Value #C": ("Inodes used", "percentunit"),
-                   "Value #D": ("Connections", "short")}),
-))
-
+JOBS = link_from_value("jobs", "Jobs on this target", fs="fs", target="target")
+STATE = Row(
+    "All targets",
+    (
+        table(
+            "Object targets",
+            "Throughput, operation time and usage of each OST. Compare targets of a pool: an outlier "
+            "has a fault, or one job uses it alone.",
+            Query(f"fs_pool_target:lustre_ost_read_bytes:rate2m{{{OST}}}"),
+            Query(f"fs_pool_target:lustre_ost_write_bytes:rate2m{{{OST}}}"),
+            Query(f"fs_pool_target:lustre_ost_bulk_operations:rate2m{{{OST}}}"),
+            Query(f"fs_pool_target:lustre_ost_bulk_operation_seconds:mean2m{{{OST}}}"),
+            Query(f"fs_pool_target:lustre_ost_used:ratio{{{OST}}}"),
+            unit="short",
+            width=24,
+            height=9,
+            sort="Written/s",
+            columns={
+                "fs": ("File system", ""),
+                "pool": ("Pool", ""),
+                "target": ("Target", ""),
+                "Value #A": ("Read/s", "Bps"),
+                "Value #B": ("Written/s", "Bps"),
+                "Value #C": ("Operations/s", "ops"),
+                "Value #D": ("Operation time", "s"),
+                "Value #E": ("Used", "percentunit"),
+            },
+            overrides=(
+                column_links("Target", link_from_row("jobs", "Jobs on this target", fs="File system", target="Target")),
+            ),
+        ),
+        table(
+            "Metadata targets",
+            "Operations, operation time and inodes of each MDT. If the load is uneven, directories "
+            "were created on one MDT: see lfs mkdir -i and lfs setdirstripe.",
+            Query(f"sum by (fs, target) (fs_target_operation:lustre_mdt_operations:rate2m{{{ANY}}})"),
+            Query(f"fs_target:lustre_mdt_operation_seconds:mean2m{{{ANY}}}"),
+            Query(f"fs_target:lustre_mdt_files_used:ratio{{{ANY}}}"),
+            Query(f"max by (fs, target) (lustre_mdt_exports{{{ANY}}})"),
+            unit="short",
+            width=24,
+            height=5,
+            columns={
+                "fs": ("File system", ""),
+                "target": ("Target", ""),
+                "Value #A": ("Operations/s", "ops"),
+                "Value #B": ("Operation time", "s"),
+                "Value #C": ("Inodes used", "percentunit"),
+                "Value #D": ("Connections", "short"),
+            },
+        ),
+    ),
+)
 LOAD = Row("Object targets: load", (
     timeseries("Read throughput", "Bytes read per second, by target. Equal values within a pool are good.",
                Query(f"fs_pool_target:lustre_ost_read_bytes:rate2m{{{OST}}}", "{{target}}"), unit="Bps", links=(JOBS,)),
@@ -98,15 +206,14 @@ DISKS = Row("Object targets: disk I/O (select one target)", (
     disk("Disk reads in flight", "Disk reads, by the number in flight when each was sent.",
          "io_in_flight", "read", "short"),
 ))
-
 ROOM = Row("Space", (
     bars("OST usage", "Used share of each OST. Full targets take no new objects, and existing objects cannot grow.",
          Query(f"fs_pool_target:lustre_ost_used:ratio{{{OST}}}", "{{target}}", instant=True), unit="percentunit",
-         steps=FULL, maximum=1),
+         steps=FULLNESS, maximum=1),
     bars("OST object usage", "Used share of the objects (inodes) of each OST. Many tiny files can use up objects "
          "before space.",
          Query(f"1 - max by (fs, target) (lustre_ost_files_free{{{ANY}}}) / (max by (fs, target) "
-               f"(lustre_ost_files{{{ANY}}}) > 0)", "{{target}}", instant=True), unit="percentunit", steps=FULL,
+               f"(lustre_ost_files{{{ANY}}}) > 0)", "{{target}}", instant=True), unit="percentunit", steps=FULLNESS,
          maximum=1),
     timeseries("Free space and one-day prediction", "Free space of each pool, and its free space in one day at the "
                "rate of the last six hours. LustreOstFillingUp alerts if a target is predicted to reach 0.",
@@ -120,7 +227,6 @@ ROOM = Row("Space", (
                Query(f"max by (fs, target) (lustre_ost_pending_bytes{{{ANY}}})", "{{target}} pending"), unit="bytes",
                empty="not reported by this Lustre release"),
 ))
-
 METADATA = Row("Metadata targets", (
     timeseries("Metadata operations by target and type", "The ten busiest pairs of target and operation type.",
                Query(f"topk(10, fs_target_operation:lustre_mdt_operations:rate2m{{{ANY}}})",
@@ -140,7 +246,6 @@ METADATA = Row("Metadata targets", (
                Query("bottomk(10, min by (fs, mdt, pool) (lustre_osp_precreated_objects{fs=~\"$fs\"}))",
                      "{{mdt}} on {{pool}}"), unit="short", empty="not reported"),
 ))
-
 SERVICES = Row("Server threads", (
     timeseries("Waiting requests", "Requests waiting for a thread, by service. If not 0 for long, all threads are "
                "busy or hang (LustreServiceHung).",
@@ -159,6 +264,5 @@ SERVICES = Row("Server threads", (
                Query('sum by (fs, target) (increase({__name__=~"lustre_(ost|mdt)_evictions_total", ' + ANY + "}"
                      + RATE + "))", "{{target}}"), unit="short", empty="not reported", steps=((None, GREEN), (1, RED))),
 ), closed=True)
-
 BOARD = Dashboard("targets", "Lustre: targets", "Load, latency, disk I/O and space of object and metadata targets.",
-                  (FS, POOL, TARGET), (STATE, LOAD, DISKS, ROOM, METADATA, SERVICES, UPKEEP))
+                  (FS, POOL, TARGET), (STATE, LOAD, DISKS, ROOM, METADATA, SERVICES, CHECKS))

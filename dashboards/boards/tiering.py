@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from dashboards.boards.shared import ANY_IS_BAD, ANY_IS_NOTED, FULL, events
-from dashboards.dashboard import Dashboard, Row
-from dashboards.links import from_row, on, to
+from dashboards.dashboard import (
+    ANY_IS_A_WARNING,
+    ANY_IS_BAD,
+    FS,
+    FULLNESS,
+    JOB,
+    POOL,
+    TARGET,
+    Dashboard,
+    Row,
+    column_links,
+    link_from_row,
+    link_from_value,
+    tierd_events,
+)
 from dashboards.panels import BLUE, GREEN, ORANGE, RED, YELLOW, Query, bars, stat, table, timeseries
-from dashboards.variables import FS, JOB, POOL, TARGET
 
 RATE = "[$__rate_interval]"
 PAIR = "max by (victim, aggressor)"
@@ -15,7 +26,7 @@ ON = 'fs=~"$fs", target=~"$target", jobid=~"$jobid"'
 NOW = Row("Now", (
     stat("Active findings", "Streams that a neighbour slows now.",
          Query('sum(tierd_active_findings{kind=~"noisy-neighbour|shared-bandwidth"}) or vector(0)'),
-         unit="short", steps=ANY_IS_NOTED),
+         unit="short", steps=ANY_IS_A_WARNING),
     stat("Dry run", "1: tierd observes and plans but changes nothing.", Query("max(tierd_dry_run)"), unit="short",
          steps=((None, GREEN), (1, BLUE)), empty="no tierd"),
     stat("Circuit breaker", "1: too many moves failed, or a file is in doubt. tierd does not act until you check "
@@ -39,9 +50,9 @@ INTERFERENCE = Row("Aggressors and victims", (
           height=8, sort="Slowdown", empty="no slowdown",
           columns={"target": ("Target", ""), "victim": ("Victim", ""), "aggressor": ("Aggressor", ""),
                    "Value": ("Slowdown", "none")},
-          overrides=(on("Target", from_row("targets", "This target", target="Target")),
-                     on("Victim", from_row("jobs", "This job", jobid="Victim")),
-                     on("Aggressor", from_row("jobs", "This job", jobid="Aggressor")))),
+          overrides=(column_links("Target", link_from_row("targets", "This target", target="Target")),
+                     column_links("Victim", link_from_row("jobs", "This job", jobid="Victim")),
+                     column_links("Aggressor", link_from_row("jobs", "This job", jobid="Aggressor")))),
     timeseries("Slowdown of victims", "Slowdown factor of each victim. 1 means undisturbed. A finding starts at "
                "1/0.85 and ends at 1.1.",
                Query(f"{PAIR} (tierd_interference_slowdown)", "{{victim}} by {{aggressor}}"), unit="none",
@@ -50,14 +61,14 @@ INTERFERENCE = Row("Aggressors and victims", (
                "aggressor started.",
                Query(f"{PAIR} (tierd_victim_bytes_per_second)", "{{victim}} now"),
                Query(f"{PAIR} (tierd_victim_usual_bytes_per_second)", "{{victim}} before {{aggressor}}"),
-               unit="Bps", empty="no findings yet", links=(to("jobs", "This job", jobid="victim"),)),
+               unit="Bps", empty="no findings yet", links=(link_from_value("jobs", "This job", jobid="victim"),)),
     timeseries("Jobs with small requests", "Reads and writes per second of jobs with requests below 1 MiB, which "
                "make disks seek.",
                Query(f"topk(10, sum by (fs, jobid) (fs_target_job:lustre_job_bulk_operations:rate2m{{{ON}}})"
                      f" and (sum by (fs, jobid) (fs_target_job:lustre_job_bytes:rate2m{{{ON}}}) / (sum by (fs, "
                      f"jobid) (fs_target_job:lustre_job_bulk_operations:rate2m{{{ON}}}) > 0) < 1048577))",
                      "{{jobid}}"), unit="ops", empty="no small I/O",
-               links=(to("jobs", "This job", jobid="jobid"),)),
+               links=(link_from_value("jobs", "This job", jobid="jobid"),)),
     timeseries("Share of target operations", "Share of each job in the operations of a target, the ten highest. "
                "Select a target for details.",
                Query(f"topk(10, fs_target_job:lustre_job_bulk_operations:share2m{{{ON}}})",
@@ -79,7 +90,7 @@ BENEFIT = Row("Effect of acts", (
                Query("sum(tierd_undone_total)", "undone"), unit="short", width=6),
 ))
 
-HELD = Row("Queue, budget and sources", (
+LIMITS = Row("Queue, budget and sources", (
     timeseries("Gain of the last act", "Throughput that the last judged act could recover for each victim, and what "
                "it recovered.",
                Query("max by (victim) (tierd_expected_gain_bytes_per_second)", "{{victim}} expected"),
@@ -111,7 +122,7 @@ DONE = Row("Acts", (
     bars("Pool usage", "Used share of each pool. tierd keeps a tenth of the flash pool free and removes its default "
          "layouts at that limit.",
          Query('fs_pool:lustre_pool_used:ratio{fs=~"$fs", pool=~"$pool"}', "{{pool}}", instant=True),
-         unit="percentunit", steps=FULL, maximum=1, width=8),
+         unit="percentunit", steps=FULLNESS, maximum=1, width=8),
     timeseries("Free space by pool", "Free space of each pool.",
                Query('fs_pool:lustre_pool_avail_bytes:min{fs=~"$fs", pool=~"$pool"}', "{{fs}} {{pool}}"), unit="bytes",
                width=8),
@@ -119,4 +130,4 @@ DONE = Row("Acts", (
 
 BOARD = Dashboard("tiering", "Lustre: noisy neighbours and tiering",
                   "Aggressors and victims, acts of tierd, and their effect.", (FS, POOL, TARGET, JOB),
-                  (NOW, INTERFERENCE, BENEFIT, DONE, HELD), events())
+                  (NOW, INTERFERENCE, BENEFIT, DONE, LIMITS), tierd_events())

@@ -6,10 +6,8 @@ The target keeps records until every registered user has cleared them. A user th
 from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Counter, Gauge
+from exporter.exposition import Counter, Gauge, MetricsPage, escape
 from exporter.node import Node
-from exporter.page import Page
-from exporter.text_format import escape
 from lustre.formats import changelog_users
 
 LABELS = ("fs", "target")
@@ -44,7 +42,7 @@ MASK = Gauge(
 def start(_: Context) -> Collect:
     """Start; no state is kept between passes."""
 
-    def collect(node: Node, page: Page) -> None:
+    def collect(node: Node, page: MetricsPage) -> None:
         for name, labels in node.labelled_targets("mdd"):
             if (data := node.read("mdd", name, "changelog_users")) is not None:
                 parsed = changelog_users.parse(data)
@@ -57,7 +55,7 @@ def start(_: Context) -> Collect:
     return collect
 
 
-def _put(page: Page, labels: bytes, parsed: changelog_users.ChangelogUsers) -> int:
+def _put(page: MetricsPage, labels: bytes, parsed: changelog_users.ChangelogUsers) -> int:
     """Show one changelog and return the number of skipped lines."""
     skipped = parsed.skipped
     page.sample(RECORDS, labels, parsed.current_index)

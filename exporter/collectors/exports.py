@@ -1,27 +1,25 @@
-"""Operations and bytes of each client on each target: ``obdfilter.*.exports.*.stats``, ``mdt.*.exports.*.stats``.
+"""Operations of each client on each target of this node: ``obdfilter.*.exports.*.stats``, ``mdt.*.exports.*.stats``.
 
-Off by default: about twenty series per client and target.
+Off by default: about twenty series for each client and target.
 """
 
 from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
-from exporter.counters import Rule
-from exporter.families import Counter
+from exporter.counters import StatsRule
+from exporter.exposition import Counter, MetricsPage, label_text
 from exporter.node import Node
-from exporter.page import Page
 from exporter.sources import Source, StatsRenderer
-from exporter.text_format import label_text
 
 LABELS = ("fs", "target", "nid")
 
 
-def _rule(prefix: str, kind: str) -> Rule:
+def _rule(prefix: str, kind: str) -> StatsRule:
     def counter(name: str, text: str, *more: str, unit: str = "", versions: str = "2.10+") -> Counter:
         source = f"{kind}.*.exports.*.stats"
         return Counter(f"lustre_{prefix}_client_{name}_total", text, (*LABELS, *more), source, unit, versions)
 
-    return Rule(
+    return StatsRule(
         counter("operations", "Operations of the client on the target, by operation.", "operation"),
         counter("operation_seconds", "Total time the target spent on the client's operations, by operation.",
                 "operation", unit="seconds", versions="2.14+"),
@@ -41,7 +39,7 @@ def start(_: Context) -> Collect:
     renderers = {kind: StatsRenderer(rule) for kind, rule in RULES.items()}
     sources: dict[str, Source] = {}
 
-    def collect(node: Node, page: Page) -> None:
+    def collect(node: Node, page: MetricsPage) -> None:
         places = {
             f"{kind}/{name}/exports": (kind, labels) for kind in RULES for name, labels in node.labelled_targets(kind)
         }

@@ -1,12 +1,13 @@
-"""Lustre's health check of this node: ``health_check``."""
+"""Lustre on this node as a whole: ``health_check``, ``version``, and allocated memory (``memused``,
+``lnet_memused``).
+"""
 
 from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Gauge
+from exporter.exposition import Gauge, MetricsPage, label_text
 from exporter.node import Node
-from exporter.page import Page
-from lustre.formats import health_check
+from lustre.formats import health_check, version
 
 CHECK = "health_check"
 HEALTHY = Gauge(
@@ -18,16 +19,55 @@ HEALTHY = Gauge(
 )
 
 
-def start(_: Context) -> Collect:
+def start_health(_: Context) -> Collect:
     """Start; no state is kept between passes."""
 
-    def collect(node: Node, page: Page) -> None:
-        if (data := node.read_of_node(CHECK)) is not None:
+    def collect(node: Node, page: MetricsPage) -> None:
+        if (data := node.read_global(CHECK)) is not None:
             health = health_check.parse(data)
-            node.skipped_of_node(CHECK, health.skipped)
+            node.skipped_global(CHECK, health.skipped)
             page.sample(HEALTHY, b"", None if health.healthy is None else int(health.healthy))
 
     return collect
 
 
-COLLECTOR = Collector("health", "Lustre's own health check", (HEALTHY,), start)
+HEALTH_COLLECTOR = Collector("health", "Lustre's own health check", (HEALTHY,), start_health)
+VERSION = "version"
+VERSION_INFO = Gauge(
+    "lustre_version_info", "Always 1, labelled with the Lustre release running on this node.", ("version",), VERSION
+)
+
+
+def start_version(_: Context) -> Collect:
+    """Start; no state is kept between passes."""
+
+    def collect(node: Node, page: MetricsPage) -> None:
+        if (data := node.read_global(VERSION)) is not None:
+            parsed = version.parse(data)
+            node.skipped_global(VERSION, parsed.skipped)
+            if parsed.release is not None:
+                page.sample(VERSION_INFO, label_text(version=parsed.release), 1)
+
+    return collect
+
+
+VERSION_COLLECTOR = Collector("version", "the running Lustre release", (VERSION_INFO,), start_version)
+MEMORY = {
+    "memused": Gauge("lustre_memory_used_bytes", "Memory allocated by Lustre.", (), "memused", "bytes"),
+    "lnet.lnet_memused": Gauge(
+        "lustre_lnet_memory_used_bytes", "Memory allocated by LNet.", (), "lnet.lnet_memused", "bytes"
+    ),
+}
+
+
+def start_memory(_: Context) -> Collect:
+    """Start; no state is kept between passes."""
+
+    def collect(node: Node, page: MetricsPage) -> None:
+        for parameter, family in MEMORY.items():
+            page.sample(family, b"", node.number_global(parameter))
+
+    return collect
+
+
+MEMORY_COLLECTOR = Collector("memory", "memory allocated by Lustre and LNet", tuple(MEMORY.values()), start_memory)

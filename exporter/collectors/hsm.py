@@ -1,20 +1,18 @@
-"""Coordinator and copytools of hierarchical storage management: ``mdt.*.hsm_control``, ``mdt.*.hsm.*``.
+"""The HSM coordinator on metadata targets: ``mdt.*.hsm_control``, ``mdt.*.hsm.*``.
 
-The list of all actions (``hsm.actions``) is not read: it is stored on disk and may be long.
+The list of all actions (``hsm.actions``) is not read: it is kept on disk and may be long.
 """
 
 from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Counter, Gauge
+from exporter.exposition import Counter, Gauge, MetricsPage
 from exporter.ledger import Ledger
 from exporter.node import Node
-from exporter.page import Page
 from lustre.formats import hsm_agents
 
 LABELS = ("fs", "target")
 STATES = frozenset({b"init", b"enabled", b"stopping", b"stopped", b"disabled"})
-
 STATE = Gauge(
     "lustre_hsm_coordinator",
     "Always 1. The label is the state of the HSM coordinator. A disabled coordinator accepts requests but starts none.",
@@ -28,12 +26,12 @@ REQUESTS = Gauge(
     "mdt.*.hsm.archive_count",
     versions="2.12+",
 )
-MOST = Gauge("lustre_hsm_max_requests", "Limit on concurrent HSM requests.", LABELS, "mdt.*.hsm.max_requests")
+MAX_REQUESTS = Gauge("lustre_hsm_max_requests", "Limit on concurrent HSM requests.", LABELS, "mdt.*.hsm.max_requests")
 AGENTS = Gauge("lustre_hsm_agents", "HSM copytools registered with the coordinator.", LABELS, "mdt.*.hsm.agents")
-WORKING = Gauge(
+AGENT_REQUESTS = Gauge(
     "lustre_hsm_agent_requests", "HSM requests that copytools are working on now.", LABELS, "mdt.*.hsm.agents"
 )
-DONE = Counter(
+AGENT_REQUESTS_DONE = Counter(
     "lustre_hsm_agent_requests_done_total",
     "HSM requests finished by copytools, by result: ok or error.",
     (*LABELS, "result"),
@@ -48,7 +46,7 @@ def start(_: Context) -> Collect:
     """Start without earlier readings."""
     done: Ledger[bytes, bytes] = Ledger()
 
-    def collect(node: Node, page: Page) -> None:
+    def collect(node: Node, page: MetricsPage) -> None:
         agents: dict[str, tuple[bytes, tuple[int, int]]] = {}
         targets = node.labelled_targets("mdt")
         for name, labels in targets:
@@ -59,12 +57,12 @@ def start(_: Context) -> Collect:
             done.credit(agent, b"", _KEYS, counted)
         for _, labels in targets:
             for extra, number in done.totals(labels).items():
-                page.sample(DONE, labels + extra, number)
+                page.sample(AGENT_REQUESTS_DONE, labels + extra, number)
 
     return collect
 
 
-def _coordinator(node: Node, page: Page, name: str, labels: bytes) -> None:
+def _coordinator(node: Node, page: MetricsPage, name: str, labels: bytes) -> None:
     if (data := node.read("mdt", name, "hsm_control")) is not None:
         state = data.strip()
         if data.endswith(b"\n") and state in STATES:
@@ -73,10 +71,10 @@ def _coordinator(node: Node, page: Page, name: str, labels: bytes) -> None:
             node.skipped("mdt", "hsm_control", 1)
     for parameter, extra in OPERATIONS.items():
         page.sample(REQUESTS, labels + extra, node.number("mdt", name, parameter))
-    page.sample(MOST, labels, node.number("mdt", name, "hsm/max_requests"))
+    page.sample(MAX_REQUESTS, labels, node.number("mdt", name, "hsm/max_requests"))
 
 
-def _agents(node: Node, page: Page, name: str, labels: bytes) -> dict[str, tuple[bytes, tuple[int, int]]]:
+def _agents(node: Node, page: MetricsPage, name: str, labels: bytes) -> dict[str, tuple[bytes, tuple[int, int]]]:
     """Requests finished by each copytool. A copytool that leaves keeps its share of the sum."""
     data = node.read("mdt", name, "hsm/agents", may_be_empty=True)
     if data is None:
@@ -84,9 +82,9 @@ def _agents(node: Node, page: Page, name: str, labels: bytes) -> dict[str, tuple
     parsed = hsm_agents.parse(data)
     node.skipped("mdt", "hsm/agents", parsed.skipped)
     page.sample(AGENTS, labels, len(parsed.agents))
-    page.sample(WORKING, labels, sum([agent.current for agent in parsed.agents]))
+    page.sample(AGENT_REQUESTS, labels, sum([agent.current for agent in parsed.agents]))
     return {f"{name}/{agent.uuid!r}": (labels, (agent.ok, agent.errors)) for agent in parsed.agents}
 
 
-FAMILIES = (STATE, REQUESTS, MOST, AGENTS, WORKING, DONE)
+FAMILIES = (STATE, REQUESTS, MAX_REQUESTS, AGENTS, AGENT_REQUESTS, AGENT_REQUESTS_DONE)
 COLLECTOR = Collector("hsm", "coordinator and copytools of hierarchical storage management (HSM)", FAMILIES, start)

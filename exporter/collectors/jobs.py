@@ -1,7 +1,7 @@
-"""What each job did to each target of this node: ``obdfilter.*.job_stats``, ``mdt.*.job_stats``.
+"""Operations of each job on each target of this node: ``obdfilter.*.job_stats``, ``mdt.*.job_stats``.
 
-Job ids are what the administrator chose (``jobid_var``), and may hold anything. A job idle since the last scrape has
-the same block of text, byte for byte, and keeps its lines.
+Job ids are what the administrator chose (``jobid_var``), and may hold any bytes. A job that was idle since the last
+scrape has the same block of text, byte for byte, and keeps its lines.
 """
 
 from __future__ import annotations
@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Family
-from exporter.jobs.idle import Idle
+from exporter.exposition import Family, MetricsPage, label_text
+from exporter.jobs.idle import IdleFilter
 from exporter.jobs.limit import LimitedJobs
 from exporter.jobs.lines import lines_of
 from exporter.jobs.numbers import NumbersReader
 from exporter.jobs.statistics import FAMILIES, IDLE, JOBS, Chunks, Read
-from exporter.jobs.texts import Item, Job, JobTexts, Run
+from exporter.jobs.texts import IdleRun, Item, Job, JobTexts
 from exporter.node import Node
-from exporter.page import Page
-from exporter.text_format import label_text
 from lustre.formats import job_stats
 
 SHOWN: tuple[Family, ...] = FAMILIES[:5]
@@ -42,19 +40,19 @@ class Columns:
         self.skipped += skipped
         self.jobs += 1
 
-    def add(self, run: Run) -> None:
+    def add(self, run: IdleRun) -> None:
         """Put the lines of jobs that did nothing."""
         for column, chunks in zip(self.chunks, run.chunks, strict=True):
             column.extend(chunks)
         self.skipped += run.skipped
 
 
-class Shared:
+class JobOptions:
     """What the jobs of all targets have in common."""
 
     def __init__(self, context: Context) -> None:
         self.limit = context.settings.jobs_limit
-        self.idle = Idle(context.settings.jobs_idle_seconds, context.wall)
+        self.idle = IdleFilter(context.settings.jobs_idle_seconds, context.wall)
         self.numbers = NumbersReader()
 
     def jobs(self, fs: str, target: str) -> TargetJobs | LimitedJobs:
@@ -66,14 +64,14 @@ class Shared:
 class TargetJobs:
     """The jobs of one target, from scrape to scrape, every one by itself."""
 
-    def __init__(self, labels: bytes, shared: Shared) -> None:
+    def __init__(self, labels: bytes, shared: JobOptions) -> None:
         self._labels = labels
         self._shared = shared
         self._texts = JobTexts(self._show)
         self._since = 0
         """Jobs that have done nothing since then are idle."""
 
-    def collect(self, read: Read, page: Page) -> int | None:
+    def collect(self, read: Read, page: MetricsPage) -> int | None:
         """Put every job on the page; how many lines were not understood, or None when the file is not there."""
         self._texts.begin(self._since)
         if not read(self._texts.take):
@@ -86,7 +84,7 @@ class TargetJobs:
         self._put(page, count(items), columns)
         return skipped + columns.skipped
 
-    def _collect_apart(self, read: Read, page: Page) -> int | None:
+    def _collect_apart(self, read: Read, page: MetricsPage) -> int | None:
         """The same from a second reading, when ids look alike, a job is listed twice, or one has no lines yet."""
         whole = _whole(read)
         if whole is None:
@@ -101,7 +99,7 @@ class TargetJobs:
         self._put(page, len(texts), columns)
         return skipped + columns.skipped
 
-    def _put(self, page: Page, jobs: int, columns: Columns) -> None:
+    def _put(self, page: MetricsPage, jobs: int, columns: Columns) -> None:
         page.sample(JOBS, self._labels, jobs)
         page.sample(IDLE, self._labels, jobs - columns.jobs)
         for family, column in zip(SHOWN, columns.chunks, strict=True):
@@ -113,7 +111,7 @@ class TargetJobs:
         names: list[bytes] = []
         reads, writes, operations, seconds, sizes = columns.chunks
         for item in items:
-            if isinstance(item, Run):
+            if isinstance(item, IdleRun):
                 columns.add(item)
                 names += item.names
                 continue
@@ -141,7 +139,7 @@ class TargetJobs:
 
 def count(items: Iterable[Item]) -> int:
     """How many jobs these are."""
-    return sum([len(item.jobs) if isinstance(item, Run) else 1 for item in items])
+    return sum([len(item.jobs) if isinstance(item, IdleRun) else 1 for item in items])
 
 
 def _whole(read: Read) -> bytes | None:
@@ -152,9 +150,9 @@ def _whole(read: Read) -> bytes | None:
 def start(context: Context) -> Collect:
     """Begin with nothing read."""
     targets: dict[str, TargetJobs | LimitedJobs] = {}
-    shared = Shared(context)
+    shared = JobOptions(context)
 
-    def collect(node: Node, page: Page) -> None:
+    def collect(node: Node, page: MetricsPage) -> None:
         present = [(kind, name, device) for kind in ("obdfilter", "mdt") for name, device in node.targets(kind)]
         for gone in targets.keys() - {name for _, name, _ in present}:
             del targets[gone]

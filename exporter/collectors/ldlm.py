@@ -1,8 +1,8 @@
-"""Locks: ``ldlm.namespaces.*``, a namespace per target on a server, and per target and mount on a client.
+"""Locks: ``ldlm.namespaces.*``. A server has a namespace for each target, a client for each target and mount.
 
-Summed by file system, mount and kind of namespace, so that a client of thousands of targets has few series. For
-clients only the locks are read, for servers also the lock pools. Namespaces between servers are not read, except
-those between metadata servers (``osp``).
+The collector sums them by file system, mount and kind of namespace, so that a client of thousands of targets has few
+series. It reads only the locks of a client's namespaces, and also the lock pool of a server's. It leaves out the
+namespaces of servers towards other servers, except those between metadata servers (``osp``).
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Counter, Gauge
+from exporter.exposition import Counter, Gauge, MetricsPage, label_text
 from exporter.ledger import Ledger
 from exporter.node import Node
-from exporter.page import Page
-from exporter.text_format import label_text
 from lustre.formats import stats
 
 KIND = "ldlm/namespaces"
@@ -92,7 +90,7 @@ def start(_: Context) -> Collect:
     """Start without earlier readings."""
     ledger: Ledger[Group, Counter] = Ledger()
 
-    def collect(node: Node, page: Page) -> None:
+    def collect(node: Node, page: MetricsPage) -> None:
         groups = dict(_groups(node))
         ledger.begin({name: group for name, group in groups.items() if group.namespace in SERVERS.values()})
         _gauges(node, page, groups)
@@ -104,13 +102,13 @@ def start(_: Context) -> Collect:
             for counter, value in ledger.totals(group).items():
                 page.sample(counter, group.labels(), value)
         for parameter, gauge in OF_NODE.items():
-            page.sample(gauge, b"", node.number_of_node(parameter))
+            page.sample(gauge, b"", node.number_global(parameter))
 
     return collect
 
 
 def _groups(node: Node) -> Iterator[tuple[str, Group]]:
-    mounts = node.survey.mounts(node)
+    mounts = node.snapshot.mounts(node)
     for name, device in node.every(KIND):
         mount = mounts.get((device.fsname, device.instance))
         if device.kind in SERVERS:
@@ -121,7 +119,7 @@ def _groups(node: Node) -> Iterator[tuple[str, Group]]:
             yield name, Group(device.fsname, "", "osp")
 
 
-def _gauges(node: Node, page: Page, groups: dict[str, Group]) -> None:
+def _gauges(node: Node, page: MetricsPage, groups: dict[str, Group]) -> None:
     sums: dict[tuple[Gauge, Group], int] = {}
     for name, group in groups.items():
         wanted = ON_SERVERS if group.namespace in SERVERS.values() else ON_CLIENTS

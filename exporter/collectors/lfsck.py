@@ -1,18 +1,42 @@
-"""LFSCK, the check of names and layouts across targets: ``mdd.*.lfsck_*``, ``obdfilter.*.lfsck_layout``.
+"""Consistency checks: ``mdd.*.lfsck_*``, ``obdfilter.*.lfsck_layout``, and OI Scrub (``osd-*.*.oi_scrub``).
 
-The numbers belong to the current or last run and restart with the next, so they are gauges. The number of completed
-runs is stored on disk and only grows.
+LFSCK checks names and layouts across the targets of a file system. OI Scrub checks and repairs a target's object
+index. The numbers are those of the current run, or of the last one, and start again with the next, so they are
+gauges; the number of completed runs is kept on disk and only grows.
 """
 
 from __future__ import annotations
 
-from exporter import runs
+from collections.abc import Sequence
+from typing import Protocol
+
+from exporter.capacity import OSD_KINDS
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Counter, Gauge
+from exporter.exposition import Counter, Gauge, MetricsPage
 from exporter.node import Node
-from exporter.page import Page
 from exporter.sources import Render, Rendered, Source
 from lustre.formats import lfsck
+
+
+class CheckRun(Protocol):
+    """A run under way, or the last one."""
+
+    @property
+    def status(self) -> bytes:
+        """Empty where the file does not say."""
+
+    @property
+    def flags(self) -> Sequence[bytes]:
+        """Those that are set."""
+
+
+def show_run(page: MetricsPage, labels: bytes, run: CheckRun, state: Gauge, flag: Gauge) -> None:
+    """The state of a run, and its flags, each once."""
+    if run.status:
+        page.sample(state, labels + b',state="%b"' % run.status, 1)
+    for name in dict.fromkeys(run.flags):
+        page.sample(flag, labels + b',flag="%b"' % name, 1)
+
 
 LABELS = ("fs", "target", "kind")
 CHECKS = "mdd.*.lfsck_namespace, mdd.*.lfsck_layout, obdfilter.*.lfsck_layout"
@@ -67,11 +91,11 @@ NUMBERS = {
 }
 
 
-def start(_: Context) -> Collect:
+def start_lfsck(_: Context) -> Collect:
     """Start without earlier readings."""
-    sources = [(kind, of, Source(kind, f"lfsck_{of}", _renderer)) for kind, of in PARAMETERS]
+    sources = [(kind, of, Source(kind, f"lfsck_{of}", _lfsck)) for kind, of in PARAMETERS]
 
-    def collect(node: Node, page: Page) -> None:
+    def collect(node: Node, page: MetricsPage) -> None:
         for kind, of, source in sources:
             extra = b',kind="%b"' % of.encode()
             source.collect(node, page, [(name, labels + extra) for name, labels in node.labelled_targets(kind)])
@@ -79,11 +103,11 @@ def start(_: Context) -> Collect:
     return collect
 
 
-def _renderer(labels: bytes) -> Render:
+def _lfsck(labels: bytes) -> Render:
     def render(data: bytes) -> Rendered:
         check = lfsck.parse(data)
-        page = Page()
-        runs.show(page, labels, check, STATE, FLAG)
+        page = MetricsPage()
+        show_run(page, labels, check, STATE, FLAG)
         for name, family in PHASES.items():
             for phase, number in getattr(check, name):
                 page.sample(family, labels + b',phase="%b"' % phase, number)
@@ -96,5 +120,77 @@ def _renderer(labels: bytes) -> Render:
     return render
 
 
-FAMILIES = (STATE, FLAG, *PHASES.values(), PROBLEM, *NUMBERS.values())
-COLLECTOR = Collector("lfsck", "LFSCK: checks of names and layouts across targets", FAMILIES, start)
+LFSCK_FAMILIES = (STATE, FLAG, *PHASES.values(), PROBLEM, *NUMBERS.values())
+LFSCK_COLLECTOR = Collector("lfsck", "LFSCK: checks of names and layouts across targets", LFSCK_FAMILIES, start_lfsck)
+SCRUB_LABELS = ("fs", "target")
+SCRUB = "osd-*.*.oi_scrub"
+
+
+def _scrub_gauge(name: str, text: str, unit: str = "") -> Gauge:
+    return Gauge(f"lustre_osd_scrub_{name}", text, SCRUB_LABELS, SCRUB, unit)
+
+
+SCRUB_STATE = Gauge(
+    "lustre_osd_scrub_state",
+    "Always 1. The label is the state of the object index scrub: init (never run), scanning, completed, failed,"
+    " stopped (by an administrator), paused (resumes at the next mount), crashed (resumes after recovery).",
+    (*SCRUB_LABELS, "state"),
+    SCRUB,
+)
+SCRUB_FLAG = Gauge(
+    "lustre_osd_scrub_flag",
+    "Always 1 for each flag that is set: inconsistent (errors found and not yet repaired), recreated, auto, upgrade.",
+    (*SCRUB_LABELS, "flag"),
+    SCRUB,
+)
+SCRUB_NUMBERS = {
+    "checked": _scrub_gauge("checked_objects", "Objects checked by the current or last scrub run."),
+    "repaired": _scrub_gauge(
+        "repaired_objects", "Objects whose index entry was repaired by the current or last scrub run."
+    ),
+    "inconsistent": _scrub_gauge(
+        "inconsistent_objects", "Objects whose index entry was found inconsistent by a dry run of scrub."
+    ),
+    "failed": _scrub_gauge(
+        "failed_objects", "Objects whose index entry could not be repaired by the current or last scrub run."
+    ),
+    "run_seconds": _scrub_gauge("run_seconds", "Run time of the current or last scrub run.", "seconds"),
+    "since_started_seconds": _scrub_gauge(
+        "since_start_seconds", "Time since the current or last scrub run started or resumed.", "seconds"
+    ),
+    "since_completed_seconds": _scrub_gauge(
+        "since_completed_seconds", "Time since a scrub run last completed.", "seconds"
+    ),
+    "completed": Counter("lustre_osd_scrub_completed_total", "Scrub runs completed.", SCRUB_LABELS, SCRUB),
+}
+
+
+def start_scrub(_: Context) -> Collect:
+    """Start without earlier readings."""
+    sources = [(kind, Source(kind, "oi_scrub", _scrub)) for kind in OSD_KINDS]
+
+    def collect(node: Node, page: MetricsPage) -> None:
+        for kind, source in sources:
+            source.collect(node, page, node.labelled_targets(kind))
+
+    return collect
+
+
+def _scrub(labels: bytes) -> Render:
+    def render(data: bytes) -> Rendered:
+        scrub = lfsck.parse_oi_scrub(data)
+        page = MetricsPage()
+        show_run(page, labels, scrub, SCRUB_STATE, SCRUB_FLAG)
+        for name, family in SCRUB_NUMBERS.items():
+            page.sample(family, labels, getattr(scrub, name))
+        return Rendered(page.lines(), scrub.skipped)
+
+    return render
+
+
+SCRUB_COLLECTOR = Collector(
+    "scrub",
+    "scrubs of the object index of this node's targets",
+    (SCRUB_STATE, SCRUB_FLAG, *SCRUB_NUMBERS.values()),
+    start_scrub,
+)

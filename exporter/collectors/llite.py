@@ -1,22 +1,25 @@
-"""Operations of applications on the mounts of this node: ``llite.*.stats``.
+"""The mounts of this node: ``llite.*`` (operations, I/O sizes, page cache, space); ``read_ahead`` has read-ahead.
 
-The sum of each byte counter is a family of its own. All other counters are operations: their number and, since Lustre
-measures it, their time. Releases that do not time reads and writes count them only in the byte counters; there, the
-samples of ``read_bytes`` are the operations.
+In ``llite.*.stats``, a counter of bytes goes, as its sum, to a family of its own. Every other counter is an
+operation: how often, and since Lustre 2.14, how long. Releases that do not time reads and writes count them only by
+their bytes; there the samples of ``read_bytes`` are the operations.
+
+``extents_stats`` exists on clients where it was switched on. ``unstable_stats`` are pages sent but not yet on disk.
 """
 
 from __future__ import annotations
 
+from exporter.capacity import capacity_families
 from exporter.collector import Collect, Collector, Context
-from exporter.counters import Rule
-from exporter.families import Counter
+from exporter.counters import StatsRule
+from exporter.exposition import Counter, Gauge, Histogram, MetricsPage, doubling
 from exporter.node import Node
-from exporter.page import Page
-from exporter.sources import Source, StatsRenderer
+from exporter.rpc_stats import READ, WRITE, bounds_of
+from exporter.sources import Render, Rendered, Source, StatsRenderer
+from lustre.formats import extents_stats, max_cached_mb, unstable_stats
 
 LABELS = ("fs", "mount")
 STATS = "llite.*.stats"
-
 BYTES = {
     name: Counter(f"lustre_llite_{name.decode()}_total", text, LABELS, STATS, "bytes", versions)
     for name, text, versions in (
@@ -44,18 +47,175 @@ SECONDS = Counter(
     "seconds",
     "2.14+",
 )
+RULE = StatsRule(OPERATIONS, SECONDS, BYTES, implied={b"read_bytes": b"read", b"write_bytes": b"write"})
 
-RULE = Rule(OPERATIONS, SECONDS, BYTES, implied={b"read_bytes": b"read", b"write_bytes": b"write"})
 
-
-def start(_: Context) -> Collect:
+def start_llite(_: Context) -> Collect:
     """Start without earlier readings."""
     source = Source("llite", "stats", StatsRenderer(RULE))
 
-    def collect(node: Node, page: Page) -> None:
+    def collect(node: Node, page: MetricsPage) -> None:
         source.collect(node, page, node.mounts())
 
     return collect
 
 
-COLLECTOR = Collector("llite", "bytes, operations and their times as applications see them", RULE.families(), start)
+LLITE_COLLECTOR = Collector(
+    "llite", "bytes, operations and their times as applications see them", RULE.families(), start_llite
+)
+EXTENT_SIZES = Histogram(
+    "lustre_llite_extent_size_bytes",
+    "Sizes of applications' reads and writes. Lustre counts them only after a value was written to"
+    " llite.*.extents_stats.",
+    ("fs", "mount", "direction"),
+    "llite.*.extents_stats",
+    "bytes",
+    usual=tuple([upper - 1 for upper in doubling(4096, 1 << 30)]),
+)
+
+
+def start_extents(_: Context) -> Collect:
+    """Start without earlier readings."""
+    source = Source("llite", "extents_stats", _extents)
+
+    def collect(node: Node, page: MetricsPage) -> None:
+        source.collect(node, page, node.mounts())
+
+    return collect
+
+
+def _extents(labels: bytes) -> Render:
+    def render(data: bytes) -> Rendered:
+        parsed = extents_stats.parse(data)
+        table = parsed.histogram
+        if table is None:
+            return Rendered((), parsed.skipped)
+        bounds = bounds_of(table)
+        reads, writes = (
+            EXTENT_SIZES.buckets(labels + direction, bounds, counts)
+            for direction, counts in ((READ, table.read), (WRITE, table.write))
+        )
+        return Rendered(((EXTENT_SIZES, reads), (EXTENT_SIZES, writes)), parsed.skipped)
+
+    return render
+
+
+EXTENTS_COLLECTOR = Collector("extents", "sizes of applications' reads and writes", (EXTENT_SIZES,), start_extents)
+MAX_CACHED_MB = "llite.*.max_cached_mb"
+UNSTABLE_STATS = "llite.*.unstable_stats"
+CACHE_MAX = Gauge(
+    "lustre_llite_page_cache_max_bytes",
+    "Limit on file data that the mount caches in memory.",
+    LABELS,
+    MAX_CACHED_MB,
+    "bytes",
+)
+CACHE_USED = Gauge(
+    "lustre_llite_page_cache_used_bytes",
+    "File data cached in memory by the mount, rounded to MiB.",
+    LABELS,
+    MAX_CACHED_MB,
+    "bytes",
+)
+CACHE_UNEVICTABLE = Gauge(
+    "lustre_llite_page_cache_unevictable_bytes",
+    "Cached file data of the mount that cannot be evicted now, rounded to MiB.",
+    LABELS,
+    MAX_CACHED_MB,
+    "bytes",
+    "2.16+",
+)
+CACHE_RECLAIMS = Counter(
+    "lustre_llite_page_cache_reclaims_total",
+    "Times the client evicted cached pages because the page cache was full.",
+    LABELS,
+    MAX_CACHED_MB,
+)
+READ_AHEAD_USED = Gauge(
+    "lustre_llite_read_ahead_used_bytes",
+    "Memory of pages being read ahead now, rounded to MiB.",
+    LABELS,
+    MAX_CACHED_MB,
+    "bytes",
+    "2.15+",
+)
+UNSTABLE_PAGES = Gauge(
+    "lustre_llite_unstable_pages",
+    "Pages written to object servers but not yet committed to disk. The client keeps them in memory.",
+    LABELS,
+    UNSTABLE_STATS,
+)
+UNSTABLE_BYTES = Gauge(
+    "lustre_llite_unstable_bytes",
+    "Data written to object servers but not yet committed to disk, rounded to MiB. The client keeps it in memory.",
+    LABELS,
+    UNSTABLE_STATS,
+    "bytes",
+)
+
+
+def start_page_cache(_: Context) -> Collect:
+    """Start without earlier readings."""
+    sources = Source("llite", "max_cached_mb", _max_cached_mb), Source("llite", "unstable_stats", _unstable_stats)
+
+    def collect(node: Node, page: MetricsPage) -> None:
+        mounts = node.mounts()
+        for source in sources:
+            source.collect(node, page, mounts)
+
+    return collect
+
+
+def _max_cached_mb(labels: bytes) -> Render:
+    def render(data: bytes) -> Rendered:
+        parsed = max_cached_mb.parse(data)
+        page = MetricsPage()
+        page.sample(CACHE_MAX, labels, parsed.max_bytes)
+        page.sample(CACHE_USED, labels, parsed.used_bytes)
+        page.sample(CACHE_UNEVICTABLE, labels, parsed.unevictable_bytes)
+        page.sample(CACHE_RECLAIMS, labels, parsed.reclaims)
+        page.sample(READ_AHEAD_USED, labels, parsed.used_read_ahead_bytes)
+        return Rendered(page.lines(), parsed.skipped)
+
+    return render
+
+
+def _unstable_stats(labels: bytes) -> Render:
+    def render(data: bytes) -> Rendered:
+        parsed = unstable_stats.parse(data)
+        page = MetricsPage()
+        page.sample(UNSTABLE_PAGES, labels, parsed.pages)
+        page.sample(UNSTABLE_BYTES, labels, parsed.size_bytes)
+        return Rendered(page.lines(), parsed.skipped)
+
+    return render
+
+
+PAGE_CACHE_FAMILIES = (
+    CACHE_MAX,
+    CACHE_USED,
+    CACHE_UNEVICTABLE,
+    CACHE_RECLAIMS,
+    READ_AHEAD_USED,
+    UNSTABLE_PAGES,
+    UNSTABLE_BYTES,
+)
+PAGE_CACHE_COLLECTOR = Collector(
+    "page_cache", "file data cached in memory by clients", PAGE_CACHE_FAMILIES, start_page_cache
+)
+CAPACITY = capacity_families("lustre_filesystem", "the file system", ("fs", "mount"), "llite.*")
+
+
+def start_filesystem(_: Context) -> Collect:
+    """Start; no state is kept between passes."""
+
+    def collect(node: Node, page: MetricsPage) -> None:
+        for device, labels in node.mounts():
+            CAPACITY.put(page, labels, node.room("llite", device))
+
+    return collect
+
+
+FILESYSTEM_COLLECTOR = Collector(
+    "filesystem", "size and free space of mounted file systems", CAPACITY.families, start_filesystem
+)

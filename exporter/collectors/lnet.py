@@ -1,14 +1,15 @@
-"""LNet of this node: ``stats`` and ``nis``."""
+"""LNet on this node: ``stats``, ``nis``, ``peers``, ``routes`` and ``buffers``.
+
+``lnet_peers`` is off by default: on a server, every client is a peer.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Counter, Gauge
+from exporter.exposition import Counter, Gauge, MetricsPage, label_text
 from exporter.node import Node
-from exporter.page import Page
-from exporter.text_format import label_text
 from lustre.formats import lnet
 from lustre.formats.lnet import Carried, Interface
 
@@ -30,20 +31,20 @@ BYTES = Counter(
 )
 ERRORS = Counter("lustre_lnet_errors_total", "LNet messages that failed.", (), STATS)
 ALLOCATED = Gauge("lustre_lnet_allocated_messages", "LNet messages in memory now.", (), STATS)
-UP = Gauge("lustre_lnet_interface_up", "Whether the LNet interface is up (1) or down (0).", ("nid",), NIS)
-CREDITS = Gauge(
+INTERFACE_UP = Gauge("lustre_lnet_interface_up", "Whether the LNet interface is up (1) or down (0).", ("nid",), NIS)
+INTERFACE_CREDITS = Gauge(
     "lustre_lnet_interface_credits",
     "Send credits left on the LNet interface. A negative value is the number of waiting messages.",
     ("nid",),
     NIS,
 )
-MOST_CREDITS = Gauge(
+INTERFACE_MAX_CREDITS = Gauge(
     "lustre_lnet_interface_max_credits",
     "Limit on concurrent messages over the LNet interface (send credits).",
     ("nid",),
     NIS,
 )
-PEER_CREDITS = Gauge(
+INTERFACE_PEER_CREDITS = Gauge(
     "lustre_lnet_interface_peer_credits",
     "Limit on concurrent messages to one peer over the LNet interface (peer credits).",
     ("nid",),
@@ -51,43 +52,147 @@ PEER_CREDITS = Gauge(
 )
 
 
-def start(_: Context) -> Collect:
+def start_lnet(_: Context) -> Collect:
     """Start; no state is kept between passes."""
 
-    def collect(node: Node, page: Page) -> None:
-        if (data := node.read_of_node(STATS)) is not None:
+    def collect(node: Node, page: MetricsPage) -> None:
+        if (data := node.read_global(STATS)) is not None:
             carried = lnet.parse_stats(data)
-            node.skipped_of_node(STATS, carried.skipped)
+            node.skipped_global(STATS, carried.skipped)
             _carried(page, MESSAGES, carried.messages)
             _carried(page, BYTES, carried.bytes)
             page.sample(ERRORS, b"", carried.errors)
             page.sample(ALLOCATED, b"", carried.allocated)
-        if (data := node.read_of_node(NIS)) is not None:
+        if (data := node.read_global(NIS)) is not None:
             nis = lnet.parse_nis(data)
-            node.skipped_of_node(NIS, nis.skipped)
+            node.skipped_global(NIS, nis.skipped)
             _interfaces(page, nis.interfaces)
 
     return collect
 
 
-def _carried(page: Page, family: Counter, carried: Carried | None) -> None:
+def _carried(page: MetricsPage, family: Counter, carried: Carried | None) -> None:
     if carried is not None:
         for event, number in carried._asdict().items():
             page.sample(family, label_text(event=event), number)
 
 
-def _interfaces(page: Page, rows: Iterable[Interface]) -> None:
+def _interfaces(page: MetricsPage, rows: Iterable[Interface]) -> None:
     """One series per interface, summed over CPU partitions, each of which has a share of the credits."""
     by_nid: dict[bytes, list[Interface]] = {}
     for row in rows:
         by_nid.setdefault(row.nid, []).append(row)
     for nid, parts in by_nid.items():
         labels = label_text(nid=nid)
-        page.sample(UP, labels, int(all(part.status == b"up" for part in parts)))
-        page.sample(CREDITS, labels, sum([part.credits for part in parts]))
-        page.sample(MOST_CREDITS, labels, sum([part.max_credits for part in parts]))
-        page.sample(PEER_CREDITS, labels, parts[0].peer_credits)
+        page.sample(INTERFACE_UP, labels, int(all(part.status == b"up" for part in parts)))
+        page.sample(INTERFACE_CREDITS, labels, sum([part.credits for part in parts]))
+        page.sample(INTERFACE_MAX_CREDITS, labels, sum([part.max_credits for part in parts]))
+        page.sample(INTERFACE_PEER_CREDITS, labels, parts[0].peer_credits)
 
 
-FAMILIES = (MESSAGES, BYTES, ERRORS, ALLOCATED, UP, CREDITS, MOST_CREDITS, PEER_CREDITS)
-COLLECTOR = Collector("lnet", "messages, errors and interfaces of LNet", FAMILIES, start)
+LNET_FAMILIES = (
+    MESSAGES,
+    BYTES,
+    ERRORS,
+    ALLOCATED,
+    INTERFACE_UP,
+    INTERFACE_CREDITS,
+    INTERFACE_MAX_CREDITS,
+    INTERFACE_PEER_CREDITS,
+)
+LNET_COLLECTOR = Collector("lnet", "messages, errors and interfaces of LNet", LNET_FAMILIES, start_lnet)
+PEERS = "lnet.peers"
+
+
+def _peer_gauge(name: str, text: str, unit: str = "") -> Gauge:
+    return Gauge(f"lustre_lnet_peer_{name}", text, ("nid",), PEERS, unit)
+
+
+PEER_UP = _peer_gauge("up", "Whether the LNet peer is up (1) or down (0). LNet knows this of routers only.")
+PEER_CREDITS = _peer_gauge(
+    "credits", "Send credits left for the LNet peer. A negative value is the number of waiting messages."
+)
+PEER_ROUTER_CREDITS = _peer_gauge("router_credits", "Routing credits left for messages from the LNet peer.")
+PEER_MAX_CREDITS = _peer_gauge("max_credits", "Limit on concurrent messages to the LNet peer (send credits).")
+PEER_QUEUED = _peer_gauge("queued_bytes", "Bytes queued to be sent to the LNet peer.", "bytes")
+PEER_STATES = {b"up": 1, b"down": 0}
+
+
+def start_lnet_peers(_: Context) -> Collect:
+    """Start; no state is kept between passes."""
+
+    def collect(node: Node, page: MetricsPage) -> None:
+        data = node.read_global(PEERS)
+        if data is None:
+            return
+        parsed = lnet.parse_peers(data)
+        found = {peer.nid: peer for peer in parsed.peers}
+        node.skipped_global(PEERS, parsed.skipped + len(parsed.peers) - len(found))
+        for peer in found.values():
+            labels = label_text(nid=peer.nid)
+            page.sample(PEER_UP, labels, PEER_STATES.get(peer.state))
+            page.sample(PEER_CREDITS, labels, peer.credits)
+            page.sample(PEER_ROUTER_CREDITS, labels, peer.router_credits)
+            page.sample(PEER_MAX_CREDITS, labels, peer.max_credits)
+            page.sample(PEER_QUEUED, labels, max(peer.queued_bytes, 0))
+
+    return collect
+
+
+LNET_PEERS_FAMILIES = (PEER_UP, PEER_CREDITS, PEER_ROUTER_CREDITS, PEER_MAX_CREDITS, PEER_QUEUED)
+LNET_PEERS_COLLECTOR = Collector("lnet_peers", "each LNet peer", LNET_PEERS_FAMILIES, start_lnet_peers, default=False)
+ROUTES = "lnet.routes"
+BUFFERS = "lnet.buffers"
+ROUTING = Gauge(
+    "lustre_lnet_routing", "Whether this node routes LNet messages for other nodes (1) or not (0).", (), ROUTES
+)
+ROUTE_UP = Gauge(
+    "lustre_lnet_route_up",
+    "Whether the LNet route to the network through the router is up (1) or down (0).",
+    ("net", "nid"),
+    ROUTES,
+)
+ROUTER_BUFFERS = Gauge(
+    "lustre_lnet_router_buffers",
+    "Router buffers, by size in pages. Buffers of 0 pages hold messages without data.",
+    ("pages",),
+    BUFFERS,
+)
+ROUTER_BUFFER_CREDITS = Gauge(
+    "lustre_lnet_router_buffer_credits", "Free router buffers, by size in pages. A negative value is the number of"
+                                         " waiting messages.", ("pages",),
+    BUFFERS,
+)  # fmt: skip
+
+
+def start_lnet_routing(_: Context) -> Collect:
+    """Start; no state is kept between passes."""
+
+    def collect(node: Node, page: MetricsPage) -> None:
+        if (data := node.read_global(ROUTES)) is not None:
+            parsed = lnet.parse_routes(data)
+            ways = {(route.net, route.router): route.up for route in parsed.routes}
+            node.skipped_global(ROUTES, parsed.skipped + len(parsed.routes) - len(ways))
+            page.sample(ROUTING, b"", None if parsed.routing is None else int(parsed.routing))
+            for (net, router), up in ways.items():
+                page.sample(ROUTE_UP, label_text(net=net, nid=router), int(up))
+        if (data := node.read_global(BUFFERS)) is not None:
+            _buffers(node, page, data)
+
+    return collect
+
+
+def _buffers(node: Node, page: MetricsPage, data: bytes) -> None:
+    """One series per size, summed over CPU partitions, each of which has a share of the buffers."""
+    parsed = lnet.parse_buffers(data)
+    node.skipped_global(BUFFERS, parsed.skipped)
+    for pages in dict.fromkeys(buffer.pages for buffer in parsed.buffers):
+        of_size = [buffer for buffer in parsed.buffers if buffer.pages == pages]
+        page.sample(ROUTER_BUFFERS, label_text(pages=str(pages)), sum([buffer.count for buffer in of_size]))
+        page.sample(ROUTER_BUFFER_CREDITS, label_text(pages=str(pages)), sum([buffer.credits for buffer in of_size]))
+
+
+LNET_ROUTING_FAMILIES = (ROUTING, ROUTE_UP, ROUTER_BUFFERS, ROUTER_BUFFER_CREDITS)
+LNET_ROUTING_COLLECTOR = Collector(
+    "lnet_routing", "LNet routes, and buffers of a router", LNET_ROUTING_FAMILIES, start_lnet_routing
+)

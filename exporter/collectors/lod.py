@@ -1,13 +1,10 @@
-"""Placement of files by metadata targets of this node: ``lod.*``. The collector ``pools`` shows spilling."""
+"""How metadata targets of this node place files: ``lod.*``. The collector ``pools`` has pool spilling."""
 
 from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Gauge
-from exporter.node import Node
-from exporter.page import Page
-from exporter.reader import integer
-from exporter.text_format import label_text
+from exporter.exposition import Gauge, MetricsPage, label_text
+from exporter.node import Node, integer
 from lustre.formats import df
 
 LABELS = ("fs", "target")
@@ -54,7 +51,7 @@ RATIOS = {
 def start(_: Context) -> Collect:
     """Start; no state is kept between passes."""
 
-    def collect(node: Node, page: Page) -> None:
+    def collect(node: Node, page: MetricsPage) -> None:
         for name, device in node.every("lod"):
             if device.kind != "mdtlov":
                 continue

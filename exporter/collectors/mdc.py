@@ -1,28 +1,28 @@
-"""Requests from this node to the metadata servers: ``mdc.*``. Metadata targets are few, so each has its own series."""
+"""Requests of this node to metadata servers: ``mdc.*``, and operations of whole mounts: ``lmv.*.md_stats``.
+
+Metadata targets are few, so each is shown. The sum of ``mdc.*.md_stats`` can be larger than ``lmv.*.md_stats``, where
+one operation takes several targets, or smaller, where an operation needs no request.
+"""
 
 from __future__ import annotations
 
-from exporter.bounds import INFINITY, doubling
 from exporter.collector import Collect, Collector, Context
-from exporter.counters import Rule
-from exporter.families import Counter, Histogram
-from exporter.links import link_families
+from exporter.connection_families import client_families
+from exporter.connections import ClientsByTarget
+from exporter.counters import StatsRule
+from exporter.exposition import INFINITY, Counter, Histogram, MetricsPage, doubling, label_text
 from exporter.node import Node
-from exporter.page import Page
-from exporter.per_target import LinkSources
 from exporter.sources import Render, Rendered, Source, StatsRenderer
-from exporter.text_format import label_text
 from lustre.formats import batch_stats
 
 LABELS = ("fs", "mount", "target")
-MDC = link_families("mdc", LABELS, "metadata servers")
-METADATA = Counter(
+MDC = client_families("mdc", LABELS, "metadata servers")
+MDC_OPERATIONS = Counter(
     "lustre_mdc_metadata_operations_total",
     "Metadata operations by this client on the target, by operation. An operation may take several requests or none.",
     (*LABELS, "operation"),
     "mdc.*.md_stats",
 )
-
 BATCHES = Histogram(
     "lustre_mdc_operations_per_batch",
     "Batched requests, such as those of statahead, by the number of operations in each.",
@@ -33,13 +33,13 @@ BATCHES = Histogram(
 )
 
 
-def start(_: Context) -> Collect:
+def start_mdc(_: Context) -> Collect:
     """Start without earlier readings."""
-    links = LinkSources("mdc", MDC)
-    metadata = Source("mdc", "md_stats", StatsRenderer(Rule(METADATA)))
+    links = ClientsByTarget("mdc", MDC)
+    metadata = Source("mdc", "md_stats", StatsRenderer(StatsRule(MDC_OPERATIONS)))
     batches = Source("mdc", "batch_stats", _batches)
 
-    def collect(node: Node, page: Page) -> None:
+    def collect(node: Node, page: MetricsPage) -> None:
         clients = node.clients("mdc")
         labels = {
             name: label_text(fs=device.fsname, mount=mount, target=device.target) for name, device, mount in clients
@@ -56,15 +56,33 @@ def _batches(labels: bytes) -> Render:
         table = batch_stats.parse(data)
         if not table.uppers:
             return Rendered((), table.skipped)
-        bounds = [INFINITY if upper == LARGEST else upper for upper in table.uppers]
+        bounds = [INFINITY if upper == LAST_BUCKET else upper for upper in table.uppers]
         return Rendered(((BATCHES, BATCHES.buckets(labels, bounds, table.counts)),), table.skipped)
 
     return render
 
 
-LARGEST = 1 << 31
+LAST_BUCKET = 1 << 31
 """Bound of the kernel's last bucket, which also counts all larger values."""
+FAMILIES = (*MDC.families(), MDC_OPERATIONS, BATCHES)
+MDC_COLLECTOR = Collector("mdc", "requests to metadata servers, by mount and target", FAMILIES, start_mdc)
+LMV_OPERATIONS = Counter(
+    "lustre_lmv_metadata_operations_total",
+    "Metadata operations by the mount on all metadata targets, by operation.",
+    ("fs", "mount", "operation"),
+    "lmv.*.md_stats",
+)
 
 
-FAMILIES = (*MDC.families(), METADATA, BATCHES)
-COLLECTOR = Collector("mdc", "requests to metadata servers, by mount and target", FAMILIES, start)
+def start_lmv(_: Context) -> Collect:
+    """Start without earlier readings."""
+    metadata = Source("lmv", "md_stats", StatsRenderer(StatsRule(LMV_OPERATIONS)))
+
+    def collect(node: Node, page: MetricsPage) -> None:
+        mounts = [(name, label_text(fs=device.fsname, mount=mount)) for name, device, mount in node.clients("lmv")]
+        metadata.collect(node, page, mounts)
+
+    return collect
+
+
+LMV_COLLECTOR = Collector("lmv", "metadata operations of a mount as a whole", (LMV_OPERATIONS,), start_lmv)

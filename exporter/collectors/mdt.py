@@ -1,18 +1,23 @@
-"""Operations, state and space of metadata targets of this node: ``mdt.*``, and ``osd-*.*`` for space."""
+"""Metadata targets of this node: ``mdt.*``; their space, which the disks know; renames by directory size.
+
+Large directories make renames slow: ``mdt.*.rename_stats``.
+"""
 
 from __future__ import annotations
 
+from exporter.capacity import OSD_KINDS, capacity_families
 from exporter.collector import Collect, Collector, Context
-from exporter.counters import Rule
-from exporter.families import Counter, Gauge
+from exporter.counters import StatsRule
+from exporter.exposition import Counter, Gauge, Histogram, MetricsPage, doubling
 from exporter.node import Node
-from exporter.page import Page
-from exporter.room import OSD_KINDS, room_families
-from exporter.sources import Source, StatsRenderer
+from exporter.rpc_stats import bounds_of
+from exporter.sources import Render, Rendered, Source, StatsRenderer
+from lustre.formats import rename_stats
+from lustre.formats.compiled import hash_of
 
 LABELS = ("fs", "target")
 STATS = "mdt.*.md_stats"
-RULE = Rule(
+RULE = StatsRule(
     Counter(
         "lustre_mdt_operations_total",
         "Metadata operations on the target, by operation. The operation rename includes samedir_rename,"
@@ -48,8 +53,8 @@ RULE = Rule(
     },
     implied={b"read_bytes": b"read", b"write_bytes": b"write"},
 )
-ROOM = room_families("lustre_mdt", "the target", LABELS, "osd-*.*")
-STATE = {
+CAPACITY = capacity_families("lustre_mdt", "the target", LABELS, "osd-*.*")
+NUMBERS = {
     name: Gauge(f"lustre_mdt_{what}", text, LABELS, f"mdt.*.{name}", unit, versions)
     for name, what, text, unit, versions in (
         ("num_exports", "exports", "Clients and servers connected to the target.", "", "2.10+"),
@@ -64,23 +69,65 @@ STATE = {
 }  # fmt: skip
 
 
-def start(_: Context) -> Collect:
+def start_mdt(_: Context) -> Collect:
     """Start without earlier readings."""
     stats = Source("mdt", "md_stats", StatsRenderer(RULE))
 
-    def collect(node: Node, page: Page) -> None:
+    def collect(node: Node, page: MetricsPage) -> None:
         targets = node.labelled_targets("mdt")
         stats.collect(node, page, targets)
         for device, labels in targets:
-            for name, family in STATE.items():
+            for name, family in NUMBERS.items():
                 page.sample(family, labels, node.number("mdt", device, name))
         for kind in OSD_KINDS:
             for device, labels in node.labelled_targets(kind):
                 if "-MDT" in device:  # object targets show their own space
-                    ROOM.put(page, labels, node.room(kind, device))
+                    CAPACITY.put(page, labels, node.room(kind, device))
 
     return collect
 
 
-FAMILIES = (*RULE.families(), *STATE.values(), *ROOM.families)
-COLLECTOR = Collector("mdt", "metadata targets of this node", FAMILIES, start)
+FAMILIES = (*RULE.families(), *NUMBERS.values(), *CAPACITY.families)
+MDT_COLLECTOR = Collector("mdt", "metadata targets of this node", FAMILIES, start_mdt)
+RENAME_DIRECTORY_SIZES = Histogram(
+    "lustre_mdt_rename_directory_size_bytes",
+    "Renames, by the size of the directory: same (within one directory), source or target (between two directories).",
+    ("fs", "target", "directory"),
+    "mdt.*.rename_stats",
+    "bytes",
+    usual=doubling(1 << 12, 1 << 24),
+)
+DIRECTORIES = {
+    b"same_dir": b',directory="same"',
+    b"crossdir_src": b',directory="source"',
+    b"crossdir_tgt": b',directory="target"',
+}
+
+
+def start_renames(_: Context) -> Collect:
+    """Start without earlier readings."""
+    source = Source("mdt", "rename_stats", _rename_stats, hash_of(rename_stats.after_header))
+
+    def collect(node: Node, page: MetricsPage) -> None:
+        source.collect(node, page, node.labelled_targets("mdt"))
+
+    return collect
+
+
+def _rename_stats(labels: bytes) -> Render:
+    def render(data: bytes) -> Rendered:
+        parsed = rename_stats.parse(data)
+        found = []
+        for table in parsed.histograms:
+            bounds = bounds_of(table)
+            below = (
+                [upper for upper in RENAME_DIRECTORY_SIZES.usual if upper < bounds[0]] if bounds else []
+            )  # the kernel omits them
+            counts = [0] * len(below) + [*table.columns[0]]
+            found.append(RENAME_DIRECTORY_SIZES.buckets(labels + DIRECTORIES[table.name], [*below, *bounds], counts))
+        return Rendered(tuple([(RENAME_DIRECTORY_SIZES, chunk) for chunk in found]), parsed.skipped)
+
+    return render
+
+
+RENAMES_COLLECTOR = Collector("renames", "sizes of directories in renames", (RENAME_DIRECTORY_SIZES,), start_renames)

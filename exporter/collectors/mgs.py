@@ -1,13 +1,14 @@
-"""The management server: ``mgs.MGS.*``."""
+"""The management server (``mgs.MGS.*``), and this node's connection to it (``mgc.*``).
+
+Without that connection, no file system can be mounted, and nobody reports restarted targets.
+"""
 
 from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Counter, Gauge
+from exporter.exposition import Counter, Gauge, MetricsPage, escape, label_text
 from exporter.node import Node
-from exporter.page import Page
-from exporter.text_format import label_text
-from lustre.formats import mgs_live
+from lustre.formats import fields, header, import_, mgs_live
 
 LIVE = "mgs.MGS.live.*"
 EXPORTS = Gauge(
@@ -25,7 +26,7 @@ STATE = Gauge(
     ("fs", "state"),
     LIVE,
 )
-WITHOUT = Gauge(
+CLIENTS_WITHOUT_RECOVERY = Gauge(
     "lustre_mgs_clients_without_imperative_recovery",
     "Clients without imperative recovery, which the management server cannot notify of restarted targets.",
     ("fs",),
@@ -35,10 +36,10 @@ STATES = frozenset({b"full", b"partial", b"startup", b"disabled"})
 NO_FILE_SYSTEM = frozenset({"params", "nodemap"})
 
 
-def start(_: Context) -> Collect:
+def start_mgs(_: Context) -> Collect:
     """Start; no state is kept between passes."""
 
-    def collect(node: Node, page: Page) -> None:
+    def collect(node: Node, page: MetricsPage) -> None:
         for server, _ in node.every("mgs"):
             page.sample(EXPORTS, b"", node.number("mgs", server, "num_exports"))
             page.sample(EVICTIONS, b"", node.number("mgs", server, "eviction_count"))
@@ -50,7 +51,7 @@ def start(_: Context) -> Collect:
     return collect
 
 
-def _put(page: Page, fs: str, data: bytes) -> int:
+def _put(page: MetricsPage, fs: str, data: bytes) -> int:
     """Show one file system and return the number of skipped lines."""
     live = mgs_live.parse(data)
     for kind in ("MDT", "OST"):
@@ -58,9 +59,69 @@ def _put(page: Page, fs: str, data: bytes) -> int:
         page.sample(TARGETS, label_text(fs=fs, kind=kind), number)
     if live.recovery_state in STATES:
         page.sample(STATE, label_text(fs=fs, state=live.recovery_state or b""), 1)
-    page.sample(WITHOUT, label_text(fs=fs), live.nonir_clients if (live.nonir_clients or 0) >= 0 else None)
+    page.sample(
+        CLIENTS_WITHOUT_RECOVERY, label_text(fs=fs), live.nonir_clients if (live.nonir_clients or 0) >= 0 else None
+    )
     return live.skipped
 
 
-FAMILIES = (EXPORTS, EVICTIONS, TARGETS, STATE, WITHOUT)
-COLLECTOR = Collector("mgs", "the management server and its file systems", FAMILIES, start)
+MGS_FAMILIES = (EXPORTS, EVICTIONS, TARGETS, STATE, CLIENTS_WITHOUT_RECOVERY)
+MGS_COLLECTOR = Collector("mgs", "the management server and its file systems", MGS_FAMILIES, start_mgs)
+MGC_LABELS = ("nid",)
+MGC_IMPORTS = Gauge(
+    "lustre_mgc_imports", "Connections to management servers, by state. FULL is connected.", (*MGC_LABELS, "state"),
+    "mgc.*.import",
+)  # fmt: skip
+MGC_TARGETS = Gauge(
+    "lustre_mgc_targets", "Connected management servers, by Lustre release.", (*MGC_LABELS, "version"), "mgc.*.import"
+)
+ATTEMPTS = Counter(
+    "lustre_mgc_import_connection_attempts_total", "Attempts to connect to the management server. More than one"
+                                                   " means reconnection.", MGC_LABELS,
+    "mgc.*.import",
+)  # fmt: skip
+RECOVERY = Gauge(
+    "lustre_mgc_imperative_recovery",
+    "Whether imperative recovery is enabled (1) or not (0). With it the management server notifies this node of"
+    " restarted targets.",
+    MGC_LABELS,
+    "mgc.*.ir_state",
+)
+IR_STATES = {b"ENABLED": 1, b"DISABLED": 0}
+
+
+def start_mgc(_: Context) -> Collect:
+    """Start; no state is kept between passes."""
+
+    def collect(node: Node, page: MetricsPage) -> None:
+        for name, device in node.every("mgc"):
+            labels = label_text(nid=name.removeprefix("MGC"))
+            if device.fsname or not name.startswith("MGC"):
+                continue
+            if (data := node.read("mgc", name, "import")) is not None:
+                link = import_.parse(data)
+                node.skipped("mgc", "import", link.skipped)
+                if link.state is not None:
+                    page.sample(MGC_IMPORTS, labels + b',state="%b"' % escape(link.state), 1)
+                if link.target_version is not None:
+                    page.sample(MGC_TARGETS, labels + b',version="%b"' % escape(link.target_version), 1)
+                page.sample(ATTEMPTS, labels, link.connection_attempts)
+            page.sample(RECOVERY, labels, _recovery(node, name))
+
+    return collect
+
+
+def _recovery(node: Node, name: str) -> int | None:
+    data = node.read("mgc", name, "ir_state")
+    if data is None:
+        return None
+    found = fields.parse(data)
+    enabled = IR_STATES.get(found.values.get(b"imperative_recovery", b""))
+    lines = header.skipped_lines(data, found.understood)
+    node.skipped("mgc", "ir_state", lines or int(enabled is None))
+    return enabled
+
+
+MGC_COLLECTOR = Collector(
+    "mgc", "the connection to the management server", (MGC_IMPORTS, MGC_TARGETS, ATTEMPTS, RECOVERY), start_mgc
+)

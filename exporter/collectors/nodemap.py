@@ -1,17 +1,15 @@
-"""Nodemaps, which map identities of groups of clients: ``nodemap.*``.
+"""Nodemaps, and the operations of their clients: ``nodemap.*``.
 
-The clients in each nodemap (``exports``, ``ranges``) are not read: there may be thousands.
+The clients of a nodemap (``exports``, ``ranges``) are not read: there may be thousands.
 """
 
 from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
-from exporter.counters import Rule
-from exporter.families import Counter, Gauge
+from exporter.counters import StatsRule
+from exporter.exposition import Counter, Gauge, MetricsPage, label_text
 from exporter.node import Node
-from exporter.page import Page
 from exporter.sources import Source, StatsRenderer
-from exporter.text_format import label_text
 
 LABELS = ("nodemap",)
 ACTIVE = Gauge("lustre_nodemap_active", "Whether nodemaps are enabled (1) or disabled (0).", (), "nodemap.active")
@@ -33,12 +31,12 @@ FLAGS = {
 }
 
 
-def _rule(target: str, of: str, source: str) -> Rule:
+def _rule(target: str, of: str, source: str) -> StatsRule:
     def counter(name: str, text: str, *more: str, unit: str = "") -> Counter:
         labels = (*LABELS, *more)
         return Counter(f"lustre_nodemap_{target}_{name}_total", text, labels, f"nodemap.*.{source}", unit, "2.17+")
 
-    return Rule(
+    return StatsRule(
         counter("operations", f"Operations of the nodemap's clients on {of} of this node, by operation.", "operation"),
         counter(
             "operation_seconds",
@@ -67,8 +65,8 @@ def start(_: Context) -> Collect:
     """Start without earlier readings."""
     sources = [Source("nodemap", name, StatsRenderer(rule)) for name, rule in RULES.items()]
 
-    def collect(node: Node, page: Page) -> None:
-        page.sample(ACTIVE, b"", node.number_of_node("nodemap.active"))
+    def collect(node: Node, page: MetricsPage) -> None:
+        page.sample(ACTIVE, b"", node.number_global("nodemap.active"))
         nodemaps = [(name, label_text(nodemap=name)) for name, _ in node.every("nodemap")]
         for source in sources:
             source.collect(node, page, nodemaps)

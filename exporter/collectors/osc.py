@@ -1,6 +1,6 @@
-"""Requests from this node to the object servers: ``osc.*``.
+"""Requests of this node to object servers: ``osc.*``.
 
-Summed over the targets of a mount, by pool. With ``--collector.osc.per-target`` each target has its own series.
+By default summed over the targets of a mount, by pool; ``--collector.osc.per-target`` shows every target instead.
 """
 
 from __future__ import annotations
@@ -8,14 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from exporter.collector import Collect, Collector, Context
-from exporter.connected import Sample
-from exporter.families import Family
+from exporter.connection_families import Sample
+from exporter.connections import OSC, ClientsByTarget, OscLabels, OscTotals, StatsLines
+from exporter.exposition import Family, MetricsPage
 from exporter.node import Node
-from exporter.osc import OSC, Labelled, OscTotals
-from exporter.page import Page
-from exporter.per_target import LinkSources, StatsLines
-from exporter.read_outs import imports_out, rpcs_out
-from exporter.totals import Combine, Group, Summed, put_gauges
+from exporter.totals import (
+    Combine,
+    MountPool,
+    SummedParameter,
+    import_contributions,
+    put_gauges,
+    rpc_stats_contributions,
+)
 from lustre.formats import import_
 from lustre.formats.compiled import hash_of
 
@@ -28,10 +32,12 @@ def start(context: Context) -> Collect:
 
 
 def _summed(totals: OscTotals) -> Collect:
-    rpcs: Summed[Group] = Summed("osc", "rpc_stats", rpcs_out(OSC.rpcs))
-    imports: Summed[Group] = Summed("osc", "import", imports_out(OSC), hash_of(import_.essence))
+    rpcs: SummedParameter[MountPool] = SummedParameter("osc", "rpc_stats", rpc_stats_contributions(OSC.rpcs))
+    imports: SummedParameter[MountPool] = SummedParameter(
+        "osc", "import", import_contributions(OSC), hash_of(import_.essence)
+    )
 
-    def collect(node: Node, page: Page) -> None:
+    def collect(node: Node, page: MetricsPage) -> None:
         by_device = totals.groups.of(node)
         totals.refresh(node).put(page)
         for summed in (rpcs, imports):
@@ -42,18 +48,18 @@ def _summed(totals: OscTotals) -> Collect:
     return collect
 
 
-def _limits(node: Node, by_device: Mapping[str, Group]) -> Iterator[tuple[Group, tuple[Sample]]]:
+def _limits(node: Node, by_device: Mapping[str, MountPool]) -> Iterator[tuple[MountPool, tuple[Sample]]]:
     for name, family in OSC.limits.items():
         for device, value in node.numbers("osc", name, by_device):
             yield by_device[device], ((family, b"", value),)
 
 
 def _per_target(totals: OscTotals) -> Collect:
-    labelled = Labelled()
+    labelled = OscLabels()
     requests = StatsLines()
-    others = LinkSources("osc", OSC, without_stats=True)
+    others = ClientsByTarget("osc", OSC, without_stats=True)
 
-    def collect(node: Node, page: Page) -> None:
+    def collect(node: Node, page: MetricsPage) -> None:
         labels = labelled.of(node)
         requests.put(page, labels, totals.refresh(node).contributions())
         others.collect(node, page, labels)

@@ -1,15 +1,13 @@
-"""Disk I/O and page cache of this node's targets: ``osd-*.*.brw_stats`` and ``osd-*.*.stats``."""
+"""Disk I/O and cache of this node's targets: ``osd-*.*.brw_stats`` and ``osd-*.*.stats``."""
 
 from __future__ import annotations
 
-from exporter.bounds import SINGLE, doubling
+from exporter.capacity import OSD_KINDS
 from exporter.collector import Collect, Collector, Context
-from exporter.counters import Rule
-from exporter.families import Counter, Family, Gauge, Histogram
+from exporter.counters import StatsRule
+from exporter.exposition import SINGLE_VALUES, Counter, Family, Gauge, Histogram, MetricsPage, doubling
 from exporter.node import Node
-from exporter.page import Page
-from exporter.room import OSD_KINDS
-from exporter.rpcs import READ, WRITE, bounds_of
+from exporter.rpc_stats import READ, WRITE, bounds_of
 from exporter.sources import Render, Rendered, Source, StatsRenderer
 from lustre.formats import brw_stats, histogram
 from lustre.formats.histogram import LINEAR
@@ -36,7 +34,7 @@ TABLES: dict[bytes, tuple[Histogram, float]] = {
             "discontiguous_pages",
             "Bulk requests, by the number of contiguous runs of pages in the object (1 is best). Up to 2.15 and on"
             " ZFS, by the number of gaps between runs (0 is best).",
-            SINGLE,
+            SINGLE_VALUES,
         ),
         1.0,
     ),
@@ -45,16 +43,18 @@ TABLES: dict[bytes, tuple[Histogram, float]] = {
             "discontiguous_blocks",
             "Bulk requests, by the number of contiguous runs of blocks on disk (1 is best). Up to 2.15, by the"
             " number of gaps between runs (0 is best).",
-            SINGLE,
+            SINGLE_VALUES,
         ),
         1.0,
     ),
     b"disk fragmented I/Os": (
-        _table("io_fragments", "Bulk requests, by the number of disk I/Os they were split into.", SINGLE),
+        _table("io_fragments", "Bulk requests, by the number of disk I/Os they were split into.", SINGLE_VALUES),
         1.0,
     ),
     b"disk I/Os in flight": (
-        _table("io_in_flight", "Disk I/Os, by the number in flight when each was sent, including itself.", SINGLE),
+        _table(
+            "io_in_flight", "Disk I/Os, by the number in flight when each was sent, including itself.", SINGLE_VALUES
+        ),
         1.0,
     ),
     b"I/O time (1/1000s)": (
@@ -78,8 +78,7 @@ TABLES: dict[bytes, tuple[Histogram, float]] = {
 }
 """Title of each table, with its family and its unit in base units."""
 MAPS = b',operation="lookup"', b',operation="allocate"'
-
-RULE = Rule(
+RULE = StatsRule(
     Counter(
         "lustre_osd_operations_total",
         "Operations of the storage device, by operation, such as get_page (preparation of pages) and transaction"
@@ -120,7 +119,7 @@ def start(_: Context) -> Collect:
     tables = [Source(kind, "brw_stats", _renderer) for kind in OSD_KINDS]
     stats = [Source(kind, "stats", StatsRenderer(RULE)) for kind in OSD_KINDS]
 
-    def collect(node: Node, page: Page) -> None:
+    def collect(node: Node, page: MetricsPage) -> None:
         for kind, of_tables, of_stats in zip(OSD_KINDS, tables, stats, strict=True):
             targets = node.labelled_targets(kind)
             of_tables.collect(node, page, targets)

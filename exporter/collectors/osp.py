@@ -1,7 +1,10 @@
-"""Connections of metadata targets of this node to other targets: ``osp.*``.
+"""Connections of this node's targets to other targets: ``osp.*`` and ``lwp.*``.
 
-A metadata server with 2,000 object targets would show 30 series of each. By default they are summed by metadata target
-and pool, and only targets in trouble have their own series. ``--collector.osp.per-target`` shows every target.
+A metadata server of 2,000 object targets would show 30 series of each, so by default ``osp`` is summed by metadata
+target and pool, and only targets in trouble are named. ``--collector.osp.per-target`` shows every target instead.
+
+Targets ask metadata targets over ``lwp`` for quotas and sequences of object ids. A server that waits there makes its
+clients wait: a write above the quota granted so far asks first.
 """
 
 from __future__ import annotations
@@ -10,15 +13,10 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from exporter.collector import Collect, Collector, Context
-from exporter.connected import Sample, connection_families
-from exporter.families import Family, Gauge
-from exporter.node import Node
-from exporter.page import Page
-from exporter.peers import PeerSums
-from exporter.per_target import ConnectionSources
-from exporter.places import Target
-from exporter.reader import integer
-from exporter.text_format import label_text
+from exporter.connection_families import Sample, connection_families
+from exporter.connections import ConnectionsByTarget, ConnectionSums
+from exporter.exposition import Family, Gauge, MetricsPage, label_text
+from exporter.node import NamedDevice, Node, integer
 from exporter.totals import Combine, put_gauges
 
 LABELS = ("fs", "mdt", "pool")
@@ -66,7 +64,7 @@ NUMBERS = {
     ),
 }
 COMBINE: dict[Family, Combine] = {PRECREATED: min}
-AS_IT_SHOULD_BE: Mapping[Family, int] = {ACTIVE: 1, ERROR: 0}
+NORMAL_VALUES: Mapping[Family, int] = {ACTIVE: 1, ERROR: 0}
 CONNECTIONS = connection_families("osp", ("fs", "mdt", "kind", "pool"), "other targets")
 
 
@@ -82,7 +80,7 @@ class Pool(NamedTuple):
         return label_text(fs=self.fs, mdt=self.mdt, pool=self.pool)
 
 
-class Peers(NamedTuple):
+class PeerGroup(NamedTuple):
     """Labels: connections of a metadata target to object targets of a pool or to other metadata targets."""
 
     fs: str
@@ -95,23 +93,23 @@ class Peers(NamedTuple):
         return label_text(fs=self.fs, mdt=self.mdt, kind=self.kind, pool=self.pool)
 
 
-def start(context: Context) -> Collect:
+def start_osp(context: Context) -> Collect:
     """Start without earlier readings."""
     return _per_target() if context.settings.osp_per_target else _summed()
 
 
 def _summed() -> Collect:
-    connections: PeerSums[Peers] = PeerSums("osp", CONNECTIONS)
+    connections: ConnectionSums[PeerGroup] = ConnectionSums("osp", CONNECTIONS)
 
-    def collect(node: Node, page: Page) -> None:
+    def collect(node: Node, page: MetricsPage) -> None:
         peers = _peers(node)
         found = [(Pool(fs, mdt, pool), [*_numbers(node, name)])
                  for name, (fs, mdt, kind, pool) in peers.items() if kind == "OST"]  # fmt: skip
         put_gauges(page, found, COMBINE)
         for name, device in _object_targets(node):
             labels = label_text(fs=device.fsname, target=device.target, mdt=device.instance)
-            for family, _, value in _trouble(node, name):
-                if value != AS_IT_SHOULD_BE[family]:
+            for family, _, value in _status(node, name):
+                if value != NORMAL_VALUES[family]:
                     page.sample(family, labels, value)
         connections.collect(node, page, peers)
 
@@ -119,9 +117,9 @@ def _summed() -> Collect:
 
 
 def _per_target() -> Collect:
-    connections = ConnectionSources("osp", CONNECTIONS)
+    connections = ConnectionsByTarget("osp", CONNECTIONS)
 
-    def collect(node: Node, page: Page) -> None:
+    def collect(node: Node, page: MetricsPage) -> None:
         labelled: list[tuple[str, bytes]] = []
         targets = {name: device.target for name, device in node.every("osp")}
         for name, (fs, mdt, kind, pool) in _peers(node).items():
@@ -131,22 +129,22 @@ def _per_target() -> Collect:
                 continue
             for family, _, value in _numbers(node, name):
                 page.sample(family, label_text(fs=fs, mdt=mdt, pool=pool, target=target), value)
-            for family, _, value in _trouble(node, name):
+            for family, _, value in _status(node, name):
                 page.sample(family, label_text(fs=fs, target=target, mdt=mdt), value)
         connections.collect(node, page, labelled)
 
     return collect
 
 
-def _object_targets(node: Node) -> list[Target]:
+def _object_targets(node: Node) -> list[NamedDevice]:
     return [t for t in node.every("osp") if t.device.target[:3] == "OST" and t.device.instance[:3] == "MDT"]
 
 
-def _peers(node: Node) -> Mapping[str, Peers]:
+def _peers(node: Node) -> Mapping[str, PeerGroup]:
     """Connections of each metadata target of this node."""
     membership = node.membership()
     return {
-        name: Peers(device.fsname, device.instance, device.target[:3],
+        name: PeerGroup(device.fsname, device.instance, device.target[:3],
                     membership.label(device.fsname, device.target))
         for name, device in node.every("osp")
         if device.target[:3] in KINDS and device.instance.startswith("MDT")
@@ -161,7 +159,7 @@ def _numbers(node: Node, name: str) -> Iterator[Sample]:
         yield PRECREATED, b"", value
 
 
-def _trouble(node: Node, name: str) -> Iterator[Sample]:
+def _status(node: Node, name: str) -> Iterator[Sample]:
     if (active := node.number("osp", name, "active")) is not None:
         yield ACTIVE, b"", active
     if (status := node.number("osp", name, "prealloc_status", integer)) is not None:
@@ -178,4 +176,32 @@ def _precreated(node: Node, name: str) -> int | None:
 
 
 FAMILIES = (ACTIVE, ERROR, PRECREATED, *NUMBERS.values(), *CONNECTIONS.families())
-COLLECTOR = Collector("osp", "other targets, as seen by metadata targets of this node", FAMILIES, start)
+OSP_COLLECTOR = Collector("osp", "other targets, as seen by metadata targets of this node", FAMILIES, start_osp)
+LWP = connection_families("lwp", ("fs", "target"), "metadata targets from this node's targets", "2.18+")
+
+
+class MetadataTarget(NamedTuple):
+    """The metadata target of a connection."""
+
+    fs: str
+    target: str
+
+    def labels(self) -> bytes:
+        """The label text between the braces of a sample."""
+        return label_text(fs=self.fs, target=self.target)
+
+
+def start_lwp(_: Context) -> Collect:
+    """Start without earlier readings."""
+    connections: ConnectionSums[MetadataTarget] = ConnectionSums("lwp", LWP)
+
+    def collect(node: Node, page: MetricsPage) -> None:
+        asked = {name: MetadataTarget(d.fsname, d.target) for name, d in node.every("lwp") if d.kind == "lwp"}
+        connections.collect(node, page, asked)
+
+    return collect
+
+
+LWP_COLLECTOR = Collector(
+    "lwp", "requests from this node's targets to metadata targets, mostly for quotas", LWP.families(), start_lwp
+)

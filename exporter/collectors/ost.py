@@ -1,18 +1,17 @@
-"""Operations, state and space of object targets of this node: ``obdfilter.*``."""
+"""Object targets of this node: ``obdfilter.*``, summed over all clients."""
 
 from __future__ import annotations
 
+from exporter.capacity import capacity_families
 from exporter.collector import Collect, Collector, Context
-from exporter.counters import Rule
-from exporter.families import Counter, Gauge
+from exporter.counters import StatsRule
+from exporter.exposition import Counter, Gauge, MetricsPage
 from exporter.node import Node
-from exporter.page import Page
-from exporter.room import room_families
 from exporter.sources import Source, StatsRenderer
 
 LABELS = ("fs", "target")
 STATS = "obdfilter.*.stats"
-RULE = Rule(
+RULE = StatsRule(
     Counter("lustre_ost_operations_total", "Operations on the target, by operation.", (*LABELS, "operation"), STATS),
     Counter(
         "lustre_ost_operation_seconds_total",
@@ -28,8 +27,8 @@ RULE = Rule(
     },
     implied={b"read_bytes": b"read", b"write_bytes": b"write"},
 )
-ROOM = room_families("lustre_ost", "the target", LABELS, "obdfilter.*")
-STATE = {
+CAPACITY = capacity_families("lustre_ost", "the target", LABELS, "obdfilter.*")
+NUMBERS = {
     "num_exports": Gauge(
         "lustre_ost_exports", "Clients and servers connected to the target.", LABELS, "obdfilter.*.num_exports"
     ),
@@ -81,16 +80,16 @@ def start(_: Context) -> Collect:
     """Start without earlier readings."""
     stats = Source("obdfilter", "stats", StatsRenderer(RULE))
 
-    def collect(node: Node, page: Page) -> None:
+    def collect(node: Node, page: MetricsPage) -> None:
         targets = node.labelled_targets("obdfilter")
         stats.collect(node, page, targets)
         for device, labels in targets:
-            ROOM.put(page, labels, node.room("obdfilter", device))
-            for name, family in STATE.items():
+            CAPACITY.put(page, labels, node.room("obdfilter", device))
+            for name, family in NUMBERS.items():
                 page.sample(family, labels, node.number("obdfilter", device, name))
 
     return collect
 
 
-FAMILIES = (*RULE.families(), *ROOM.families, *STATE.values())
+FAMILIES = (*RULE.families(), *CAPACITY.families, *NUMBERS.values())
 COLLECTOR = Collector("ost", "object targets of this node: traffic, operations, space", FAMILIES, start)

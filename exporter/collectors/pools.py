@@ -1,29 +1,84 @@
-"""OST pools: their usage, and the traffic of this node's mounts to them.
+"""OST pools: their space, and what this node's mounts read from and wrote to them.
 
-Lustre shows the members of a pool (``lov.*.pools``, ``lod.*.pools``) and the space of each target, but not both
-together. Targets in no pool belong to the pool with the empty name. A target in several pools counts in each.
+Lustre shows the members of a pool (``lov.*.pools``, ``lod.*.pools``) and the space on each target, but nowhere the
+two together. Targets in no pool form the pool with the empty name; a target in several pools counts in each.
+
+A pool above its spill threshold passes new files to another pool: ``lod.*.pool.*.spill_*`` on metadata servers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from exporter.capacity import capacity_families, total
 from exporter.collector import Collect, Collector, Context
-from exporter.counters import Key
-from exporter.families import Counter, Family, Gauge
+from exporter.connections import OSC
+from exporter.counters import CounterKey
+from exporter.exposition import Counter, Family, Gauge, MetricsPage, label_text
+from exporter.ledger import Ledger
 from exporter.node import Node
-from exporter.osc import OSC
-from exporter.page import Page
-from exporter.read_outs import AnyKey
-from exporter.room import room_families, total
-from exporter.spill import FAMILIES as SPILL
-from exporter.spill import Spill
-from exporter.text_format import label_text
-from exporter.totals import Group, Summed, put_totals
+from exporter.totals import MountPool, SeriesKey, SummedParameter, put_totals
 from lustre.formats.df import Df
 
 LABELS = ("fs", "pool")
-ROOM = room_families("lustre_pool", "the pool, summed over the targets that report it", LABELS, "osc.*")
+SPILL_ACTIVE = Gauge(
+    "lustre_pool_spill_active",
+    "Whether new files spill to another pool now (1), because this pool is above its threshold, or not (0).",
+    LABELS,
+    "lod.*.pool.*.spill_is_active",
+    versions="2.15+",
+)
+SPILL_THRESHOLD = Gauge(
+    "lustre_pool_spill_threshold_ratio",
+    "Used share of the pool above which new files spill to another pool. 0 disables spilling.",
+    LABELS,
+    "lod.*.pool.*.spill_threshold_pct",
+    "ratio",
+    "2.15+",
+)
+SPILLED_FILES = Counter(
+    "lustre_pool_spilled_files_total",
+    "Files created in another pool because this pool was above its threshold, summed over this node's metadata"
+    " targets.",
+    LABELS,
+    "lod.*.pool.*.spill_hit",
+    versions="2.15+",
+)
+SPILL_FAMILIES = (SPILL_ACTIVE, SPILL_THRESHOLD, SPILLED_FILES)
+_SPILL_KEYS = ("hits",)
+
+
+class PoolSpill:
+    """Combines the metadata targets, each of which decides by itself, into one series per pool."""
+
+    def __init__(self) -> None:
+        self._hits: Ledger[tuple[str, str], str] = Ledger()
+
+    def collect(self, node: Node, page: MetricsPage) -> None:
+        """Show a pool as active if any metadata target spills it, with the sum of all hits."""
+        places = {
+            f"{name}/{pool}": (name, device.fsname, pool)
+            for name, device in node.every("lod")
+            for pool in node.children("lod", name, "pool")
+        }
+        self._hits.begin({place: (fs, pool) for place, (_, fs, pool) in places.items()})
+        active: dict[tuple[str, str], int] = {}
+        threshold: dict[tuple[str, str], int] = {}
+        for place, (name, fs, pool) in places.items():
+            for values, parameter in ((active, "spill_is_active"), (threshold, "spill_threshold_pct")):
+                if (value := node.number("lod", name, f"pool/{pool}/{parameter}")) is not None:
+                    values[fs, pool] = max(value, values.get((fs, pool), 0))
+            if (hits := node.number("lod", name, f"pool/{pool}/spill_hit")) is not None:
+                self._hits.credit(place, b"", _SPILL_KEYS, (hits,))
+        for fs, pool in sorted(self._hits.groups):
+            labels = label_text(fs=fs, pool=pool)
+            page.sample(SPILL_ACTIVE, labels, active.get((fs, pool)))
+            percent = threshold.get((fs, pool))
+            page.sample(SPILL_THRESHOLD, labels, None if percent is None else percent / 100)
+            page.sample(SPILLED_FILES, labels, self._hits.totals((fs, pool)).get("hits"))
+
+
+CAPACITY = capacity_families("lustre_pool", "the pool, summed over the targets that report it", LABELS, "osc.*")
 TARGETS = Gauge("lustre_pool_targets", "Object targets in the pool.", LABELS, "lov.*.pools.*")
 REPORTING = Gauge(
     "lustre_pool_targets_reporting",
@@ -31,32 +86,32 @@ REPORTING = Gauge(
     LABELS,
     "osc.*.kbytestotal",
 )
-
 MEMBER = Gauge(
     "lustre_pool_target_info",
     "Always 1, labelled with an object target and its pool (several joined by commas). Only metadata servers show it.",
     ("fs", "target", "pool"),
     "lod.*.pools.*",
 )
-
 STATS = "osc.*.stats"
-MOUNT = ("fs", "mount", "pool")
-READ = Counter("lustre_pool_read_bytes_total", "Bytes read from the pool by the mount.", MOUNT, STATS, "bytes")
-WRITTEN = Counter("lustre_pool_write_bytes_total", "Bytes written to the pool by the mount.", MOUNT, STATS, "bytes")
+MOUNT_LABELS = ("fs", "mount", "pool")
+READ = Counter("lustre_pool_read_bytes_total", "Bytes read from the pool by the mount.", MOUNT_LABELS, STATS, "bytes")
+WRITTEN = Counter(
+    "lustre_pool_write_bytes_total", "Bytes written to the pool by the mount.", MOUNT_LABELS, STATS, "bytes"
+)
 OPERATIONS = Counter(
     "lustre_pool_operations_total",
     "Requests from the mount to the pool's targets, by operation.",
-    (*MOUNT, "operation"),
+    (*MOUNT_LABELS, "operation"),
     STATS,
 )
 SECONDS = Counter(
     "lustre_pool_operation_seconds_total",
     "Total time from sending requests to the pool's targets until the reply, by operation.",
-    (*MOUNT, "operation"),
+    (*MOUNT_LABELS, "operation"),
     STATS,
     "seconds",
 )
-SAME: Mapping[Family, Counter] = {
+POOL_FAMILIES: Mapping[Family, Counter] = {
     OSC.rule.byte_sums[b"read_bytes"]: READ,
     OSC.rule.byte_sums[b"write_bytes"]: WRITTEN,
     OSC.rule.operations: OPERATIONS,
@@ -67,16 +122,16 @@ SAME: Mapping[Family, Counter] = {
 
 def start(context: Context) -> Collect:
     """Start without earlier readings."""
-    spill = Spill()
+    spill = PoolSpill()
 
-    def collect(node: Node, page: Page) -> None:
-        room = _room_by_target(node)
+    def collect(node: Node, page: MetricsPage) -> None:
+        room = _capacity_by_target(node)
         for (fs, pool), targets in _members(node, room).items():
             known = [room[fs, target] for target in targets if (fs, target) in room]
             labels = label_text(fs=fs, pool=pool)
             page.sample(TARGETS, labels, len(targets))
             page.sample(REPORTING, labels, len(known))
-            ROOM.put(page, labels, total(known))
+            CAPACITY.put(page, labels, total(known))
         _membership(node, page)
         _traffic(context.osc_totals.refresh(node), page)
         spill.collect(node, page)
@@ -84,7 +139,7 @@ def start(context: Context) -> Collect:
     return collect
 
 
-def _room_by_target(node: Node) -> dict[tuple[str, str], Df]:
+def _capacity_by_target(node: Node) -> dict[tuple[str, str], Df]:
     """Space of each object target, from a mount, else from a metadata server, else from the target itself."""
     found: dict[tuple[str, str], Df] = {}
     for kind, devices in (
@@ -113,7 +168,7 @@ def _members(node: Node, room: Mapping[tuple[str, str], Df]) -> dict[tuple[str, 
     return members
 
 
-def _membership(node: Node, page: Page) -> None:
+def _membership(node: Node, page: MetricsPage) -> None:
     """Pool of each target, for joins with metrics of servers. Clients do not show it, because they are too many."""
     if node.targets("mdt"):
         membership = node.membership()
@@ -131,10 +186,10 @@ def _targets(node: Node) -> set[tuple[str, str]]:
     }
 
 
-def _traffic(osc: Summed[Group], page: Page) -> None:
+def _traffic(osc: SummedParameter[MountPool], page: MetricsPage) -> None:
     """Traffic of mounts to each pool: the sum over its groups of targets."""
     shown = {(fs, mount, pool) for fs, mount, joined in osc.groups for pool in joined.split(",")}
-    sums: dict[tuple[str, str, str], dict[AnyKey, int]] = {key: {} for key in shown}
+    sums: dict[tuple[str, str, str], dict[SeriesKey, int]] = {key: {} for key in shown}
     for (fs, mount, joined), totals in osc.by_group().items():
         for pool in joined.split(","):
             if (fs, mount, pool) in shown:
@@ -145,11 +200,11 @@ def _traffic(osc: Summed[Group], page: Page) -> None:
         put_totals(page, label_text(fs=fs, mount=mount, pool=pool), of_pool)
 
 
-def _renamed(totals: Mapping[AnyKey, int]) -> Iterator[tuple[Key, int]]:
+def _renamed(totals: Mapping[SeriesKey, int]) -> Iterator[tuple[CounterKey, int]]:
     for key, value in totals.items():
-        if (family := SAME.get(key[0])) is not None:
+        if (family := POOL_FAMILIES.get(key[0])) is not None:
             yield (family, key[1]), value
 
 
-FAMILIES = (*ROOM.families, TARGETS, REPORTING, MEMBER, READ, WRITTEN, OPERATIONS, SECONDS, *SPILL)
+FAMILIES = (*CAPACITY.families, TARGETS, REPORTING, MEMBER, READ, WRITTEN, OPERATIONS, SECONDS, *SPILL_FAMILIES)
 COLLECTOR = Collector("pools", "space in OST pools and traffic to them", FAMILIES, start)

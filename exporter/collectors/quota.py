@@ -1,28 +1,26 @@
-"""Quotas: limits at the quota master (``qmt.*.*.glb-*``) and usage on each target (``osd-*.*.quota_slave.*``).
+"""Quotas: limits at the quota master (``qmt.*.*.glb-*``), usage and enforcement on targets (``osd-*.*.quota_slave*``).
 
-Off by default: it has series for every user, group and project, and reading walks an index on disk. ``--quota.limit``
-shows only the highest of each file and counts the others.
+The collector ``quota`` is off by default: it has series for every user, group and project, and reading walks an index
+on disk. ``--quota.limit`` bounds them: each parameter shows the ids that use most and counts the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
+from exporter.capacity import OSD_KINDS
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Gauge
+from exporter.exposition import Gauge, MetricsPage, label_text
 from exporter.node import Node
-from exporter.page import Page
-from exporter.room import OSD_KINDS
-from exporter.text_format import label_text
 from lustre.formats import quota
-from lustre.formats.quota import Account, Limit
+from lustre.formats.quota import Account, Limit, QuotaSlave
 
 T = TypeVar("T", Account, Limit)
 LIMITED = ("fs", "pool", "type", "id")
 USED = ("fs", "target", "type", "id")
 TYPES = {"usr": "user", "grp": "group", "prj": "project"}
-WHOLE = "0x0"
+DEFAULT_POOL = "0x0"
 """The pool of all targets."""
 
 
@@ -55,7 +53,7 @@ FILES = (
         "Files granted to the metadata targets for the user, group or project: created or soon to be created.",
     ),
 )
-RESOURCES = {"dt": (BYTES, 1 << 10), "md": (FILES, 1)}
+LIMITED_RESOURCES = {"dt": (BYTES, 1 << 10), "md": (FILES, 1)}
 GRACE = Gauge(
     "lustre_quota_grace_end_timestamp_seconds",
     "Time when the grace period of the soft limit ends, in seconds since 1970. Shown only while the soft limit is"
@@ -77,7 +75,7 @@ USED_FILES = Gauge(
     USED,
     "osd-*.*.quota_slave.acct_user",
 )
-LEFT_OUT = Gauge(
+IDS_BEYOND_LIMIT = Gauge(
     "lustre_quota_ids_beyond_limit",
     "Users, groups or projects without series because of --quota.limit, by Lustre parameter.",
     ("fs", "parameter"),
@@ -85,15 +83,15 @@ LEFT_OUT = Gauge(
 )
 
 
-def start(context: Context) -> Collect:
+def start_quota(context: Context) -> Collect:
     """Start; no state is kept between passes."""
     most = context.settings.quota_limit
 
-    def collect(node: Node, page: Page) -> None:
+    def collect(node: Node, page: MetricsPage) -> None:
         for master, device in node.every("qmt"):
             for pool, _ in node.every(f"qmt/{master}"):
                 resource, dash, name = pool.partition("-")
-                if dash and resource in RESOURCES:
+                if dash and resource in LIMITED_RESOURCES:
                     for short in TYPES:
                         _limits(node, page, (f"qmt/{master}", pool, f"glb-{short}"), (device.fsname, name), most)
         for kind in OSD_KINDS:
@@ -104,16 +102,16 @@ def start(context: Context) -> Collect:
     return collect
 
 
-def _limits(node: Node, page: Page, place: tuple[str, str, str], of: tuple[str, str], most: int) -> None:
+def _limits(node: Node, page: MetricsPage, place: tuple[str, str, str], of: tuple[str, str], most: int) -> None:
     data = node.read(*place)
     if data is None:
         return
     parsed = quota.parse_limits(data)
     node.skipped(place[0], place[2], parsed.skipped)
     resource = place[1].partition("-")[0]
-    (hard, soft, granted), unit = RESOURCES[resource]
+    (hard, soft, granted), unit = LIMITED_RESOURCES[resource]
     extra = b',resource="%b"' % (b"bytes" if resource == "dt" else b"files")
-    fs, pool = of[0], "" if of[1] == WHOLE else of[1]
+    fs, pool = of[0], "" if of[1] == DEFAULT_POOL else of[1]
     type_ = TYPES[place[2].removeprefix("glb-")]
     limited = [entry for entry in parsed.entries if entry.hard or entry.soft or entry.granted]
     where = label_text(fs=fs, parameter=f"{place[1]}.{place[2]}")
@@ -126,7 +124,7 @@ def _limits(node: Node, page: Page, place: tuple[str, str, str], of: tuple[str, 
             page.sample(GRACE, labels + extra, entry.grace_end)
 
 
-def _accounts(node: Node, page: Page, place: tuple[str, str, str], of: tuple[str, str], most: int) -> None:
+def _accounts(node: Node, page: MetricsPage, place: tuple[str, str, str], of: tuple[str, str], most: int) -> None:
     kind, target, type_ = place
     folders = ("quota_slave", "quota_slave_md", "quota_slave_dt")  # the first links to one of the others
     data = next((d for folder in folders if (d := node.read(kind, target, f"{folder}/acct_{type_}")) is not None), None)
@@ -142,15 +140,86 @@ def _accounts(node: Node, page: Page, place: tuple[str, str, str], of: tuple[str
 
 
 def _largest(
-    page: Page, entries: Sequence[T], most: int, size: Callable[[T], int | tuple[int, int]], labels: bytes
+    page: MetricsPage, entries: Sequence[T], most: int, size: Callable[[T], int | tuple[int, int]], labels: bytes
 ) -> Iterable[T]:
     """Each id once, sorted, limited to the highest ``most`` ids."""
     once = list({entry.id: entry for entry in reversed(entries)}.values())
     if most and len(once) > most:
-        page.sample(LEFT_OUT, labels, len(once) - most)
+        page.sample(IDS_BEYOND_LIMIT, labels, len(once) - most)
         once = sorted(once, key=lambda entry: (size(entry), entry.id))[-most:]
     return sorted(once, key=lambda entry: entry.id)
 
 
-FAMILIES = (*BYTES, *FILES, GRACE, USED_BYTES, USED_FILES, LEFT_OUT)
-COLLECTOR = Collector("quota", "quota limits and usage of users, groups and projects", FAMILIES, start, default=False)
+QUOTA_FAMILIES = (*BYTES, *FILES, GRACE, USED_BYTES, USED_FILES, IDS_BEYOND_LIMIT)
+QUOTA_COLLECTOR = Collector(
+    "quota", "quota limits and usage of users, groups and projects", QUOTA_FAMILIES, start_quota, default=False
+)
+SLAVE_LABELS = ("fs", "target", "resource")
+INFO = "osd-*.*.quota_slave_dt.info, osd-*.*.quota_slave_md.info"
+CONNECTED = Gauge(
+    "lustre_quota_slave_connected",
+    "Whether the target is connected to the quota master (1) or not (0), by resource: bytes or files.",
+    SLAVE_LABELS,
+    INFO,
+)
+ENFORCED = Gauge(
+    "lustre_quota_slave_enforced",
+    "Whether the target enforces quotas (1) or not (0), by type of quota.",
+    (*SLAVE_LABELS, "type"),
+    INFO,
+)
+UP_TO_DATE = Gauge(
+    "lustre_quota_slave_up_to_date",
+    "Whether the target's copy of quota limits and grants is current (1) or outdated (0), by type of quota. Shown"
+    " for enforced types only.",
+    (*SLAVE_LABELS, "type"),
+    INFO,
+)
+SLAVE_RESOURCES = {b"dt": b',resource="bytes"', b"md": b',resource="files"'}
+
+
+def start_quota_slave(_: Context) -> Collect:
+    """Start; no state is kept between passes."""
+
+    def collect(node: Node, page: MetricsPage) -> None:
+        for kind in OSD_KINDS:
+            for target, labels in node.labelled_targets(kind):
+                for resource, slave in _slaves(node, kind, target):
+                    _put_slave(page, labels + SLAVE_RESOURCES[resource], slave)
+
+    return collect
+
+
+def _slaves(node: Node, kind: str, target: str) -> Iterator[tuple[bytes, QuotaSlave]]:
+    """Quota state by resource. ``quota_slave`` links to one of the others; up to 2.11 it is the only one."""
+    found = {
+        resource: _read_slave(node, kind, target, f"quota_slave_{resource.decode()}") for resource in SLAVE_RESOURCES
+    }
+    if not any(found.values()) and (slave := _read_slave(node, kind, target, "quota_slave")) is not None:
+        found[slave.resource] = slave
+    yield from ((resource, slave) for resource, slave in found.items() if slave is not None and resource)
+
+
+def _read_slave(node: Node, kind: str, target: str, folder: str) -> QuotaSlave | None:
+    data = node.read(kind, target, f"{folder}/info")
+    if data is None:
+        return None
+    slave = quota.parse_slave(data)
+    node.skipped(kind, f"{folder}/info", slave.skipped)
+    return slave
+
+
+def _put_slave(page: MetricsPage, labels: bytes, slave: QuotaSlave) -> None:
+    page.sample(CONNECTED, labels, None if slave.connected is None else int(slave.connected))
+    if slave.enforced is None:
+        return
+    for type_ in quota.TYPES.values():
+        page.sample(ENFORCED, labels + b',type="%b"' % type_, int(type_ in slave.enforced))
+    for type_, is_so in slave.up_to_date:
+        if type_ in slave.enforced:  # other types have no copies
+            page.sample(UP_TO_DATE, labels + b',type="%b"' % type_, int(is_so))
+
+
+QUOTA_SLAVE_COLLECTOR = Collector(
+    "quota_slave", "whether targets enforce quotas", (CONNECTED, ENFORCED, UP_TO_DATE), start_quota_slave
+)

@@ -1,76 +1,76 @@
-"""Read-ahead and statahead: ``llite.*.read_ahead_stats``, ``llite.*.statahead_stats``, and their limits.
+"""Read-ahead and statahead of clients: ``llite.*.read_ahead_stats``, ``llite.*.statahead_stats``, and their limits.
 
-Read-ahead prefetches pages of a file. Statahead prefetches attributes of the files in a directory.
+Read-ahead fetches pages of a file before the application reads them. Statahead fetches the attributes of the files in
+a directory that is being listed.
 """
 
 from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Counter, Gauge
+from exporter.exposition import Counter, Gauge, MetricsPage, escape
 from exporter.node import Node
-from exporter.page import Page
 from exporter.sources import Render, Rendered, Source
-from exporter.text_format import escape
 from lustre.formats import df, read_ahead_stats, statahead_stats
 
 LABELS = ("fs", "mount")
-AHEAD = "llite.*.read_ahead_stats"
-STATAHEAD = "llite.*.statahead_stats"
-
-HITS = Counter("lustre_llite_read_ahead_hits_total", "Pages served from the read-ahead cache.", LABELS, AHEAD)
+READ_AHEAD_STATS = "llite.*.read_ahead_stats"
+STATAHEAD_STATS = "llite.*.statahead_stats"
+HITS = Counter(
+    "lustre_llite_read_ahead_hits_total", "Pages served from the read-ahead cache.", LABELS, READ_AHEAD_STATS
+)
 MISSES = Counter(
     "lustre_llite_read_ahead_misses_total",
     "Pages missing from the read-ahead cache, so that applications waited for them.",
     LABELS,
-    AHEAD,
+    READ_AHEAD_STATS,
 )
 EVENTS = Counter(
     "lustre_llite_read_ahead_events_total",
     "Read-ahead events other than hits and misses, by event, such as non-consecutive reads and pages discarded unread.",
     (*LABELS, "event"),
-    AHEAD,
+    READ_AHEAD_STATS,
 )
 PAGES = Counter(
     "lustre_llite_read_ahead_pages_total",
     "Pages read ahead, by the event that requested them.",
     (*LABELS, "event"),
-    AHEAD,
+    READ_AHEAD_STATS,
     versions="2.16+",
 )
-STARTED = Counter(
+STATAHEAD_STARTED = Counter(
     "lustre_llite_statahead_started_total",
     "Statahead runs started. A run prefetches file attributes for a program that lists a directory.",
     LABELS,
-    STATAHEAD,
+    STATAHEAD_STATS,
 )
-WRONG = Counter(
-    "lustre_llite_statahead_wrong_total", "Statahead runs aborted because of a low hit rate.", LABELS, STATAHEAD
+STATAHEAD_WRONG = Counter(
+    "lustre_llite_statahead_wrong_total", "Statahead runs aborted because of a low hit rate.", LABELS, STATAHEAD_STATS
 )
 GLIMPSES = Counter(
     "lustre_llite_statahead_async_glimpses_total",
     "Asynchronous glimpse (AGL) threads started by statahead to prefetch file sizes from object servers.",
     LABELS,
-    STATAHEAD,
+    STATAHEAD_STATS,
 )
 PATTERNS = Counter(
     "lustre_llite_statahead_patterns_total",
     "Statahead runs, by access pattern: list (directory order) or name (file names that follow a pattern).",
     (*LABELS, "pattern"),
-    STATAHEAD,
+    STATAHEAD_STATS,
     versions="2.16+",
 )
-FOUND = Counter(
+STATAHEAD_HITS = Counter(
     "lustre_llite_statahead_hits_total",
     "File attributes served from the statahead cache.",
     LABELS,
-    STATAHEAD,
+    STATAHEAD_STATS,
     versions="2.16+",
 )
-MISSED = Counter(
+STATAHEAD_MISSES = Counter(
     "lustre_llite_statahead_misses_total",
     "File attributes missing from the statahead cache and requested from the server.",
     LABELS,
-    STATAHEAD,
+    STATAHEAD_STATS,
     versions="2.16+",
 )
 LIMITS = {
@@ -121,7 +121,7 @@ def start(_: Context) -> Collect:
     """Start without earlier readings."""
     sources = Source("llite", "read_ahead_stats", _read_ahead), Source("llite", "statahead_stats", _statahead)
 
-    def collect(node: Node, page: Page) -> None:
+    def collect(node: Node, page: MetricsPage) -> None:
         mounts = node.mounts()
         for source in sources:
             source.collect(node, page, mounts)
@@ -149,7 +149,7 @@ def _read_ahead(labels: bytes) -> Render:
     def render(data: bytes) -> Rendered:
         parsed = read_ahead_stats.parse(data)
         rows = dict(zip(parsed.names, zip(parsed.counts, parsed.sums, strict=True), strict=True))
-        page = Page()
+        page = MetricsPage()
         for name, (count, pages) in rows.items():
             if name in {b"hits", b"misses"}:
                 page.sample(HITS if name == b"hits" else MISSES, labels, count)
@@ -165,18 +165,30 @@ def _read_ahead(labels: bytes) -> Render:
 def _statahead(labels: bytes) -> Render:
     def render(data: bytes) -> Rendered:
         parsed = statahead_stats.parse(data)
-        page = Page()
-        page.sample(STARTED, labels, parsed.total)
-        page.sample(WRONG, labels, parsed.wrong)
+        page = MetricsPage()
+        page.sample(STATAHEAD_STARTED, labels, parsed.total)
+        page.sample(STATAHEAD_WRONG, labels, parsed.wrong)
         page.sample(GLIMPSES, labels, parsed.agl_total)
         page.sample(PATTERNS, labels + b',pattern="list"', parsed.list_total)
         page.sample(PATTERNS, labels + b',pattern="name"', parsed.fname_total)
-        page.sample(FOUND, labels, parsed.hit_total)
-        page.sample(MISSED, labels, parsed.miss_total)
+        page.sample(STATAHEAD_HITS, labels, parsed.hit_total)
+        page.sample(STATAHEAD_MISSES, labels, parsed.miss_total)
         return Rendered(page.lines(), parsed.skipped)
 
     return render
 
 
-FAMILIES = (HITS, MISSES, EVENTS, PAGES, STARTED, WRONG, GLIMPSES, PATTERNS, FOUND, MISSED, *LIMITS.values())
+FAMILIES = (
+    HITS,
+    MISSES,
+    EVENTS,
+    PAGES,
+    STATAHEAD_STARTED,
+    STATAHEAD_WRONG,
+    GLIMPSES,
+    PATTERNS,
+    STATAHEAD_HITS,
+    STATAHEAD_MISSES,
+    *LIMITS.values(),
+)
 COLLECTOR = Collector("read_ahead", "read-ahead and statahead of clients, and their limits", FAMILIES, start)

@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Counter, Family, Gauge
+from exporter.exposition import Counter, Family, Gauge, MetricsPage
 from exporter.node import Node
-from exporter.page import Page
 from lustre.formats import recovery_status
 from lustre.formats.recovery_status import RecoveryStatus
 
@@ -32,7 +31,7 @@ class RecoveryFamilies:
         """All families."""
         return self.recovering, self.remaining, self.took, *self.numbers.values(), self.evictions
 
-    def put(self, page: Page, labels: bytes, status: RecoveryStatus) -> None:
+    def put(self, page: MetricsPage, labels: bytes, status: RecoveryStatus) -> None:
         """Show the known values of one target."""
         page.sample(self.recovering, labels, int(status.in_recovery))
         page.sample(self.remaining, labels, status.time_remaining_seconds)
@@ -81,7 +80,7 @@ BY_KIND = {"obdfilter": _families("ost", "obdfilter"), "mdt": _families("mdt", "
 def start(_: Context) -> Collect:
     """Start; no state is kept between passes."""
 
-    def collect(node: Node, page: Page) -> None:
+    def collect(node: Node, page: MetricsPage) -> None:
         for kind, families in BY_KIND.items():
             for name, labels in node.labelled_targets(kind):
                 page.sample(families.evictions, labels, node.number(kind, name, "eviction_count"))

@@ -1,26 +1,23 @@
-"""Services that process requests on this node: ``ost.OSS.*``, ``mds.MDS.*``, ``mgs.MGS.mgs``, ``ldlm.services.*``.
+"""PtlRPC services of this node: ``ost.OSS.*``, ``mds.MDS.*``, ``mgs.MGS.mgs``, ``ldlm.services.*``.
 
-A service is a request queue with threads, shared by all targets of the node. Clients have one too, ``ldlm_cbd``, for
-lock callbacks of servers.
+A service is a queue of requests and the threads that process them, shared by all targets of the node. A client has
+one too, ``ldlm_cbd``, for lock callbacks from servers.
 """
 
 from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
-from exporter.counters import Rule
-from exporter.families import Counter, Gauge
+from exporter.counters import StatsRule
+from exporter.exposition import Counter, Gauge, MetricsPage, label_text
 from exporter.node import Node
-from exporter.page import Page
 from exporter.sources import Source, StatsRenderer
-from exporter.text_format import label_text
 from lustre.formats import nrs_policies
 
 PLACES = {"ost/OSS": None, "mds/MDS": None, "mgs/MGS": frozenset({"mgs"}), "ldlm/services": None}
 """Directories of services, with the names of services where other subdirectories exist."""
 LABELS = ("service",)
 STATS = "ost.OSS.*.stats, mds.MDS.*.stats, mgs.MGS.*.stats, ldlm.services.*.stats"
-
-RULE = Rule(
+RULE = StatsRule(
     Counter(
         "lustre_service_operations_total",
         "Requests processed by the service, by operation.",
@@ -99,7 +96,7 @@ def start(_: Context) -> Collect:
     """Start without earlier readings."""
     sources = {kind: Source(kind, "stats", StatsRenderer(RULE)) for kind in PLACES}
 
-    def collect(node: Node, page: Page) -> None:
+    def collect(node: Node, page: MetricsPage) -> None:
         for kind, only in PLACES.items():
             services = [
                 (name, label_text(service=name)) for name, _ in node.every(kind) if only is None or name in only
@@ -113,7 +110,7 @@ def start(_: Context) -> Collect:
     return collect
 
 
-def _queues(node: Node, page: Page, kind: str, name: str) -> None:
+def _queues(node: Node, page: MetricsPage, kind: str, name: str) -> None:
     data = node.read(kind, name, "nrs_policies")
     if data is None:
         return

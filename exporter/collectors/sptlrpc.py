@@ -1,14 +1,13 @@
-"""Memory pools for encryption and compression: ``sptlrpc.encrypt_page_pools``, ``sptlrpc.page_pools``.
+"""Page pools for encryption and compression: ``sptlrpc.encrypt_page_pools``, ``sptlrpc.page_pools``.
 
-Encryption uses pages, compression also larger objects. Pools that were never used show nothing.
+Encryption takes pages, compression also larger objects. Pools that were never used have no series.
 """
 
 from __future__ import annotations
 
 from exporter.collector import Collect, Collector, Context
-from exporter.families import Counter, Gauge
+from exporter.exposition import Counter, Gauge, MetricsPage
 from exporter.node import Node
-from exporter.page import Page
 from lustre.formats import page_pools
 
 POOLS = "sptlrpc.encrypt_page_pools"
@@ -81,17 +80,17 @@ SIZES = {
 def start(_: Context) -> Collect:
     """Start; no state is kept between passes."""
 
-    def collect(node: Node, page: Page) -> None:
-        if (data := node.read_of_node(POOLS)) is not None:
+    def collect(node: Node, page: MetricsPage) -> None:
+        if (data := node.read_global(POOLS)) is not None:
             pools = page_pools.parse(data)
-            node.skipped_of_node(POOLS, pools.skipped)
+            node.skipped_global(POOLS, pools.skipped)
             used = pools.accesses or pools.pages
             for name, family in NUMBERS.items() if used else ():
                 page.sample(family, b"", getattr(pools, name))
 
-        if (data := node.read_of_node(BY_SIZE)) is not None:
+        if (data := node.read_global(BY_SIZE)) is not None:
             by_size = page_pools.parse_by_size(data)
-            node.skipped_of_node(BY_SIZE, by_size.skipped)
+            node.skipped_global(BY_SIZE, by_size.skipped)
             for of in by_size.sizes:
                 for name, family in SIZES.items():
                     page.sample(family, b'size="%d"' % of.size_bytes, getattr(of.pool, name))

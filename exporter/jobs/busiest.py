@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from heapq import nlargest
 from typing import Generic, TypeVar
 
-MOST_WEIGHT = 2.0**512
+MAX_WEIGHT = 2.0**512
 """From here on begins anew at 1: twice the exponent is about what a float holds."""
 
 
@@ -46,7 +46,7 @@ class Busiest(Generic[S]):
     def begin(self, every: Callable[[], Iterable[S]]) -> None:
         """A new pass. ``every`` says who has a score."""
         self._weight *= 2
-        if self._weight >= MOST_WEIGHT:
+        if self._weight >= MAX_WEIGHT:
             for one in every():
                 one.score /= self._weight
             self._weight = 1.0

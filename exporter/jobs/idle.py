@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from exporter.clock import Clock
-from exporter.jobs.texts import Item, Run
+from exporter.jobs.texts import IdleRun, Item
 from lustre.formats import job_stats
 
 
 @dataclass(frozen=True, slots=True)
-class Idle:
+class IdleFilter:
     """When jobs count as idle."""
 
     seconds: int
@@ -26,12 +26,12 @@ class Idle:
         """Those of them that are, and since when one must have done something; the same list when all are."""
         if not self.seconds:
             return items, 0
-        since = self._since([item.newest if isinstance(item, Run) else item.active_at for item in items])
+        since = self._since([item.newest if isinstance(item, IdleRun) else item.active_at for item in items])
         found: list[Item] = []
         for item in items:
-            if isinstance(item, Run) and item.oldest < since:
+            if isinstance(item, IdleRun) and item.oldest < since:
                 found += [job for job in item.jobs if _is_awake(job.active_at, since)]
-            elif isinstance(item, Run) or _is_awake(item.active_at, since):
+            elif isinstance(item, IdleRun) or _is_awake(item.active_at, since):
                 found.append(item)
         return (items if found == items else found), since
 

@@ -10,17 +10,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
-from exporter.families import Family
+from exporter.exposition import Family, MetricsPage
 from exporter.jobs.busiest import Busiest
-from exporter.jobs.idle import Idle
+from exporter.jobs.idle import IdleFilter
 from exporter.jobs.lines import is_own, unlike
-from exporter.jobs.numbers import OTHER, Counted, NumbersReader
-from exporter.jobs.statistics import IDLE, JOBS, OPERATIONS, SECONDS, SUMS, UNNAMED, Read
-from exporter.jobs.texts import Job, JobTexts, every
+from exporter.jobs.numbers import OTHER, JobCounts, NumbersReader
+from exporter.jobs.statistics import BEYOND_LIMIT, IDLE, JOBS, OPERATIONS, SECONDS, SUMS, Read
+from exporter.jobs.texts import Job, JobTexts, every_job
 from exporter.ledger import SPARE, Ledger
-from exporter.page import Page
-from exporter.read_outs import AnyKey
-from exporter.totals import put_totals
+from exporter.totals import SeriesKey, put_totals
 
 _REST: Final = "rest"
 REMEMBERED_PASSES = 20
@@ -30,16 +28,16 @@ REMEMBERED_PASSES = 20
 class LimitedJobs:
     """From scrape to scrape."""
 
-    def __init__(self, labels: bytes, limit: int, idle: Idle, reader: NumbersReader) -> None:
+    def __init__(self, labels: bytes, limit: int, idle: IdleFilter, reader: NumbersReader) -> None:
         self._labels = labels
         self._idle = idle
-        self._rest = Rest(limit, labels, reader)
+        self._rest = OtherJobs(limit, labels, reader)
         self._texts = JobTexts(self._rest.read)
         self._jobs: list[Job] = []
         self._twice = 0
         """Listed once more than they should be."""
 
-    def collect(self, read: Read, page: Page) -> int | None:
+    def collect(self, read: Read, page: MetricsPage) -> int | None:
         """Put the busiest, and the sum of the others; how many lines were not understood, None if there is no file."""
         self._rest.begin()
         self._texts.begin(0)
@@ -47,35 +45,35 @@ class LimitedJobs:
             return None
         items, skipped = self._texts.end()
         awake, _ = self._idle.awake(items)
-        jobs = [*every(items)]
-        working = jobs if awake is items else [*every(awake)]
+        jobs = [*every_job(items)]
+        working = jobs if awake is items else [*every_job(awake)]
         shown = self._rest.divide(jobs, working, page)
         page.sample(JOBS, self._labels, len(jobs))
         page.sample(IDLE, self._labels, len(jobs) - len(working))
-        page.sample(UNNAMED, self._labels, len(working) - shown)
+        page.sample(BEYOND_LIMIT, self._labels, len(working) - shown)
         if jobs != self._jobs:
             self._jobs, self._twice = jobs, len(jobs) - len(set(jobs))
         return skipped + self._twice + sum([item.skipped for item in awake])
 
 
-class Rest:
+class OtherJobs:
     """Divides a target's jobs into those shown and the rest."""
 
     def __init__(self, limit: int, labels: bytes, reader: NumbersReader) -> None:
         self._reader = reader
-        self._busiest: Busiest[Counted] = Busiest(limit)
-        self._ledger: Ledger[str, AnyKey] = Ledger()
+        self._busiest: Busiest[JobCounts] = Busiest(limit)
+        self._ledger: Ledger[str, SeriesKey] = Ledger()
         self._labels = b'%b,jobid="%b"' % (labels, OTHER)
         self._lines = ShownJobs(labels)
         self._pass = 0
-        self._changed: list[Counted] = []
+        self._changed: list[JobCounts] = []
         """Read, but not in the sum yet: their file may have gone away before its end."""
         self._jobs: list[Job] = []
         self._awake: list[Job] = []
         self._members: dict[str, str | None] = {}
-        self._eligible: dict[Counted, None] = {}
-        self._shown: set[Counted] = set()
-        self._gone: dict[bytes, tuple[Counted, int]] = {}
+        self._eligible: dict[JobCounts, None] = {}
+        self._shown: set[JobCounts] = set()
+        self._gone: dict[bytes, tuple[JobCounts, int]] = {}
         """Jobs that are not listed any more, since which pass."""
 
     def begin(self) -> None:
@@ -88,7 +86,7 @@ class Rest:
         one = job.counted
         if one is None:
             before, _ = self._gone.pop(job.first_line, (None, 0))
-            one = job.counted = before or Counted(job.first_line)
+            one = job.counted = before or JobCounts(job.first_line)
         if one.read_at == self._pass:
             return  # listed twice: the first counts, and since the job stays stale, at the next reading too
         one.read_at = self._pass
@@ -97,7 +95,7 @@ class Rest:
         self._busiest.credit(one, one.take(numbers))
         self._changed.append(one)
 
-    def divide(self, jobs: list[Job], awake: list[Job], page: Page) -> int:
+    def divide(self, jobs: list[Job], awake: list[Job], page: MetricsPage) -> int:
         """Put the lines of the busiest that are awake, and the sum of all others; how many are shown."""
         changed, self._changed = self._changed, []
         shown = self._choose(changed, awake)
@@ -109,7 +107,7 @@ class Rest:
         self._lines.put(page, shown)
         return len(shown)
 
-    def _choose(self, changed: list[Counted], awake: list[Job]) -> Sequence[Counted]:
+    def _choose(self, changed: list[JobCounts], awake: list[Job]) -> Sequence[JobCounts]:
         if awake == self._awake:
             return self._busiest.choose([one for one in changed if one in self._eligible], self._eligible)
         before, self._awake = self._eligible, awake
@@ -117,7 +115,7 @@ class Rest:
         risen = [one for one in (*changed, *self._eligible.keys() - before.keys()) if one in self._eligible]
         return self._busiest.choose(risen, self._eligible, anew=not self._eligible.keys() >= self._shown)
 
-    def _regroup(self, jobs: list[Job], shown: set[Counted]) -> None:
+    def _regroup(self, jobs: list[Job], shown: set[JobCounts]) -> None:
         """Tell the ledger who is there, and who is shown by itself from now on."""
         moved = shown ^ self._shown
         self._shown = shown
@@ -146,11 +144,11 @@ class Rest:
             del self._gone[first_line]
             self._ledger.forget(one.name)
 
-    def _every(self) -> Iterable[Counted]:
+    def _every(self) -> Iterable[JobCounts]:
         return {*_counted(self._jobs), *[one for one, _ in self._gone.values()], *self._changed}
 
 
-def _counted(jobs: Iterable[Job]) -> Iterator[Counted]:
+def _counted(jobs: Iterable[Job]) -> Iterator[JobCounts]:
     return (job.counted for job in jobs if job.counted is not None)
 
 
@@ -171,16 +169,16 @@ class ShownJobs:
     def __init__(self, labels: bytes) -> None:
         self._labels = labels
         """Of the target."""
-        self._shown: dict[Counted, _Shown] = {}
+        self._shown: dict[JobCounts, _Shown] = {}
 
-    def put(self, page: Page, jobs: Collection[Counted]) -> None:
+    def put(self, page: MetricsPage, jobs: Collection[JobCounts]) -> None:
         """These, and no others, are shown."""
         if len(jobs) != len(self._shown) or not all(map(self._shown.__contains__, jobs)):
             self._name(jobs)
         for job, shown in self._shown.items():
             if shown.values is not job.values:
                 shown.values = job.values
-                own = Page()
+                own = MetricsPage()
                 put_totals(own, shown.labels, dict(zip(job.keys, job.values, strict=True)), SUMS)
                 shown.lines = own.lines()
                 if is_own(shown.name, b"".join([line for family, line in shown.lines if family is OPERATIONS]),
@@ -188,7 +186,7 @@ class ShownJobs:
                     shown.lines = ()
             page.extend(shown.lines)
 
-    def _name(self, jobs: Collection[Counted]) -> None:
+    def _name(self, jobs: Collection[JobCounts]) -> None:
         kept = {job: self._shown[job] for job in jobs if job in self._shown}
         taken = {OTHER, *[shown.name for shown in kept.values()]}
         for job in jobs:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 
+from exporter.exposition import escape
 from exporter.jobs.statistics import FAMILIES, Chunks, read_block, render
-from exporter.text_format import escape
 
 Compiled = Callable[[bytes, bytes, tuple[bytes, ...]], tuple[bytes, Chunks] | None]
 compiled: Compiled | None = None

@@ -17,11 +17,11 @@ from exporter.jobs.statistics import (
     READ_BYTES,
     SECONDS,
     WRITE_BYTES,
+    invalid_sums,
     numbers,
     read_block,
-    sums_left_out,
 )
-from exporter.read_outs import AnyKey
+from exporter.totals import SeriesKey
 from lustre.formats import job_stats
 
 Compiled = Callable[[bytes], tuple[bytes, bytes, int, tuple[int, ...]] | None]
@@ -34,13 +34,13 @@ except ImportError:
 else:
     compiled = _lines.numbers
 
-MOST_SHAPES = 4096
+MAX_SHAPES = 4096
 OTHER = b"other"
 """The name of the sum of the jobs that are not shown by themselves; no job is shown under it."""
 _ORDER = {READ_BYTES: 0, WRITE_BYTES: 0, OPERATIONS: 1, SECONDS: 2, IO_SIZE: 3}
 
 
-Numbers = tuple[bytes, tuple[AnyKey, ...], tuple[int, ...], int, bool]
+Numbers = tuple[bytes, tuple[SeriesKey, ...], tuple[int, ...], int, bool]
 """Since when a job counts, what, and how much; how many operations that is; whether the block has nothing else."""
 
 
@@ -49,8 +49,8 @@ class NumbersReader:
 
     def __init__(self, quick: Compiled | None = compiled) -> None:
         self._quick = quick
-        self._keys: dict[tuple[AnyKey, ...], tuple[AnyKey, ...]] = {}
-        self._shapes: dict[bytes, tuple[AnyKey, ...]] = {}
+        self._keys: dict[tuple[SeriesKey, ...], tuple[SeriesKey, ...]] = {}
+        self._shapes: dict[bytes, tuple[SeriesKey, ...]] = {}
         """Keys by the shape that the C module gives."""
 
     def read(self, block: bytes) -> tuple[Numbers, int]:
@@ -66,16 +66,16 @@ class NumbersReader:
         keys = self._same(tuple([key for key, _ in counted]))
         values = tuple([value for _, value in counted])
         operations = sum([value for key, value in counted if key[0] is OPERATIONS])
-        return (job.start_time, keys, values, operations, not job.skipped), job.skipped + sums_left_out(job)
+        return (job.start_time, keys, values, operations, not job.skipped), job.skipped + invalid_sums(job)
 
-    def _same(self, keys: tuple[AnyKey, ...]) -> tuple[AnyKey, ...]:
-        if len(self._keys) >= MOST_SHAPES and keys not in self._keys:
+    def _same(self, keys: tuple[SeriesKey, ...]) -> tuple[SeriesKey, ...]:
+        if len(self._keys) >= MAX_SHAPES and keys not in self._keys:
             self._keys.clear()
             self._shapes.clear()
         return self._keys.setdefault(keys, keys)
 
 
-def _keys(shape: bytes) -> tuple[AnyKey, ...]:
+def _keys(shape: bytes) -> tuple[SeriesKey, ...]:
     r"""What the values of the C module are.
 
     >>> for key in _keys(b"read_bytes 4096 65536\npunch"): print(key[0].name, *key[1:])
@@ -96,7 +96,7 @@ def _keys(shape: bytes) -> tuple[AnyKey, ...]:
     )
 
 
-class Counted(Scored):
+class JobCounts(Scored):
     """What a job's text last said. Its name is the first line of the text, whatever bytes that holds."""
 
     __slots__ = ("keys", "operations", "read_at", "start", "unnamed", "values", "whole")
@@ -108,7 +108,7 @@ class Counted(Scored):
         self.read_at = 0
         """The pass in which its text was another than before."""
         self.start = b""
-        self.keys: Sequence[AnyKey] = ()
+        self.keys: Sequence[SeriesKey] = ()
         self.values: tuple[int, ...] = ()
         self.whole = True
         self.operations = 0

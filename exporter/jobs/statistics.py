@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from exporter.bounds import INFINITY
 from exporter.counters import CLIPPED, operation
-from exporter.families import Counter, Gauge, Histogram
-from exporter.read_outs import AnyKey
-from exporter.rpcs import READ, WRITE
-from exporter.text_format import seconds
+from exporter.exposition import INFINITY, Counter, Gauge, Histogram, seconds
+from exporter.rpc_stats import READ, WRITE
+from exporter.totals import SeriesKey
 from lustre.formats import job_stats
 from lustre.formats.job_stats import Job
 
@@ -42,7 +40,7 @@ IO_SIZE = Histogram(
     "2.16+",
 )
 JOBS = Gauge("lustre_jobs", "Jobs in the target's job statistics.", ("fs", "target"), STATS)
-UNNAMED = Gauge(
+BEYOND_LIMIT = Gauge(
     "lustre_jobs_beyond_limit",
     'Jobs summed under jobid="other" because of --jobs.limit.',
     ("fs", "target"),
@@ -54,7 +52,7 @@ IDLE = Gauge(
     ("fs", "target"),
     STATS,
 )
-FAMILIES = (READ_BYTES, WRITE_BYTES, OPERATIONS, SECONDS, IO_SIZE, JOBS, IDLE, UNNAMED)
+FAMILIES = (READ_BYTES, WRITE_BYTES, OPERATIONS, SECONDS, IO_SIZE, JOBS, IDLE, BEYOND_LIMIT)
 SUMS = {(IO_SIZE, READ): (READ_BYTES, b""), (IO_SIZE, WRITE): (WRITE_BYTES, b"")}
 """What the sum of a size histogram is."""
 
@@ -112,7 +110,7 @@ def render(job: Job, labels: bytes) -> Lines:
     return Lines((reads, writes, b"".join(operations), b"".join(times), b"".join(sizes)), skipped)
 
 
-def numbers(job: Job) -> Iterator[tuple[AnyKey, int]]:
+def numbers(job: Job) -> Iterator[tuple[SeriesKey, int]]:
     """The same in numbers, for sums over jobs."""
     summed: set[bytes] = set()
     for name, samples, unit, total in zip(job.names, job.samples, job.units, job.sums, strict=True):
@@ -136,7 +134,7 @@ def numbers(job: Job) -> Iterator[tuple[AnyKey, int]]:
                 yield (IO_SIZE, BYTES[name][2], upper), count
 
 
-def sums_left_out(job: Job) -> int:
+def invalid_sums(job: Job) -> int:
     """How many of its counters have a sum that wrapped or ran into the end."""
     return sum([samples != b"0" and _is_no_sum(total) for samples, total in zip(job.samples, job.sums, strict=True)])
 

@@ -10,17 +10,17 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from exporter.jobs.numbers import Counted
+from exporter.jobs.numbers import JobCounts
 from exporter.jobs.statistics import Chunks
 from lustre.formats import job_stats
 from lustre.formats.compiled import mark
 from lustre.formats.job_stats import NEXT
 
-RUN = 8
+RUN_JOBS = 8
 """Jobs told together: one of them that works makes the others be told one by one."""
-FEW = 8
+JOBS_PER_CHANGE = 8
 """Runs are made when fewer than one job in so many changed; when more do, they are only in the way."""
-MOST_BYTES = 4 << 20
+MAX_JOB_BYTES = 4 << 20
 """Of what is before the first job, or of one job: thousands of times what is."""
 _TIME = b"  snapshot_time:   "
 _TIME_BEGIN, _TIME_END = len(_TIME), len(_TIME) + 10
@@ -40,14 +40,14 @@ class Job:
         self.active_at = job_stats.UNKNOWN
         self.name = b""
         self.chunks: Chunks = (b"", b"", b"", b"", b"")
-        self.counted: Counted | None = None
+        self.counted: JobCounts | None = None
         """The job in numbers, when a limit is set; it has no lines then."""
         self.skipped = 0
         self.stale = True
         """The lines, or numbers, must be made anew from the text."""
 
 
-class Run:
+class IdleRun:
     """Jobs that stand one after the other, none of which is stale."""
 
     __slots__ = ("chunks", "jobs", "mark", "names", "newest", "oldest", "size", "skipped")
@@ -65,13 +65,13 @@ class Run:
         self.oldest = -1 if job_stats.UNKNOWN in times else min(times)
 
 
-Item = Run | Job
+Item = IdleRun | Job
 
 
-class Held:
+class RunBuilder:
     """Jobs side by side that may become a run."""
 
-    def __init__(self, runs: dict[bytes, Run], data: bytes, *, wanted: bool) -> None:
+    def __init__(self, runs: dict[bytes, IdleRun], data: bytes, *, wanted: bool) -> None:
         self._runs = runs
         self._wanted = wanted
         self._data = data
@@ -80,7 +80,7 @@ class Held:
 
     def add(self, job: Job, begin: int, end: int) -> None:
         """The next job, and where its text is."""
-        if job.stale or len(self._jobs) == RUN:
+        if job.stale or len(self._jobs) == RUN_JOBS:
             self.close()
         if self._wanted and not job.stale:
             if not self._jobs:
@@ -91,20 +91,20 @@ class Held:
     def close(self) -> None:
         """What comes next is no part of the run."""
         if len(self._jobs) > 1:
-            self._runs[self._jobs[0].first_line] = Run(self._jobs, self._data[self._begin : self._end])
+            self._runs[self._jobs[0].first_line] = IdleRun(self._jobs, self._data[self._begin : self._end])
         self._jobs = []
 
 
-def is_there(run: Run, data: bytes, begin: int, end: int) -> bool:
+def is_unchanged(run: IdleRun, data: bytes, begin: int, end: int) -> bool:
     """Whether its text stands there again, and nothing but a job or the end comes after it."""
     following = begin + run.size
     return (following == end or data.startswith(job_stats.KEY, following)) and mark(data, begin, following) == run.mark
 
 
-def every(items: Iterable[Item]) -> Iterator[Job]:
+def every_job(items: Iterable[Item]) -> Iterator[Job]:
     """One by one, those of runs too."""
     for item in items:
-        if isinstance(item, Run):
+        if isinstance(item, IdleRun):
             yield from item.jobs
         else:
             yield item
@@ -117,7 +117,7 @@ class JobTexts:
         self._render = render
         """Makes the lines of a job from its text."""
         self._jobs: dict[bytes, Job] = {}
-        self._runs: dict[bytes, Run] = {}
+        self._runs: dict[bytes, IdleRun] = {}
         self._quiet = False
         self.begin(0)
 
@@ -128,7 +128,7 @@ class JobTexts:
         self._inside = False
         self._odd = self._count = self._changed = 0
         self._items: list[Item] = []
-        self._made: dict[bytes, Run] = {}
+        self._made: dict[bytes, IdleRun] = {}
 
     def take(self, piece: bytes) -> None:
         """The next piece of the file. Raises OSError for what cannot be jobs: no job has so long a text."""
@@ -145,7 +145,7 @@ class JobTexts:
 
     def _wait(self, left: bytes) -> None:
         """Wait for the rest of a text, that of one job at the most."""
-        if len(left) > MOST_BYTES:
+        if len(left) > MAX_JOB_BYTES:
             raise OSError(errno.EBADMSG, "no jobs")
         self._left = left
 
@@ -159,16 +159,16 @@ class JobTexts:
             self._odd = job_stats.odd_lines(data[:end])
         self._left = b""
         items, made, count = self._items, self._made, self._count
-        self._runs = made if len(made) * RUN < 4 * count else {}
-        self._quiet = self._changed * FEW < count
+        self._runs = made if len(made) * RUN_JOBS < 4 * count else {}
+        self._quiet = self._changed * JOBS_PER_CHANGE < count
         if count != len(self._jobs):
-            self._jobs = {job.first_line: job for job in every(items)}
+            self._jobs = {job.first_line: job for job in every_job(items)}
         return items, self._odd + (end != len(data))
 
     def _read(self, data: bytes, begin: int, end: int, *, last: bool) -> int:
         """All jobs that are whole; where the rest begins."""
         items, runs, jobs, find = self._items, self._runs, self._jobs, data.find
-        held = Held(self._made, data, wanted=self._quiet)
+        held = RunBuilder(self._made, data, wanted=self._quiet)
         before = len(items)
         while begin < end:
             cut = find(b"\n", begin, end)
@@ -179,7 +179,7 @@ class JobTexts:
             if run is not None:
                 if not last and begin + run.size + len(job_stats.KEY) > end:
                     break
-                if is_there(run, data, begin, end):
+                if is_unchanged(run, data, begin, end):
                     self._keep(run, held)
                     begin += run.size
                     continue
@@ -205,7 +205,7 @@ class JobTexts:
         self._count += len(items) - before
         return begin
 
-    def _keep(self, run: Run, held: Held) -> None:
+    def _keep(self, run: IdleRun, held: RunBuilder) -> None:
         """The run is there again."""
         held.close()
         self._made[run.jobs[0].first_line] = run

@@ -72,7 +72,7 @@ following: Callable[[bytes, tuple[bytes, ...]], tuple[bytes, ...]] = _following
 numbers: Callable[[bytes, bytes, bytes], tuple[int | bytes, ...] | None] = _numbers
 """The numbers of a text of an outline (``lustre.formats.outline``)."""
 fill: Callable[[bytes, tuple[int, ...]], bytes] = _fill
-"""Numbers printed into a template (``exporter.printing``)."""
+"""Numbers printed into a template (``exporter.templates``)."""
 grow: Callable[[list[int], Sequence[int], Sequence[int]], bool] = plain_grow
 """Adds to sums by how much numbers have grown; False, and nothing is added, when one of them fell."""
 try:

@@ -1,13 +1,12 @@
-"""What lies under a target: disks and flash, each a queue with its own idea of what costs time."""
+"""Block devices below the targets: flash, hard disks, RAID groups and throttled volumes, each with its own queue."""
 
 from __future__ import annotations
 
 from typing import TypeAlias
 
-from simulator.devices.device import Device
+from simulator.devices.device import Device, Io
 from simulator.devices.flash import Flash, FlashSettings
 from simulator.devices.hdd import Hdd, HddSettings
-from simulator.devices.io import Io
 from simulator.devices.raid import Raid, RaidSettings
 from simulator.devices.throttled import Throttled, ThrottledSettings
 from simulator.engine import Engine

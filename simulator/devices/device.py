@@ -1,10 +1,24 @@
-"""What every device can do."""
+"""One I/O, the interface of all devices, and a device that delays I/Os behind a load that is not modelled singly."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
-from simulator.devices.io import Io
+from simulator.engine import Engine
+
+
+class Io:
+    """Bytes at a place of the device, and what to call when they are there."""
+
+    __slots__ = ("done", "position_bytes", "queued_at", "size_bytes", "write")
+
+    def __init__(self, write: bool, position_bytes: int, size_bytes: int, done: Callable[[], None]) -> None:
+        self.write = write
+        self.position_bytes = position_bytes
+        self.size_bytes = size_bytes
+        self.done = done
+        self.queued_at = 0.0
 
 
 class Device(Protocol):
@@ -19,3 +33,36 @@ class Device(Protocol):
     @property
     def queued(self) -> int:
         """I/Os waiting or under way."""
+
+
+class DelayedDevice:
+    """Holds an I/O back for as long as the flows make everybody wait, then gives it to the device."""
+
+    def __init__(self, engine: Engine, device: Device, wait_seconds: Callable[[], float]) -> None:
+        self._engine = engine
+        self._device = device
+        self._wait_seconds = wait_seconds
+        self._held_back = 0
+
+    @property
+    def slowdown(self) -> float:
+        """Of the device itself."""
+        return self._device.slowdown
+
+    @slowdown.setter
+    def slowdown(self, factor: float) -> None:
+        self._device.slowdown = factor
+
+    @property
+    def queued(self) -> int:
+        """I/Os waiting or under way."""
+        return self._held_back + self._device.queued
+
+    def submit(self, io: Io) -> None:
+        """Queue one I/O."""
+        self._held_back += 1
+        self._engine.after(self._wait_seconds(), self._submit, io)
+
+    def _submit(self, io: Io) -> None:
+        self._held_back -= 1
+        self._device.submit(io)

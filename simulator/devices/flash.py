@@ -1,10 +1,17 @@
-"""Flash: a fixed latency, several channels at once, one bandwidth for all of them, and no seeks."""
+"""Flash devices, and a block accelerator: flash in front of disks that absorbs small writes.
+
+Flash has a fixed latency, several channels, one bandwidth for all of them, and no seeks.
+
+The accelerator stores I/O up to the bypass size on a pair of SSDs of the enclosure and writes it to the disks later, in
+order and merged; larger I/O passes straight to the disks. Small reads of what is still on flash are served from there.
+Cray's NXD is such a filter.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from simulator.devices.io import Io
+from simulator.devices.device import Device, Io
 from simulator.engine import Engine
 
 
@@ -49,3 +56,110 @@ class Flash:
     def _finish(self, io: Io) -> None:
         self._under_way -= 1
         io.done()
+
+
+@dataclass(frozen=True, slots=True)
+class AcceleratorSettings:
+    """One pair of SSDs for one target."""
+
+    flash: FlashSettings = field(default_factory=lambda: FlashSettings(1.0e9, 0.0001, 16))
+    bypass_bytes: int = 32 << 10
+    capacity_bytes: int = 1 << 40
+    flush_seconds: float = 1.0
+    """How often what has come in is written on."""
+    flush_ios: int = 32
+    """The most that are written on at a time: what comes meanwhile waits for no more than these."""
+    busy_share: float = 0.5
+    """While the disks have other work, nothing is written on before so much of the flash is taken."""
+
+
+class Accelerator:
+    """Takes small I/O in, passes the rest on."""
+
+    def __init__(self, engine: Engine, disks: Device, settings: AcceleratorSettings) -> None:
+        self.taken_in = 0
+        self._engine = engine
+        self._disks = disks
+        self._settings = settings
+        self._flash = Flash(engine, settings.flash)
+        self._held: dict[int, int] = {}
+        self._flushing = False
+        self._order: list[int] = []
+        """Of this round over the disk, what is still ahead."""
+
+    @property
+    def slowdown(self) -> float:
+        """Of the disks behind."""
+        return self._disks.slowdown
+
+    @slowdown.setter
+    def slowdown(self, factor: float) -> None:
+        self._disks.slowdown = factor
+
+    @property
+    def queued(self) -> int:
+        """I/Os waiting or under way, without what waits to be written on."""
+        return self._disks.queued + self._flash.queued
+
+    @property
+    def held_bytes(self) -> int:
+        """Taken in and not yet on the disks."""
+        return sum(self._held.values())
+
+    def submit(self, io: Io) -> None:
+        """Queue one I/O."""
+        small = io.size_bytes <= self._settings.bypass_bytes
+        full = len(self._held) * self._settings.bypass_bytes >= self._settings.capacity_bytes
+        if small and io.write and not full:
+            self.taken_in += 1
+            self._held[io.position_bytes] = io.size_bytes
+            self._flash.submit(io)
+            if not self._flushing:
+                self._flushing = True
+                self._engine.after(self._settings.flush_seconds, self._flush)
+        elif small and not io.write and self._held.get(io.position_bytes, 0) >= io.size_bytes:
+            self._flash.submit(io)
+        else:
+            self._disks.submit(io)
+
+    def _flush(self) -> None:
+        """Write on the lower part of what is held, neighbours as one; the next part when that is done."""
+        share = len(self._held) * self._settings.bypass_bytes / self._settings.capacity_bytes
+        if self._disks.queued and share < self._settings.busy_share:
+            self._engine.after(self._settings.flush_seconds, self._flush)
+            return
+        runs: list[tuple[int, int]] = []
+        for position in self._ahead():
+            after = runs and sum(runs[-1]) == position
+            if len(runs) == self._settings.flush_ios and not after:
+                break
+            size = self._held.pop(position)
+            runs = [*runs[:-1], (runs[-1][0], runs[-1][1] + size)] if after else [*runs, (position, size)]
+        pending = len(runs)
+
+        def one_done() -> None:
+            nonlocal pending
+            pending -= 1
+            if pending == 0:
+                self._flushing = bool(self._held)
+                if self._flushing:
+                    self._flush()
+
+        for position, size in runs:
+            self._disks.submit(Io(True, position, size, one_done))
+
+    def _ahead(self) -> list[int]:
+        """Places of what is held, in ascending order from where the last batch ended, around the disk."""
+        some: list[int] = []
+        while self._held and not some:
+            self._order = self._order or sorted(self._held, reverse=True)
+            while self._order and len(some) < 8 * self._settings.flush_ios:
+                position = self._order.pop()
+                if position in self._held:
+                    some.append(position)
+        return some
+
+
+def with_accelerator(engine: Engine, disks: Device, settings: AcceleratorSettings | None) -> Device:
+    """The device with an accelerator in front, if there is one."""
+    return disks if settings is None else Accelerator(engine, disks, settings)

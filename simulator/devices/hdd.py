@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import sqrt
 
-from simulator.devices.io import Io
+from simulator.devices.device import Io
 from simulator.engine import Engine
 
 

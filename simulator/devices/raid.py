@@ -1,13 +1,13 @@
-"""A RAID group of hard disks: full stripes are cheap, pieces of a stripe are not.
+"""A RAID group of hard disks: full stripes are cheap, pieces of a stripe are expensive.
 
-The group's currency is the busy time of its disks. A full stripe costs every disk it touches the bytes of a chunk. A
-write of less has to have the parity right: the rest of the stripe is read first (or what is there of data and parity,
-whichever is fewer reads), and the arms come back for the write. Whatever does not go on where the last I/O ended costs
-each disk it touches a seek and half a revolution; a small step forward costs no more than waiting for it to pass.
+The model counts the busy time of the disks. A full stripe costs every disk it touches the bytes of a chunk. A smaller
+write has to update the parity: the rest of the stripe is read first (or the old data and parity, whichever is fewer
+reads), and the heads come back for the write. An I/O that does not continue where the last one ended costs each disk it
+touches a seek and half a revolution; a small step forward costs no more than waiting for it to pass.
 
-The elevator takes what waits in ascending order and hands neighbours over together, so pieces of a stripe that wait at
-the same time become a whole one; an I/O that has waited too long goes first. Chunks of a declustered group (GridRAID,
-dRAID) rotate over all disks, so what a stripe costs is spread evenly.
+The elevator takes what waits in ascending order and submits neighbours together, so pieces of a stripe that wait at the
+same time become a whole one; an I/O that has waited too long goes first. Chunks of a declustered group (GridRAID,
+dRAID) rotate over all disks, so the cost of a stripe is spread evenly.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections import deque
 from dataclasses import dataclass
 from math import sqrt
 
-from simulator.devices.io import Io
+from simulator.devices.device import Io
 from simulator.engine import Engine
 
 

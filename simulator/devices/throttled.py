@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from simulator.devices.io import Io
+from simulator.devices.device import Io
 from simulator.engine import Engine
 
 

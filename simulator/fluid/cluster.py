@@ -1,29 +1,65 @@
-"""A cluster of flows: the same targets, names and faults; time goes from change to change.
+"""A cluster of flows: the same targets, names and faults; time advances from change to change.
 
-What is done one by one goes through the event model: tierd's moves, a user's, a resync. Their mount is a real one, and
-its I/O waits behind the flows at every target; what it moves is a flow of its own for the others.
+Migrations by tierd or by a user, and resyncs, go through the event model one by one. Their mount is a real one, and
+their I/O waits behind the flows at every target; the bytes they move are a flow of its own for the others.
+
+RPCs of flows are counted in bulk in the counters of the targets; fractions are carried to the next time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from lustre.layout.model import Layout
 from simulator.cluster import Cluster
-from simulator.fluid.counting import Counting
-from simulator.fluid.files import Files
-from simulator.fluid.flows import Flow, moving
-from simulator.fluid.rates import Balance, Rates
-from simulator.fluid.staff import FluidStaff
-from simulator.jobs import Job, SmallFileWriter
+from simulator.fluid.files import FlowFiles
+from simulator.fluid.flows import Demand, Flow, mover_flows
+from simulator.fluid.rates import FlowRates, RateSolver
+from simulator.jobs import Job
+from simulator.jobs.small_files import SmallFileWriter
+from simulator.servers.ost import Ost
 from simulator.settings import ClusterSettings
+from simulator.workload import FluidWorkload
 
-LOOK_AGAIN_SECONDS = 10.0
+
+class FlowCounters:
+    """Counters of all targets."""
+
+    def __init__(self, osts: Sequence[Ost]) -> None:
+        self._osts = osts
+        self._kept: dict[tuple[str, int, int, int], float] = {}
+
+    def carry(self, rates: FlowRates, since: float, until: float) -> None:
+        """RPCs of all flows over a span at these rates."""
+        for index, stage, number, demand in rates.demands():
+            one, targets = rates.flows[index], rates.targets[index, stage, number]
+            if one.single or not targets:
+                continue
+            each = rates.per_second[index] * (until - since) * demand.targets * demand.rpcs / len(targets)
+            for target in targets:
+                key = (one.job.job_id, stage, number, target)
+                whole = self._kept.get(key, 0.0) + each
+                self._kept[key] = whole % 1
+                if whole >= 1:
+                    self._count(self._osts[target], one.job.job_id, demand, int(whole), until)
+
+    def _count(self, ost: Ost, job_id: str, demand: Demand, rpcs: int, now: float) -> None:
+        name = "write" if demand.io.write else "read"
+        usec = round(1e6 * (ost.settings.preparing_seconds
+                            + ost.settings.preparing_seconds_per_mib * demand.io.size_bytes / (1 << 20)))  # fmt: skip
+        counts = [(f"{name}_bytes", demand.io.size_bytes), (name, usec)]
+        if demand.sync and demand.objects:
+            counts.append(("sync", usec))
+        for counter, value in counts:
+            ost.stats[counter].bulk(rpcs, value)
+            ost.jobs.bulk(job_id, counter, rpcs, value, now)
+
+
+REBALANCE_SECONDS = 10.0
 """How often flows are balanced anew for what creeps: files that moved, a mover that began or ended."""
-
-SETTLED_SECONDS = 0.25
+SETTLE_SECONDS = 0.25
 """What flowed is counted at least so often, where time goes on in smaller steps."""
 
 
@@ -36,20 +72,20 @@ class FluidCluster(Cluster):
         mover = settings.clients[settings.mover_client]
         super().__init__(replace(settings, clients=(mover,), mover_client=0))
         self.mounts = len(settings.clients)
-        self._staff = self._flowing = FluidStaff(
+        self._workload = self._flowing = FluidWorkload(
             self.engine, self.about_to_change, [client.nid for client in settings.clients]
         )  # fmt: skip
-        self._balance = Balance(settings, self.namespace, self.osts, self.mdts)
-        self._counting = Counting(self.osts)
-        self._files: dict[str, Files] = {}
+        self._balance = RateSolver(settings, self.namespace, self.osts, self.mdts)
+        self._counting = FlowCounters(self.osts)
+        self._files: dict[str, FlowFiles] = {}
         self._nids = tuple(client.nid for client in settings.clients)
-        self._rates: Rates | None = None
+        self._rates: FlowRates | None = None
         self._settled_at = 0.0
         self._moved_at = 0.0
         self._moved_bytes: dict[str, tuple[int, int]] = {}
         for target in self.targets:
             target.health.changing = self.about_to_change
-        self.engine.after(LOOK_AGAIN_SECONDS, self._look_again)
+        self.engine.after(REBALANCE_SECONDS, self._look_again)
         for job in jobs:
             self.add(job)
 
@@ -57,7 +93,7 @@ class FluidCluster(Cluster):
         """Let everything happen that is due by then, or until there is enough."""
         with self.lock:
             super().live(until, enough)
-            if enough is None or self.now > self._settled_at + SETTLED_SECONDS:
+            if enough is None or self.now > self._settled_at + SETTLE_SECONDS:
                 self._settle()
 
     def about_to_change(self) -> None:
@@ -86,15 +122,15 @@ class FluidCluster(Cluster):
         self._settle()
         return super().write_parameters(root, clients=clients, shared=shared)
 
-    def _crowd(self, index: int) -> Callable[[], float]:
+    def _queue_wait(self, index: int) -> Callable[[], float]:
         return lambda: self._wait_seconds.get(index, 0.0)
 
-    def _metadata_crowd(self) -> Callable[[], float] | None:
+    def _metadata_queue_wait(self) -> Callable[[], float] | None:
         return lambda: self._metadata_wait_seconds
 
     def _look_again(self) -> None:
         self.about_to_change()
-        self.engine.after(LOOK_AGAIN_SECONDS, self._look_again)
+        self.engine.after(REBALANCE_SECONDS, self._look_again)
 
     def _settle(self) -> None:
         since, now = self._settled_at, self.engine.now
@@ -118,17 +154,17 @@ class FluidCluster(Cluster):
         if isinstance(one.job, SmallFileWriter):
             self._files_of(one.job).made(rate * (until - since), since, until, self.epoch - self.now)
 
-    def _files_of(self, job: SmallFileWriter) -> Files:
+    def _files_of(self, job: SmallFileWriter) -> FlowFiles:
         files = self._files.get(job.job_id)
         if files is None or files.job.directory != job.directory:
             mdt = self.mdts[self.namespace.lookup(job.directory).mdt_index]
-            files = self._files[job.job_id] = Files(
+            files = self._files[job.job_id] = FlowFiles(
                 job, self.namespace, self.placement, self.osts, mdt, self.random(job.job_id), self._nids,
                 0 if files is None else files.number,
             )  # fmt: skip
         return files
 
-    def _current(self) -> Rates:
+    def _current(self) -> FlowRates:
         if self._rates is None:
             kept = {job_id: files.shares() for job_id, files in self._files.items()}
             self._rates = self._balance.rates(self._flowing.active.values(), kept, self._mover())
@@ -147,4 +183,4 @@ class FluidCluster(Cluster):
             before = self._moved_bytes.get(pool, (0, 0))
             rates[pool] = (moved[0] - before[0]) / seconds, (moved[1] - before[1]) / seconds
             self._moved_bytes[pool] = moved
-        return moving(rates)
+        return mover_flows(rates)

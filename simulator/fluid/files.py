@@ -1,7 +1,8 @@
-"""The files that a flow of small files makes: names, records, room on the targets, and the older ones unlinked.
+"""The files that a flow of small files creates: names, changelog records, space on the targets, and unlinks.
 
-Of a job that creates more than so many files a second only that many get a name; the others are counters and bytes, and
-take no room. So a cluster with tens of thousands of creates a second stays one that can be looked at.
+When a job creates more than :data:`NAMED_PER_SECOND` files a second, only that many get a name; the others are counters
+and bytes, and take no space. So the namespace of a cluster with tens of thousands of creates a second stays small
+enough to be walked.
 """
 
 from __future__ import annotations
@@ -12,20 +13,20 @@ from collections.abc import Mapping
 from random import Random
 
 from lustre.changelog.record import RecordType
-from simulator.changelog import CLOSE_CREATE, OPEN_CREATE, OPEN_MODE_BASE, SERVER, Actor
-from simulator.jobs import SmallFileWriter
 from simulator.jobs.job import user_of
-from simulator.mdt import Mdt
-from simulator.namespace import Inode, Namespace
-from simulator.ost import Ost
-from simulator.placement import Placement, extents
+from simulator.jobs.small_files import SmallFileWriter
+from simulator.servers.changelog import CLOSE_CREATE, OPEN_CREATE, OPEN_MODE_BASE, SERVER, Actor
+from simulator.servers.mdt import Mdt
+from simulator.servers.namespace import Inode, Namespace
+from simulator.servers.ost import Ost
+from simulator.servers.placement import Placement, extents
 
 NAMED_PER_SECOND = 50
 OPERATION_USEC = {"mknod": 1600, "open": 600, "close": 500, "unlink": 900}
-SAMPLE = 100
+SAMPLE_FILES = 100
 
 
-class Files:
+class FlowFiles:
     """Of one job in one directory. ``number`` is that of its last file: names count on from there."""
 
     def __init__(
@@ -58,8 +59,8 @@ class Files:
         """What share of its files lies in which pool, from a sample."""
         if not self._kept:
             return {}
-        pools = [_pool(self._random.choice(self._kept)) for _ in range(SAMPLE)]
-        return {pool: pools.count(pool) / SAMPLE for pool in sorted(set(pools))}
+        pools = [_pool(self._random.choice(self._kept)) for _ in range(SAMPLE_FILES)]
+        return {pool: pools.count(pool) / SAMPLE_FILES for pool in sorted(set(pools))}
 
     def _count(self, files: int, now: float) -> None:
         unlinked = files if len(self._kept) >= self.job.keep * self.job.nodes else 0

@@ -1,25 +1,76 @@
-"""Jobs as flows: operations in a closed loop, each with stages of RPCs that go out at the same time."""
+"""Jobs as flows: operations in a closed loop, each with stages of RPCs that are sent at the same time.
+
+An RPC costs a device a share of each limit that the device has per second.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from math import sqrt
 from types import MappingProxyType
+from typing import NamedTuple
 
 from lustre.layout.model import Component, Layout
-from simulator.client import ClientSettings
-from simulator.fluid.demand import Io
-from simulator.jobs import (
-    Job,
-    LsScan,
-    Mdtest,
-    RandomWriter,
-    SharedFile,
-    SmallFileWriter,
-    StreamingReader,
-    StreamingWriter,
-)
-from simulator.mdt_settings import SERVICE_SECONDS
+from simulator.clients.mount import ClientSettings
+from simulator.devices import DeviceSettings
+from simulator.devices.flash import FlashSettings
+from simulator.devices.hdd import HddSettings
+from simulator.devices.raid import Raid, RaidSettings
+from simulator.devices.throttled import ThrottledSettings
+from simulator.engine import Engine
+from simulator.jobs import Job
+from simulator.jobs.large_files import RandomWriter, SharedFile, StreamingReader, StreamingWriter
+from simulator.jobs.metadata import LsScan, Mdtest
+from simulator.jobs.small_files import SmallFileWriter
+from simulator.servers.mdt import SERVICE_SECONDS
+
+
+class IoKind(NamedTuple):
+    """A kind of I/O."""
+
+    write: bool
+    size_bytes: int
+    offset: int = 0
+    """Where in a stripe of the group it begins."""
+    scattered: bool = False
+    """Whether the heads have to go somewhere for it."""
+
+
+@lru_cache(maxsize=4096)
+def busy_seconds(device: DeviceSettings, io: IoKind) -> tuple[float, ...]:
+    """Seconds of each limit of the device that one I/O takes: two for a throttled one, one for the others.
+
+    >>> busy_seconds(ThrottledSettings(16e6, 40.0), IoKind(True, 1_600_000))
+    (0.1, 0.025)
+    """
+    if isinstance(device, ThrottledSettings):
+        return io.size_bytes / device.bytes_per_second, 1 / device.ios_per_second
+    if isinstance(device, FlashSettings):
+        return (max(io.size_bytes / device.bytes_per_second, device.latency_seconds / device.channels),)
+    if isinstance(device, HddSettings):
+        return (_positioning(device) * io.scattered / device.spindles + io.size_bytes / device.bytes_per_second,)
+    busy, _ = Raid(Engine(), device).cost(io.write, io.offset, io.size_bytes, _positioning(device) * io.scattered)
+    return (max(busy / device.disks, io.size_bytes / device.link_bytes_per_second),)
+
+
+@lru_cache(maxsize=4096)
+def latency_seconds(device: DeviceSettings, io: IoKind) -> float:
+    """Time one I/O takes on an idle device."""
+    if isinstance(device, ThrottledSettings):
+        return device.latency_seconds
+    if isinstance(device, FlashSettings):
+        return device.latency_seconds + io.size_bytes / device.bytes_per_second
+    if isinstance(device, HddSettings):
+        return _positioning(device) * io.scattered + io.size_bytes / device.bytes_per_second
+    return Raid(Engine(), device).cost(io.write, io.offset, io.size_bytes, _positioning(device) * io.scattered)[1]
+
+
+def _positioning(device: HddSettings | RaidSettings) -> float:
+    """A seek over a tenth of the disk, as an elevator with some to choose from makes them, and half a revolution."""
+    return max(device.seek_seconds * sqrt(0.1), device.settle_seconds) + 30.0 / device.revolutions_per_minute
+
 
 RPC_BYTES_MAX = 4 << 20
 CHECKPOINT_IOS_PER_FILE = 0.5
@@ -36,7 +87,7 @@ class Demand:
     """On how many targets at the same time."""
     rpcs: float
     """On each of them."""
-    io: Io
+    io: IoKind
     sync: bool
     """Whether a journal commit is waited for."""
     objects: float = 0.0
@@ -59,26 +110,29 @@ class Flow:
     """What is modelled one by one as well, and counted there: it is a flow only for the others to wait for."""
 
 
-def flow(
-    job: Job, client: ClientSettings, targets: Callable[[str], int], kept: Mapping[str, float] = MappingProxyType({})
+def flow_of(
+    job: Job,
+    client: ClientSettings,
+    targets: Callable[[str], int],
+    pool_shares: Mapping[str, float] = MappingProxyType({}),
 ) -> Flow:  # fmt: skip
     """A job as a flow; ``targets`` says how many a pool has, ``kept`` what share of its files lies in which."""
     if isinstance(job, (StreamingWriter, StreamingReader)):
         return _streaming(job, client)
     if isinstance(job, SmallFileWriter):
-        return _small_files(job, client, targets, kept)
+        return _small_files(job, client, targets, pool_shares)
     if isinstance(job, RandomWriter):
-        part = _parts(job.layout)[0]
+        part = _components(job.layout)[0]
         calls = ((True, 1 - job.read_share), (False, job.read_share))
-        stages = tuple((Demand(part.pool, 1, share, Io(write, job.call_bytes, scattered=True), sync=write),)
+        stages = tuple((Demand(part.pool, 1, share, IoKind(write, job.call_bytes, scattered=True), sync=write),)
                        for write, share in calls if share)  # fmt: skip
         return Flow(job, job.processes_count * job.nodes, float("inf"), NETWORK_TURN_SECONDS, job.call_bytes, 0.0,
                     stages)  # fmt: skip
     if isinstance(job, SharedFile):
-        part = _parts(job.layout)[0]
+        part = _components(job.layout)[0]
         objects = max(part.stripe_count, 1)
         turns = min(objects, job.nodes) if job.write else job.nodes * job.threads
-        io = Io(job.write, job.piece_bytes, scattered=True)
+        io = IoKind(job.write, job.piece_bytes, scattered=True)
         return Flow(job, turns, float("inf"), 2 * NETWORK_TURN_SECONDS + job.think_seconds, job.piece_bytes, 0.0,
                     ((Demand(part.pool, 1, 1.0, io, sync=False),),))  # fmt: skip
     assert isinstance(job, (Mdtest, LsScan))
@@ -89,13 +143,13 @@ def flow(
 
 
 def _streaming(job: StreamingWriter | StreamingReader, client: ClientSettings) -> Flow:
-    part = _parts(job.layout)[-1]
+    part = _components(job.layout)[-1]
     write = isinstance(job, StreamingWriter)
     stripes = max(part.stripe_count, 1)
     used = min(stripes, max(job.call_bytes // (part.stripe_size or RPC_BYTES_MAX), 1))
     each = job.call_bytes / used
     rpcs = -(-each // RPC_BYTES_MAX)
-    demand = Demand(part.pool, used, rpcs, Io(write, int(each / rpcs)), sync=write and job.direct)
+    demand = Demand(part.pool, used, rpcs, IoKind(write, int(each / rpcs)), sync=write and job.direct)
     calls = client.osc.max_rpcs_in_flight / rpcs
     think = job.think_seconds + NETWORK_TURN_SECONDS
     if job.direct:
@@ -107,12 +161,12 @@ def _streaming(job: StreamingWriter | StreamingReader, client: ClientSettings) -
 
 
 def _small_files(
-    job: SmallFileWriter, client: ClientSettings, targets: Callable[[str], int], kept: Mapping[str, float]
+    job: SmallFileWriter, client: ClientSettings, targets: Callable[[str], int], pool_shares: Mapping[str, float]
 ) -> Flow:  # fmt: skip
     size = sum(job.sizes) / len(job.sizes)
     stages: list[tuple[Demand, ...]] = []
     names = ["mknod", "close", "unlink"]
-    for part in _parts(job.layout):
+    for part in _components(job.layout):
         end = size if part.extent_end is None else min(size, part.extent_end)
         length = int(end - part.extent_start)
         if length <= 0 or part.on_mdt:
@@ -120,13 +174,13 @@ def _small_files(
         if part.extent_start:
             names.append("layout")
         rpcs = -(-length // RPC_BYTES_MAX)
-        io = Io(True, length // rpcs, part.extent_start % RPC_BYTES_MAX)
+        io = IoKind(True, length // rpcs, part.extent_start % RPC_BYTES_MAX)
         stages.append((Demand(part.pool, 1, rpcs, io, sync=job.fsync, objects=1.0),))
         if job.rereads_per_second:
             again = rpcs * job.rereads_per_second / job.files_per_second
-            read = Io(False, length // rpcs, scattered=True)
+            read = IoKind(False, length // rpcs, scattered=True)
             stages += [(Demand(pool, 1, again * share, read, sync=False),)
-                       for pool, share in (kept or {part.pool: 1.0}).items()]  # fmt: skip
+                       for pool, share in (pool_shares or {part.pool: 1.0}).items()]  # fmt: skip
     work = sum(SERVICE_SECONDS[name] for name in names)
     copying = client.copy_seconds_per_mib * size / (1 << 20)
     turns = copying + len(names) * NETWORK_TURN_SECONDS
@@ -140,16 +194,16 @@ def _small_files(
     return Flow(job, on_the_way, min(rate_max, calls), NETWORK_TURN_SECONDS, size, work, tuple(stages))
 
 
-def _parts(layout: Layout | None) -> tuple[Component, ...]:
+def _components(layout: Layout | None) -> tuple[Component, ...]:
     return layout.components if layout is not None else (Component(),)
 
 
-def moving(pools: Mapping[str, tuple[float, float]]) -> list[Flow]:
+def mover_flows(pools: Mapping[str, tuple[float, float]]) -> list[Flow]:
     """What movers do, as a flow: bytes read and written per second, by pool."""
-    stages = [(Demand(pool, 1, rate / _MOVED.size_bytes, _MOVED._replace(write=write), sync=False),)
+    stages = [(Demand(pool, 1, rate / _MOVE_IO.size_bytes, _MOVE_IO._replace(write=write), sync=False),)
               for pool, rates in pools.items() for write, rate in zip((False, True), rates, strict=True) if rate]
     mover = StreamingWriter("lfs.0", "/nowhere")
     return [Flow(mover, float("inf"), 1.0, 0.0, 0.0, 0.0, tuple(stages), single=True)] if stages else []
 
 
-_MOVED = Io(False, 1 << 20, scattered=True)
+_MOVE_IO = IoKind(False, 1 << 20, scattered=True)

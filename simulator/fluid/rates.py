@@ -1,4 +1,4 @@
-"""How fast every job goes at the moment, and how long everybody waits for each target."""
+"""The rate of every flow, and the wait at every target, at which no target is asked for more than it can do."""
 
 from __future__ import annotations
 
@@ -7,29 +7,139 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from lustre.layout.model import Layout
-from simulator.choice import ROOM_BYTES_MIN
-from simulator.fluid.balance import Group, balanced
-from simulator.fluid.flows import Demand, Flow, flow
+from simulator.devices import DeviceSettings
+from simulator.fluid.flows import CHECKPOINT_IOS_PER_FILE, Demand, Flow, IoKind, busy_seconds, flow_of, latency_seconds
 from simulator.jobs import Job
-from simulator.jobs.shapes import InDirectory, OnFile
-from simulator.jobs.streaming import Streaming, paths
-from simulator.mdt import Mdt
-from simulator.namespace import Inode, Namespace
-from simulator.ost import Ost
+from simulator.jobs.job import DirectoryJob, FileJob
+from simulator.jobs.large_files import Streaming, stream_paths
+from simulator.servers.journal import BLOCK_BYTES, JournalSettings
+from simulator.servers.mdt import Mdt
+from simulator.servers.namespace import Inode, Namespace
+from simulator.servers.ost import Ost
+from simulator.servers.placement import ROOM_BYTES_MIN
 from simulator.settings import ClusterSettings
 
-Key: TypeAlias = tuple[int, int, int]
+BALANCE_ROUNDS = 300
+_JOURNAL_BLOCKS_IO = IoKind(True, 4 * BLOCK_BYTES)
+_COMMIT_RECORD_IO = IoKind(True, BLOCK_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetGroup:
+    """Targets that are the same and carry the same load."""
+
+    device: DeviceSettings
+    journal: JournalSettings
+    journal_device: DeviceSettings | None
+    slowdown: float
+    targets: int
+
+
+@dataclass(slots=True)
+class GroupState:
+    """Of one group: how long everybody waits, and what was asked for at that."""
+
+    wait: float = 1e-4
+    commit: float = 0.005
+    asked: float = 0.0
+
+
+GroupShares = Mapping[tuple[int, int, int], Mapping[int, float]]
+"""Flow, stage, demand: to group, the share of the demand's targets that lie in it."""
+
+
+def balance_flows(
+    flows: Sequence[Flow], groups: Sequence[TargetGroup], places: GroupShares, metadata_cores: float
+) -> tuple[list[float], list[GroupState], float]:  # fmt: skip
+    """Operations per second of each flow, the state of each group, and what a request to an MDT waits."""
+    states = [GroupState() for _ in groups]
+    metadata_wait = 0.0
+    rates = [0.0] * len(flows)
+    for round_number in range(BALANCE_ROUNDS):
+        weight = 0.5 if round_number < BALANCE_ROUNDS // 2 else 0.15
+        rates = [_flow_rate(flow, index, states, groups, places, metadata_wait) for index, flow in enumerate(flows)]
+        for number, (state, group) in enumerate(zip(states, groups, strict=True)):
+            _update_demand(number, state, group, flows, rates, places)
+            state.wait = min(max(state.wait * max(state.asked, 1e-3) ** weight, 1e-7), 1e4)
+        work = sum(rate * flow.metadata_seconds for rate, flow in zip(rates, flows, strict=True)) / metadata_cores
+        metadata_wait = min(max(metadata_wait, 1e-6) * max(work, 1e-3) ** weight, 1e4)
+    return rates, states, metadata_wait
+
+
+def _flow_rate(
+    flow: Flow, index: int, states: Sequence[GroupState], groups: Sequence[TargetGroup],
+    places: GroupShares, metadata_wait: float,
+) -> float:  # fmt: skip
+    seconds = flow.think_seconds + flow.metadata_seconds + (metadata_wait if flow.metadata_seconds else 0.0)
+    for stage_number, stage in enumerate(flow.stages):
+        slowest = 0.0
+        for number, demand in enumerate(stage):
+            for group in places[index, stage_number, number]:
+                state = states[group]
+                longest = _slowest_of(demand.targets)
+                idle = latency_seconds(groups[group].device, demand.io) * groups[group].slowdown
+                took = (state.wait * longest + idle) * min(demand.rpcs, 1.0)
+                slowest = max(slowest, took, 1.5 * state.commit * longest if demand.sync else 0.0)
+        seconds += slowest
+    return min(flow.rate_max, flow.concurrency / seconds)
+
+
+def _slowest_of(targets: int) -> float:
+    """How much longer than the mean the longest of several waits is, when each is longer or shorter by chance."""
+    return sum(1 / number for number in range(1, min(targets, 64) + 1))
+
+
+def _update_demand(
+    number: int, state: GroupState, group: TargetGroup, flows: Sequence[Flow], rates: Sequence[float],
+    places: GroupShares,
+) -> None:  # fmt: skip
+    """What everybody asks of one target of a group, as a share of what it has."""
+    used = [0.0, 0.0]
+    syncs = objects = 0.0
+    for index, (flow, rate) in enumerate(zip(flows, rates, strict=True)):
+        for stage_number, stage in enumerate(flow.stages):
+            for demand_number, demand in enumerate(stage):
+                share = places[index, stage_number, demand_number].get(number)
+                if share is None:
+                    continue
+                operations = rate * demand.targets * share / group.targets
+                _add_busy_time(used, group, demand.io, operations * demand.rpcs)
+                syncs += operations * demand.sync
+                objects += operations * demand.objects
+    commits = _commits(state, group, syncs)
+    if group.journal_device is None:
+        _add_busy_time(used, group, _JOURNAL_BLOCKS_IO, commits)
+        _add_busy_time(used, group, _COMMIT_RECORD_IO, commits)
+    _add_busy_time(used, group, IoKind(True, 4 * BLOCK_BYTES, scattered=True), objects * CHECKPOINT_IOS_PER_FILE)
+    state.asked = max(used) * group.slowdown
+
+
+def _commits(state: GroupState, group: TargetGroup, syncs: float) -> float:
+    """Journal commits per second: who comes while one is under way joins the next."""
+    device = group.journal_device or group.device
+    wait = state.wait if group.journal_device is None else 0.0
+    each = 2 * (wait + latency_seconds(device, _COMMIT_RECORD_IO))
+    state.commit = each + min(group.journal.batch_seconds, each)
+    return syncs / (1 + syncs * state.commit)
+
+
+def _add_busy_time(used: list[float], group: TargetGroup, io: IoKind, times: float) -> None:
+    for limit, share in enumerate(busy_seconds(group.device, io)):
+        used[limit] += share * times
+
+
+DemandKey: TypeAlias = tuple[int, int, int]
 """Number of a flow, of its stage, of the demand in it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class FlowRates:
     """Constant until something changes."""
 
     flows: Sequence[Flow]
     per_second: Sequence[float]
     """Operations of each flow."""
-    targets: Mapping[Key, tuple[int, ...]]
+    targets: Mapping[DemandKey, tuple[int, ...]]
     wait_seconds: Mapping[int, float]
     """By OST, what an I/O waits behind those of the flows."""
     metadata_wait_seconds: float = 0.0
@@ -41,7 +151,7 @@ class Rates:
             yield index, stage, number, self.flows[index].stages[stage][number]
 
 
-class Balance:
+class RateSolver:
     """Knows the cluster; asks it anew each time."""
 
     def __init__(
@@ -53,11 +163,11 @@ class Balance:
         self._mdts = mdts
 
     def rates(
-        self, jobs: Iterable[Job], kept: Mapping[str, Mapping[str, float]], others: Sequence[Flow] = ()
-    ) -> Rates:  # fmt: skip
+        self, jobs: Iterable[Job], pool_shares: Mapping[str, Mapping[str, float]], others: Sequence[Flow] = ()
+    ) -> FlowRates:  # fmt: skip
         """Of jobs at work; ``kept`` says by job what share of its files lies in which pool."""
-        flows = [*(self._flow(job, kept.get(job.job_id, {})) for job in jobs), *others]
-        used: dict[Key, tuple[int, ...]] = {}
+        flows = [*(self._flow(job, pool_shares.get(job.job_id, {})) for job in jobs), *others]
+        used: dict[DemandKey, tuple[int, ...]] = {}
         for index, one in enumerate(flows):
             for stage, demands in enumerate(one.stages):
                 for number, demand in enumerate(demands):
@@ -66,23 +176,23 @@ class Balance:
         flows = [replace(one, rate_max=0.0) if n in stuck else one for n, one in enumerate(flows)]
         groups, members = self._groups(used)
         number_of = {target: group for group, targets in enumerate(members) for target in targets}
-        places = {key: _shares(targets, number_of) for key, targets in used.items()}
+        places = {key: _group_shares(targets, number_of) for key, targets in used.items()}
         cores = sum(mdt.settings.cores / mdt.settings.work_factor for mdt in self._mdts)
-        rates, states, metadata_wait = balanced(flows, groups, places, cores)
+        rates, states, metadata_wait = balance_flows(flows, groups, places, cores)
         waits = {target: states[group].wait for target, group in number_of.items()}
-        return Rates(flows, rates, used, waits, metadata_wait)
+        return FlowRates(flows, rates, used, waits, metadata_wait)
 
-    def _flow(self, job: Job, kept: Mapping[str, float]) -> Flow:
+    def _flow(self, job: Job, pool_shares: Mapping[str, float]) -> Flow:
         inode = self._place(job)
         layout = inode.layout or self._namespace.root.layout
         now = replace(job, layout=layout)
-        found = flow(now, self._settings.clients[0], self._size_of, kept)
+        found = flow_of(now, self._settings.clients[0], self._size_of, pool_shares)
         away = self._mdts[inode.mdt_index].health.away and found.metadata_seconds
         return replace(found, rate_max=0.0) if away else found
 
     def _place(self, job: Job) -> Inode:
         """The file or directory whose layout says where its bytes go."""
-        if isinstance(job, InDirectory):
+        if isinstance(job, DirectoryJob):
             return self._namespace.lookup(job.directories()[0][0])
         try:
             return self._namespace.lookup(job.path)
@@ -91,8 +201,8 @@ class Balance:
 
     def _targets_of(self, job: Job, demand: Demand) -> tuple[int, ...]:
         """The OSTs its objects lie on; for new files those of the pool that take some."""
-        if isinstance(job, OnFile) and not demand.objects:
-            names = paths(job) if isinstance(job, Streaming) else [job.path]
+        if isinstance(job, FileJob) and not demand.objects:
+            names = stream_paths(job) if isinstance(job, Streaming) else [job.path]
             found: set[int] = set()
             for name in names:
                 found |= self._objects(name, demand.pool)
@@ -118,9 +228,9 @@ class Balance:
     def _size_of(self, pool: str) -> int:
         return len(self._settings.pools[pool]) if pool else len(self._osts)
 
-    def _groups(self, used: Mapping[Key, tuple[int, ...]]) -> tuple[list[Group], list[list[int]]]:
+    def _groups(self, used: Mapping[DemandKey, tuple[int, ...]]) -> tuple[list[TargetGroup], list[list[int]]]:
         """Targets that are the same and carry the same load."""
-        demands: dict[int, list[Key]] = {}
+        demands: dict[int, list[DemandKey]] = {}
         for key, targets in used.items():
             for target in targets:
                 demands.setdefault(target, []).append(key)
@@ -132,11 +242,13 @@ class Balance:
         for members in alike.values():
             ost = self._osts[members[0]]
             made = ost.settings
-            groups.append(Group(made.device, made.journal, made.journal_device, ost.device.slowdown, len(members)))
+            groups.append(
+                TargetGroup(made.device, made.journal, made.journal_device, ost.device.slowdown, len(members))
+            )
         return groups, list(alike.values())
 
 
-def _shares(targets: Sequence[int], number_of: Mapping[int, int]) -> dict[int, float]:
+def _group_shares(targets: Sequence[int], number_of: Mapping[int, int]) -> dict[int, float]:
     """By group, the share of a demand's targets that lie in it."""
     counts: dict[int, int] = {}
     for target in targets:

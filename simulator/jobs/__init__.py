@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from simulator.jobs.distribution import Distribution
-from simulator.jobs.job import Run
+from simulator.jobs.job import Distribution, Run
+from simulator.jobs.large_files import RandomWriter, SharedFile, StreamingReader, StreamingWriter
 from simulator.jobs.metadata import LsScan, Mdtest
-from simulator.jobs.random_io import RandomWriter
-from simulator.jobs.shared_file import SharedFile
 from simulator.jobs.small_files import SmallFileWriter
-from simulator.jobs.streaming import StreamingReader, StreamingWriter
 
 Job: TypeAlias = StreamingWriter | StreamingReader | SmallFileWriter | RandomWriter | Mdtest | LsScan | SharedFile
 

@@ -1,15 +1,118 @@
-"""What every job shares: where it runs, as whom, until when, and the log of what it got."""
+"""What all jobs share: fields that place a job on nodes and files, its run on one node, and its throughput log."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
+from math import log
 from random import Random
 
-from simulator.changelog import Actor
-from simulator.client import Client
+from lustre.layout.model import Component, Layout
+from simulator.clients.client import Client
 from simulator.engine import Completion
-from simulator.namespace import Inode
-from simulator.throughput import Throughput
+from simulator.servers.changelog import Actor
+from simulator.servers.namespace import Inode
+
+
+class Throughput:
+    """Bytes per job and second.
+
+    >>> log = Throughput()
+    >>> log.add("ior.1002", 0.5, 4_000_000); log.add("ior.1002", 2.1, 1_000_000)
+    >>> log.per_second("ior.1002", 0, 3)
+    [4.0, 0.0, 1.0]
+    """
+
+    def __init__(self) -> None:
+        self._bytes: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+
+    def add(self, job_id: str, now: float, size_bytes: int) -> None:
+        """A call of the application returned."""
+        self._bytes[job_id][int(now)] += size_bytes
+
+    def jobs(self) -> tuple[str, ...]:
+        """Everybody who moved a byte."""
+        return tuple(self._bytes)
+
+    def per_second(self, job_id: str, since: float, until: float) -> list[float]:
+        """MB/s (10^6 bytes) in each whole second from ``since`` up to ``until``."""
+        seconds = self._bytes.get(job_id, {})
+        return [seconds.get(second, 0) / 1e6 for second in range(int(since), int(until))]
+
+    def mean(self, job_id: str, since: float, until: float) -> float:
+        """MB/s over an interval."""
+        samples = self.per_second(job_id, since, until)
+        return sum(samples) / len(samples) if samples else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Lognormal around a median; with ``second_median_bytes`` a share of the files around that one instead.
+
+    >>> sizes = [Distribution(65536, 1.0, 67108864, 0.1).draw(Random(n)) for n in range(200)]
+    >>> sum(size > 8 << 20 for size in sizes) in range(10, 40), min(sizes) > 0
+    (True, True)
+    """
+
+    median_bytes: int = 64 << 10
+    sigma: float = 1.0
+    """Of the logarithm: 1 means two thirds of the files within a factor of 2.7."""
+    second_median_bytes: int = 0
+    second_share: float = 0.0
+    min_bytes: int = 1
+    max_bytes: int = 1 << 30
+
+    def draw(self, rng: Random) -> int:
+        """One size."""
+        second = self.second_share and rng.random() < self.second_share
+        median = self.second_median_bytes if second else self.median_bytes
+        return min(max(int(rng.lognormvariate(log(median), self.sigma)), self.min_bytes), self.max_bytes)
+
+
+HDD = Layout((Component(pool="hdd"),), composite=False)
+HDD_STRIPED = Layout((Component(pool="hdd", stripe_count=4, stripe_size=1 << 20),), composite=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FileJob:
+    """A job on one file, in a directory with a default layout."""
+
+    job_id: str = "job.1000"
+    path: str = "/proj/file"
+    start_seconds: float = 0.0
+    stop_seconds: float = float("inf")
+    client: int = 0
+    """The first of its nodes."""
+    nodes: int = 1
+    layout: Layout | None = HDD_STRIPED
+    striped_directories: bool = False
+
+    def directories(self) -> tuple[tuple[str, Layout | None], ...]:
+        """Directories it needs, with their default layouts."""
+        return ((self.path.rpartition("/")[0], self.layout),)
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryJob:
+    """A job on many files of one directory."""
+
+    job_id: str = "job.1000"
+    directory: str = "/proj"
+    start_seconds: float = 0.0
+    stop_seconds: float = float("inf")
+    client: int = 0
+    """The first of its nodes."""
+    nodes: int = 1
+    layout: Layout | None = None
+    striped_directories: bool = False
+
+    def directories(self) -> tuple[tuple[str, Layout | None], ...]:
+        """Directories it needs, with their default layouts."""
+        return ((self.directory, self.layout),)
+
+    def files(self) -> tuple[tuple[str, int], ...]:
+        """Files that exist before it starts, with their sizes: none."""
+        return ()
 
 
 class Team:

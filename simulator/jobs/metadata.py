@@ -6,17 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lustre.layout.model import Layout
+from simulator.clients.client import NAMES_PER_READDIR, Statahead
 from simulator.engine import Steps
-from simulator.jobs.job import Run
-from simulator.jobs.shapes import InDirectory
-from simulator.namespace import Inode
-from simulator.statahead import NAMES_PER_READDIR, Statahead
+from simulator.jobs.job import DirectoryJob, Run
+from simulator.servers.namespace import Inode
 
 PHASES = ("create", "stat", "read", "unlink")
 
 
 @dataclass(frozen=True, slots=True)
-class Mdtest(InDirectory):
+class Mdtest(DirectoryJob):
     """Every process creates files, stats those of its neighbour, reads them, unlinks its own; together, by phases."""
 
     job_id: str = "mdtest.1010"
@@ -86,7 +85,7 @@ class Mdtest(InDirectory):
 
 
 @dataclass(frozen=True, slots=True)
-class LsScan(InDirectory):
+class LsScan(DirectoryJob):
     """``ls -l`` of a directory with files, again and again, with time to think between."""
 
     job_id: str = "ls.1011"

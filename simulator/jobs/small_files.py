@@ -1,4 +1,4 @@
-"""Small files: many threads create them in one directory, make each safe, and remove the older ones."""
+"""Jobs of small files: many threads create them in one directory, sync each, and unlink the oldest."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lustre.layout.model import Layout
+from simulator.clients.handle import FileHandle
 from simulator.engine import Steps
-from simulator.handle import FileHandle
-from simulator.jobs.distribution import Distribution
-from simulator.jobs.job import Run
-from simulator.jobs.shapes import HDD, InDirectory
-from simulator.namespace import Inode
+from simulator.jobs.job import HDD, DirectoryJob, Distribution, Run
+from simulator.servers.namespace import Inode
 
 
 @dataclass(frozen=True, slots=True)
-class SmallFileWriter(InDirectory):
+class SmallFileWriter(DirectoryJob):
     """Creates files at a rate; ``sizes`` are drawn from with equal chance, so repeat a size to make it likelier.
 
     On several nodes each has these threads and this rate.
@@ -48,7 +46,7 @@ class SmallFileWriter(InDirectory):
         places = (self.directory, *self._below())
         return tuple((place, self.layout) for place in places)
 
-    def place_of(self, thread: int) -> str:
+    def directory_of(self, thread: int) -> str:
         """Where a thread makes its files."""
         places = self._below() or (self.directory,)
         return places[thread % len(places)]
@@ -58,13 +56,13 @@ class SmallFileWriter(InDirectory):
 
     def processes(self, run: Run) -> Iterator[Steps[None]]:
         """Its threads, and one that reads."""
-        work = _Work(self, run)
+        work = _SmallFileRun(self, run)
         yield from (work.writer(number) for number in range(self.threads))
         if self.rereads_per_second:
             yield work.reader()
 
 
-class _Work:
+class _SmallFileRun:
     """What the threads share: whose turn it is, and the files there are."""
 
     def __init__(self, job: SmallFileWriter, run: Run) -> None:
@@ -81,7 +79,7 @@ class _Work:
             if run.now >= run.stop_seconds:
                 break
             try:
-                yield from self._one_file(self._job.place_of(thread), f"{self._prefix}.{thread}.{number}")
+                yield from self._one_file(self._job.directory_of(thread), f"{self._prefix}.{thread}.{number}")
                 yield from self._remove_old()
             except OSError as error:
                 run.failed(error)

@@ -1,25 +1,65 @@
-"""The parameter files of a node that is servers and clients at once, as Lustre 2.17 lays them out below a root."""
+"""The parameter files of a node that is server and client at once, as Lustre 2.17 lays them out below a root.
+
+The files are written to a disk for readers that cannot tell the difference: each file is replaced whole, and only when
+it changed.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from simulator import releases
-from simulator.parameters import llite, mdc, node, osc, servers, sizes
+from simulator.parameters import clients, node, servers
 
 if TYPE_CHECKING:
     from simulator.cluster import Cluster
 
 Files: TypeAlias = Callable[["Cluster"], Iterator[tuple[str, str]]]
-SERVER_FILES: tuple[Files, ...] = (node.files, sizes.of_targets, servers.files)
-CLIENT_FILES: tuple[Files, ...] = (sizes.of_clients, llite.files, osc.files, mdc.files)
+SERVER_FILES: tuple[Files, ...] = (node.node_files, node.target_sizes, servers.server_files)
+CLIENT_FILES: tuple[Files, ...] = (node.client_sizes, clients.llite_files, clients.osc_files, clients.mdc_files)
 
 
 def render(cluster: Cluster, *, clients: bool = True) -> dict[str, bytes]:
     """Every file's path below the root, and what is in it at this moment; ``clients``: what mounts show as well."""
     with cluster.lock:
-        rewrite = releases.of(cluster.settings.version).rewrite
+        rewrite = releases.release_of(cluster.settings.version).rewrite
         wanted = SERVER_FILES + CLIENT_FILES if clients else SERVER_FILES
         found = (rewrite(path, text) for files in wanted for path, text in files(cluster))
         return {path: text.encode() for path, text in found}
+
+
+class ParameterWriter:
+    """Keeps the files below one root up to date. The root should be on a file system in memory.
+
+    Where nobody reads while it writes (``shared`` is false), files are unlinked before they are written anew: a disk
+    waits for what replaces a file, and not for what is gone before its turn comes.
+    """
+
+    def __init__(self, root: Path, *, clients: bool = True, shared: bool = True) -> None:
+        self.root = root
+        self._clients = clients
+        self._shared = shared
+        self._written: dict[str, bytes] = {}
+
+    def write(self, cluster: Cluster) -> int:
+        """Bring everything up to date; how many files changed."""
+        changed = 0
+        for path, content in render(cluster, clients=self._clients).items():
+            if self._written.get(path) != content:
+                self._replace(self.root / path, content, new=path not in self._written)
+                self._written[path] = content
+                changed += 1
+        return changed
+
+    def _replace(self, path: Path, content: bytes, *, new: bool) -> None:
+        if new:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        elif not self._shared:
+            path.unlink(missing_ok=True)
+        temporary = f"{path}.new"
+        with open(temporary, "wb", buffering=0) as file:
+            file.write(content)
+        os.replace(temporary, path)

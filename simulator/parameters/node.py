@@ -1,18 +1,23 @@
-"""What a node shows once: mounts, version, health, pools, locks."""
+"""What a node shows once: mounts, version, health, pools, lock counts; and the sizes of file systems and targets.
+
+``kbytestotal`` and the files beside it appear at every layer: target, connection, mount.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from simulator.servers.mdt import Mdt
+from simulator.servers.ost import Ost
+
 if TYPE_CHECKING:
     from simulator.cluster import Cluster
-
 
 _OPTIONS = "rw,flock,checksum,noencrypt,lazystatfs,lruresize,nolock,statfs_project,nosync_on_close,user_xattr,verbose"
 
 
-def files(cluster: Cluster) -> Iterator[tuple[str, str]]:
+def node_files(cluster: Cluster) -> Iterator[tuple[str, str]]:
     """All of it."""
     yield "proc/mounts", _mounts(cluster)
     yield "sys/fs/lustre/health_check", "healthy\n"
@@ -62,3 +67,56 @@ def _locks(cluster: Cluster) -> Iterator[tuple[str, str]]:
     for mdt in cluster.mdts:
         held = sum(client.mdcs[mdt.index].locks for client in cluster.clients)
         yield f"{namespaces}/mdt-{mdt.name}_UUID/lock_count", f"{held}\n"
+
+
+_SYSFS = "sys/fs/lustre"
+
+
+def target_sizes(cluster: Cluster) -> Iterator[tuple[str, str]]:
+    """Sizes as the servers show them."""
+    for ost in cluster.osts:
+        yield from _under(f"{_SYSFS}/obdfilter/{ost.name}", _sizes_of(ost))
+        yield f"{_SYSFS}/obdfilter/{ost.name}/degraded", f"{int(ost.degraded)}\n"
+    for mdt in cluster.mdts:
+        yield from _under(f"{_SYSFS}/osd-ldiskfs/{mdt.name}", _sizes_of(mdt))
+
+
+def client_sizes(cluster: Cluster) -> Iterator[tuple[str, str]]:
+    """The same sizes as every mount and its connections show them."""
+    per_target = {target.name: _sizes_of(target) for target in cluster.targets}
+    whole = _sum([per_target[ost.name] for ost in cluster.osts])
+    whole["filestotal"] = sum(mdt.settings.capacity.inodes for mdt in cluster.mdts)
+    whole["filesfree"] = sum(mdt.inodes_free for mdt in cluster.mdts)
+    for client in cluster.clients:
+        suffix = client.settings.instance
+        yield from _under(f"{_SYSFS}/llite/{cluster.settings.fsname}-{suffix}", whole)
+        for osc in client.oscs:
+            yield from _under(f"{_SYSFS}/osc/{osc.name}", per_target[osc.ost.name])
+        for mdc in client.mdcs:
+            yield from _under(f"{_SYSFS}/mdc/{mdc.name}", per_target[mdc.mdt.name])
+
+
+def _sizes_of(target: Ost | Mdt) -> dict[str, int]:
+    if isinstance(target, Ost):
+        space = target.store.space()
+        numbers = (space.size_bytes, space.free_bytes, space.avail_bytes)
+        inodes = target.store.capacity.inodes, target.store.inodes_free
+    else:
+        size = target.settings.capacity.size_bytes
+        numbers = (size, size - (64 << 20), size - (160 << 20))
+        inodes = target.settings.capacity.inodes, target.inodes_free
+    total, free, avail = (number >> 10 for number in numbers)
+    return {
+        "kbytestotal": total, "kbytesfree": free, "kbytesavail": avail,
+        "filestotal": inodes[0], "filesfree": inodes[1],
+    }  # fmt: skip
+
+
+def _sum(parts: list[dict[str, int]]) -> dict[str, int]:
+    return {name: sum(part[name] for part in parts) for name in parts[0]}
+
+
+def _under(directory: str, numbers: dict[str, int]) -> Iterator[tuple[str, str]]:
+    for name, number in numbers.items():
+        yield f"{directory}/{name}", f"{number}\n"
+    yield f"{directory}/blocksize", "4096\n"

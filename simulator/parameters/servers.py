@@ -1,20 +1,72 @@
-"""What servers show: OSTs and MDTs with their jobs, their disks, their services, the changelog's consumers."""
+"""What servers show: ``obdfilter``, ``mdt``, ``mdd``, ``osd-ldiskfs`` and services, with ``job_stats`` of each
+target.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from simulator import shapes
-from simulator.brw import TABLES, BrwStats
-from simulator.health import Health
-from simulator.mdt import Mdt
-from simulator.parameters.job_stats import job_stats_file, size_label
-from simulator.parameters.text import Clock, rows, stats_file
-from simulator.tally import Stats
+from simulator import counters
+from simulator.counters import BRW_TABLES, BrwStats, Counter, Histogram, JobEntry, JobStats, Stats
+from simulator.parameters.text import KernelClock, rows, stats_file
+from simulator.servers.health import Health
+from simulator.servers.mdt import Mdt
 
 if TYPE_CHECKING:
     from simulator.cluster import Cluster
+
+_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.@-_:/")
+
+
+def job_stats_file(clock: KernelClock, jobs: JobStats, now: float) -> str:
+    """The whole file; empty when no job is known."""
+    entries = jobs.entries(now)
+    return "job_stats:\n" + "".join(_block(clock, entry) for entry in entries) if entries else "job_stats:\n"
+
+
+def quoted(job_id: str) -> str:
+    r"""A job id as the kernel prints it: in quotes, with hex codes, when it has other than plain characters.
+
+    >>> print(quoted("ior.1002"), quoted("we ird:x.0"))
+    ior.1002 "we\x20ird:x.0"
+    """
+    escaped = "".join(chr(byte) if chr(byte) in _PLAIN else f"\\x{byte:02X}" for byte in job_id.encode())
+    odd = escaped != job_id or ":" in job_id or job_id.startswith("@")
+    return f'"{escaped}"' if odd else escaped
+
+
+def _block(clock: KernelClock, entry: JobEntry) -> str:
+    head = f"- {'job_id:':<16} {quoted(entry.job_id)}\n"
+    head += clock.at(entry.latest).header(entry.stats.start_time, 16, ":", "  ")
+    return head + "".join(_line(name, counter, entry.histograms.get(name)) for name, counter in entry.stats.items())
+
+
+def _line(name: str, counter: Counter, histogram: Histogram | None) -> str:
+    text = (
+        f"  {name + ':':<16} {{ samples: {counter.samples:11}, unit: {counter.unit:>5}, min: {counter.minimum:8}, "
+        f"max: {counter.maximum:8}, sum: {counter.total:16}, sumsq: {counter.squares:18}"
+    )
+    if histogram is not None:
+        text += f", hist: {{ {_buckets(histogram)} }}"
+    return text + " }\n"
+
+
+def _buckets(histogram: Histogram) -> str:
+    return ", ".join(f"{size_label(number)}: {count}" for number, count in enumerate(histogram.buckets) if count)
+
+
+def size_label(bucket: int) -> str:
+    """Upper bound of a bucket of powers of two.
+
+    >>> size_label(12), size_label(20), size_label(3)
+    ('4K', '1M', '8')
+    """
+    for unit, shift in (("", 0), ("K", 10), ("M", 20)):
+        if bucket < shift + 10:
+            return f"{1 << bucket - shift}{unit}"
+    return f"{1 << bucket - 30}G"
+
 
 _IDLE_SERVICES = (
     "ost/OSS/ost", "ost/OSS/ost_create", "ost/OSS/ost_out", "ost/OSS/ost_seq", "mds/MDS/mdt", "mds/MDS/mdt_fld",
@@ -23,9 +75,9 @@ _IDLE_SERVICES = (
 _DEBUGFS = "sys/kernel/debug/lustre"
 
 
-def files(cluster: Cluster) -> Iterator[tuple[str, str]]:
+def server_files(cluster: Cluster) -> Iterator[tuple[str, str]]:
     """All of obdfilter, mdt, mdd, osd, ost and mds."""
-    clock = Clock(cluster.epoch_ns, cluster.now)
+    clock = KernelClock(cluster.epoch_ns, cluster.now)
     clients = cluster.mounts
     for ost in cluster.osts:
         yield f"proc/fs/lustre/obdfilter/{ost.name}/job_stats", job_stats_file(clock, ost.jobs, cluster.now)
@@ -46,14 +98,14 @@ def files(cluster: Cluster) -> Iterator[tuple[str, str]]:
 
 def _ost_io(cluster: Cluster) -> Stats:
     """The service threads are the node's: its counters are the sums over its OSTs."""
-    whole = Stats(shapes.OST_IO, 0.0)
+    whole = Stats(counters.OST_IO_STATS, 0.0)
     for ost in cluster.osts:
         for name, counter in ost.bulk.service.items():
             whole[name].join(counter)
     return whole
 
 
-def recovery_status(clock: Clock, health: Health, clients: int) -> str:
+def recovery_status(clock: KernelClock, health: Health, clients: int) -> str:
     """``recovery_status``: three ways it can be."""
     if health.status == "RECOVERING":
         here = health.connected(clients, clock.now)
@@ -87,10 +139,10 @@ def _changelog_mask(mdt: Mdt) -> str:
     return "".join(f"{kind.label} " for kind in mdt.changelog.mask) + "\n"
 
 
-def brw_stats_file(clock: Clock, brw: BrwStats) -> str:
+def brw_stats_file(clock: KernelClock, brw: BrwStats) -> str:
     """``brw_stats``: eight tables, a table without samples being its two lines of titles."""
     text = clock.header(brw.start_time, 25, ":")
-    for title, units, log2 in TABLES:
+    for title, units, log2 in BRW_TABLES:
         sides = brw.reads[title], brw.writes[title]
         text += f"\n{' ':>26} read      |     write\n{title:<22} {units:<5} % cum % |  {units:<11} % cum %\n"
         if not any(side.total for side in sides):

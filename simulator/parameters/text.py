@@ -1,15 +1,15 @@
-"""How the kernel prints: headers, stats files, histogram tables. Column by column as Lustre 2.17 does."""
+"""The kernel's text formats: headers, stats files, histogram tables. Columns stand where Lustre 2.17 puts them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from simulator.tally import BUCKETS, MINMAX, Counter, Histogram, Stats
+from simulator.counters import BUCKETS, MINMAX, Counter, Histogram, Stats
 
 NANOSECONDS = 10**9
 
 
-class Clock:
+class KernelClock:
     """The two ways a time is printed: an instant of the epoch, and a span."""
 
     def __init__(self, epoch_ns: int, now: float) -> None:
@@ -36,9 +36,9 @@ class Clock:
         """Virtual seconds as seconds of the epoch."""
         return self._epoch_ns / NANOSECONDS + time
 
-    def at(self, now: float) -> Clock:
+    def at(self, now: float) -> KernelClock:
         """The same epoch at another time, for what keeps its own time of last change."""
-        return Clock(self._epoch_ns, now)
+        return KernelClock(self._epoch_ns, now)
 
 
 def span(seconds: float) -> str:
@@ -54,7 +54,7 @@ def _nanoseconds(value: int) -> str:
     return f"{value // NANOSECONDS}.{value % NANOSECONDS:09d}"
 
 
-def stats_file(clock: Clock, stats: Stats) -> str:
+def stats_file(clock: KernelClock, stats: Stats) -> str:
     """A whole ``stats`` file: the header and every counter that has samples."""
     lines = [_counter(name, counter) for name, counter in stats.items() if counter.samples]
     return clock.header(stats.start_time, 35) + "".join(lines)
@@ -93,5 +93,3 @@ def two_columns(label: int | str, cells: Sequence[int]) -> str:
     """One row of an ``rpc_stats`` table."""
     r, rp, rc, w, wp, wc = cells
     return f"{label}:\t\t{r:10} {rp:3} {rc:3}   | {w:10} {wp:3} {wc:3}\n"
-
-

@@ -23,9 +23,10 @@ from lustre.mounts import find
 from lustre.parameters import Roots, Tree
 from tests.acceptance.ledger import Ledger
 from tests.acceptance.site import Site
-from tierd.act.movers.abreast import Engine
-from tierd.act.movers.engines import Settings, mover
-from tierd.act.movers.outcome import Mover
+from tierd.act.movers.engines import build_mover
+from tierd.act.movers.moves import Mover
+from tierd.act.movers.parallel import Engine
+from tierd.config.act import MoverSettings
 
 HERE = Path(__file__).parent
 
@@ -86,8 +87,8 @@ def engine(site: Site, engine_name: str) -> Mover:
 
 
 def engine_of(site: Site, name: str) -> Engine:
-    settings = Settings(engine="lease" if name == "lease" else "lfs", keep_free=0.0)
-    return mover(site.mount, site.library, site.tree, settings)
+    settings = MoverSettings(engine="lease" if name == "lease" else "lfs", keep_free=0.0)
+    return build_mover(site.mount, site.library, site.tree, settings)
 
 
 @pytest.fixture(params=["mdt0", "last mdt", "striped directory"])

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from lustre.layout.model import Layout
 from tests.acceptance.site import Site, long_ago
-from tierd.act.movers.outcome import Move, Mover, Outcome
+from tierd.act.movers.moves import Move, MoveOutcome, Mover
 
 
-def moved(engine: Mover, site: Site, place: Path, layout: Layout) -> Outcome:
+def moved(engine: Mover, site: Site, place: Path, layout: Layout) -> MoveOutcome:
     (outcome,) = engine.move([Move(site.name(place), layout)])
     return outcome
 

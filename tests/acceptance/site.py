@@ -16,7 +16,7 @@ from lustre.mounted import MountedFilesystem
 from lustre.mounted_calls import MountedCalls
 from lustre.mounts import Mount
 from lustre.parameters import Tree, parse_device
-from tierd.act.movers.aftermath import strays
+from tierd.act.movers.inspection import objects_outside_pool
 
 MIB = 1 << 20
 
@@ -82,7 +82,7 @@ class Site:
         There Lustre 2.17 shows the pool of the directory, from which nothing is allocated.
         """
         layout = self.layout(place)
-        assert strays(layout, self.filesystem.pools()) == [], place
+        assert objects_outside_pool(layout, self.filesystem.pools()) == [], place
         return ["" if component.on_mdt else component.pool for component in layout.components]
 
     def used_bytes(self) -> int:

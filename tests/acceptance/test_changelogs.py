@@ -12,10 +12,10 @@ import pytest
 from lustre.changelog.decode import decode
 from lustre.changelog.record import Record, RecordType
 from tests.acceptance.site import Site, long_ago
-from tierd.act.movers.outcome import Move, Mover, Result
-from tierd.sense import local
-from tierd.sense.recording import MARKED
-from tierd.service.this_node import marks
+from tierd.act.movers.moves import Move, Mover, MoveResult
+from tierd.daemon.process import mounted_marks
+from tierd.sense import parameters
+from tierd.sense.changelogs.recording import MARK_TYPES
 
 LONGEST = 1_000_000
 
@@ -74,19 +74,19 @@ def test_records_of_what_was_just_done(site: Site, mdt: int) -> None:
 
 
 def test_a_mark_of_ours_comes_by_and_leaves_nothing_behind(site: Site, mdt: int) -> None:
-    """``tierd.sense.recording`` takes a mark that does not come by for a changelog that was cut off."""
+    """``tierd.sense.changelogs.recording`` takes a mark that does not come by for a changelog that was cut off."""
     name, folder = f"MDT{mdt:04x}", site.directory(f"marks-{mdt}")
     before = last_index(site, name)
-    fid = marks(site.library, folder)(name)
+    fid = mounted_marks(site.library, folder)(name)
     time.sleep(1)
     kinds = {record.type for record in records(site, name, before) if fid in (record.target, record.source)}
-    assert kinds >= MARKED, "or the mask leaves them out: see docs/quickstart.md"
+    assert kinds >= MARK_TYPES, "or the mask leaves them out: see docs/quickstart.md"
     assert [place for place in folder.rglob("*") if not place.is_dir()] == []
 
 
 def test_what_changelog_users_say_is_what_can_be_read(site: Site, mdt: int) -> None:
     name = f"MDT{mdt:04x}"
-    state = local.changelogs(site.tree).get(f"{site.mount.fsname}-{name}")
+    state = parameters.changelogs(site.tree).get(f"{site.mount.fsname}-{name}")
     if state is None:
         pytest.skip("this node is not its server")
     assert state.users
@@ -119,7 +119,7 @@ def test_a_move_echoes_as_one_change_of_layout(site: Site, engine: Mover, engine
     name = f"MDT{mdt:04x}"
     before = last_index(site, name)
     (outcome,) = engine.move([Move(site.name(place), site.in_pool(site.flash))])
-    assert outcome.result is Result.DONE
+    assert outcome.result is MoveResult.DONE
     time.sleep(1)
     fid = site.filesystem.status(site.name(place)).fid
     types = [record.type for record in records(site, name, before) if record.target == fid]

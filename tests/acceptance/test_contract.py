@@ -11,7 +11,7 @@ import pytest
 from lustre.mounted import MountedFilesystem
 from tests.acceptance.site import Site, noise
 from tests.contract.port import Ground, PortContract
-from tierd.act.movers.outcome import Mover, one_at_a_time
+from tierd.act.movers.moves import Mover, one_at_a_time
 
 
 class TestMounted(PortContract):

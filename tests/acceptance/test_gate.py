@@ -13,16 +13,15 @@ from tests.acceptance.files import made
 from tests.acceptance.ledger import Ledger
 from tests.acceptance.site import Site, checksum, noise
 from tests.tierd.act.gate_world import submitted
-from tierd.act.breaker import Breaker
-from tierd.act.breaker import Settings as BreakerSettings
-from tierd.act.budget import Budget, Limits, Rate
 from tierd.act.gate import Gate
-from tierd.act.journal import Journal
-from tierd.act.movers.outcome import Mover
+from tierd.act.journal.writer import Journal
+from tierd.act.limits import Budget, CircuitBreaker
+from tierd.act.movers.moves import Mover
+from tierd.act.operating_state import MaintenanceGuard
 from tierd.act.recovery import close_unfinished
-from tierd.act.standstill import Standstill
 from tierd.act.undo import Undo
 from tierd.clock import SystemClock
+from tierd.config.act import BreakerSettings, Limits, Rate
 from tierd.model import Action, Finding
 
 FINDING = Finding("noisy-neighbour", 1.0, "noise", "stream", (), "acceptance", {}, ())
@@ -42,11 +41,19 @@ class Tierd:
     journal: Journal = field(init=False)
 
     def __post_init__(self) -> None:
-        clock, still = SystemClock(), Standstill(str(self.folder / "pause"))
+        clock, still = SystemClock(), MaintenanceGuard(str(self.folder / "pause"))
         self.journal = Journal(self.folder / "journal.sqlite")
         budget = Budget(Limits(1e6, 1e12, per_pool=PLENTY, per_target=PLENTY), clock.now())
-        self.gate = Gate(self.site.filesystem, self.engine, budget, Breaker(BreakerSettings()), self.journal, clock,
-                         self.dry_run, standstill=still)
+        self.gate = Gate(
+            self.site.filesystem,
+            self.engine,
+            budget,
+            CircuitBreaker(BreakerSettings()),
+            self.journal,
+            clock,
+            self.dry_run,
+            standstill=still,
+        )
         self.undo = Undo(self.site.filesystem, self.engine, self.journal, clock, still.by_file)
 
     def move(self, *places: Path) -> list[str]:

@@ -16,9 +16,9 @@ from tests.acceptance.conftest import engine_of
 from tests.acceptance.files import made
 from tests.acceptance.ledger import Ledger
 from tests.acceptance.site import Site, checksum, noise
-from tierd.act.cost import of_move
-from tierd.act.movers.abreast import Abreast
-from tierd.act.movers.outcome import Move, Mover, Result
+from tierd.act.limits import cost_of_move
+from tierd.act.movers.moves import Move, Mover, MoveResult
+from tierd.act.movers.parallel import ParallelMover
 
 FILES = 48
 SIZES = (4 << 10, 64 << 10, 1 << 20)
@@ -40,7 +40,7 @@ def test_in_turn(site: Site, ledger: Ledger) -> None:
         "lease": lambda layout: ready(site, lease, files, layout),
     }
     for workers in WORKERS:
-        ways[f"lease, {workers} workers"] = beside(site, Abreast(lease, site.filesystem.pools, workers, 2), files)
+        ways[f"lease, {workers} workers"] = beside(site, ParallelMover(lease, site.filesystem.pools, workers, 2), files)
     pools = [site.flash, site.hdd]
     print()
     for _ in range(2):
@@ -70,11 +70,11 @@ def ready(site: Site, mover: Mover, files: list[Path], layout: Layout) -> Callab
     moves = []
     for file in files:
         size_bytes = file.stat().st_size
-        targets = of_move(size_bytes, site.layout(file), layout, site.mount.fsname).targets
+        targets = cost_of_move(size_bytes, site.layout(file), layout, site.mount.fsname).targets
         moves.append(Move(site.name(file), layout, size_bytes=size_bytes, targets=frozenset(targets)))
 
     def go() -> None:
         outcomes = list(mover.move(moves))
-        assert {outcome.result for outcome in outcomes} == {Result.DONE}, [o.detail for o in outcomes if o.detail]
+        assert {outcome.result for outcome in outcomes} == {MoveResult.DONE}, [o.detail for o in outcomes if o.detail]
 
     return go

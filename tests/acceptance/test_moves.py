@@ -14,7 +14,7 @@ from lustre.layout.model import Component, Layout
 from tests.acceptance.files import made, moved
 from tests.acceptance.ledger import Ledger
 from tests.acceptance.site import MIB, Site, checksum, long_ago, noise
-from tierd.act.movers.outcome import Move, Mover, Result
+from tierd.act.movers.moves import Move, Mover, MoveResult
 
 SIZES = (0, 1, 4095, 4096, 4097, 65536, 3 * MIB + 17, 70 * MIB + 1)
 
@@ -29,7 +29,7 @@ def test_files_of_many_sizes(site: Site, engine: Mover, directory: Path, ledger:
     places = [made(site, directory / str(size), noise(size, size)) for size in SIZES]
     before = {place: (checksum(place), place.stat()) for place in places}
     outcomes = list(engine.move([Move(site.name(place), site.in_pool(site.flash)) for place in places]))
-    assert [o.result for o in outcomes] == [Result.DONE] * len(places), [o.detail for o in outcomes]
+    assert [o.result for o in outcomes] == [MoveResult.DONE] * len(places), [o.detail for o in outcomes]
     for place, (digest, status) in before.items():
         now = place.stat()
         assert (now.st_ino, now.st_size, now.st_uid, now.st_gid, now.st_mode) == (
@@ -45,7 +45,7 @@ def test_there_and_back_many_times(site: Site, engine: Mover, directory: Path, l
     digests = [checksum(place) for place in places]
     for pool in (site.flash, site.hdd) * 3:
         outcomes = list(engine.move([Move(site.name(place), site.in_pool(pool)) for place in places]))
-        assert {o.result for o in outcomes} == {Result.DONE}, [o.detail for o in outcomes]
+        assert {o.result for o in outcomes} == {MoveResult.DONE}, [o.detail for o in outcomes]
     assert [checksum(place) for place in places] == digests
     for place in places:
         ledger.enter(place)
@@ -69,10 +69,10 @@ def test_between_kinds_of_layout(site: Site, engine: Mover, engine_name: str, di
     outcome = moved(engine, site, place, wanted(site))
     times = int(place.stat().st_atime), int(place.stat().st_mtime)
     if engine_name == "lfs" and "" in had and "" not in pools:
-        assert (outcome.result, outcome.reason) == (Result.REFUSED, "times"), outcome.detail
+        assert (outcome.result, outcome.reason) == (MoveResult.REFUSED, "times"), outcome.detail
         assert site.pools_of(place) == had
     else:
-        assert outcome.result is Result.DONE, outcome.detail
+        assert outcome.result is MoveResult.DONE, outcome.detail
         names = {"flash": site.flash, "hdd": site.hdd, "": ""}
         assert site.pools_of(place) == [names[pool] for pool in pools]
     assert times == (1_600_000_000, 1_500_000_000)
@@ -88,7 +88,7 @@ def test_sparse_files_stay_sparse(site: Site, engine: Mover, directory: Path, le
         file.truncate(1024 * MIB)
     long_ago(place)
     digest = checksum(place)
-    assert moved(engine, site, place, site.in_pool(site.flash)).result is Result.DONE
+    assert moved(engine, site, place, site.in_pool(site.flash)).result is MoveResult.DONE
     assert place.stat().st_size == 1024 * MIB
     assert checksum(place) == digest
     os.sync()
@@ -104,7 +104,7 @@ def test_hard_links_attributes_and_access_lists(site: Site, engine: Mover, direc
     if shutil.which("setfacl"):
         subprocess.run(["setfacl", "-m", "u:1003:rw", str(place)], check=False)
     before = attributes(place)
-    assert moved(engine, site, directory / "second", site.in_pool(site.flash)).result is Result.DONE
+    assert moved(engine, site, directory / "second", site.in_pool(site.flash)).result is MoveResult.DONE
     assert attributes(place) == before
     status = place.stat()
     assert (status.st_uid, status.st_gid, status.st_nlink) == (1001, 1002, 2)

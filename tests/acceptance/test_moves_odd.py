@@ -14,7 +14,7 @@ from lustre import attributes
 from tests.acceptance.files import made, moved
 from tests.acceptance.ledger import Ledger
 from tests.acceptance.site import Site, checksum, noise
-from tierd.act.movers.outcome import Move, Mover, Result
+from tierd.act.movers.moves import Move, Mover, MoveResult
 
 
 def give_to_project(place: Path, *arguments: str) -> None:
@@ -27,7 +27,7 @@ def give_to_project(place: Path, *arguments: str) -> None:
 def test_the_project_goes_along(site: Site, engine: Mover, directory: Path, ledger: Ledger) -> None:
     give_to_project(directory, "-p", "4711", "-s")
     place = made(site, directory / "a", noise(10000, 1))
-    assert moved(engine, site, place, site.in_pool(site.flash)).result is Result.DONE
+    assert moved(engine, site, place, site.in_pool(site.flash)).result is MoveResult.DONE
     descriptor = os.open(place, os.O_RDONLY)
     assert attributes.project(descriptor) == 4711
     os.close(descriptor)
@@ -39,7 +39,7 @@ def test_a_project_that_is_not_the_directorys(site: Site, engine: Mover, engine_
     place = made(site, directory / "a", noise(10000, 1))
     give_to_project(place, "-p", "4712")
     outcome = moved(engine, site, place, site.in_pool(site.flash))
-    expected = (Result.DONE, "") if engine_name == "lease" else (Result.REFUSED, "project")
+    expected = (MoveResult.DONE, "") if engine_name == "lease" else (MoveResult.REFUSED, "project")
     assert (outcome.result, outcome.reason) == expected, outcome.detail
     descriptor = os.open(place, os.O_RDONLY)
     assert attributes.project(descriptor) == 4712
@@ -51,7 +51,7 @@ def test_odd_names(site: Site, engine: Mover, directory: Path, ledger: Ledger) -
     names = (b"with blank", b"new\nline", b"-dash", b"#hash", b"uml\xe4ut", b"a: b", b"x" * 255, b"'\"$(reboot)`")
     places = [made(site, directory / os.fsdecode(name), noise(500, n)) for n, name in enumerate(names)]
     outcomes = list(engine.move([Move(site.name(place), site.in_pool(site.flash)) for place in places]))
-    assert {o.result for o in outcomes} == {Result.DONE}, [o.detail for o in outcomes]
+    assert {o.result for o in outcomes} == {MoveResult.DONE}, [o.detail for o in outcomes]
     for place in places:
         ledger.enter(place)
 
@@ -72,7 +72,7 @@ def test_a_file_whose_directory_is_on_another_mdt(site: Site, engine: Mover, eng
     digests = [checksum(place) for place in places]
     for pool in (site.flash, site.hdd, site.flash):
         outcomes = list(engine.move([Move(site.name(place), site.in_pool(pool)) for place in places]))
-        assert {o.result for o in outcomes} <= {Result.DONE, Result.ALREADY, Result.FAILED}, outcomes
+        assert {o.result for o in outcomes} <= {MoveResult.DONE, MoveResult.ALREADY, MoveResult.FAILED}, outcomes
         print(f"{engine_name}: {[(o.result.value, o.detail) for o in outcomes]}")
     assert [checksum(place) for place in places] == digests
     for place in places:
@@ -92,7 +92,7 @@ def test_many_small_files_and_how_many_a_second(site: Site, engine: Mover, engin
         parts = list(pool.map(lambda n: list(engine.move(moves[n::threads])), range(threads)))
     outcomes = [outcome for part in parts for outcome in part]
     print(f"{engine_name}, {threads} threads: {len(files) / (time.monotonic() - began):.1f} files/s")
-    assert {o.result for o in outcomes} == {Result.DONE}, [o.detail for o in outcomes if o.detail]
+    assert {o.result for o in outcomes} == {MoveResult.DONE}, [o.detail for o in outcomes if o.detail]
     assert [checksum(file) for file in files] == digests
     for file in files:
         ledger.enter(file)
@@ -101,5 +101,5 @@ def test_many_small_files_and_how_many_a_second(site: Site, engine: Mover, engin
 def test_what_has_the_layout_is_not_copied_again(site: Site, engine: Mover, directory: Path) -> None:
     place = made(site, directory / "a", b"data")
     version = site.layout(place)
-    assert moved(engine, site, place, site.in_pool(site.hdd)).result is Result.ALREADY
+    assert moved(engine, site, place, site.in_pool(site.hdd)).result is MoveResult.ALREADY
     assert site.layout(place) == version

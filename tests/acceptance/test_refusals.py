@@ -11,7 +11,7 @@ import pytest
 
 from lustre.layout.model import Component, Layout
 from tests.acceptance.site import MIB, Site, checksum, noise
-from tierd.act.movers.outcome import Move, Mover, Outcome, Result
+from tierd.act.movers.moves import Move, MoveOutcome, Mover, MoveResult
 
 
 @pytest.fixture
@@ -19,10 +19,10 @@ def directory(site: Site, engine_name: str, request: pytest.FixtureRequest) -> P
     return site.directory("refused-" + request.node.name.replace("/", "-"), mdt=site.mdt_count - 1)
 
 
-def refused(engine: Mover, site: Site, place: Path, layout: Layout) -> Outcome:
+def refused(engine: Mover, site: Site, place: Path, layout: Layout) -> MoveOutcome:
     before = site.lfs("getstripe", str(place)) if place.is_file() else ""
     (outcome,) = engine.move([Move(site.name(place), layout)])
-    assert outcome.result in {Result.REFUSED, Result.GAVE_WAY, Result.FAILED}, outcome
+    assert outcome.result in {MoveResult.REFUSED, MoveResult.GAVE_WAY, MoveResult.FAILED}, outcome
     assert not before or site.lfs("getstripe", str(place)) == before
     return outcome
 
@@ -75,7 +75,7 @@ def test_foreign(site: Site, engine: Mover, directory: Path) -> None:
     place = directory / "a"
     site.lfs("setstripe", "--foreign=none", "--xattr=foreignvalue", str(place))
     (outcome,) = engine.move([Move(site.name(place), site.in_pool(site.flash))])
-    assert outcome.result in {Result.REFUSED, Result.FAILED}
+    assert outcome.result in {MoveResult.REFUSED, MoveResult.FAILED}
     assert "foreignvalue" in site.lfs("getstripe", "-v", str(place))
 
 
@@ -91,7 +91,7 @@ def test_no_regular_files(site: Site, engine: Mover, directory: Path) -> None:
 def test_open_for_writing_and_running(site: Site, engine: Mover, directory: Path) -> None:
     place = written(directory / "a")
     with place.open("r+b"):
-        assert refused(engine, site, place, site.in_pool(site.flash)).result is Result.GAVE_WAY
+        assert refused(engine, site, place, site.in_pool(site.flash)).result is MoveResult.GAVE_WAY
     program = directory / "sleep"
     shutil.copy("/bin/sleep", program)
     program.chmod(0o755)

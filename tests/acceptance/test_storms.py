@@ -19,7 +19,7 @@ from tests.acceptance.conftest import engine_of
 from tests.acceptance.ledger import Ledger
 from tests.acceptance.site import MIB, Site, checksum, long_ago, noise
 from tests.acceptance.workers import Application, read_again_and_again, running
-from tierd.act.movers.outcome import Move, Mover, Outcome, Result
+from tierd.act.movers.moves import Move, MoveOutcome, Mover, MoveResult
 
 WRITERS = 4
 ROUNDS = 40
@@ -36,9 +36,9 @@ def directories(site: Site, name: str) -> list[Path]:
     return made + ([site.directory(f"{name}-striped", stripes=site.mdt_count)] if site.mdt_count > 1 else [])
 
 
-def move_until(site: Site, engine: Mover, places: list[Path], until: float) -> list[Outcome]:
+def move_until(site: Site, engine: Mover, places: list[Path], until: float) -> list[MoveOutcome]:
     """Move files to and fro, whatever is there, as long as told."""
-    outcomes: list[Outcome] = []
+    outcomes: list[MoveOutcome] = []
     layouts = [site.in_pool(site.flash), site.in_pool(site.hdd), site.pfl()]
     while time.time() < until:
         found = [place / name for place in places for name in os.listdir(place) if not name.startswith(".")]
@@ -66,7 +66,7 @@ def test_writers_readers_and_two_movers(site: Site, engine: Mover, engine_name: 
         homes.append(home)
     jobs = [(Application(home, n).run, (until, tmp_path / f"writer{n}")) for n, home in enumerate(homes)]
     readers = [(read_again_and_again, (read, until, tmp_path / f"reader{n}")) for n in range(2)]
-    outcomes: list[Outcome] = []
+    outcomes: list[MoveOutcome] = []
 
     def move() -> None:
         outcomes.extend(move_until(site, engine_of(site, engine_name), [*homes, read], until))
@@ -91,7 +91,7 @@ def test_writers_readers_and_two_movers(site: Site, engine: Mover, engine_name: 
         assert (read / str(number)).read_bytes() == noise(number * 3000, number)
         ledger.enter(read / str(number))
     assert tally["done", ""] > 0
-    assert [outcome.detail for outcome in outcomes if outcome.result is Result.DOUBTFUL] == []
+    assert [outcome.detail for outcome in outcomes if outcome.result is MoveResult.DOUBTFUL] == []
 
 
 def test_unlinkers_and_replacers(site: Site, engine: Mover, engine_name: str, ledger: Ledger, seconds: float) -> None:
@@ -118,8 +118,8 @@ def test_unlinkers_and_replacers(site: Site, engine: Mover, engine_name: str, le
     for thread in threads:
         thread.join()
     print(f"\n{engine_name}: {dict(Counter((o.result.value, o.reason) for o in outcomes))}")
-    assert [o.detail for o in outcomes if o.result is Result.DOUBTFUL] == []
-    assert any(o.result is Result.DONE for o in outcomes)
+    assert [o.detail for o in outcomes if o.result is MoveResult.DOUBTFUL] == []
+    assert any(o.result is MoveResult.DONE for o in outcomes)
     site.forget_everything()
     assert {file: checksum(file) for file in kept} == kept
     for file in kept:
@@ -158,7 +158,7 @@ def test_two_movers_on_one_file(site: Site, engine: Mover, engine_name: str, led
     place = site.directory(f"two-{engine_name}") / "a"
     place.write_bytes(noise(32 * MIB, 2))
     digest = checksum(long_ago(place))
-    outcomes: list[Outcome] = []
+    outcomes: list[MoveOutcome] = []
 
     def move() -> None:
         outcomes.extend(engine_of(site, engine_name).move([Move(site.name(place), site.in_pool(site.flash))]))
@@ -168,7 +168,7 @@ def test_two_movers_on_one_file(site: Site, engine: Mover, engine_name: str, led
         thread.start()
     for thread in threads:
         thread.join()
-    assert {outcome.result for outcome in outcomes} <= {Result.DONE, Result.GAVE_WAY, Result.ALREADY}
+    assert {outcome.result for outcome in outcomes} <= {MoveResult.DONE, MoveResult.GAVE_WAY, MoveResult.ALREADY}
     assert checksum(place) == digest
     ledger.enter(place)
 

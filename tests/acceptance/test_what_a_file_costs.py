@@ -13,9 +13,9 @@ from tests.acceptance.files import made
 from tests.acceptance.ledger import Ledger
 from tests.acceptance.site import Site, noise
 from tests.counted_calls import Counted
+from tierd.act.movers.capacity import Destination
 from tierd.act.movers.lease import LeaseMover
-from tierd.act.movers.outcome import Move, Mover, Result
-from tierd.act.movers.room import Destination
+from tierd.act.movers.moves import Move, Mover, MoveResult
 
 FILES = 32
 MOST_REQUESTS = 32
@@ -59,7 +59,7 @@ def test_requests_of_the_lease_engine(site: Site, ledger: Ledger, inherited: boo
     outcomes = list(engine.move([Move(site.name(file), site.in_pool(site.flash)) for file in files]))
     total, by_operation = of_files(requests(site), before)
     print(f"\nlease: {total:.1f} requests a file: {by_operation}\ncalls: {dict(calls.taken())}")
-    assert {outcome.result for outcome in outcomes} == {Result.DONE}, [o.detail for o in outcomes if o.detail]
+    assert {outcome.result for outcome in outcomes} == {MoveResult.DONE}, [o.detail for o in outcomes if o.detail]
     for file in files:
         ledger.enter(file)
     if total:  # releases before 2.15 count other things under other names
@@ -76,6 +76,6 @@ def test_requests_of_lfs(site: Site, ledger: Ledger, engine: Mover, engine_name:
     outcomes = list(engine.move([Move(site.name(file), site.in_pool(site.flash)) for file in files]))
     total, by_operation = of_files(requests(site), before)
     print(f"\nlfs, with what tierd asks beside it: {total:.1f} requests a file: {by_operation}")
-    assert {outcome.result for outcome in outcomes} == {Result.DONE}, [o.detail for o in outcomes if o.detail]
+    assert {outcome.result for outcome in outcomes} == {MoveResult.DONE}, [o.detail for o in outcomes if o.detail]
     for file in files:
         ledger.enter(file)

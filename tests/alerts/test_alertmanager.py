@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry
 from tests.dashboards.files import ROOT
 from tests.servers import fetched, free_port, program, running
 from tierd.clock import SystemClock
-from tierd.service.web import App, WebServer
+from tierd.daemon.web import App, WebServer
 
 EXAMPLE = ROOT / "alerts" / "alertmanager.yml"
 

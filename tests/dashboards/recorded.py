@@ -14,16 +14,16 @@ from pathlib import Path
 from prometheus_client import generate_latest
 
 from exporter import clock, exposition
-from exporter.__main__ import arguments, checked
+from exporter.__main__ import build_parser, check_arguments
 from exporter.collectors import COLLECTORS
-from exporter.own import registry as exporter_registry
 from exporter.scrape import Scraper
+from exporter.self_metrics import registry as exporter_registry
 from lustre.parameters import Tree
-from simulator.scenario import parse
+from simulator.scenarios.scenario import parse
 from tests.exporter.written import WRITTEN
-from tierd.config import Settings
-from tierd.metrics.collector import registry as tierd_registry
-from tierd.simulation.world import wired
+from tierd.config.settings import Settings
+from tierd.daemon.metrics import registry as tierd_registry
+from tierd.simulation.world import wire
 
 STEP_SECONDS = 15
 SECONDS = 330
@@ -107,8 +107,8 @@ def record(folder: Path) -> Recorded:
     (root / "sys").mkdir()
     never_simulated(root)
     cluster = SCENARIO.build()
-    at = wired(cluster, Settings(), lambda _: None, folder)
-    wanted = checked(arguments().parse_args([f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys"]))
+    at = wire(cluster, Settings(), lambda _: None, folder)
+    wanted = check_arguments(build_parser().parse_args([f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys"]))
     scraper = Scraper(Tree(wanted.roots), COLLECTORS, wanted.settings, clock.monotonic)
     of_exporter = exporter_registry(scraper, None)
     of_tierd = tierd_registry(at.daemon, at.gate, at.undo, Settings())
@@ -117,7 +117,7 @@ def record(folder: Path) -> Recorded:
     while cluster.now < SECONDS:
         at.run(until=cluster.now + STEP_SECONDS)
         cluster.write_parameters(root)
-        text = b"".join(exposition.text(scraper.run(), of_exporter, openmetrics=False)).decode()
+        text = b"".join(exposition.render(scraper.run(), of_exporter, openmetrics=False)).decode()
         lines += labelled(text, "lustre", "oss01:9169", cluster.epoch)
         lines += labelled(generate_latest(of_tierd).decode(), "tierd", "mds01:9170", cluster.epoch)
     file = folder / "samples.openmetrics"

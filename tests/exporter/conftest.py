@@ -15,10 +15,10 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from exporter import exposition
+from exporter.collector import Settings
 from exporter.collectors import COLLECTORS
-from exporter.config import Address, Settings
 from exporter.scrape import Scraper
-from exporter.server import Server, listen
+from httpserver.server import Address, Server, listen
 from lustre.parameters import Roots, Tree
 from lustre.unpack import unpack
 from tests.exporter.written import unfold
@@ -52,7 +52,7 @@ class Exporter:
     def scrape(self, *names: str, openmetrics: bool = False) -> bytes:
         """What Lustre's parameters say, without the exporter's own metrics."""
         result = self.scraper.run(names or None)
-        return b"".join(exposition.text(result, CollectorRegistry(), openmetrics=openmetrics))
+        return b"".join(exposition.render(result, CollectorRegistry(), openmetrics=openmetrics))
 
     def skipped(self) -> dict[str, int]:
         """Lines left out, by parameter."""

@@ -18,7 +18,7 @@ import pytest
 
 from exporter.__main__ import main
 from exporter.collectors import COLLECTORS
-from exporter.logs import configure
+from exporter.logs import configure_logging
 
 COMMAND = [sys.executable, "-m", "exporter"]
 
@@ -203,7 +203,7 @@ def test_a_mistake_is_two_lines(capsys) -> None:
     ("json", json.loads),
     ("logfmt", lambda line: dict(re.findall(r'(\w+)=((?:"(?:[^"\\]|\\.)*")|\S+)', line)))])
 def test_logs_can_be_read_by_machines(form, parsed, capsys) -> None:
-    configure("warn", form)
+    configure_logging("warn", form)
     log = logging.getLogger("lustre-exporter")
     log.info("not this")
     log.warning('a "b"\n%s', "c")
@@ -212,7 +212,7 @@ def test_logs_can_be_read_by_machines(form, parsed, capsys) -> None:
     assert found["level"] == "warn"
     assert json.loads(found["msg"])[:5] == 'a "b"' if form == "logfmt" else found["msg"] == 'a "b"\nc'
     assert found["ts"].endswith("Z")
-    configure("info", "text")
+    configure_logging("info", "text")
 
 
 @pytest.mark.parametrize("there", [True, False])

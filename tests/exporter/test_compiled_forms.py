@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.counters import Planner, Rule
+from exporter.connections import OSC, StatsLines
+from exporter.counters import StatsPlanner, StatsRule
+from exporter.exposition import MetricsPage
 from exporter.forms import RpcForm, StatsForm, rpc_forms, stats_forms
-from exporter.osc import OSC
-from exporter.page import Page
-from exporter.per_target import StatsLines
-from exporter.read_outs import stats_out
-from exporter.rpcs import RpcKeys
+from exporter.rpc_stats import RpcKeys
+from exporter.totals import stats_contributions
 from lustre.formats import compiled, rpc_stats, stats
 from lustre.formats.outline import LONGEST, Forms
 from tests.spoilt import any_text, damage, renumbered, renumbering, spoilt, texts
@@ -65,7 +64,7 @@ def test_recorded_rpcs_have_a_form_as_soon_as_anything_was_sent(capture) -> None
 
 
 def stats_agree(
-    forms: Forms[StatsForm], planner: Planner, text: bytes, like: StatsForm | None = None
+    forms: Forms[StatsForm], planner: StatsPlanner, text: bytes, like: StatsForm | None = None
 ) -> StatsForm | None:
     found = forms.read(text, like)
     if found is None:
@@ -86,12 +85,12 @@ def stats_agree(
 def test_stats_of_a_form(capture, which, damages, numbers, every, cut) -> None:
     known = texts(capture(TREE), "stats")
     text = known[which % len(known)]
-    planner = Planner(OSC.rule)
+    planner = StatsPlanner(OSC.rule)
     agree_when_changed(partial(stats_agree, stats_forms(planner), planner), text, damages, numbers, every, cut)
 
 
 def test_recorded_stats_have_a_form(capture) -> None:
-    planner = Planner(Rule(OSC.rule.operations, OSC.rule.seconds))
+    planner = StatsPlanner(StatsRule(OSC.rule.operations, OSC.rule.seconds))
     forms = stats_forms(planner)
     known = [text for text in texts(capture(TREE), "stats") if stats.parse(text).names]
     found = [stats_agree(forms, planner, text) for text in known]
@@ -101,17 +100,17 @@ def test_recorded_stats_have_a_form(capture) -> None:
 @pytest.mark.parametrize("mount", [b"/mnt/lustre", b"/mnt/\x01", b"/" + b"x" * 20000])
 def test_requests_of_a_target_whose_labels_fit_no_template_are_shown_all_the_same(capture, mount) -> None:
     text = next(text for text in texts(capture(TREE), "stats") if b"req_waittime" in text)
-    contribution = stats_out(OSC.rule)(text, None)
+    contribution = stats_contributions(OSC.rule)(text, None)
     assert contribution.form is not None
-    page, labels = Page(), b'mount="%b"' % mount
+    page, labels = MetricsPage(), b'mount="%b"' % mount
     StatsLines().put(page, {"a": labels}, {"a": contribution})
-    plan, columns = Planner(OSC.rule).plan(stats.parse(text))
+    plan, columns = StatsPlanner(OSC.rule).plan(stats.parse(text))
     assert dict(page.lines()) == dict(plan.fill(plan.templates(labels), plan.pick(columns)))
 
 
 @pytest.mark.parametrize("name", ["n" * 20000, "n" * 70000, "a" * 31])
 def test_texts_beyond_all_measure_are_read_as_ever(name) -> None:
-    planner = Planner(OSC.rule)
+    planner = StatsPlanner(OSC.rule)
     forms = stats_forms(planner)
     for rows in (1, 3, 30000):
         text = b"".join([b"%b%d  1 samples [usecs] 1 2 %d\n" % (name.encode(), row, row) for row in range(rows)][:3000])

@@ -11,11 +11,9 @@ from prometheus_client import CollectorRegistry
 
 from exporter import clock
 from exporter.app import App
-from exporter.collector import Collector
-from exporter.config import Settings
-from exporter.families import Gauge
-from exporter.lane import BusyError, Lane
-from exporter.scrape import Scraper
+from exporter.collector import Collector, Settings
+from exporter.exposition import Gauge
+from exporter.scrape import BusyError, Scraper, WorkerThread
 from lustre.parameters import Roots, Tree
 from tests.exporter.virtual_time import VirtualTime
 
@@ -141,7 +139,7 @@ def test_scrapes_while_one_hangs_share_its_pass_and_come_back(tmp_path, serve) -
 
 
 def test_a_lane_that_is_out_takes_no_second_call() -> None:
-    lane: Lane[int] = Lane("x")
+    lane: WorkerThread[int] = WorkerThread("x")
     go_on = threading.Event()
     lane.start(lambda: int(go_on.wait(WAIT)))
     with pytest.raises(BusyError):

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from exporter.found import Found, look
-from exporter.landing import Landing
-from exporter.own import Own
+from exporter.landing import LandingPage, NodeSummary, summarize_node
+from exporter.self_metrics import ExporterMetrics
 
 OSC = "sys/kernel/debug/lustre/osc"
 NOBODY = 65534
@@ -38,12 +37,12 @@ class Page(HTMLParser):
 
 
 def page(running) -> Page:
-    return Page(Landing(running.scraper, "/metrics", "/-/healthy").page())
+    return Page(LandingPage(running.scraper, "/metrics", "/-/healthy").page())
 
 
 def test_what_this_node_is(capture, exporter) -> None:
     running = exporter(capture("2.17.57/tree-load-1"))
-    found = look(running.scraper.places)
+    found = summarize_node(running.scraper.places)
     assert found.roles == ("client", "object server", "metadata server", "management server")
     assert found.version.startswith("2.17.57")
     assert found.file_systems == ("lustre",)
@@ -57,7 +56,7 @@ def test_what_this_node_is(capture, exporter) -> None:
 
 def test_a_router_and_nothing_else(grow, exporter) -> None:
     root = grow({"sys/kernel/debug/lnet/routes": "Routing enabled\nnet      hops priority   state router\n"})
-    assert look(exporter(root).scraper.places) == Found(("router",), "", (), (), ())
+    assert summarize_node(exporter(root).scraper.places) == NodeSummary(("router",), "", (), (), ())
 
 
 def test_a_node_without_lustre(grow, exporter) -> None:
@@ -91,7 +90,7 @@ def test_skipped_lines_and_failed_readings_are_counted(grow, exporter) -> None:
     })  # fmt: skip
     running = exporter(root)
     running.scrape("osc")
-    text = Landing(running.scraper, "/metrics", "/-/healthy").page().decode()
+    text = LandingPage(running.scraper, "/metrics", "/-/healthy").page().decode()
     assert '<span title="osc.*.stats">2</span>' in text
     assert '<span title="osc.*.rpc_stats empty">1</span>' in text
 
@@ -127,7 +126,7 @@ def test_a_closed_debugfs_is_told_with_its_mend(closed, exporter) -> None:
     with as_nobody():
         assert set(running.scraper.tree.closed()) == {"debugfs"}
         text = page(running).text
-        own = {sample.labels["path"]: sample.value for metric in Own(running.scraper).collect()
+        own = {sample.labels["path"]: sample.value for metric in ExporterMetrics(running.scraper).collect()
                for sample in metric.samples if "path" in sample.labels}  # fmt: skip
     assert f"The exporter may not read {closed}/sys/kernel/debug/lustre/." in text
     assert "CAP_DAC_READ_SEARCH" in text
@@ -163,7 +162,7 @@ def test_looking_at_the_node_cannot_hang_the_page(grow, exporter) -> None:
     root = grow({"sys/fs/lustre/x/y": ""})
     os.mkfifo(root / "sys/fs/lustre/version")
     running = exporter(root)
-    landing = Landing(running.scraper, "/metrics", "/-/healthy", look_seconds=0.05)
+    landing = LandingPage(running.scraper, "/metrics", "/-/healthy", look_seconds=0.05)
     for _ in range(3):
         assert "unknown; reading a parameter may hang" in Page(landing.page()).text
     os.close(os.open(root / "sys/fs/lustre/version", os.O_WRONLY))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from exporter.collectors import COLLECTORS
-from exporter.jobs.texts import MOST_BYTES
+from exporter.jobs.texts import MAX_JOB_BYTES
 from exporter.scrape import Scraper
 from tests.exporter.virtual_time import VirtualTime
 from tests.rules import every
@@ -113,7 +113,7 @@ def test_unreadable_files_are_counted_by_their_error(tree, exporter) -> None:
 @pytest.mark.parametrize("limit", [0, 5])
 def test_what_cannot_be_jobs_is_given_up_before_it_costs_anything(tree, exporter, begin, limit) -> None:
     place = "proc/fs/lustre/obdfilter/lustre-OST000{}/job_stats"
-    spoil(tree / place.format(1), begin + b"x" * (3 * MOST_BYTES))
+    spoil(tree / place.format(1), begin + b"x" * (3 * MAX_JOB_BYTES))
     running = exporter(tree, jobs_limit=limit)
     for reading in (1, 2):  # in one piece, then in many
         shown = running.scrape("jobs")

@@ -6,16 +6,15 @@ import tempfile
 from pathlib import Path
 
 from bench.against_prometheus_client import compare
-from bench.client_tree import Client
-from bench.exporter import where
-from bench.server_tree import Server
+from bench.exporter import memory_folder
+from bench.trees import ClientTree, ServerTree
 from lustre.formats.compiled import AVAILABLE
 
 
 def test_a_sample_costs_a_fraction_of_what_it_costs_through_prometheus_client() -> None:
-    with tempfile.TemporaryDirectory(dir=where()) as folder:
-        client = compare(Client(Path(folder, "client"), 200), osc_per_target=True)
-        server = compare(Server(Path(folder, "server"), 1, 1500))
+    with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
+        client = compare(ClientTree(Path(folder, "client"), 200), osc_per_target=True)
+        server = compare(ServerTree(Path(folder, "server"), 1, 1500))
     assert client.samples > 25000
     assert server.samples > 20000
     assert client.ratio("few") > 8

@@ -8,8 +8,7 @@ import shutil
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.bounds import doubling
-from exporter.families import Histogram
+from exporter.exposition import Histogram, doubling
 
 A, B = "ffff9f0a8c3d1800", "ffff9f0a00000000"
 POOLS = "proc/fs/lustre/lov/lustre-clilov-{}/pools"

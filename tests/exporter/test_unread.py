@@ -19,7 +19,7 @@ root, opened = sys.argv[1], []
 sys.addaudithook(lambda event, of: opened.append(of[0]) if event == "open" and isinstance(of[0], str) else None)
 from pathlib import Path
 from tests.exporter.conftest import EVERY, Exporter
-from exporter.config import Settings
+from exporter.collector import Settings
 Exporter(Path(root), Settings(enabled=EVERY)).scrape()
 print("\\n".join({path for path in opened if path.startswith(root)}))
 """

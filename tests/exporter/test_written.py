@@ -12,7 +12,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as text_parser
 
 from exporter.collectors import COLLECTORS
-from exporter.found import look
+from exporter.landing import summarize_node
 from tests.exporter.written import NODES, RELEASES, ROLES
 from tests.rules import every
 
@@ -87,7 +87,7 @@ def test_a_router_shows_what_it_carries_messages_with(written, exporter, samples
     credit = {dict(labels)["pages"]: value for (name, labels), value in shown.items() if "buffer_credits" in name}
     assert credit == {"0": "1023", "1": "8186", "256": "198"}
     assert shown["lustre_lnet_messages_total", frozenset({("event", "routed")})] == "81234567"
-    assert look(running.scraper.places).roles == ("router",)
+    assert summarize_node(running.scraper.places).roles == ("router",)
 
 
 @every("release", RELEASES)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Unpack
-from tierd import extra
+from tierd import dependencies
 
 ROOT = Path(__file__).parents[2]
 OWN = ("lustre", "httpserver", "exporter", "tierd", "simulator")
@@ -111,15 +111,15 @@ def test_tierd_is_imported_with_its_extra_alone() -> None:
 
 def test_the_packages_that_are_missed_are_those_of_the_extra() -> None:
     named = {name.replace("-", "_") for name in required("options.extras_require", "tierd")}
-    assert named == extra.PACKAGES
+    assert named == dependencies.PACKAGES
 
 
 @pytest.mark.parametrize(("module", "program", "arguments"), [
     ("tierd.__main__", "tierd", ["--config", "tierd.toml"]),
     ("tierd.__main__", "tierd", ["replay", "tests/tapes/noisy-create-1m"]),
-    ("tierd.ctl", "tierctl", ["status"]),
-    ("tierd.ctl", "tierctl", ["simulate", "noisy-neighbour"]),
-    ("tierd.ctl", "tierctl", ["--help"]),
+    ("tierd.cli.tierctl", "tierctl", ["status"]),
+    ("tierd.cli.tierctl", "tierctl", ["simulate", "noisy-neighbour"]),
+    ("tierd.cli.tierctl", "tierctl", ["--help"]),
 ])
 def test_a_program_without_the_extra_says_in_one_line_what_to_install(
     module: str, program: str, arguments: list[str]
@@ -132,7 +132,7 @@ def test_a_program_without_the_extra_says_in_one_line_what_to_install(
 
 def test_a_module_that_is_missed_by_mistake_is_no_matter_of_extras() -> None:
     with pytest.raises(ModuleNotFoundError, match=r"tierd\.gone"):
-        extra.refused("tierd", ModuleNotFoundError("No module named 'tierd.gone'", name="tierd.gone"))
+        dependencies.report_missing("tierd", ModuleNotFoundError("No module named 'tierd.gone'", name="tierd.gone"))
 
 
 @pytest.mark.parametrize("compiled", ["yes", "no"])

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 from tests.units import SYSTEMD, complaints, exposure
-from tierd.config import Settings, load
+from tierd.config.load import load
+from tierd.config.settings import Settings
 
 UNIT = SYSTEMD / "tierd.service"
 MOST_EXPOSURE = 4.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lustre.formats import brw_stats, job_stats, rpc_stats, stats
 from simulator.cluster import Cluster
-from simulator.tally import Histogram, Stats
+from simulator.counters import Histogram, Stats
 
 PROC, SYSFS, DEBUGFS = "proc/fs/lustre", "sys/fs/lustre", "sys/kernel/debug/lustre"
 

@@ -1,4 +1,7 @@
-"""The model against the clean measurements on the recorded test bed: nothing here is written into the model."""
+"""The model against measurements: the recorded test bed, the tapes, and the published noisy-neighbour experiment.
+
+Nothing of these results is written into the scenarios or the model.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,13 @@ from collections.abc import Callable
 
 import pytest
 
-from bench.calibration import costs
+from bench.calibration import costs, tapes
 from lustre.layout.model import Component, Layout
-from simulator import scenario
 from simulator.cluster import Cluster
-from simulator.jobs import Job, RandomWriter, SmallFileWriter, StreamingWriter
+from simulator.jobs import Job
+from simulator.jobs.large_files import RandomWriter, StreamingWriter
+from simulator.jobs.small_files import SmallFileWriter
+from simulator.scenarios import scenario
 from simulator.settings import recorded_test_bed
 
 STREAM = "ior_stream.1002"
@@ -112,8 +117,60 @@ def test_movers_are_as_fast_as_the_measured_ones(preset: str, workers: int) -> N
 
 @pytest.mark.parametrize(("name", "recorded"), [("crowded-directory", 52.2), ("crowded-directories", 49.0)])
 def test_the_neighbours_of_the_measurements_cost_the_stream_what_they_did(name: str, recorded: float) -> None:
-    assert costs.kept(scenario.library(name).build()) == pytest.approx(recorded, rel=0.05)
+    assert costs.stream_rate_with_neighbour(scenario.library(name).build()) == pytest.approx(recorded, rel=0.05)
 
 
 def test_many_default_layouts_take_as_long_as_they_did() -> None:
-    assert costs.defaults(scenario.library("crowded-directories").build()) == pytest.approx(84, rel=0.25)
+    assert costs.default_layout_seconds(scenario.library("crowded-directories").build()) == pytest.approx(84, rel=0.25)
+
+
+PAPER_STREAM = "ior.1002"
+
+
+@pytest.fixture(scope="module")
+def published() -> dict[str, float]:
+    found = {}
+    variants = scenario.library("noisy-neighbour-paper").variants()
+    for name in ("alone", "contended", "flash_covers", "flash_too_small", "contended_1m"):
+        cluster = variants[name].build()
+        cluster.advance(3.0)
+        found[name] = cluster.log.mean(PAPER_STREAM, 1, 3)
+    return found
+
+
+def test_the_group_streams_at_what_its_disks_give(published: dict[str, float]) -> None:
+    assert published["alone"] == pytest.approx(
+        6000, rel=0.05
+    )  # "each SSU can deliver more than 12 GB/s", two OSTs each
+
+
+def test_small_files_on_the_same_disks_cost_the_stream_a_quarter(published: dict[str, float]) -> None:
+    assert 0.70 <= published["contended"] / published["alone"] <= 0.82
+
+
+def test_a_flash_component_that_holds_the_file_gives_it_back(published: dict[str, float]) -> None:
+    assert published["flash_covers"] >= 0.97 * published["alone"]
+
+
+def test_a_component_too_small_is_worse_than_none(published: dict[str, float]) -> None:
+    assert published["flash_too_small"] < 0.95 * published["contended"]
+
+
+def test_small_files_of_a_quarter_stripe_hurt_more_than_their_bytes(published: dict[str, float]) -> None:
+    assert published["contended_1m"] < published["contended"]
+
+
+def test_the_recorded_test_bed_has_the_same_variants() -> None:
+    names = set(scenario.library("noisy-neighbour").variants())
+    assert {"alone", "contended", "flash_covers", "flash_too_small"} <= names
+
+
+@pytest.mark.parametrize("name", ["noisy-create-1m", "noisy-flash-too-small", "noisy-random-4k"])
+def test_a_recorded_episode(name: str) -> None:
+    tape, model = tapes.recorded(name), tapes.simulated(name)
+    assert model.kept == pytest.approx(tapes.QUIET_HOST_SHARE.get(name, tape.kept), rel=0.25)
+    for target, share in tape.target_shares.items():
+        assert model.target_shares[target] == pytest.approx(share, rel=0.25, abs=0.005)
+    assert tapes.distance(tape.rpc_pages, model.rpc_pages) < 0.25
+    assert tapes.distance(tape.latency_usec, model.latency_usec) < 0.25
+    assert model.latency_mean_usec == pytest.approx(tape.latency_mean_usec, rel=0.25)

@@ -9,15 +9,17 @@ from dataclasses import replace
 import pytest
 
 from lustre.layout.model import Component, Layout
-from simulator import scenario
 from simulator.cluster import Cluster
-from simulator.concurrently import Concurrently
 from simulator.costs import MEASURED, PRESETS, PRODUCTION, CallCosts
 from simulator.filesystem import SimulatedFilesystem
-from simulator.fluid import FluidCluster
-from simulator.jobs import Job, Mdtest, SmallFileWriter
+from simulator.fluid.cluster import FluidCluster
+from simulator.jobs import Job
+from simulator.jobs.metadata import Mdtest
+from simulator.jobs.small_files import SmallFileWriter
+from simulator.scenarios import scenario
+from simulator.scenarios.events import Event, Timeline
+from simulator.scheduler import VirtualScheduler
 from simulator.settings import recorded_test_bed
-from simulator.timeline import Event, Timeline
 
 FLASH = Layout((Component(pool="flash"),), composite=False)
 CROWD = SmallFileWriter(threads=20, files_per_second=1.0)
@@ -132,7 +134,7 @@ def test_every_call_can_be_made_slow() -> None:
 def test_calls_at_once_share_the_processors() -> None:
     """On two processors four take twice as long as one, not four times."""
     cluster, filesystem = made(replace(MEASURED, call_processor_seconds=0.1))
-    with Concurrently(cluster) as at_once, at_once.executor(4) as executor:
+    with VirtualScheduler(cluster) as scheduler, scheduler.executor(4) as executor:
         begun = cluster.now
         for _ in range(40):
             executor.submit(filesystem.xattr, "/proj/a", "user.tierd")

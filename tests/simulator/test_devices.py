@@ -6,7 +6,11 @@ from random import Random
 
 import pytest
 
-from simulator.devices import Device, DeviceSettings, FlashSettings, HddSettings, Io, ThrottledSettings, build
+from simulator.devices import DeviceSettings, build
+from simulator.devices.device import Device, Io
+from simulator.devices.flash import FlashSettings
+from simulator.devices.hdd import HddSettings
+from simulator.devices.throttled import ThrottledSettings
 from simulator.engine import Engine
 
 MIB = 1 << 20

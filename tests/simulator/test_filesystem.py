@@ -9,10 +9,11 @@ import pytest
 from lustre.changelog.decode import decode
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Component, Layout
-from simulator.changelog import Actor
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
-from simulator.jobs import SmallFileWriter, StreamingWriter
+from simulator.jobs.large_files import StreamingWriter
+from simulator.jobs.small_files import SmallFileWriter
+from simulator.servers.changelog import Actor
 from simulator.settings import recorded_test_bed
 
 MIB = 1 << 20

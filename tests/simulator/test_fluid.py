@@ -10,14 +10,16 @@ from lustre.changelog.decode import decode
 from lustre.changelog.record import RecordType
 from lustre.formats import job_stats
 from lustre.layout.model import Component, Layout
-from simulator import scenario
 from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
-from simulator.fluid import FluidCluster
-from simulator.jobs import Job, RandomWriter, SmallFileWriter, StreamingWriter
+from simulator.fluid.cluster import FluidCluster
+from simulator.jobs import Job
+from simulator.jobs.large_files import RandomWriter, StreamingWriter
+from simulator.jobs.small_files import SmallFileWriter
 from simulator.parameters import render
+from simulator.scenarios import scenario
+from simulator.scenarios.events import Event, Timeline
 from simulator.settings import recorded_test_bed
-from simulator.timeline import Event, Timeline
 
 MIB = 1 << 20
 STREAM = "ior_stream.1002"

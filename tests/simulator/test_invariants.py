@@ -11,18 +11,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lustre.layout.model import Component, Layout
-from simulator.client import ClientSettings
+from simulator.clients.mount import ClientSettings
 from simulator.cluster import Cluster
-from simulator.devices import DeviceSettings, FlashSettings, HddSettings, RaidSettings, ThrottledSettings
+from simulator.counters import Counter
+from simulator.devices import DeviceSettings
+from simulator.devices.flash import FlashSettings
+from simulator.devices.hdd import HddSettings
+from simulator.devices.raid import RaidSettings
+from simulator.devices.throttled import ThrottledSettings
 from simulator.filesystem import SimulatedFilesystem
-from simulator.fluid import FluidCluster
-from simulator.jobs import Job, Mdtest, RandomWriter, SharedFile, SmallFileWriter, StreamingReader, StreamingWriter
-from simulator.objects import Capacity
-from simulator.ost_settings import OstSettings
+from simulator.fluid.cluster import FluidCluster
+from simulator.jobs import Job
+from simulator.jobs.large_files import RandomWriter, SharedFile, StreamingReader, StreamingWriter
+from simulator.jobs.metadata import Mdtest
+from simulator.jobs.small_files import SmallFileWriter
 from simulator.parameters import render
+from simulator.scenarios.events import Event, Timeline
+from simulator.servers.objects import Capacity
+from simulator.servers.ost import OstSettings
 from simulator.settings import ClusterSettings, recorded_test_bed
-from simulator.tally import Counter
-from simulator.timeline import Event, Timeline
 from tests.simulator import readback
 
 MIB = 1 << 20

@@ -6,18 +6,21 @@ from dataclasses import replace
 from random import Random
 
 from lustre.layout.model import Component, Layout
-from simulator import scenario
-from simulator.client import ClientSettings
+from simulator.clients.mount import ClientSettings, StataheadSettings
+from simulator.clients.readahead import ReadAheadSettings
 from simulator.cluster import Cluster
-from simulator.devices import FlashSettings, HddSettings
-from simulator.devices.accelerator import Accelerator, AcceleratorSettings
-from simulator.jobs import Distribution, Job, LsScan, Mdtest, RandomWriter, SharedFile, SmallFileWriter
-from simulator.mdt_settings import MdtSettings
-from simulator.objects import Capacity
-from simulator.ost_settings import OstSettings
-from simulator.readahead import ReadAheadSettings
+from simulator.devices.flash import Accelerator, AcceleratorSettings, FlashSettings
+from simulator.devices.hdd import HddSettings
+from simulator.jobs import Job
+from simulator.jobs.job import Distribution
+from simulator.jobs.large_files import RandomWriter, SharedFile
+from simulator.jobs.metadata import LsScan, Mdtest
+from simulator.jobs.small_files import SmallFileWriter
+from simulator.scenarios import scenario
+from simulator.servers.mdt import MdtSettings
+from simulator.servers.objects import Capacity
+from simulator.servers.ost import OstSettings
 from simulator.settings import ClusterSettings, recorded_test_bed
-from simulator.statahead import StataheadSettings
 
 MIB = 1 << 20
 DISKS = OstSettings(HddSettings(size_bytes=1 << 40), Capacity(1 << 40, 1 << 20), journal_device=FlashSettings())

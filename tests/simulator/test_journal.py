@@ -1,8 +1,10 @@
 from __future__ import annotations
 
-from simulator.devices import HddSettings, Io, build
+from simulator.devices import build
+from simulator.devices.device import Io
+from simulator.devices.hdd import HddSettings
 from simulator.engine import Engine
-from simulator.journal import Journal, JournalSettings
+from simulator.servers.journal import Journal, JournalSettings
 
 
 def journal(engine: Engine) -> Journal:

@@ -11,13 +11,12 @@ import pytest
 from lustre.changelog.decode import decode
 from lustre.changelog.record import RecordType
 from lustre.layout.model import Component, Layout
-from simulator import mirrors
-from simulator.changelog import Actor
-from simulator.choice import Spill
 from simulator.cluster import Cluster
 from simulator.engine import Steps
-from simulator.namespace import Inode
-from simulator.placement import extents
+from simulator.servers import layouts
+from simulator.servers.changelog import Actor
+from simulator.servers.namespace import Inode
+from simulator.servers.placement import Spill, extents
 from simulator.settings import ClusterSettings, recorded_test_bed
 
 MIB = 1 << 20
@@ -102,12 +101,12 @@ def test_a_write_to_a_mirrored_file_goes_to_one_copy_and_makes_the_other_stale()
     assert sum(ost.bulk.written_bytes for ost in cluster.osts[:2]) == 0
     records, _ = decode(cluster.mdts[0].changelog.read(0))
     assert [record.type for record in records].count(RecordType.FLR_WRITE) == 1
-    assert mirrors.to_read(layout, cluster.osts).components[0].pool == "hdd"
-    again = mirrors.resynced(layout)
-    assert mirrors.to_read(again, cluster.osts).components[0].pool == "flash"
+    assert layouts.mirror_to_read(layout, cluster.osts).components[0].pool == "hdd"
+    again = layouts.with_synced_mirrors(layout)
+    assert layouts.mirror_to_read(again, cluster.osts).components[0].pool == "flash"
     index = again.components[1].objects[0].ost_index
     cluster.osts[index].fail()
-    assert mirrors.to_read(again, cluster.osts).components[0].pool == "hdd"
+    assert layouts.mirror_to_read(again, cluster.osts).components[0].pool == "hdd"
 
 
 def test_a_resync_copies_through_the_same_targets() -> None:

@@ -9,9 +9,9 @@ import pytest
 from lustre.changelog.decode import decode
 from lustre.changelog.record import RecordType
 from lustre.layout.model import Component, Layout
-from simulator.changelog import Actor
 from simulator.cluster import Cluster
-from simulator.jobs import SmallFileWriter
+from simulator.jobs.small_files import SmallFileWriter
+from simulator.servers.changelog import Actor
 from simulator.settings import recorded_test_bed
 
 MIB = 1 << 20

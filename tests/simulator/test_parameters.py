@@ -24,7 +24,8 @@ from lustre.formats import (
 )
 from lustre.parameters import Roots, Tree
 from simulator.cluster import Cluster
-from simulator.jobs import RandomWriter, SmallFileWriter, StreamingReader, StreamingWriter
+from simulator.jobs.large_files import RandomWriter, StreamingReader, StreamingWriter
+from simulator.jobs.small_files import SmallFileWriter
 from simulator.parameters import render
 from simulator.settings import recorded_test_bed
 from tests.simulator import readback

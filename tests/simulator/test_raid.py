@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from simulator.devices import Io, RaidSettings
-from simulator.devices.raid import Raid
+from simulator.devices.device import Io
+from simulator.devices.raid import Raid, RaidSettings
 from simulator.engine import Engine
 
 MIB = 1 << 20

@@ -8,12 +8,12 @@ from threading import Event
 import pytest
 
 from lustre.layout.model import Component, Layout
-from simulator.clock import Clock, WallClock
 from simulator.cluster import Cluster
 from simulator.engine import Completion
 from simulator.filesystem import SimulatedFilesystem
-from simulator.jobs import SmallFileWriter, StreamingWriter
-from simulator.realtime import RealTimeDriver
+from simulator.jobs.large_files import StreamingWriter
+from simulator.jobs.small_files import SmallFileWriter
+from simulator.realtime import Clock, RealTimeDriver, WallClock
 from simulator.settings import recorded_test_bed
 
 MIB = 1 << 20

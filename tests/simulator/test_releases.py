@@ -9,7 +9,8 @@ import pytest
 
 from lustre.formats import changelog_users, job_stats, read_ahead_stats, rpc_stats, stats
 from simulator.cluster import Cluster
-from simulator.jobs import SmallFileWriter, StreamingReader, StreamingWriter
+from simulator.jobs.large_files import StreamingReader, StreamingWriter
+from simulator.jobs.small_files import SmallFileWriter
 from simulator.parameters import render
 from simulator.releases import RELEASES
 from simulator.settings import recorded_test_bed

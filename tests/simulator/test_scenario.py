@@ -4,8 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator import description, scenario
-from simulator.jobs import SmallFileWriter, StreamingWriter
+from simulator import toml_settings
+from simulator.jobs.large_files import StreamingWriter
+from simulator.jobs.small_files import SmallFileWriter
+from simulator.scenarios import scenario
 
 
 def test_the_default_of_the_demo() -> None:
@@ -149,5 +151,5 @@ def test_no_text_is_more_than_a_mistake(text: str) -> None:
 ))  # fmt: skip
 def test_wrong_values_of_a_job_are_mistakes_and_nothing_else(values: dict[str, object]) -> None:
     wrong: list[str] = []
-    job = description.settings(SmallFileWriter, values, wrong, "job 1")
+    job = toml_settings.settings_from(SmallFileWriter, values, wrong, "job 1")
     assert (job is None) == bool(wrong)

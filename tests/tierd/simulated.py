@@ -9,10 +9,12 @@ from pathlib import Path
 from lustre.changelog.record import Record
 from lustre.layout.model import Component, Layout
 from simulator.cluster import Cluster
-from simulator.jobs import Job, SmallFileWriter, StreamingWriter
+from simulator.jobs import Job
+from simulator.jobs.large_files import StreamingWriter
+from simulator.jobs.small_files import SmallFileWriter
 from simulator.settings import recorded_test_bed
-from tierd.config import Settings
-from tierd.cycle.looking import Source
+from tierd.config.settings import Settings
+from tierd.daemon.observe import Source
 from tierd.sense.readings import Reading
 from tierd.simulation import world as simulation
 
@@ -47,9 +49,9 @@ class World(simulation.World):
 
 
 def world(tmp_path: Path, jobs: Sequence[Job] = (STREAM, NOISE), settings: Settings | None = None,
-          dry_run: bool = False, hook: simulation.Hook | None = None, model: type[Cluster] = Cluster) -> World:
+          dry_run: bool = False, hook: simulation.SourceHook | None = None, model: type[Cluster] = Cluster) -> World:
     """The recorded test bed, with these jobs. As flows (``FluidCluster``) it costs a third."""
     said: list[str] = []
     cluster = model(recorded_test_bed(), jobs)
-    at = simulation.wired(cluster, settings or Settings(), said.append, tmp_path, dry_run, hook)
+    at = simulation.wire(cluster, settings or Settings(), said.append, tmp_path, dry_run, hook)
     return World(at.cluster, at.filesystem, at.source, at.gate, at.undo, at.journal, at.daemon, said)

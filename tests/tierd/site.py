@@ -15,10 +15,10 @@ from simulator.costs import CallCosts
 from simulator.filesystem import SimulatedFilesystem
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import NOISE, STREAM
-from tierd.act.port import PortMover
-from tierd.config import Settings
-from tierd.ctl import main
-from tierd.service.service import Service
+from tierd.act.movers.moves import PortMover
+from tierd.cli.tierctl import main
+from tierd.config.settings import Settings
+from tierd.daemon.service import Service
 from tierd.simulation.world import VirtualClock, parameter_files
 
 HOSTILE = "/proj/keep/\udcff\n\x1b[2J 'x'"

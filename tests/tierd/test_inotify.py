@@ -13,7 +13,7 @@ import pytest
 
 from tierd import inotify
 from tierd.clock import SystemClock
-from tierd.inotify import CLOSE_WRITE, CREATE, FILES, OPEN, Event, InotifyError, Watcher, in_words
+from tierd.inotify import CLOSE_WRITE, CREATE, FILES, OPEN, Event, InotifyError, Watcher, watch_error
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_what_cannot_be_watched_says_why(tmp_path: Path, watcher: Watcher) -> No
             watcher.add(str(tmp_path / name), FILES)
     with pytest.raises(InotifyError, match="its name is no text"):
         watcher.add(os.fsdecode(b"/\xff"), FILES)
-    assert "raise the sysctl fs.inotify.max_user_watches" in in_words(errno.ENOSPC, "/x")
+    assert "raise the sysctl fs.inotify.max_user_watches" in watch_error(errno.ENOSPC, "/x")
 
 
 def test_children_do_not_inherit_it_and_logging_is_as_it_was(watcher: Watcher) -> None:

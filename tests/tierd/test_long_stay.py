@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.tierd.worlds import JobLoad, NamespaceLoad, small_files, stream, window
-from tierd.config import Settings
+from tests.tierd.worlds import small_files, stream, window
+from tierd.config.settings import Settings
 from tierd.engine import Engine
-from tierd.model import DirectoryActivity
+from tierd.model import DirectoryActivity, JobLoad, NamespaceLoad
 
 Part = list[JobLoad] | tuple[list[JobLoad], NamespaceLoad]
 NOISE = small_files("m.2", 20)

@@ -1,4 +1,4 @@
-"""The tapes: a real file system, with what was really going on beside it."""
+"""Replays of the tapes: recordings of a real file system, each with a note of what really happened."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 from tierd.__main__ import main
-from tierd.config import Settings
+from tierd.config.settings import Settings
+from tierd.replay.report import as_json, as_text
 from tierd.replay.run import Report, replay
 from tierd.sense import tape as tapes
+from tierd.sense.tape import opened
 
 TAPES = Path(__file__).parent.parent / "tapes"
 NAMES = sorted(path.parent.name for path in TAPES.glob("*/tape.json"))
@@ -176,3 +178,20 @@ def test_half_a_tape_is_replayed_as_far_as_it_goes(tmp_path: Path) -> None:
     tape = tape_of("noisy-create-1m")
     cut = replace(tape, times=tape.times[:8], trees=tape.trees[:8])
     assert replay(cut, Settings()).findings == ()
+
+
+@pytest.mark.parametrize(("name", "kinds"), [
+    ("noisy-random-4k", ["small-random-io"]), ("noisy-flash-too-small", ["outgrown-component"]),
+    ("control-flash-covers", []), ("control-quiet", [])])
+def test_what_a_recording_shows_besides(name: str, kinds: list[str], tape: Callable[[str], Path]) -> None:
+    with opened(tape(name)) as recorded:
+        report = replay(recorded, Settings())
+    assert [finding.kind for finding in report.advice] == kinds
+    assert not {f.kind for f in report.findings} & set(kinds)
+    told = json.loads(as_json(report))
+    assert [entry["kind"] for entry in told["advice"]] == kinds
+    assert as_text(report).count("Seen too: ") == len(kinds)
+    if name == "noisy-flash-too-small":
+        (outgrown,) = report.advice
+        assert outgrown.directories == ("/proj/ingest_pfl128k",)
+        assert outgrown.evidence["component_bytes"] == 128 << 10

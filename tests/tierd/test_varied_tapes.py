@@ -17,7 +17,7 @@ from lustre.formats import job_stats
 from lustre.formats.job_stats import Job
 from lustre.layout.model import Layout
 from tests.tierd.varied import ENOUGH, Variation, counted, part, unpacked, write
-from tierd.config import Settings
+from tierd.config.settings import Settings
 from tierd.model import Finding
 from tierd.replay.run import Report, replay
 from tierd.sense import tape as tapes

@@ -1,1 +1,1 @@
-"""The gate, the budget, the mover, the journal: the only code that changes a file system."""
+"""Changes to the file system: one gate that every act passes, its queues, limits and guards, the journal, and undo."""

@@ -1,37 +1,73 @@
 """One mover per file system: a claim in a folder on it, with a generation that only grows (a fencing token).
 
-The claim is an entry named after its generation. Who wants it makes the next one, which the file system lets only one
-of them do. Nobody's clock is believed: a claim is dead when its stamp has not changed for so long by the clock of the
-one who watches. Whoever was taken over from finds a higher generation before its next act, and stops. No flock is
-needed: Lustre mounts have it only with ``-o flock``.
+The claim is an entry named after its generation. Who wants the claim makes the next entry, which the file system lets
+only one process do. No clock of another node counts: a claim is dead when its stamp has not changed for the expiry time
+by the clock of the node that watches. A daemon that was taken over finds a higher generation before its next act, and
+stops. No flock is needed: Lustre mounts have it only with ``-o flock``.
+
+On a mounted file system an entry is a symbolic link that leads nowhere. The MDT makes it with its content in one step,
+without an object on any OST, so a claim can be taken and renewed while an OST hangs, and ``ls -l`` shows the holder.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
 from threading import RLock
-from typing import Annotated, ClassVar, Protocol
+from typing import Protocol
 
-from annotated_types import Ge
-
-_NAME = re.compile(r"(\d{1,18})(\.free)?")
+from tierd.config.act import ClaimSettings
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Where the claim lies, and when one counts as dead."""
+class FilesystemClaim(Protocol):
+    """What the daemon needs of a claim."""
 
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
+    def hold(self) -> str:
+        """Take the claim, or go on holding it: "", or why it cannot be had."""
 
-    folder: str = "/.tierd"
-    """From the root of the file system; made for root only. All who move files of a file system name the same."""
-    expiry_seconds: Annotated[float, Ge(10)] = 60.0
-    """A claim that shows no sign of life for so long is taken over. Its holder stops by itself after half of it."""
+    def renew(self) -> None:
+        """A sign of life, from whatever thread."""
+
+    def refusal(self) -> str:
+        """Why nothing may be changed now, asked before each act; "" while the claim is ours."""
+
+    def release(self) -> None:
+        """Give it back."""
+
+    @property
+    def generation(self) -> int:
+        """The fencing token; 0 while nothing is held."""
 
 
-class Folder(Protocol):
+class NoClaim:
+    """For a file system that nobody else can reach."""
+
+    generation = 0
+
+    def hold(self) -> str:
+        """Nothing to take."""
+        return ""
+
+    def renew(self) -> None:
+        """Nothing to renew."""
+
+    def refusal(self) -> str:
+        """Nothing refuses."""
+        return ""
+
+    def release(self) -> None:
+        """Nothing to give back."""
+
+
+_ENTRY_NAME = re.compile(r"(\d{1,18})(\.free)?")
+
+
+class ClaimFolder(Protocol):
     """Entries that are made with their content in one step, by one of all who try. Every method may raise OSError."""
 
     def names(self) -> list[str]:
@@ -59,7 +95,7 @@ class Folder(Protocol):
 class Claim:
     """The claim of one daemon. ``monotonic`` is its own clock, ``dead`` tells of a holder that it is surely gone."""
 
-    def __init__(self, folder: Folder, holder: str, monotonic: Callable[[], float], settings: Settings,
+    def __init__(self, folder: ClaimFolder, holder: str, monotonic: Callable[[], float], settings: ClaimSettings,
                  dead: Callable[[str], bool] = lambda _: False) -> None:
         self._folder = folder
         self._holder = holder
@@ -93,7 +129,7 @@ class Claim:
         if name and not free:
             holder = self._folder.content(name)
             if self._unchanged_for(name) < self._expiry and not self._dead(holder):
-                return (f"another tierd moves files of this file system: {described(holder)}; two never do. It "
+                return (f"another tierd moves files of this file system: {describe_holder(holder)}; two never do. It "
                         f"is taken over from when it has been silent for {self._expiry:.0f} s")
         wanted = f"{int(name or 0) + 1:018d}"
         begun = self._monotonic()
@@ -103,7 +139,7 @@ class Claim:
             return "another tierd took over this file system a moment ago; two never move its files"
         self._mine, self._alive_at = wanted, begun
         for old in self._folder.names():
-            known = _NAME.fullmatch(old)
+            known = _ENTRY_NAME.fullmatch(old)
             if known and int(known[1]) < int(wanted):
                 self._folder.remove(old)
         return ""
@@ -155,7 +191,7 @@ class Claim:
 
     def _highest(self) -> tuple[str, bool]:
         """The present claim, and whether it was given back; "" where there never was one."""
-        known = [match for name in self._folder.names() if (match := _NAME.fullmatch(name))]
+        known = [match for name in self._folder.names() if (match := _ENTRY_NAME.fullmatch(name))]
         if not known:
             return "", True
         last = max(known, key=lambda match: (int(match[1]), bool(match[2])))
@@ -168,12 +204,98 @@ class Claim:
         return now - self._watched[2]
 
 
-def described(holder: str) -> str:
+def describe_holder(holder: str) -> str:
     """A holder for people.
 
-    >>> described("host=mgmt02 pid=812 since=2026-11-21T04:50:00Z boot=5f namespace=1 nonce=9")
+    >>> describe_holder("host=mgmt02 pid=812 since=2026-11-21T04:50:00Z boot=5f namespace=1 nonce=9")
     'host mgmt02, pid 812, since 2026-11-21T04:50:00Z'
     """
     fields = dict(part.partition("=")[::2] for part in holder.split())
     words = [f"{name} {fields[name]}" for name in ("host", "pid", "since") if name in fields]
     return ascii(", ".join(words))[1:-1] or ascii(holder)
+
+
+class MountedClaimFolder:
+    """Implements :class:`tierd.act.claim.ClaimFolder`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @property
+    def path(self) -> Path:
+        """Where it lies."""
+        return self._path
+
+    def names(self) -> list[str]:
+        """See the protocol."""
+        try:
+            return os.listdir(self._path)
+        except FileNotFoundError:
+            return []
+
+    def make(self, name: str, content: str) -> None:
+        """See the protocol."""
+        with suppress(FileExistsError):
+            self._path.mkdir(mode=0o700)
+        os.symlink(content, self._path / name)
+
+    def content(self, name: str) -> str:
+        """See the protocol."""
+        return os.readlink(self._path / name)
+
+    def stamp(self, name: str) -> int:
+        """See the protocol."""
+        return os.lstat(self._path / name).st_mtime_ns
+
+    def touch(self, name: str) -> None:
+        """See the protocol. Lustre keeps whole seconds: the next one is another number for certain."""
+        place = self._path / name
+        seconds = os.lstat(place).st_mtime_ns // 1_000_000_000 + 1
+        os.utime(place, (seconds, seconds), follow_symlinks=False)
+
+    def free(self, name: str) -> None:
+        """See the protocol."""
+        os.rename(self._path / name, self._path / f"{name}.free")
+
+    def remove(self, name: str) -> None:
+        """See the protocol."""
+        with suppress(FileNotFoundError):
+            os.unlink(self._path / name)
+
+
+def describe_this_process(now: float, proc: Path) -> str:
+    """Who we are: words that name no other process. ``proc`` is /proc."""
+    since = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    host = "".join(os.uname().nodename.split()) or "unknown"
+    return (f"host={host} pid={os.getpid()} since={since} boot={_boot(proc)} namespace={_namespace(proc)} "
+            f"nonce={secrets.token_hex(8)}")
+
+
+def holder_has_exited(words: str, proc: Path) -> bool:
+    """Whether that holder was a process of this machine, since its start, that has ended. In doubt it lives."""
+    fields = dict(part.partition("=")[::2] for part in words.split())
+    boot, namespace = _boot(proc), _namespace(proc)
+    if not boot or not namespace or (fields.get("boot"), fields.get("namespace")) != (boot, namespace):
+        return False
+    try:
+        os.kill(int(fields["pid"]), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, KeyError, ValueError):
+        return False
+    return False
+
+
+def _boot(proc: Path) -> str:
+    try:
+        return (proc / "sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _namespace(proc: Path) -> str:
+    """Process numbers of another container mean nothing here."""
+    try:
+        return os.readlink(proc / "self/ns/pid").replace(" ", "")
+    except OSError:
+        return ""

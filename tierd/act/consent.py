@@ -1,7 +1,8 @@
-"""What users want left alone: ``user.tierd`` on a file or on a directory above it, and files pinned to a pool.
+"""Opt-out of users: ``user.tierd`` on a file or on a directory above it, and files pinned to a pool.
 
-``setfattr -n user.tierd -v off DIR`` takes a directory out, with all that is below it; ``on`` takes a part of it in
-again: the nearest word counts. ``lustre.pin`` is Lustre's own word (2.18): the file stays in the pool it names.
+``setfattr -n user.tierd -v off DIR`` takes a directory out, with everything below it; ``on`` takes a part of it in
+again: the nearest attribute decides. ``lustre.pin`` is Lustre's own attribute (2.18): the file stays in the pool that
+it names.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ OPT_OUT = "user.tierd"
 PIN = "lustre.pin"
 
 
-class Consent:
+class OptOut:
     """Asks the file system; what it said of a directory holds for a while, as each question is a request to an MDT."""
 
     def __init__(self, filesystem: Filesystem, clock: Clock, remember_seconds: float = 10.0) -> None:
@@ -40,7 +41,7 @@ class Consent:
 
     def of_directory(self, path: str) -> str:
         """Why a directory is left alone, or ""."""
-        for directory in upwards(path):
+        for directory in with_parents(path):
             try:
                 value = self._of(directory)
             except FileNotFoundError:
@@ -72,10 +73,10 @@ class Consent:
         return value
 
 
-def upwards(path: str) -> Iterator[str]:
+def with_parents(path: str) -> Iterator[str]:
     """A directory and those above it.
 
-    >>> list(upwards("/proj/a"))
+    >>> list(with_parents("/proj/a"))
     ['/proj/a', '/proj', '/']
     """
     while path not in {"", "/"}:

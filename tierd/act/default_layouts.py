@@ -1,6 +1,8 @@
-"""Setting default layouts of directories, several at a time, with a look at what is there just before.
+"""Setting default layouts of directories, several at a time; each directory is read just before and just after.
 
-For :mod:`tierd.act.gate` alone.
+tierd does not begin an act that it could not undo. Lustre may accept a default layout and then change it: where the
+limit of the MDT on data in it (``lod.*.dom_stripesize``) is below the size asked for, Lustre makes the first component
+smaller, or leaves it out, and reports nothing.
 """
 
 from __future__ import annotations
@@ -13,23 +15,79 @@ from threading import RLock
 
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
-from lustre.layout.model import Layout, same_shape
-from tierd.act.budget import Bucket
-from tierd.act.changing_defaults import give, kept
-from tierd.act.endings import Endings, Outcome
-from tierd.act.guard import Guard
-from tierd.act.journal import Journal
-from tierd.act.standstill import Halt
+from lustre.layout.model import Layout, explain, same_shape
+from tierd.act.guard import ActGuard
+from tierd.act.journal.writer import Journal
+from tierd.act.limits import TokenBucket
+from tierd.act.movers.moves import Halt
+from tierd.act.outcomes import CompletedAct, CompletedActs
 from tierd.clock import Clock
 from tierd.model import Action
 from tierd.text import quoted
 
-AT_ONCE = 8
+_PATTERNS = {"raid0", "mdt", "overstriped"}
+_FLAGS = {"extension", "prefer", "prefrd", "prefwr"}
+
+
+def reason_not_to_replace(own: Layout | None, of_the_root: Layout | None) -> str:
+    """Why a directory's own default is not replaced, nor that of the root where it has none; or ""."""
+    holds = own or of_the_root
+    if holds is not None and holds.mirror_count > 1:
+        return f"the default there gives new files {holds.mirror_count} mirrors, which they would no longer have"
+    for component in own.components if own is not None else ():
+        if component.objects or component.stripe_offset >= 0:
+            return "the default there names OSTs, which cannot be put back"
+        unknown = set(component.pattern.split(",")) - _PATTERNS | set(component.flags) - _FLAGS
+        if unknown or component.foreign is not None:
+            return f"the default there has {', '.join(sorted(unknown)) or 'foreign parts'}, which cannot be put back"
+    return ""
+
+
+def set_and_verify(filesystem: Filesystem, directory: str, wanted: Layout, before: Layout | None) -> str:
+    """Set it, and look; "", or what it has now instead. Raises OSError, and ValueError for what no default can be."""
+    failure: OSError | None = None
+    try:
+        filesystem.set_default_layout(directory, wanted)
+    except OSError as error:
+        failure = error
+    try:
+        found = filesystem.layout(directory)
+    except OSError:
+        if failure is not None:
+            raise failure from None
+        return ""  # it was set without an error; whoever takes it back looks again
+    if failure is not None and not same_default(found, wanted):
+        raise failure
+    if same_default(found, wanted):
+        return ""
+    if _mdt_part_reduced(found, wanted):
+        filesystem.set_default_layout(directory, before)
+        return "the MDT takes less data into itself than was asked for (lod.*.dom_stripesize); taken back at once"
+    now = "none" if found is None else explain(found)
+    return f"its default is another one now, and is left so: {now}"
+
+
+def same_default(one: Layout | None, other: Layout | None) -> bool:
+    """Whether two defaults, either of which may be none, give new files the same."""
+    return one is other if one is None or other is None else same_shape(one, other)
+
+
+def _mdt_part_reduced(found: Layout | None, wanted: Layout) -> bool:
+    """Whether all that differs is the part on the MDT: it is smaller, or not there."""
+    if found is None or not wanted.components[0].on_mdt or len(wanted.components) < 2:
+        return False
+    rest = [component for component in found.components if not component.on_mdt]
+    return bool(rest) and same_shape(
+        replace(found, components=(replace(rest[0], extent_start=wanted.components[1].extent_start), *rest[1:])),
+        replace(wanted, components=wanted.components[1:]))
+
+
+DEFAULT_LAYOUTS_AT_ONCE = 8
 """Directories that are looked at, and then given their layout, at the same time: each takes some requests to an MDT."""
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingDefault:
+class QueuedDefaultLayout:
     """A default layout to be set, and what a look at its directory came to."""
 
     action: Action
@@ -44,18 +102,28 @@ class WaitingDefault:
     """Number of the act in the journal; 0 before the intent is entered."""
 
 
-class DefaultLayouts:
+class DefaultLayoutQueue:
     """Those of directories: they wait in the order they came; each gets an intent, the act, and its outcome.
 
     Any thread may add and drop; one thread at a time sets. Nothing is locked while the file system is asked.
     """
 
-    def __init__(self, filesystem: Filesystem, journal: Journal, endings: Endings, guard: Guard, halt: Halt,
-                 clock: Clock, dry_run: bool, bucket: Bucket, executor: Executor | None = None) -> None:
+    def __init__(
+        self,
+        filesystem: Filesystem,
+        journal: Journal,
+        completed_acts: CompletedActs,
+        guard: ActGuard,
+        halt: Halt,
+        clock: Clock,
+        dry_run: bool,
+        bucket: TokenBucket,
+        executor: Executor | None = None,
+    ) -> None:
         """``executor`` sets several at the same time; without one they are set one after the other."""
         self._filesystem = filesystem
         self._journal = journal
-        self._endings = endings
+        self._endings = completed_acts
         self._guard = guard
         self._halt = halt
         """Why nothing may be begun, or ""."""
@@ -64,8 +132,8 @@ class DefaultLayouts:
         self._bucket = bucket
         self._executor = executor
         self._lock = RLock()
-        self._waiting: deque[WaitingDefault] = deque()
-        self._under_way: list[WaitingDefault] = []
+        self._waiting: deque[QueuedDefaultLayout] = deque()
+        self._under_way: list[QueuedDefaultLayout] = []
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -73,7 +141,7 @@ class DefaultLayouts:
     def add(self, actions: Sequence[Action], finding: int) -> None:
         """Let these wait, in this order: the most active directory first."""
         with self._lock:
-            self._waiting.extend(WaitingDefault(action, finding) for action in actions)
+            self._waiting.extend(QueuedDefaultLayout(action, finding) for action in actions)
 
     def has(self, directory: str) -> bool:
         """Whether the default of a directory waits to be set, or is being set, for whatever finding."""
@@ -92,7 +160,7 @@ class DefaultLayouts:
             self._waiting = deque(each for each in self._waiting if each.action.finding != finding_key)
         return dropped
 
-    def set_next(self) -> list[Outcome]:
+    def set_next(self) -> list[CompletedAct]:
         """Set the next few, as many as the budget allows now; how each went. Empty when none can go."""
         group = self._next()
         try:
@@ -100,7 +168,7 @@ class DefaultLayouts:
         finally:
             self._under_way = []
 
-    def _set(self, group: Sequence[WaitingDefault]) -> list[Outcome]:
+    def _set(self, group: Sequence[QueuedDefaultLayout]) -> list[CompletedAct]:
         looked = self._each(self._looked_at, group)
         now = self._clock.now()
         with self._journal.transaction():
@@ -109,22 +177,24 @@ class DefaultLayouts:
         done = self._each(self._given, intended)
         return [self._ended(each) for each in done]
 
-    def _next(self) -> list[WaitingDefault]:
-        group: list[WaitingDefault] = []
+    def _next(self) -> list[QueuedDefaultLayout]:
+        group: list[QueuedDefaultLayout] = []
         with self._lock:
-            while self._waiting and len(group) < AT_ONCE and not self._bucket.short(0, self._clock.now()):
+            while (
+                self._waiting and len(group) < DEFAULT_LAYOUTS_AT_ONCE and not self._bucket.short(0, self._clock.now())
+            ):
                 self._bucket.spend(0)
                 group.append(self._waiting.popleft())
             self._under_way = group
         return group
 
-    def _each(self, call: Callable[[WaitingDefault], WaitingDefault],
-              group: Sequence[WaitingDefault]) -> list[WaitingDefault]:
+    def _each(self, call: Callable[[QueuedDefaultLayout], QueuedDefaultLayout],
+              group: Sequence[QueuedDefaultLayout]) -> list[QueuedDefaultLayout]:
         if self._executor is None or len(group) == 1:
             return [call(each) for each in group]
         return [future.result() for future in [self._executor.submit(call, each) for each in group]]
 
-    def _looked_at(self, waiting: WaitingDefault) -> WaitingDefault:
+    def _looked_at(self, waiting: QueuedDefaultLayout) -> QueuedDefaultLayout:
         """The directory now: refused where somebody put another there, wants it left alone, or nothing may be done."""
         action = waiting.action
         try:
@@ -139,22 +209,22 @@ class DefaultLayouts:
             refusal = f"the path leads to {quoted(real)} now"
         elif before is not None and same_shape(before, action.layout):
             refusal = "it has this layout already"
-        refusal = refusal or kept(before, of_the_root) or self._halt() or self._guard.refusal(action)
+        refusal = refusal or reason_not_to_replace(before, of_the_root) or self._halt() or self._guard.refusal(action)
         return replace(waiting, before=before, fid=fid, refusal=refusal)
 
-    def _given(self, waiting: WaitingDefault) -> WaitingDefault:
+    def _given(self, waiting: QueuedDefaultLayout) -> QueuedDefaultLayout:
         if waiting.failure or waiting.refusal or self._dry_run:
             return waiting
         if why := self._halt():  # asked again: a pause must hold between the directories of a group
             return replace(waiting, refusal=why)
         try:
             waiting = replace(waiting, given_at=self._clock.now())
-            failure = give(self._filesystem, waiting.action.directory, waiting.action.layout, waiting.before)
+            failure = set_and_verify(self._filesystem, waiting.action.directory, waiting.action.layout, waiting.before)
         except (OSError, ValueError) as error:  # the latter: a layout Lustre cannot have
             failure = getattr(error, "strerror", None) or str(error)
         return replace(waiting, failure=failure)
 
-    def _ended(self, each: WaitingDefault) -> Outcome:
+    def _ended(self, each: QueuedDefaultLayout) -> CompletedAct:
         result = "failed" if each.failure else "refused" if each.refusal else "dry-run" if self._dry_run else "done"
         return self._endings.ended(each.action, result, each.failure or each.refusal, each.entry, each.before,
                                    begun_at=each.given_at)

@@ -1,37 +1,122 @@
-"""The one gate: nothing else changes a file system. A dry run walks it too, and spends the same budget.
+"""The gate: nothing else in tierd changes a file system.
 
-Before each act the gate looks again at what it is about to change: if somebody else moved it since the plan was made,
-the act is refused, not forced.
+A dry run passes it too, and spends the same budget. Before each act the gate reads again what it is about to change:
+if somebody changed it since the plan was made, the gate refuses the act. The intent of an act is in the journal before
+the act begins; its outcome follows.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from functools import partial
 
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
-from tierd.act.batches import Batches
-from tierd.act.breaker import Breaker
-from tierd.act.budget import Bucket, Budget, Rate
-from tierd.act.default_layouts import DefaultLayouts
-from tierd.act.endings import Endings, Outcome
-from tierd.act.guard import Guard, Unguarded
-from tierd.act.journal import Journal
+from tierd.act.default_layouts import DefaultLayoutQueue
+from tierd.act.guard import ActGuard, NoGuard
 from tierd.act.journal.queue_store import Stamp, StoredMove
-from tierd.act.left_over import LeftOver
-from tierd.act.movers.outcome import Mover
-from tierd.act.stance import Stance
-from tierd.act.standstill import Standstill
-from tierd.act.waiting import BATCH, Queue
+from tierd.act.journal.writer import Journal
+from tierd.act.limits import Budget, CircuitBreaker, TokenBucket
+from tierd.act.movers.moves import Halt, Mover, MoveResult
+from tierd.act.operating_state import MaintenanceGuard, OperatingState
+from tierd.act.outcomes import CompletedAct, CompletedActs, outcome_of_move
+from tierd.act.queue import BATCH_MOVES, MoveQueue, QueuedMove
+from tierd.act.recovery import RequeueList
 from tierd.clock import Clock
+from tierd.config.act import Rate
 from tierd.model import Action
 
-LOOK_SECONDS = 1.0
+StoreMoves = Callable[[Sequence[Action], int], None]
+"""Enters moves of a finding that wait into the journal."""
+_NO_BYTES_READ = {str(MoveResult.REFUSED), str(MoveResult.ALREADY)}
+"""How moves end before a byte of the file is read: they take nothing from the limits on bytes."""
+
+
+class MoveBatches:
+    """A few moves at a time, as the engine takes them."""
+
+    def __init__(
+        self,
+        mover: Mover,
+        breaker: CircuitBreaker,
+        journal: Journal,
+        queue: MoveQueue,
+        completed_acts: CompletedActs,
+        stance: OperatingState,
+        halt: Halt,
+        clock: Clock,
+        on_begin: Callable[[Fid], None],
+    ) -> None:
+        self._mover = mover
+        self._breaker = breaker
+        self._journal = journal
+        self._queue = queue
+        self._endings = completed_acts
+        self._stance = stance
+        self._halt = halt
+        """Why no further act may be begun, or ""."""
+        self._clock = clock
+        self._on_begin = on_begin
+        self.under_way = 0
+        """Moves the engine was given and has not said of how they went."""
+
+    def examine(self, batch: list[QueuedMove]) -> Iterator[CompletedAct]:
+        """The same look as before a move, and no more."""
+        found = {outcome.move.path: outcome for outcome in self._mover.examine([each.move for each in batch])}
+        for each, entry in self._intend(batch, dry_run=True):
+            outcome = found[each.action.path]
+            result, detail = outcome_of_move(outcome), outcome.detail
+            if each.refusal:
+                result, detail = "refused", each.refusal
+            if result in _NO_BYTES_READ:
+                self._queue.give_back(each, self._clock.now())
+            yield self._endings.ended(each.action, result, detail, entry, each.before)
+
+    def move(self, batch: list[QueuedMove], keep: StoreMoves) -> Iterator[CompletedAct]:
+        """Move them. One that was halted waits for its turn again, and is kept in the journal as before."""
+        entries: dict[str, tuple[QueuedMove, int]] = {}
+        for each, entry in self._intend(batch, dry_run=False):
+            if each.refusal:
+                self._queue.give_back(each, self._clock.now())
+                yield self._endings.ended(each.action, "refused", each.refusal, entry, each.before)
+            else:
+                entries[each.action.path] = each, entry
+        moves = [each.move for each, _ in entries.values()]
+        for move in moves:
+            if move.fid is not None:
+                self._on_begin(move.fid)
+        self.under_way = len(moves)
+        for moved in self._mover.move(moves, self._halt) if moves else ():
+            each, entry = entries.pop(moved.move.path)
+            self.under_way = len(entries)
+            if str(moved.result) in _NO_BYTES_READ:
+                self._queue.give_back(each, self._clock.now())
+            if moved.result is MoveResult.DONE:
+                self._endings.moved_bytes += each.action.size_bytes
+            if moved.reason == "halted" and self._queue.add(each.action, each.finding):  # its turn comes again
+                keep([each.action], each.finding)
+            if trouble := self._breaker.note(str(moved.result), each.action.path):
+                self._stance.pause(self._stance.paused or trouble, tripped=True)
+            yield self._endings.ended(
+                each.action, outcome_of_move(moved), moved.detail, entry, each.before, each.move.fid
+            )
+        for each, entry in entries.values():  # the engine said nothing of them
+            yield self._endings.ended(each.action, "failed", "the mover did not say how it went", entry, each.before)
+
+    def _intend(self, batch: list[QueuedMove], *, dry_run: bool) -> list[tuple[QueuedMove, int]]:
+        """Enter the intents of a batch, and their numbers: from now on each is an act, and no longer waits."""
+        now = self._clock.now()
+        with self._journal.transaction():
+            self._journal.queue.remove(each.action.path for each in batch)
+            return [(each, self._journal.intend(each.action, each.finding, each.before, now, dry_run, each.move.fid))
+                    for each in batch]
+
+
+BATCH_LOOKUP_SECONDS = 1.0
 """So long are files looked at until those that were are moved."""
-BURST_SECONDS = 2.0
+DEFAULT_LAYOUT_BURST_SECONDS = 2.0
 """Default layouts of so long may be set at once."""
 
 
@@ -41,30 +126,32 @@ class Gate:
     Any thread may submit, drop and look. One thread sets default layouts, one moves files; neither waits for the other.
     """
 
-    def __init__(self, filesystem: Filesystem, mover: Mover, budget: Budget, breaker: Breaker, journal: Journal,
-                 clock: Clock, dry_run: bool, guard: Guard | None = None,
-                 standstill: Standstill | None = None, executor: Executor | None = None,
-                 default_layouts_per_second: float = 20.0, batch: int = BATCH) -> None:
+    def __init__(self, filesystem: Filesystem, mover: Mover, budget: Budget, breaker: CircuitBreaker, journal: Journal,
+                 clock: Clock, dry_run: bool, guard: ActGuard | None = None,
+                 standstill: MaintenanceGuard | None = None, executor: Executor | None = None,
+                 default_layouts_per_second: float = 20.0, batch: int = BATCH_MOVES) -> None:
         """``executor`` sets several default layouts at the same time; ``batch`` moves go to the engine at a time."""
         self._filesystem = filesystem
         self._journal = journal
         self._clock = clock
         self._dry_run = dry_run
-        self.stance = Stance(journal, standstill or Standstill(), clock)
-        self.endings = Endings(journal, clock)
-        self._guard = guard or Unguarded()
-        self._queue = Queue(filesystem, budget, self._guard, batch)
-        bucket = Bucket(Rate(default_layouts_per_second), BURST_SECONDS, clock.now())
-        self._default_layouts = DefaultLayouts(filesystem, journal, self.endings, self._guard, self._halt, clock,
-                                               dry_run, bucket, executor)
+        self.stance = OperatingState(journal, standstill or MaintenanceGuard(), clock)
+        self.completed_acts = CompletedActs(journal, clock)
+        self._guard = guard or NoGuard()
+        self._queue = MoveQueue(filesystem, budget, self._guard, batch)
+        bucket = TokenBucket(Rate(default_layouts_per_second), DEFAULT_LAYOUT_BURST_SECONDS, clock.now())
+        self._default_layouts = DefaultLayoutQueue(
+            filesystem, journal, self.completed_acts, self._guard, self._halt, clock, dry_run, bucket, executor
+        )
         self.on_begin: Callable[[Fid], None] = lambda _: None
         """Called with each file just before it is moved."""
-        self._batches = Batches(mover, breaker, journal, self._queue, self.endings, self.stance, self._halt, clock,
-                                self._begins)
-        self._left_over = LeftOver(journal.queue.all())
+        self._batches = MoveBatches(
+            mover, breaker, journal, self._queue, self.completed_acts, self.stance, self._halt, clock, self._begins
+        )
+        self._left_over = RequeueList(journal.queue.all())
         self._waiting_since = clock.now()
         self._stopping = ""
-        self.not_taken_up: Counter[str] = Counter()
+        self.not_requeued: Counter[str] = Counter()
         """Moves that waited before a restart and do not any more, by reason."""
 
     @property
@@ -93,12 +180,12 @@ class Gate:
         return self._queue.waits_for if len(self._queue) else ""
 
     @property
-    def left_over(self) -> int:
+    def to_requeue(self) -> int:
         """Those from before a restart that were not looked at yet."""
         return len(self._left_over)
 
     @property
-    def not_kept(self) -> int:
+    def not_persisted(self) -> int:
         """Moves that a restart would lose: there are more than the journal keeps."""
         return max(0, self.waiting - len(self._journal.queue))
 
@@ -115,7 +202,7 @@ class Gate:
     @property
     def last_move_at(self) -> float:
         """When a move last came to an end, whatever end; 0 before the first."""
-        return max((at for (kind, _), at in tuple(self.endings.last.items()) if kind == "migrate"), default=0.0)
+        return max((at for (kind, _), at in tuple(self.completed_acts.last.items()) if kind == "migrate"), default=0.0)
 
     def stop(self) -> None:
         """Begin no further act: the process ends. What waits stands in the journal."""
@@ -157,7 +244,7 @@ class Gate:
             for action in moves.values():
                 self._queue.add(action, finding)
 
-    def set_defaults(self) -> list[Outcome]:
+    def set_defaults(self) -> list[CompletedAct]:
         """Set the next few default layouts that wait, as the budget allows; how each went."""
         return self._default_layouts.set_next()
 
@@ -165,11 +252,11 @@ class Gate:
         stamp = Stamp(self._filesystem.fsname, self._dry_run, self._clock.now())
         self._journal.queue.add(moves, finding, stamp)
 
-    def first_left_over(self, most: int) -> list[StoredMove]:
+    def first_to_requeue(self, most: int) -> list[StoredMove]:
         """Moves from before a restart, the oldest, for somebody to look at."""
         return self._left_over.first(most)
 
-    def take_up(self, again: Sequence[tuple[Action, int]], left: Sequence[tuple[StoredMove, str]]) -> None:
+    def requeue(self, again: Sequence[tuple[Action, int]], left: Sequence[tuple[StoredMove, str]]) -> None:
         """What was looked at waits for its turn again, or is forgotten. The journal keeps the first as it was."""
         still = self._left_over.looked_at({*(action.path for action, _ in again), *(move.path for move, _ in left)})
         for action, finding in again:
@@ -177,11 +264,11 @@ class Gate:
                 self._queue.add(action, finding)
         with self._journal.transaction():
             self._journal.queue.remove(move.path for move, _ in left if not self._queue.has(move.path))
-        self.not_taken_up.update(why for _, why in left)
+        self.not_requeued.update(why for _, why in left)
 
-    def objection(self, directory: str) -> str:
+    def opt_out_reason(self, directory: str) -> str:
         """Why a directory's owner wants it left alone, or ""."""
-        return self._guard.objection(directory)
+        return self._guard.opt_out_reason(directory)
 
     def refusal(self, action: Action) -> str:
         """Why this would be left alone when its turn comes, as far as its owner and the mode there go; or ""."""
@@ -209,20 +296,20 @@ class Gate:
         """Let the moves of these findings wait while their acts are measured; those of all others go on."""
         self._queue.hold(finding_keys)
 
-    def pump(self, deadline: float, *, asked_for_only: bool = False) -> list[Outcome]:
+    def pump(self, deadline: float, *, requests_only: bool = False) -> list[CompletedAct]:
         """Carry out waiting moves until the budget is spent, the queue empty, the time up or something holds them.
 
         ``asked_for_only``: those that a person asked for by name, while tierd does nothing by itself.
         """
-        outcomes: list[Outcome] = []
+        outcomes: list[CompletedAct] = []
         while len(self._queue) and self._clock.now() < deadline and not self._halt():
             now = self._clock.now()
-            batch, needless = self._queue.next_batch(now, asked_for_only=asked_for_only,
-                                                 enough=partial(self._past, now + LOOK_SECONDS))
+            batch, needless = self._queue.next_batch(now, requests_only=requests_only,
+                                                 enough=partial(self._past, now + BATCH_LOOKUP_SECONDS))
             if needless:
                 with self._journal.transaction():
                     self._journal.queue.remove(action.path for action, _ in needless)
-            outcomes += [self.endings.counted(Outcome(action, why, "", 0)) for action, why in needless]
+            outcomes += [self.completed_acts.counted(CompletedAct(action, why, "", 0)) for action, why in needless]
             if not batch:
                 break
             outcomes += self._batches.examine(batch) if self._dry_run else self._batches.move(batch, self._keep)
@@ -236,4 +323,4 @@ class Gate:
 
     def _halt(self) -> str:
         """Why no further act may be begun."""
-        return self._stopping or self.stance.held or self._guard.hindrance()
+        return self._stopping or self.stance.held or self._guard.blocked_by()

@@ -1,29 +1,36 @@
-"""What somebody asked for by name: promote, demote, and what robinhood hands over. It goes through the gate like all.
+"""Orders: files that an administrator or a program (robinhood) asks by name to promote or demote.
 
-Taken in by any thread without waiting; made into actions here, by the layouts the policy of each scope would give.
+Any thread may hand in an order without waiting. Orders wait in the journal's file until the next cycle, so neither a
+restart nor a kill loses them. Then they become actions, with the layouts that the policy of each scope gives, and pass
+the gate like all others.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+import sqlite3
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, Filesystem
 from lustre.layout.model import Component, Layout
 from tierd.act.guard import REQUEST
-from tierd.config import Settings
+from tierd.act.journal.entry import to_bytes, to_path
+from tierd.act.journal.queue_store import MAX_STORED, Stamp
+from tierd.config.settings import Settings
+from tierd.decide.plans import covers, flash_first, reserved
 from tierd.decide.sizing import boundary
-from tierd.decide.small_files_to_flash import covers, flash_first, reserved
-from tierd.model import Action, Room
+from tierd.model import Action, Capacity
 from tierd.sense import space
 from tierd.sense.paths import join
 from tierd.text import quoted
 
 SUBMISSION = "submission"
 """The kind of what a program hands over: modes hold for it, as for what tierd finds itself."""
-_WIDEST = 4
+_MAX_STRIPE_COUNT = 4
 """Stripes of a file that goes to a pool as a whole, at the most."""
 
 
@@ -49,7 +56,7 @@ class Order:
 
 
 @dataclass(slots=True)
-class Intent:
+class OrderPlan:
     """An order made into actions, and what was left out of it, by reason."""
 
     actions: list[Action] = field(default_factory=list)
@@ -60,23 +67,23 @@ class Intent:
         """Of all its files."""
         return sum(action.size_bytes for action in self.actions)
 
-    def add(self, other: Intent) -> None:
+    def add(self, other: OrderPlan) -> None:
         """Take another one in."""
         self.actions += other.actions
         self.left_out += other.left_out
 
 
-def intent(order: Order, filesystem: Filesystem, settings: Settings, now: Callable[[], float],
-           until: float = float("inf")) -> Intent:
+def plan_order(order: Order, filesystem: Filesystem, settings: Settings, now: Callable[[], float],
+           until: float = float("inf")) -> OrderPlan:
     """What an order comes to. Raises OSError where its path cannot be looked at."""
-    found = Intent()
+    found = OrderPlan()
     if order.fid is not None and filesystem.status(order.path).fid != order.fid:
         found.left_out["something else has this name now"] += 1
         return found
-    room = space.room(filesystem, ())
+    room = space.capacity(filesystem, ())
     left = dict(room.avail_bytes)
     size_bytes = 0
-    for path, status in files(filesystem, order.path, found.left_out):
+    for path, status in files_below(filesystem, order.path, found.left_out):
         if order.kind == SUBMISSION and path != order.path:
             found.left_out["it is a directory: files are handed over one by one"] += 1
             break
@@ -90,7 +97,7 @@ def intent(order: Order, filesystem: Filesystem, settings: Settings, now: Callab
             found.left_out["there was no time to look further; order it in parts"] += 1
             break
         try:
-            why = add(found, order, path, status, filesystem.layout(path), room, left, settings)
+            why = add_move(found, order, path, status, filesystem.layout(path), room, left, settings)
         except OSError as error:
             why = error.strerror or str(error)
         if why:
@@ -100,7 +107,7 @@ def intent(order: Order, filesystem: Filesystem, settings: Settings, now: Callab
     return found
 
 
-def add(found: Intent, order: Order, path: str, status: FileStatus, present: Layout | None, room: Room,
+def add_move(found: OrderPlan, order: Order, path: str, status: FileStatus, present: Layout | None, room: Capacity,
         left: dict[str, int], settings: Settings) -> str:
     """Add the move of one file; or why it is left out."""
     policy = settings.scope_of(path).small_files_to_flash
@@ -114,13 +121,13 @@ def add(found: Intent, order: Order, path: str, status: FileStatus, present: Lay
         if covers(present, status.size_bytes, pool):
             return "it is there already"
         whole = size > policy.sizing.largest_component_bytes
-        layout = on_one_pool(pool, room, present) if whole else flash_first(size, present, policy)
+        layout = layout_on_pool(pool, room, present) if whole else flash_first(size, present, policy)
         if left[pool] - status.size_bytes < reserved(room, policy):
             return f"pool {pool!r} has no room for it above its reserve"
     else:
         if all(component.pool == pool and not component.on_mdt for component in present.components):
             return "it is there already"
-        layout = on_one_pool(pool, room, present)
+        layout = layout_on_pool(pool, room, present)
         if left[pool] < status.size_bytes:
             return f"pool {pool!r} has no room for it"
     left[pool] -= status.size_bytes
@@ -130,15 +137,17 @@ def add(found: Intent, order: Order, path: str, status: FileStatus, present: Lay
     return ""
 
 
-def on_one_pool(pool: str, room: Room, present: Layout) -> Layout:
+def layout_on_pool(pool: str, room: Capacity, present: Layout) -> Layout:
     """The whole file on one pool, as wide as its last component is now."""
     last = present.components[-1]
     count = last.stripe_count if last.stripe_count > 0 else len(room.pools[pool])
-    return Layout((Component(0, None, pool, max(1, min(count, len(room.pools[pool]), _WIDEST)), last.stripe_size),),
-                  composite=False)
+    return Layout(
+        (Component(0, None, pool, max(1, min(count, len(room.pools[pool]), _MAX_STRIPE_COUNT)), last.stripe_size),),
+        composite=False,
+    )
 
 
-def files(filesystem: Filesystem, path: str, left_out: Counter[str]) -> Iterator[tuple[str, FileStatus]]:
+def files_below(filesystem: Filesystem, path: str, left_out: Counter[str]) -> Iterator[tuple[str, FileStatus]]:
     """A file, or all files below a directory, by name. What cannot be looked at below it is counted."""
     status = filesystem.status(path)
     if not status.is_directory:
@@ -165,3 +174,100 @@ def files(filesystem: Filesystem, path: str, left_out: Counter[str]) -> Iterator
             else:
                 yield place, status
         waiting += reversed(deeper)
+
+
+JOURNAL_BUSY_TIMEOUT_SECONDS = 3.0
+"""So long whoever hands over waits for the journal to be written by others."""
+_ORDER_COLUMNS = "direction, path, by, kind, reason, most_files, most_bytes, fid, fs, dry_run, since"
+PendingOrder = tuple[Order, OrderPlan | None]
+"""An order, and what it comes to where somebody has looked."""
+
+
+class TryAgainError(ValueError):
+    """What was asked for cannot be taken in at present; the same may be asked for later."""
+
+
+class OrderInbox:
+    """Filled by any thread without waiting for a cycle. A full one refuses: whoever hands over tries again later."""
+
+    def __init__(self, path: Path, stamp: Callable[[], Stamp], most: int = MAX_STORED) -> None:
+        """``path`` is the journal's; ``stamp`` tells the circumstances of the moment."""
+        self._db = sqlite3.connect(
+            path, isolation_level=None, check_same_thread=False, timeout=JOURNAL_BUSY_TIMEOUT_SECONDS
+        )
+        self._db.execute("PRAGMA synchronous=NORMAL")  # a power cut may lose the last ones: a wish, not an act
+        self._stamp = stamp
+        self._most = most
+        self._lock = threading.Lock()
+        self._waiting: deque[tuple[int, PendingOrder]] = deque()
+        self._taken: list[int] = []
+
+    def put(self, orders: Sequence[PendingOrder]) -> None:
+        """Take all in. Raises NotNowError, having taken in none, where there is no room or the journal takes none."""
+        stamp = self._stamp()
+        rows = [(o.direction, to_bytes(o.path), o.by, o.kind, o.reason, o.most_files, o.most_bytes,
+                 None if o.fid is None else str(o.fid), stamp.fs, stamp.dry_run, stamp.since) for o, _ in orders]
+        with self._lock:
+            if len(self._waiting) + len(orders) > self._most:
+                raise TryAgainError(f"{len(self._waiting)} orders wait, of {self._most} at the most; try again later")
+            try:
+                numbers = self._kept(rows)
+            except sqlite3.Error as error:
+                raise TryAgainError(f"the journal does not take it ({error}); try again later") from error
+            self._waiting.extend(zip(numbers, orders, strict=True))
+
+    def _kept(self, rows: Sequence[tuple[object, ...]]) -> list[int]:
+        """All of them or none, in one go; their numbers."""
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            numbers = []
+            for row in rows:
+                cursor = self._db.execute(f"INSERT INTO waiting_orders ({_ORDER_COLUMNS}) VALUES "  # noqa: S608
+                                          "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+                assert cursor.lastrowid is not None
+                numbers.append(cursor.lastrowid)
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+        return numbers
+
+    def take(self, most: int) -> list[PendingOrder]:
+        """The oldest; they are kept until :meth:`done`."""
+        with self._lock:
+            taken = [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
+            self._taken += [number for number, _ in taken]
+            return [each for _, each in taken]
+
+    def done(self) -> None:
+        """What was taken has become moves that wait, or nothing."""
+        with self._lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.executemany("DELETE FROM waiting_orders WHERE id = ?", [(number,) for number in self._taken])
+            self._db.execute("COMMIT")
+            self._taken.clear()
+
+    def reload(self, out_of_date: Callable[[Stamp], str]) -> list[tuple[Order, str]]:
+        """At the start: orders that waited when tierd ended wait again; those that do not, and why."""
+        dropped = []
+        with self._lock:
+            rows = self._db.execute(f"SELECT id, {_ORDER_COLUMNS} FROM waiting_orders ORDER BY id").fetchall()  # noqa: S608
+            for (number, direction, place, by, kind, reason, most_files, most_bytes, fid, fs, dry_run, since) in rows:
+                order = Order(direction, to_path(place), by, kind, reason, most_files, most_bytes,
+                              None if fid is None else Fid.parse(fid))
+                if why := out_of_date(Stamp(fs, bool(dry_run), since)):
+                    dropped.append((order, why))
+                    self._taken.append(number)
+                else:
+                    self._waiting.append((number, (order, None)))
+        self.done()
+        return dropped
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def close(self) -> None:
+        """Nobody hands over any more."""
+        with self._lock:
+            self._db.close()

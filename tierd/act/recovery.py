@@ -1,29 +1,47 @@
-"""Acts that were under way when tierd ended: each is closed by a look at what it was done to.
+"""What a restart finds: acts that were under way, and moves that were waiting.
 
-A file is whole at any instruction, with the layout it had or the one it was to get; the journal only has to
-learn which.
+An act that was under way is closed by reading what it was done to. A file is whole at any instruction, with the layout
+it had or the one it was to get; the journal only has to learn which.
+
+A move that was waiting is examined again, a few in every cycle, before it is queued: the file, the settings and the
+free space may have changed, and the finding may be over. An order by name is planned as if it were given now. A move of
+tierd's own is queued again only with its remediation that still waits for a verdict; other findings are detected again
+if they still hold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from threading import RLock
 
 from lustre.filesystem import Filesystem
-from lustre.layout.model import explain, same_shape
-from tierd.act.changing_defaults import same
-from tierd.act.journal import Entry, Journal
-from tierd.act.journal.writer import UNDOING
+from lustre.layout.model import Component, Layout, explain, same_shape
+from tierd.act import orders
+from tierd.act.default_layouts import same_default
+from tierd.act.guard import REQUEST
+from tierd.act.journal.entry import Entry
+from tierd.act.journal.queue_store import Stamp, StoredMove
+from tierd.act.journal.writer import UNDOING, Journal
+from tierd.act.orders import SUBMISSION, Order, OrderPlan
+from tierd.config.settings import Settings
+from tierd.decide.plans import reserved
+from tierd.model import Action, Capacity
+from tierd.sense import space
+from tierd.text import count_of, quoted
 
 
 def close_unfinished(journal: Journal, filesystem: Filesystem, now: float) -> Iterator[tuple[Entry, str, str]]:
     """Close every one; each with its outcome and a sentence."""
     for entry in journal.unfinished():
-        outcome, detail = _seen(entry, filesystem)
+        outcome, detail = _outcome_found(entry, filesystem)
         journal.end(entry.id, outcome, detail, now)
         yield entry, outcome, detail
 
 
-def _seen(entry: Entry, filesystem: Filesystem) -> tuple[str, str]:
+def _outcome_found(entry: Entry, filesystem: Filesystem) -> tuple[str, str]:
     if entry.dry_run:
         return "dry-run", ""
     try:
@@ -36,7 +54,7 @@ def _seen(entry: Entry, filesystem: Filesystem) -> tuple[str, str]:
     if entry.fid is not None and fid != entry.fid:
         return "gone", "tierd ended while it was under way, and something else has this name now"
     changed = present is not None and entry.layout_after is not None and same_shape(present, entry.layout_after)
-    if entry.kind == "set-default-layout" and not changed and not same(present, entry.layout_before):
+    if entry.kind == "set-default-layout" and not changed and not same_default(present, entry.layout_before):
         now = "none" if present is None else explain(present)
         return "interrupted", f"tierd ended while it was under way; its default is neither of the two now: {now}"
     if entry.outcome == UNDOING:
@@ -47,3 +65,142 @@ def _seen(entry: Entry, filesystem: Filesystem) -> tuple[str, str]:
     if changed:
         return "done", "tierd ended before it could say so; found done"
     return "interrupted", "tierd ended before it was done; it has the layout it had"
+
+
+REQUEUED_PER_CYCLE = 500
+"""Looked at in one cycle: each is two requests to an MDT."""
+MAX_WAITING_SECONDS = 7 * 86400.0
+"""So long a wish stands while tierd does not run."""
+FindingKey = tuple[str, str, str]
+LayoutOf = Callable[[FindingKey, str], Layout | None]
+"""What files of a directory get in the case of a finding; None where there is none that is still to be judged."""
+
+
+class RequeueList:
+    """Those that were not looked at yet, oldest first."""
+
+    def __init__(self, moves: Iterable[StoredMove] = ()) -> None:
+        self._lock = RLock()
+        self._moves = deque(moves)
+
+    def __len__(self) -> int:
+        return len(self._moves)
+
+    @property
+    def size_bytes(self) -> int:
+        """Of their files."""
+        return sum(move.size_bytes for move in tuple(self._moves))
+
+    def of(self, key: FindingKey) -> int:
+        """How many are of one finding."""
+        return sum(move.key == key for move in tuple(self._moves))
+
+    def by_finding(self) -> Counter[FindingKey]:
+        """How many there are of each finding."""
+        return Counter(move.key for move in tuple(self._moves))
+
+    def drop(self, key: FindingKey) -> list[Action]:
+        """Forget those of one finding; what was forgotten, as moves to their pools."""
+        with self._lock:
+            dropped = [move for move in self._moves if move.key == key]
+            self._moves = deque(move for move in self._moves if move.key != key)
+        return [Action("migrate", Layout((Component(pool=move.pool),), composite=False), move.reason, key,
+                       path=move.path, size_bytes=move.size_bytes, fid=move.fid) for move in dropped]
+
+    def first(self, most: int) -> list[StoredMove]:
+        """The oldest."""
+        with self._lock:
+            return list(islice(self._moves, most))
+
+    def looked_at(self, paths: Collection[str]) -> frozenset[str]:
+        """Files that were looked at and wait here no more; those of them that had not been dropped meanwhile."""
+        with self._lock:
+            found = frozenset(move.path for move in self._moves if move.path in paths)
+            self._moves = deque(move for move in self._moves if move.path not in paths)
+        return found
+
+
+@dataclass(slots=True)
+class RequeueResult:
+    """What a look at them came to."""
+
+    again: list[tuple[Action, int]] = field(default_factory=list)
+    """To wait for their turn, with the numbers of their findings."""
+    left: list[tuple[StoredMove, str]] = field(default_factory=list)
+    """Not taken up, and why."""
+
+
+def requeue_messages(again: Mapping[int, int], left: Mapping[tuple[int, str], int]) -> dict[int, list[str]]:
+    """What is to be said of moves from before a restart, by the number of their finding.
+
+    ``again`` has how many wait again, ``left`` how many do not, and why.
+    """
+    sentences: dict[int, list[str]] = {}
+    for number, count in again.items():
+        moves = f"{count_of(count, 'move')} of F{number}"
+        sentences.setdefault(number, []).append(f"taken up again after a restart: {moves}")
+    for (number, why), count in left.items():
+        moves = f"{count_of(count, 'move')} of F{number}"
+        sentences.setdefault(number, []).append(f"not taken up after a restart: {moves}: {why}")
+    return sentences
+
+
+def examine_again(moves: Sequence[StoredMove], filesystem: Filesystem, settings: Settings, layout_of: LayoutOf,
+         now: float) -> RequeueResult:
+    """Look at each. Raises OSError when there is no file system.
+
+    The queue looks again when the turn of a move comes: at its size, its owner's wish, the mode and the room there.
+    """
+    found = RequeueResult()
+    room = space.capacity(filesystem, ())
+    left = dict(room.avail_bytes)
+    for move in moves:
+        action = _replanned(move, filesystem, settings, layout_of, now, room, left)
+        if isinstance(action, str):
+            found.left.append((move, action))
+        else:
+            found.again.append((action, move.finding))
+    return found
+
+
+def _replanned(move: StoredMove, filesystem: Filesystem, settings: Settings, layout_of: LayoutOf, now: float,
+           room: Capacity, left: dict[str, int]) -> Action | str:
+    """The move as it would be planned now, or why it is not."""
+    if why := reason_out_of_date(move.stamp, filesystem.fsname, settings, now):
+        return why
+    by_name = move.key[0] in {REQUEST, SUBMISSION}
+    directory = move.path.rpartition("/")[0] or "/"
+    layout = layout_of(move.key, directory)
+    if not by_name and layout is None:
+        return "its case is over, or too old to be judged; what still holds is found again"
+    policy = settings.scope_of(move.path).small_files_to_flash
+    if move.pool not in ({policy.flash_pool, policy.hdd_pool} if by_name else {policy.flash_pool}):
+        return f"pool {move.pool!r} is not the one of the configuration any more"
+    if not room.pools.get(move.pool):
+        return f"pool {move.pool!r} does not exist or has no targets"
+    try:
+        status = filesystem.status(move.path)
+        if move.fid is None or status.fid != move.fid:
+            return "another file has this name now"
+        if layout is None:
+            direction = "promote" if move.pool == policy.flash_pool else "demote"
+            wish, found = Order(direction, move.path, move.key[1], move.key[0]), OrderPlan()
+            why = orders.add_move(found, wish, move.path, status, filesystem.layout(move.path), room, left, settings)
+            return why or replace(found.actions[0], reason=move.reason, finding=move.key)
+    except OSError as error:
+        return error.strerror or str(error)
+    if left[move.pool] - status.size_bytes < reserved(room, policy):
+        return f"pool {move.pool!r} has no room for it above its reserve"
+    left[move.pool] -= status.size_bytes
+    return Action("migrate", layout, move.reason, move.key, directory, move.path, status.size_bytes, status.fid)
+
+
+def reason_out_of_date(stamp: Stamp, fs: str, settings: Settings, now: float) -> str:
+    """Why what was wished for then is not wished for now, or ""."""
+    if stamp.fs != fs:
+        return f"it was meant for file system {quoted(stamp.fs)}"
+    if stamp.dry_run != settings.act.dry_run:
+        return "it was meant for a dry run" if stamp.dry_run else "tierd is in a dry run now"
+    if now - stamp.since > MAX_WAITING_SECONDS:
+        return f"it is older than {MAX_WAITING_SECONDS / 86400:.0f} days"
+    return ""

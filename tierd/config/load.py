@@ -1,4 +1,4 @@
-"""From a TOML file and its drop-ins to settings: every mistake at once, with the line it stands in and the mend."""
+"""From a TOML file and its drop-ins to settings: every mistake at once, with its line and the correction."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from tierd.act import budget
-from tierd.config import plugins, toml_files
-from tierd.config.plugins import Detectors
-from tierd.config.scopes import Scope, inherited, original
+from tierd.config import act, detectors, files
+from tierd.config.detectors import Detectors, configured_detectors
+from tierd.config.files import TomlFile, location_of, merge
+from tierd.config.scopes import Scope, inherit_settings, original_location
 from tierd.config.settings import Settings
-from tierd.config.toml_files import TomlFile, where
 from tierd.detect.builtin import BUILT_IN
 
 
@@ -25,7 +24,7 @@ class ConfigurationError(ValueError):
 def load(path: Path) -> Settings:
     """Read a configuration file and its drop-ins. Raises ConfigurationError with all mistakes, or OSError."""
     try:
-        return built(toml_files.read(path), plugins.available())
+        return build(files.read_files(path), detectors.available_detectors())
     except ValueError as error:  # a plug-in that is broken, a file that is no TOML, or mistakes with their lines
         raise ConfigurationError(str(error)) from error
 
@@ -37,24 +36,24 @@ def parse(data: bytes, name: str, detectors: Detectors = BUILT_IN) -> Settings:
     'nvme'
     """
     try:
-        file = toml_files.parse(data, name)
+        file = files.parse_file(data, name)
     except ValueError as error:
         raise ConfigurationError(str(error)) from error
-    return built((file,), detectors)
+    return build((file,), detectors)
 
 
-def built(files: Sequence[TomlFile], detectors: Detectors) -> Settings:
+def build(files: Sequence[TomlFile], detectors: Detectors) -> Settings:
     """Settings from files, the last word of which counts. Raises ConfigurationError."""
-    values = toml_files.merged(files)
-    found, mistakes = plugins.configured(values.pop("detect", {}), detectors)
+    values = merge(files)
+    found, mistakes = configured_detectors(values.pop("detect", {}), detectors)
     problems: list[Problem] = [(m.kind, m.location, m.message, m.value) for m in mistakes]
     settings = Settings()
     try:
-        settings = TypeAdapter(Settings).validate_python(inherited(values))
+        settings = TypeAdapter(Settings).validate_python(inherit_settings(values))
     except ValidationError as error:
-        problems = [*once(error, values), *problems]
+        problems = [*without_repetitions(error, values), *problems]
     if problems:
-        raise ConfigurationError("\n".join(f"{where(files, problem[1])}: {complaint(*problem, detectors)}"
+        raise ConfigurationError("\n".join(f"{location_of(files, problem[1])}: {describe_problem(*problem, detectors)}"
                                            for problem in problems))
     return replace(settings, detect=found)
 
@@ -63,29 +62,29 @@ Problem = tuple[str, tuple[int | str, ...], str, Any]
 """Its kind, where it is, what is wrong, and what stands there."""
 
 
-def once(error: ValidationError, values: Mapping[str, Any]) -> list[Problem]:
+def without_repetitions(error: ValidationError, values: Mapping[str, Any]) -> list[Problem]:
     """Every mistake once: not again for each scope that has the setting from the rest of the file."""
     found = [(e["type"], tuple(e["loc"]), e["msg"], e.get("input")) for e in error.errors(include_url=False)]
     places = {location for _, location, _, _ in found}
-    return [each for each in found if (place := original(each[1], values)) == each[1] or place not in places]
+    return [each for each in found if (place := original_location(each[1], values)) == each[1] or place not in places]
 
 
-def complaint(kind: str, location: Sequence[int | str], message: str, value: Any, detectors: Detectors) -> str:
+def describe_problem(kind: str, location: Sequence[int | str], message: str, value: Any, detectors: Detectors) -> str:
     """One mistake, in words."""
     where = ".".join(str(part) for part in location if part != "[key]")
     if kind in {"extra_forbidden", "unexpected_keyword_argument"}:
-        return f"{where}: unknown setting; known here: {', '.join(known(location[:-1], detectors))}"
+        return f"{where}: unknown setting; known here: {', '.join(known_settings(location[:-1], detectors))}"
     stands = "" if isinstance(value, dict | list | tuple) else f" (it is {value!r})"
     return f"{where}: {message.removeprefix('Value error, ')}{stands}"
 
 
-def known(location: Sequence[int | str], detectors: Detectors) -> list[str]:
+def known_settings(location: Sequence[int | str], detectors: Detectors) -> list[str]:
     """Names of the settings in one table."""
     tables = {detector.table: detector.settings() for detector in detectors}
     table: Any = Settings()
     for part in location:
         if part == "scopes":
-            table = Scope("/", limits=budget.Limits())
+            table = Scope("/", limits=act.Limits())
         elif isinstance(part, int):
             continue
         elif table is tables or part != "detect":

@@ -1,34 +1,39 @@
 """Scopes: parts of the file system with a mode, pools, limits and policy settings of their own.
 
-The deepest scope that holds a path decides. What a scope does not say is as in the rest of the configuration.
+The deepest scope that holds a path decides. A scope inherits what it does not set from the rest of the configuration.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator
 
-from tierd.act import budget
-from tierd.config.checked import two_pools
-from tierd.decide import small_files_to_flash
+from tierd.config import act
+from tierd.config.act import Mode
+from tierd.decide import plans
 
-Mode = Literal["observe", "recommend", "new-files-only", "full"]
+
+def two_pools(settings: plans.FlashSettings) -> plans.FlashSettings:
+    """Flash apart from the disks. Raises ValueError where both are one pool, or one has no name."""
+    if not settings.flash_pool or not settings.hdd_pool:
+        raise ValueError("flash_pool and hdd_pool need names: nothing is placed where no pool is named")
+    if settings.flash_pool == settings.hdd_pool:
+        raise ValueError(f"flash_pool and hdd_pool are both {settings.flash_pool!r}: name two")
+    return settings
+
+
 """``observe`` finds and tells; ``recommend`` tells what it would do as well; ``new-files-only`` sets default layouts
 and moves no file; ``full`` does both."""
-
-Pools = Annotated[small_files_to_flash.Settings, AfterValidator(two_pools)]
-_ACTS: dict[str, frozenset[str]] = {
-    "observe": frozenset(), "recommend": frozenset(), "new-files-only": frozenset({"set-default-layout"}),
-}
+Pools = Annotated[plans.FlashSettings, AfterValidator(two_pools)]
 
 
-def path_of_a_scope(path: str) -> str:
+def scope_path(path: str) -> str:
     """The path as it is compared. Raises ValueError for one that is not from the root of the file system.
 
-    >>> path_of_a_scope("/scratch/"), path_of_a_scope("/")
+    >>> scope_path("/scratch/"), scope_path("/")
     ('/scratch', '/')
     """
     if not path.startswith("/") or {".", ".."} & set(path.split("/")):
@@ -42,14 +47,14 @@ class Scope:
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
-    path: Annotated[str, AfterValidator(path_of_a_scope)]
+    path: Annotated[str, AfterValidator(scope_path)]
     mode: Mode = "full"
-    small_files_to_flash: Pools = field(default_factory=small_files_to_flash.Settings)
-    limits: budget.Limits | None = None
+    small_files_to_flash: Pools = field(default_factory=plans.FlashSettings)
+    limits: act.Limits | None = None
     """For moves inside it, besides the limits for all; None for no more than those."""
 
 
-def each_path_once(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
+def unique_paths(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
     """The scopes. Raises ValueError where two have one path."""
     paths = [scope.path for scope in scopes]
     twice = sorted({path for path in paths if paths.count(path) > 1})
@@ -58,29 +63,24 @@ def each_path_once(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
     return scopes
 
 
-def below(path: str, scope: str) -> bool:
+def is_below(path: str, scope: str) -> bool:
     """Whether a path is a scope's, or in it.
 
-    >>> below("/proj/a/x", "/proj/a"), below("/proj/ab", "/proj/a"), below("/x", "/")
+    >>> is_below("/proj/a/x", "/proj/a"), is_below("/proj/ab", "/proj/a"), is_below("/x", "/")
     (True, False, True)
     """
     return scope in {"/", path} or path.startswith(scope + "/")
 
 
-def deepest(scopes: Iterable[Scope], path: str, otherwise: Scope) -> Scope:
+def deepest_scope(scopes: Iterable[Scope], path: str, otherwise: Scope) -> Scope:
     """The scope that decides for a path."""
-    return max((s for s in scopes if below(path, s.path)), key=lambda s: len(s.path), default=otherwise)
+    return max((s for s in scopes if is_below(path, s.path)), key=lambda s: len(s.path), default=otherwise)
 
 
-def may(mode: str, kind: str) -> bool:
-    """Whether tierd by itself does acts of this kind in a mode."""
-    return mode == "full" or kind in _ACTS[mode]
-
-
-def inherited(values: Mapping[str, Any]) -> Mapping[str, Any]:
+def inherit_settings(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """The values, each scope filled up with what the rest of the file says.
 
-    >>> inherited({"act": {"mode": "observe"}, "scopes": [{"path": "/a"}]})["scopes"]
+    >>> inherit_settings({"act": {"mode": "observe"}, "scopes": [{"path": "/a"}]})["scopes"]
     [{'mode': 'observe', 'path': '/a'}]
     """
     found = values.get("scopes")
@@ -90,14 +90,14 @@ def inherited(values: Mapping[str, Any]) -> Mapping[str, Any]:
     mode = {"mode": act["mode"]} if isinstance(act, dict) and "mode" in act else {}
     policy = "small_files_to_flash"
     general = {policy: values[policy]} if isinstance(values.get(policy), dict) else {}
-    return {**values, "scopes": [laid_over({**mode, **general}, scope) for scope in found]}
+    return {**values, "scopes": [overlay({**mode, **general}, scope) for scope in found]}
 
 
-def original(location: Sequence[int | str], values: Mapping[str, Any]) -> tuple[int | str, ...]:
+def original_location(location: Sequence[int | str], values: Mapping[str, Any]) -> tuple[int | str, ...]:
     """Where a setting of a scope stands that the scope has from the rest of the file; else its own place.
 
     >>> values = {"act": {"mode": "x"}, "scopes": [{"path": "/a"}, {"path": "/b", "mode": "y"}]}
-    >>> original(("scopes", 0, "mode"), values), original(("scopes", 1, "mode"), values)
+    >>> original_location(("scopes", 0, "mode"), values), original_location(("scopes", 1, "mode"), values)
     (('act', 'mode'), ('scopes', 1, 'mode'))
     """
     if len(location) < 3 or location[0] != "scopes":
@@ -110,10 +110,10 @@ def original(location: Sequence[int | str], values: Mapping[str, Any]) -> tuple[
     return tuple(location)
 
 
-def laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+def overlay(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """Two tables as one: where both say something, the second counts."""
     both = dict(below)
     for name, value in above.items():
         under = both.get(name)
-        both[name] = laid_over(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
+        both[name] = overlay(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
     return both

@@ -1,1 +1,1 @@
-"""Pure: findings, candidates and room in, plans out. Policies choose and order; they never act."""
+"""Pure: findings, candidates and free space in, plans out. Policies choose and order; they never act."""

@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge, Gt, Le, Lt
 
 from tierd.model import Action, Finding
-from tierd.reasons import Reason, Refusal
+from tierd.refusal import Reason, Refusal
 from tierd.text import percent
 
 
@@ -63,7 +63,7 @@ def refusal(finding: Finding, expected: float, settings: Settings) -> Refusal | 
     return None
 
 
-def affordable(finding: Finding, expected: float, actions: Sequence[Action], settings: Settings) -> Refusal | None:
+def cost_refusal(finding: Finding, expected: float, actions: Sequence[Action], settings: Settings) -> Refusal | None:
     """Why the moves of a plan should stay undone: they read more from the victim's disks than they win it back."""
     moved = sum(action.size_bytes for action in actions if action.kind == "migrate")
     gain = expected * (finding.evidence["victim_usual_bytes_per_second"] - finding.evidence["victim_bytes_per_second"])

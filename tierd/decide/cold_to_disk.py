@@ -12,11 +12,10 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge, Gt, Lt
 
 from lustre.layout.model import Component, Layout
-from tierd.decide.small_files_to_flash import Plan
-from tierd.decide.small_files_to_flash import Settings as Pools
-from tierd.facts import StoredFile
-from tierd.model import Action, Finding, Room
-from tierd.reasons import Reason, Refusal
+from tierd.decide.plans import FlashSettings as Pools
+from tierd.decide.plans import Plan
+from tierd.model import Action, Capacity, Finding, StoredFile
+from tierd.refusal import Reason, Refusal
 
 
 @dataclass(frozen=True)
@@ -36,10 +35,12 @@ class Settings:
     """Files in one plan; the next may plan more."""
 
 
-def decide(finding: Finding, stored: Sequence[StoredFile], room: Room, pools: Pools, settings: Settings) -> Plan:
+def decide(
+    finding: Finding, stored: Sequence[StoredFile], capacity: Capacity, pools: Pools, settings: Settings
+) -> Plan:
     """Moves of cold files, the coldest first, as many as bring the pool down to where demotion ends."""
-    size, avail = room.size_bytes.get(pools.hdd_pool, 0), room.avail_bytes.get(pools.hdd_pool, 0)
-    if not room.pools.get(pools.hdd_pool):
+    size, avail = capacity.size_bytes.get(pools.hdd_pool, 0), capacity.avail_bytes.get(pools.hdd_pool, 0)
+    if not capacity.pools.get(pools.hdd_pool):
         return Plan((), (Refusal(Reason.NO_POOL, f"pool {pools.hdd_pool!r} does not exist or has no targets"),))
     left = avail - settings.disk_reserve * size
     wanted = finding.evidence["bytes_to_free"]
@@ -48,7 +49,7 @@ def decide(finding: Finding, stored: Sequence[StoredFile], room: Room, pools: Po
     for file in sorted(stored, key=lambda f: (f.read_at, f.path)):
         if wanted <= 0 or len(actions) >= settings.most_moves or file.read_at >= finding.evidence["cold_before"]:
             break
-        layout = on_disk(file.layout, pools)
+        layout = disk_layout(file.layout, pools)
         if layout is None or file.size_bytes < settings.least_bytes:
             continue
         if file.size_bytes > left:
@@ -66,7 +67,7 @@ def decide(finding: Finding, stored: Sequence[StoredFile], room: Room, pools: Po
     return Plan(tuple(actions), ())
 
 
-def on_disk(present: Layout | None, pools: Pools) -> Layout | None:
+def disk_layout(present: Layout | None, pools: Pools) -> Layout | None:
     """The layout a file gets on the disks: its tail's stripes. None for a file whose layout must not be flattened."""
     if present is None or present.mirror_count > 1 or any(c.on_mdt or c.released or c.foreign is not None
                                                           for c in present.components):

@@ -12,21 +12,23 @@ from collections.abc import Sequence
 from lustre.layout.model import Layout
 from lustre.layout.size import size_text
 from tierd.decide import sizing
-from tierd.decide.small_files_to_flash import Plan, Settings, flash_first, reserved
-from tierd.model import Action, DirectoryActivity, Finding, Room
-from tierd.reasons import Reason, Refusal
+from tierd.decide.plans import FlashSettings, Plan, flash_first, reserved
+from tierd.model import Action, Capacity, DirectoryActivity, Finding
+from tierd.refusal import Reason, Refusal
 
 
-def decide(finding: Finding, activities: Sequence[DirectoryActivity], room: Room, settings: Settings) -> Plan:
+def decide(
+    finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity, settings: FlashSettings
+) -> Plan:
     """A larger default for each directory of the finding, or why not."""
     actions: list[Action] = []
     refusals: list[Refusal] = []
     for activity in activities:
         if activity.directory not in finding.directories:
             continue
-        present = room.default_layouts.get(activity.directory)
+        present = capacity.default_layouts.get(activity.directory)
         size = sizing.component(activity.sizes, 0.0, 0, settings.sizing)
-        refusal = refuse(present, size, finding, room, settings)
+        refusal = refuse(present, size, finding, capacity, settings)
         if refusal:
             refusals.append(refusal.of(activity.directory))
         elif present is not None and (present.components[0].extent_end or 0) < size.component_bytes:
@@ -37,13 +39,13 @@ def decide(finding: Finding, activities: Sequence[DirectoryActivity], room: Room
     return Plan(tuple(actions), tuple(refusals))
 
 
-def refuse(present: Layout | None, size: sizing.Size, finding: Finding, room: Room,
-           settings: Settings) -> Refusal | None:
+def refuse(present: Layout | None, size: sizing.Size, finding: Finding, capacity: Capacity,
+           settings: FlashSettings) -> Refusal | None:
     """Why the directory keeps what it has; None when it need not."""
     pool = settings.flash_pool
     if present is None:
         return Refusal(Reason.NO_LAYOUT, "its present default layout could not be read, or it has none of its own")
-    if not room.pools.get(pool) or not room.pools.get(settings.hdd_pool):
+    if not capacity.pools.get(pool) or not capacity.pools.get(settings.hdd_pool):
         return Refusal(Reason.NO_POOL, f"pool {pool!r} or {settings.hdd_pool!r} does not exist or has no targets")
     first = present.components[0]
     if len(present.components) != 2 or first.on_mdt or first.pool != pool or present.mirror_count > 1:
@@ -54,7 +56,10 @@ def refuse(present: Layout | None, size: sizing.Size, finding: Finding, room: Ro
                        f"{size.reason}; without a flash component its files would at least not be split")
     evidence = finding.evidence
     growth = size.component_bytes * evidence["files_created"] / max(evidence["seconds"], 1.0)
-    if room.avail_bytes.get(pool, 0) - growth * settings.reaction_seconds < reserved(room, settings):
-        return Refusal(Reason.NO_ROOM, f"pool {pool!r} has {room.avail_bytes.get(pool, 0) / 1e9:.1f} GB free, and the "
-                       f"directory may fill {growth / 1e6:.1f} MB/s of it")
+    if capacity.avail_bytes.get(pool, 0) - growth * settings.reaction_seconds < reserved(capacity, settings):
+        return Refusal(
+            Reason.NO_ROOM,
+            f"pool {pool!r} has {capacity.avail_bytes.get(pool, 0) / 1e9:.1f} GB free, and the "
+            f"directory may fill {growth / 1e6:.1f} MB/s of it",
+        )
     return None

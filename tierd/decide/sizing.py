@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Gt, Lt
 
-from tierd.reasons import Reason
+from tierd.refusal import Reason
 from tierd.text import percent
 
 UNIT_BYTES = 64 << 10

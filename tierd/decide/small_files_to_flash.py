@@ -1,58 +1,26 @@
-"""Small files of a noisy neighbour go to flash: new ones by the directory's default layout, old ones if they are read.
+"""Small files of a noisy neighbour go to flash: new files by the directory's default layout, existing ones if they are
+read.
 
-New files first, since that moves no data. Existing files follow only where the job reads them: rewriting files that
-nobody reads loads the very disks it should relieve, and unlinking them frees the old objects anyway.
+New files come first, since that moves no data. Existing files follow only where the job reads them: rewriting files
+that nobody reads loads the disks it should relieve, and unlinking them frees the old objects anyway.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, ClassVar
-
-from annotated_types import Ge, Gt, Lt
 
 from lustre.layout.model import Component, Layout
 from tierd.decide import sizing
-from tierd.model import Action, Candidate, DirectoryActivity, Finding, Room
-from tierd.reasons import Reason, Refusal
+from tierd.decide.plans import NO_CHANGELOG_SENTENCE, FlashSettings, Plan, covers, flash_first, reserved
+from tierd.model import Action, Candidate, Capacity, DirectoryActivity, Finding
+from tierd.refusal import Reason, Refusal
 
-UNHEARD_OF = "no changelog says where it works (is there a reader on each metadata target? lctl changelog_register)"
 """Without a reader an MDT keeps no records, and its device is read all the same as if nothing happened there."""
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Pools and limits."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
-
-    flash_pool: str = "flash"
-    hdd_pool: str = "hdd"
-    sizing: sizing.Settings = field(default_factory=sizing.Settings)
-    reserve: Annotated[float, Ge(0), Lt(1)] = 0.1
-    """Share of the flash pool that stays free."""
-    reaction_seconds: Annotated[float, Gt(0)] = 30.0
-    """The job's new files must fit this long; after that the default is taken back when room runs out."""
-    settle_seconds: Annotated[float, Ge(0)] = 10.0
-    """A file that was closed less long ago may be written again."""
-    read_share: Annotated[float, Gt(0), Lt(1)] = 0.1
-    """Reads among the job's RPCs, at the least, for its existing files to be worth moving."""
-    most_moves: Annotated[int, Ge(0)] = 1000
-    """Files in one plan; the next cycle may plan more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Steps in order, and what was considered and refused."""
-
-    actions: tuple[Action, ...]
-    refusals: tuple[Refusal, ...]
-    recommended: tuple[Action, ...] = ()
-    """What the modes of their scopes keep from being done."""
-
-
-def decide(finding: Finding, activities: Sequence[DirectoryActivity], room: Room, settings: Settings) -> Plan:
+def decide(
+    finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity, settings: FlashSettings
+) -> Plan:
     """Plan for one finding and the directories it names. Plans nothing where anything needed is not known."""
     if finding.advice_only:
         return Plan((), ())
@@ -62,97 +30,73 @@ def decide(finding: Finding, activities: Sequence[DirectoryActivity], room: Room
         if activity.directory not in finding.directories:
             continue
         if finding.evidence.get("aggressor_bytes_per_file"):
-            plan = small_files(finding, activity, room, settings)
+            plan = small_files(finding, activity, capacity, settings)
         else:
-            plan = large_files(finding, activity, room, settings)
+            plan = large_files(finding, activity, capacity, settings)
         actions += plan.actions
         refusals += plan.refusals
     if not activities:
-        refusals.append(Refusal(Reason.NO_CHANGELOG, UNHEARD_OF).of(finding.aggressor))
+        refusals.append(Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).of(finding.aggressor))
     return Plan(tuple(actions), tuple(refusals))
 
 
-def small_files(finding: Finding, activity: DirectoryActivity, room: Room, settings: Settings) -> Plan:
+def small_files(finding: Finding, activity: DirectoryActivity, capacity: Capacity, settings: FlashSettings) -> Plan:
     """A default layout for the directory, and moves of what it holds already."""
     where = activity.directory
     evidence = finding.evidence
     size = sizing.component(activity.sizes, evidence["aggressor_bytes_per_file"],
                             int(evidence["aggressor_largest_rpc_bytes"]), settings.sizing)
-    refusal = refuse(where, size, finding, activity, room, settings)
+    refusal = refuse(where, size, finding, activity, capacity, settings)
     if refusal:
         return Plan((), (refusal.of(where),))
-    layout = flash_first(size.component_bytes, room.default_layouts.get(where), settings)
+    layout = flash_first(size.component_bytes, capacity.default_layouts.get(where), settings)
     actions = []
-    if not covers(room.default_layouts.get(where), size.component_bytes, settings.flash_pool):
+    if not covers(capacity.default_layouts.get(where), size.component_bytes, settings.flash_pool):
         outgrown = f"; {activity.outgrown} files outgrew the present first component" if activity.outgrown else ""
         actions.append(Action(
             "set-default-layout", layout,
             f"new files of {finding.aggressor} then leave the disks of {finding.victim}: {size.reason}{outgrown}",
             finding.key, directory=where,
         ))
-    moves = tuple(existing_files(finding, activity, layout, room, settings))
+    moves = tuple(existing_files(finding, activity, layout, capacity, settings))
     return Plan((*actions, *moves), ())
 
 
-def refuse(where: str, size: sizing.Size, finding: Finding, activity: DirectoryActivity, room: Room,
-           settings: Settings) -> Refusal | None:
+def refuse(where: str, size: sizing.Size, finding: Finding, activity: DirectoryActivity, capacity: Capacity,
+           settings: FlashSettings) -> Refusal | None:
     """Why the directory gets no flash component; None when it does."""
     if not where.startswith("/"):
         return Refusal(Reason.NO_PATH, "its path could not be found out")
     if where == "/":
         return Refusal(Reason.ROOT_DIRECTORY, "the root of the file system keeps its default layout")
     for pool in (settings.flash_pool, settings.hdd_pool):
-        if not room.pools.get(pool):
+        if not capacity.pools.get(pool):
             return Refusal(Reason.NO_POOL, f"pool {pool!r} does not exist or has no targets")
-    if where not in room.default_layouts:
+    if where not in capacity.default_layouts:
         return Refusal(Reason.NO_LAYOUT, "its present default layout could not be read")
     if not size.component_bytes:
         return Refusal(size.refused or Reason.SIZES_UNKNOWN, size.reason)
-    growth = activity_growth(finding, activity)
-    if room.avail_bytes[settings.flash_pool] - growth * settings.reaction_seconds < reserved(room, settings):
-        free = room.avail_bytes[settings.flash_pool]
+    growth = growth_bytes_per_second(finding, activity)
+    if capacity.avail_bytes[settings.flash_pool] - growth * settings.reaction_seconds < reserved(capacity, settings):
+        free = capacity.avail_bytes[settings.flash_pool]
         return Refusal(Reason.NO_ROOM, f"pool {settings.flash_pool!r} has {free / 1e9:.1f} GB free, "
                        f"and the job fills {growth / 1e6:.1f} MB/s")
     return None
 
 
-def activity_growth(finding: Finding, activity: DirectoryActivity) -> float:
+def growth_bytes_per_second(finding: Finding, activity: DirectoryActivity) -> float:
     """Bytes per second by which the directory grows: what is created less what the job unlinks again."""
     evidence = finding.evidence
     kept = 1 - min(activity.unlinks, activity.creates) / activity.creates if activity.creates else 1.0
     return evidence["aggressor_bytes_per_file"] * evidence["aggressor_files_per_second"] * kept
 
 
-def reserved(room: Room, settings: Settings) -> float:
-    """Bytes of the flash pool that must stay free."""
-    return settings.reserve * room.size_bytes[settings.flash_pool]
-
-
-def flash_first(component_bytes: int, present: Layout | None, settings: Settings) -> Layout:
-    """First component on flash, the tail on disks as it was, so that no runaway file can fill the flash pool."""
-    tail = present.components[-1] if present is not None else Component()
-    stripe_count = tail.stripe_count if tail.stripe_count == -1 else max(tail.stripe_count, 1)
-    return Layout((
-        Component(0, component_bytes, settings.flash_pool, stripe_count=1),
-        Component(component_bytes, None, settings.hdd_pool, stripe_count, tail.stripe_size),
-    ))
-
-
-def covers(present: Layout | None, component_bytes: int, flash_pool: str) -> bool:
-    """Whether a default layout has the first bytes on flash, or on the MDT, already, as many as wanted."""
-    if present is None:
-        return False
-    first = present.components[0]
-    on_flash = first.on_mdt or first.pool == flash_pool
-    return on_flash and (first.extent_end is None or first.extent_end >= component_bytes)
-
-
-def existing_files(finding: Finding, activity: DirectoryActivity, layout: Layout, room: Room,
-                   settings: Settings) -> Iterator[Action]:
+def existing_files(finding: Finding, activity: DirectoryActivity, layout: Layout, capacity: Capacity,
+                   settings: FlashSettings) -> Iterator[Action]:
     """Moves of closed files while the pool has room: those known to be read most, then the youngest (read soonest)."""
     if finding.evidence["aggressor_read_share"] < settings.read_share:
         return
-    left = room.avail_bytes[settings.flash_pool] - reserved(room, settings)
+    left = capacity.avail_bytes[settings.flash_pool] - reserved(capacity, settings)
     limit = layout.components[0].extent_end or 0
     settled = [c for c in activity.candidates if c.closed_at <= finding.time - settings.settle_seconds]
     count = 0
@@ -166,13 +110,15 @@ def existing_files(finding: Finding, activity: DirectoryActivity, layout: Layout
                      f"{finding.victim}", finding.key, activity.directory, candidate.path, size, candidate.fid)
 
 
-def large_files(finding: Finding, activity: DirectoryActivity, room: Room, settings: Settings) -> Plan:
+def large_files(finding: Finding, activity: DirectoryActivity, capacity: Capacity, settings: FlashSettings) -> Plan:
     """Small random I/O in large files: no first component helps; the whole file would have to be on flash."""
     actions: list[Action] = []
     refusals: list[Refusal] = []
     known: Mapping[str, Candidate] = {c.path: c for c in activity.candidates}
-    left = room.avail_bytes.get(settings.flash_pool, 0) - settings.reserve * room.size_bytes.get(settings.flash_pool, 0)
-    members = room.pools.get(settings.flash_pool, ())
+    left = capacity.avail_bytes.get(settings.flash_pool, 0) - settings.reserve * capacity.size_bytes.get(
+        settings.flash_pool, 0
+    )
+    members = capacity.pools.get(settings.flash_pool, ())
     for file in activity.existing_files:
         if not file.path or not members:
             continue

@@ -1,1 +1,1 @@
-"""Pure: windows in, findings out, each with the numbers that made it."""
+"""Pure: windows and facts in, findings out, each with its evidence."""

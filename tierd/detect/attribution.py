@@ -1,4 +1,4 @@
-"""From the job to its directories: where a finding's aggressor makes its noise."""
+"""From a job to its directories: where the aggressor of a finding causes its load."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import replace
 
 from tierd.model import DirectoryActivity, Finding
 
-LEAST_SHARE = 0.1
+MIN_SHARE = 0.1
 """A directory with less of the job's files than this is not where the noise is."""
-STILL_SECONDS = 30.0
+STAY_SECONDS = 30.0
 """In a directory of which nothing was heard for longer than this, before the last of the job, it does not stay."""
-MOST_PLACES = 512
+MAX_DIRECTORIES = 512
 """Directories of one job that are named, the busiest; of more, what they lie in is named too."""
-COVERED = 0.5
+COVERED_SHARE = 0.5
 """Directories that together hold less of it do not tell where the noise is; what they lie in does."""
 
 
-def weights(activities: Sequence[DirectoryActivity]) -> list[int]:
+def recent_weights(activities: Sequence[DirectoryActivity]) -> list[int]:
     """Files a job worked on in each directory in the last minutes; where in none, since it began there.
 
     A job may keep its name for months, and what it did where it was before must not hide where it is. One that holds
@@ -33,7 +33,7 @@ Weighed = list[tuple[int, DirectoryActivity]]
 
 def _weighed(activities: Sequence[DirectoryActivity]) -> Weighed:
     """Without places that nothing is known of, not even a FID: an open of a file that was gone before one could ask."""
-    return [(weight, activity) for weight, activity in zip(weights(activities), activities, strict=True)
+    return [(weight, activity) for weight, activity in zip(recent_weights(activities), activities, strict=True)
             if activity.directory]
 
 
@@ -44,7 +44,7 @@ def active_directories(activities: Sequence[DirectoryActivity]) -> tuple[Directo
 
 def _active(weighed: Weighed) -> Weighed:
     total = sum(weight for weight, _ in weighed)
-    return sorted(((weight, a) for weight, a in weighed if total and weight >= LEAST_SHARE * total),
+    return sorted(((weight, a) for weight, a in weighed if total and weight >= MIN_SHARE * total),
                   key=lambda each: (-each[0], each[1].directory))
 
 
@@ -60,30 +60,30 @@ def directories(activities: Sequence[DirectoryActivity]) -> tuple[str, ...]:
     weighed = _weighed(activities)
     total = sum(weight for weight, _ in weighed)
     active = _active(weighed)
-    if sum(weight for weight, _ in active) >= COVERED * total:
+    if sum(weight for weight, _ in active) >= COVERED_SHARE * total:
         return tuple(activity.directory for _, activity in active)
     staying = _staying(weighed)
-    stays = sum(weight for weight, _ in staying) >= COVERED * total
-    named = tuple(activity.directory for _, activity in staying[:MOST_PLACES]) if stays else ()
-    if stays and len(staying) <= MOST_PLACES:
+    stays = sum(weight for weight, _ in staying) >= COVERED_SHARE * total
+    named = tuple(activity.directory for _, activity in staying[:MAX_DIRECTORIES]) if stays else ()
+    if stays and len(staying) <= MAX_DIRECTORIES:
         return named
     above: Counter[str] = Counter()
     for weight, activity in weighed:
         if activity.directory.startswith("/"):
             above[activity.directory.rpartition("/")[0] or "/"] += weight
-    around = (place for place, count in above.most_common() if count >= LEAST_SHARE * total and place != "/")
+    around = (place for place, count in above.most_common() if count >= MIN_SHARE * total and place != "/")
     return tuple(dict.fromkeys((*named, *around)))
 
 
 def _staying(weighed: Weighed) -> Weighed:
     """Those of the directories that the job is still at work in, the busiest first, without what hardly counts."""
     latest = max((a.last_time for _, a in weighed), default=0.0)
-    least = LEAST_SHARE * max((weight for weight, _ in weighed), default=0)
-    return sorted(((weight, a) for weight, a in weighed if a.last_time >= latest - STILL_SECONDS and weight >= least),
+    least = MIN_SHARE * max((weight for weight, _ in weighed), default=0)
+    return sorted(((weight, a) for weight, a in weighed if a.last_time >= latest - STAY_SECONDS and weight >= least),
                   key=lambda each: (-each[0], each[1].directory))
 
 
-def located(finding: Finding, activities: Sequence[DirectoryActivity]) -> tuple[DirectoryActivity, ...]:
+def activities_of_finding(finding: Finding, activities: Sequence[DirectoryActivity]) -> tuple[DirectoryActivity, ...]:
     """What the aggressor did in each directory of the finding; in one it was rolled up to, all that lies below."""
     by_place = {activity.directory: activity for activity in activities}
     found = []
@@ -92,11 +92,11 @@ def located(finding: Finding, activities: Sequence[DirectoryActivity]) -> tuple[
         if place in by_place:
             found.append(by_place[place])
         elif below:
-            found.append(together(place, below))
+            found.append(merged_activity(place, below))
     return tuple(found)
 
 
-def together(place: str, parts: Sequence[DirectoryActivity]) -> DirectoryActivity:
+def merged_activity(place: str, parts: Sequence[DirectoryActivity]) -> DirectoryActivity:
     """Several directories as one."""
     return DirectoryActivity(
         parts[0].job, place, sum(p.creates for p in parts), sum(p.opens for p in parts), sum(p.closes for p in parts),
@@ -106,6 +106,6 @@ def together(place: str, parts: Sequence[DirectoryActivity]) -> DirectoryActivit
     )
 
 
-def attribute(finding: Finding, activities: Sequence[DirectoryActivity]) -> Finding:
+def with_directories(finding: Finding, activities: Sequence[DirectoryActivity]) -> Finding:
     """The finding with the aggressor's directories; as it was where changelogs say nothing of the job."""
     return replace(finding, directories=directories(activities))

@@ -1,4 +1,7 @@
-"""The detectors that come with tierd. ``noisy-neighbour`` and ``shared-bandwidth`` have a place of their own."""
+"""The built-in detectors, in one tuple: a new one is one module and its line here.
+
+``noisy-neighbour`` and ``shared-bandwidth`` run in each cycle and are called by ``tierd.engine``.
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import Annotated
 
 from annotated_types import Ge, Gt, Lt
 
-from tierd.detect.helps import has_room
+from tierd.detect.advice import has_free_space
 from tierd.detect.plugin import Common, Detector, View
 from tierd.model import Advice, Finding
 from tierd.text import percent, quoted
@@ -66,7 +66,7 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
         tuple(sorted({file.path.rpartition("/")[0] or "/" for file in cold}))[:20], subject=pool,
         advice=(Advice(f"lfs migrate --non-block -p {quoted(disks)} FILE", "the coldest first",
                        "room on flash for what is used; tierd does it for files it sent there, and in the directories "
-                       "of [cold_to_disk]"),) if has_room(view, view.facts.pools.get(disks, ())) else (),
+                       "of [cold_to_disk]"),) if has_free_space(view, view.facts.pools.get(disks, ())) else (),
     )
 
 

@@ -12,10 +12,10 @@ from typing import Annotated
 
 from annotated_types import Gt, Lt
 
-from tierd.detect.helps import has_room
+from tierd.detect.advice import has_free_space
 from tierd.detect.plugin import Common, Detector, View
 from tierd.model import Advice, Finding
-from tierd.text import percent, quoted, some
+from tierd.text import first_names, percent, quoted
 
 COLD_SECONDS = 7 * 86_400.0
 
@@ -63,20 +63,24 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
     if used < edge and (used < settings.half or full_in > settings.horizon_seconds):
         return
     when = f"; it grows by {rate / 1e6:.1f} MB/s and is full in {full_in / 60:.0f} minutes" if full_in < 86_400 else ""
-    who = some(job for job, count in writers.most_common() if count >= 0.1 * writers.total()) if written else "nobody"
+    who = (
+        first_names(job for job, count in writers.most_common() if count >= 0.1 * writers.total())
+        if written
+        else "nobody"
+    )
     yield Finding(
         DETECTOR.name, view.now, "", "", tuple(sorted(members)),
         f"pool {quoted(pool)} is {percent(used)} full ({avail / 1e9:.1f} GB free, {quoted(fullest)} "
         f"{percent(fills[fullest].used)}); {who} write {written / 1e6:.1f} MB/s to it{when}",
         {"used_share": used, "fullest_used_share": fills[fullest].used, "avail_bytes": float(avail),
          "write_bytes_per_second": written, "growth_bytes_per_second": rate, "seconds_to_full": min(full_in, 1e12)},
-        advice_only=True, subject=pool, advice=tuple(mend(view, pool, disks)),
+        advice_only=True, subject=pool, advice=tuple(advise(view, pool, disks)),
     )
 
 
-def mend(view: View, pool: str, disks: str) -> Iterator[Advice]:
+def advise(view: View, pool: str, disks: str) -> Iterator[Advice]:
     """What to change; both need disks with room."""
-    if not has_room(view, view.facts.pools.get(disks, ())):
+    if not has_free_space(view, view.facts.pools.get(disks, ())):
         return
     stored = [file for file in view.facts.stored if pool in file.pools]
     if not stored or any(file.read_at < view.now - COLD_SECONDS for file in stored):

@@ -13,7 +13,7 @@ from typing import Annotated
 
 from annotated_types import Ge, Gt, Lt
 
-from tierd.detect.helps import has_room
+from tierd.detect.advice import has_free_space
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Profile
 from tierd.model import Advice, DirectoryActivity, Finding
@@ -41,7 +41,7 @@ class Settings(Common):
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
     """One finding a job, naming its directories, the most read first."""
-    if not has_room(view, view.flash):
+    if not has_free_space(view, view.flash):
         return
     jobs = view.profiles(settings.recent_seconds)
     by_job: defaultdict[str, list[DirectoryActivity]] = defaultdict(list)

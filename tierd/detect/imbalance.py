@@ -37,14 +37,14 @@ class Settings(Common):
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
     """The fullest and the busiest target of each pool, where they stand out."""
-    loads = by_target(view.recent(settings.recent_seconds))
+    loads = loads_by_target(view.recent(settings.recent_seconds))
     for pool, members in sorted(view.facts.pools.items()):
         if len(members) > 1:
-            yield from fill(pool, members, view, settings)
-            yield from load(pool, members, loads, view, settings)
+            yield from fill_findings(pool, members, view, settings)
+            yield from load_findings(pool, members, loads, view, settings)
 
 
-def fill(pool: str, members: Sequence[str], view: View, settings: Settings) -> Iterator[Finding]:
+def fill_findings(pool: str, members: Sequence[str], view: View, settings: Settings) -> Iterator[Finding]:
     """A target that is fuller than the others."""
     known = {t: view.facts.fill[t].used for t in members if t in view.facts.fill}
     if len(known) < 2:
@@ -71,7 +71,7 @@ def fill(pool: str, members: Sequence[str], view: View, settings: Settings) -> I
 
 
 @dataclass(slots=True)
-class Done:
+class TargetLoad:
     """What a target did, a second, and for whom."""
 
     moved_bytes: float = 0.0
@@ -79,10 +79,10 @@ class Done:
     jobs: Counter[str] = field(default_factory=Counter)
 
 
-def by_target(recent: Sequence[Window]) -> defaultdict[str, Done]:
+def loads_by_target(recent: Sequence[Window]) -> defaultdict[str, TargetLoad]:
     """What each target did."""
     seconds = sum(window.seconds for window in recent)
-    found: defaultdict[str, Done] = defaultdict(Done)
+    found: defaultdict[str, TargetLoad] = defaultdict(TargetLoad)
     for window in recent:
         for (target, job), part in window.loads.items():
             done = found[target]
@@ -92,7 +92,7 @@ def by_target(recent: Sequence[Window]) -> defaultdict[str, Done]:
     return found
 
 
-def load(pool: str, members: Sequence[str], loads: defaultdict[str, Done], view: View,
+def load_findings(pool: str, members: Sequence[str], loads: defaultdict[str, TargetLoad], view: View,
          settings: Settings) -> Iterator[Finding]:
     """A target that does more than the others, in bytes or in operations."""
     least = {"moved_bytes": settings.least_bytes_per_second, "operations": settings.least_operations_per_second}

@@ -15,16 +15,16 @@ from typing import Annotated
 
 from annotated_types import Gt, Lt
 
-from tierd.detect.helps import traffic
+from tierd.detect.advice import traffic
 from tierd.detect.plugin import Common, Detector, View
 from tierd.model import Advice, DirectoryActivity, Finding
-from tierd.text import percent, quoted, some
+from tierd.text import first_names, percent, quoted
 
 DOM_BYTES = 64 << 10
 """Of the component on the MDT that is advised."""
-CHANGES = 0.25
+CHANGE_SHARE = 0.25
 """Creates and unlinks among all, from which on the lock on the directory is what they wait for: opens share it."""
-EXISTING = 0.02
+CREATE_SHARE = 0.02
 """Creates for each open of a file that was there, below which a layout for new files changes nothing."""
 
 
@@ -77,11 +77,11 @@ def of_directory(place: str, parts: Sequence[DirectoryActivity], share: float, v
     return Finding(
         DETECTOR.name, view.now, "", "", (),
         f"{creates:.0f} creates, {opens:.0f} opens and {unlinks:.0f} unlinks/s in {quoted(place)}, {percent(share)} of "
-        f"all, by {some(jobs)}",
+        f"all, by {first_names(jobs)}",
         {"creates_per_second": creates, "opens_per_second": opens, "unlinks_per_second": unlinks, "share": share,
          "metadata_targets": float(view.facts.metadata_targets)},
         (place,), advice_only=True, subject=place,
-        advice=tuple(mend(place, (creates, opens, unlinks), view.facts.metadata_targets,
+        advice=tuple(advise(place, (creates, opens, unlinks), view.facts.metadata_targets,
                           tiny=files_are_tiny(jobs, view, settings))),
     )
 
@@ -94,7 +94,7 @@ def files_are_tiny(jobs: Sequence[str], view: View, settings: Settings) -> bool:
     return all(part.bytes_per_file <= DOM_BYTES for part in parts)
 
 
-def mend(place: str, rates: tuple[float, float, float], metadata_targets: int, *, tiny: bool) -> Iterator[Advice]:
+def advise(place: str, rates: tuple[float, float, float], metadata_targets: int, *, tiny: bool) -> Iterator[Advice]:
     """What to change. ``rates`` are creates, opens and unlinks a second."""
     creates, opens, unlinks = rates
     name = quoted(place)
@@ -103,11 +103,11 @@ def mend(place: str, rates: tuple[float, float, float], metadata_targets: int, *
         yield Advice(f"lfs mkdir -c {count} NEW_DIRECTORY (or lfs setdirstripe -D -c {count} {name} for directories "
                      "made in it)", name, "names are spread over the MDTs: four did 1.95 times the creates of one, "
                      "2.36 times the stats and 2.34 times the unlinks in one shared directory")
-    if creates + unlinks >= CHANGES * (creates + opens + unlinks):
+    if creates + unlinks >= CHANGE_SHARE * (creates + opens + unlinks):
         yield Advice("one directory for each process or node, instead of a shared one", "in the application",
                      "processes no longer wait for one directory's lock")
     if opens > 3 * creates and tiny:
-        made = creates >= EXISTING * opens
+        made = creates >= CREATE_SHARE * opens
         yield Advice(f"lfs setstripe -E 64K -L mdt -E -1 -c 1 {name}" if made else
                      "lfs migrate --non-block -E 64K -L mdt -E -1 -c 1 FILE",
                      ("new files there" if made else f"the files in {name}, when closed") +

@@ -16,7 +16,7 @@ from annotated_types import Ge, Gt, Lt
 
 from lustre.layout.model import Layout
 from lustre.layout.size import size_text
-from tierd.detect.helps import has_room
+from tierd.detect.advice import has_free_space
 from tierd.detect.plugin import Common, Detector, View
 from tierd.model import Advice, DirectoryActivity, Finding
 from tierd.text import percent, quoted
@@ -64,7 +64,7 @@ def of_directory(place: str, parts: Sequence[DirectoryActivity], view: View, set
         {"files_outgrown": float(outgrown), "files_created": float(created), "share": share,
          "component_bytes": float(end or 0), "seconds": view.facts.directory_seconds},
         (place,), subject=place,
-        advice=() if not has_room(view, view.flash) else (
+        advice=() if not has_free_space(view, view.flash) else (
                 Advice(f"lfs setstripe -E SIZE -c 1 -p {quoted(view.flash_pool)} -E -1 -c 1 -p {quoted(view.hdd_pool)} "
                        f"{quoted(place)}", "with a SIZE that holds the whole files", "new files are no longer split; "
                        "without a first component at all they would not be either"),),

@@ -1,29 +1,28 @@
-"""What a detector is: a name, the type of its settings, and a function from a frozen view to findings.
+"""The interface of detectors: a name, the type of its settings, and a function from a frozen view to findings.
 
-The function is pure: it looks at the view and nothing else, keeps nothing between calls, and yields each trouble once.
-It is asked each time a window of half a minute is complete. A finding begins only after it was yielded several times,
-and ends only after it was not (``begin_looks`` and ``end_looks``, which every detector has); ``view.active`` says which
-hold, for a second, laxer threshold. Packages of other people name theirs in the entry point group
+The function is pure: it uses the view alone, keeps nothing between calls, and yields each trouble once. It runs each
+time a window of half a minute is complete. A finding begins only after several looks in a row, and ends only after
+several without it (``begin_looks`` and ``end_looks``, which every detector has). ``view.active`` holds the findings
+that hold now, for a second, laxer threshold. Other packages name their detectors in the entry point group
 ``lustre_tierd.detectors``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from annotated_types import Ge
 
 from tierd.detect.profile import Profile, profiles
-from tierd.facts import Activities, Facts
-from tierd.model import DirectoryActivity, Finding, Window
+from tierd.model import Activities, DirectoryActivity, Facts, Finding, Window
 
 GROUP = "lustre_tierd.detectors"
 """Entry points of detectors that are not built in."""
 
 
-def nowhere(_: str, __: float) -> Sequence[DirectoryActivity]:
+def no_activities(_: str, __: float) -> Sequence[DirectoryActivity]:
     """Activities where no changelog is read."""
     return ()
 
@@ -35,13 +34,13 @@ class View:
     windows: Sequence[Window]
     """Of half a minute each, oldest first; at least one."""
     facts: Facts = field(default_factory=Facts)
-    activities: Activities = nowhere
+    activities: Activities = no_activities
     active: Collection[tuple[str, str, str]] = ()
     """Keys of findings that hold."""
     flash_pool: str = "flash"
     hdd_pool: str = "hdd"
     """Those of the whole file system."""
-    of_scopes: Sequence[tuple[str, str]] = ()
+    scope_pool_pairs: Sequence[tuple[str, str]] = ()
     """Further flash pools, each with the disks beside it, that scopes name."""
     memory: dict[float, Mapping[str, Profile]] = field(default_factory=dict, compare=False, repr=False)
     """What ``profiles`` has worked out: several detectors ask for the same."""
@@ -60,7 +59,7 @@ class View:
     def pool_pairs(self) -> Sequence[tuple[str, str]]:
         """Each flash pool, and the disks beside it."""
         return ((self.flash_pool, self.hdd_pool),
-                *(pair for pair in self.of_scopes if pair[0] != self.flash_pool))
+                *(pair for pair in self.scope_pool_pairs if pair[0] != self.flash_pool))
 
     def recent(self, seconds: float) -> Sequence[Window]:
         """The windows of the last so many seconds."""
@@ -106,7 +105,7 @@ class Detector(Generic[SettingsT]):
 
 
 @dataclass(frozen=True)
-class Configured:
+class ConfiguredDetector:
     """A detector with its settings."""
 
     detector: Detector[Any]
@@ -115,3 +114,61 @@ class Configured:
     def __call__(self, view: View) -> Iterable[Finding]:
         """What it finds; nothing where it is not enabled."""
         return self.detector.detect(view, self.settings) if self.settings.enabled else ()
+
+
+Key = tuple[str, str, str]
+
+
+@dataclass(slots=True)
+class _Streak:
+    """A finding as last seen, and for how many looks in a row it was seen, or was not."""
+
+    finding: Finding
+    detector: ConfiguredDetector
+    seen: int = 0
+    missed: int = 0
+    holds: bool = False
+
+
+class DetectorRunner:
+    """The configured detectors, and what they saw before."""
+
+    def __init__(self, detectors: Iterable[ConfiguredDetector]) -> None:
+        self._detectors = tuple(detectors)
+        self._streaks: dict[Key, _Streak] = {}
+        self.faults: dict[str, str] = {}
+        """Detectors that failed in the last look, and how: the others go on, and nothing is known of theirs."""
+
+    @property
+    def active(self) -> Collection[Key]:
+        """What holds."""
+        return frozenset(key for key, streak in self._streaks.items() if streak.holds)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What holds, each as it was seen last."""
+        return tuple(streak.finding for streak in self._streaks.values() if streak.holds)
+
+    def look(self, view: View) -> tuple[Finding, ...]:
+        """What holds after one more look."""
+        view = replace(view, active=self.active)
+        self.faults = {}
+        seen = {finding.key: (finding, detector) for detector in self._detectors
+                for finding in self._found(detector, view)}
+        for key, (finding, detector) in seen.items():
+            streak = self._streaks.setdefault(key, _Streak(finding, detector))
+            streak.finding, streak.seen, streak.missed = finding, streak.seen + 1, 0
+            streak.holds = streak.holds or streak.seen >= detector.settings.begin_looks
+        for key in [key for key in self._streaks if key not in seen]:
+            streak = self._streaks[key]
+            streak.seen, streak.missed = 0, streak.missed + 1
+            if not streak.holds or streak.missed >= streak.detector.settings.end_looks:
+                del self._streaks[key]
+        return self.findings
+
+    def _found(self, detector: ConfiguredDetector, view: View) -> Iterator[Finding]:
+        """Findings of one detector. One of somebody else's that fails must not stop the daemon."""
+        try:
+            yield from detector(view)
+        except Exception as error:  # noqa: BLE001 -- whatever a plug-in raises, it is told, and only it is blind
+            self.faults[detector.detector.name] = f"{type(error).__name__}: {error}"

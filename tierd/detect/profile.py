@@ -1,24 +1,59 @@
-"""What a job is like, from a few windows: a stream, a writer or reader of whole small files, or small random I/O.
+"""A job's profile from a few windows: a stream, a reader or writer of whole small files, or small random I/O.
 
-Operation size alone does not tell: the neighbour of the paper (Cray, CUG 2018) writes 1-4 MB files with full-size
-RPCs. So files closed per second and bytes per file count as much as bytes per RPC.
+The size of operations alone does not tell: the neighbour of the paper (Cray, CUG 2018) writes files of 1-4 MB with
+full-size RPCs. So files closed per second and bytes per file count as much as bytes per RPC.
+
+>>> first, second = JobLoad("l-OST0001", "j.1", writes=2.0, sizes={4096: 2.0}), JobLoad("l-OST0001", "j.1", reads=1.0)
+>>> total([first, second]) == JobLoad("l-OST0001", "j.1", reads=1.0, writes=2.0, sizes={4096: 2.0})
+True
+>>> total([first]) is first
+True
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from annotated_types import Gt
 
-from tierd.detect.sums import by_key, total
 from tierd.model import JobLoad, Window
+
+ByKey = defaultdict[tuple[str, str], list[JobLoad]]
+
+
+def by_key(windows: Iterable[Window]) -> ByKey:
+    """What each job did on each target, window by window."""
+    found: ByKey = defaultdict(list)
+    for window in windows:
+        for key, load in window.loads.items():
+            found[key].append(load)
+    return found
+
+
+def total(loads: Sequence[JobLoad]) -> JobLoad:
+    """All of them together, of which there must be one; many have no more, and that is the sum."""
+    if len(loads) == 1:
+        return loads[0]
+    read_bytes = write_bytes = reads = writes = others = busy_usec = 0.0
+    sizes: dict[int, float] = {}
+    target, job = loads[0][:2]
+    for _, _, bytes_in, bytes_out, in_, out, other, busy, by_size in loads:  # of ten thousands: not by name
+        read_bytes += bytes_in
+        write_bytes += bytes_out
+        reads += in_
+        writes += out
+        others += other
+        busy_usec += busy
+        for upper, count in by_size.items():
+            sizes[upper] = sizes.get(upper, 0.0) + count
+    return JobLoad(target, job, read_bytes, write_bytes, reads, writes, others, busy_usec, sizes)
+
 
 SMALL_SHARE = 0.5
 """Share of a job's RPCs that must be small for it to count as small I/O."""
-
 STEADY_SHARE = 0.5
 """Share of a job's windows in which it must finish files for it to count as a job of small files."""
 

@@ -18,15 +18,13 @@ from typing import Annotated
 
 from annotated_types import Gt, Lt
 
-from tierd.detect.clients import by_cause, named, total
-from tierd.detect.helps import WHOLE_READ_BYTES, traffic
+from tierd.detect.advice import WHOLE_READ_BYTES, by_cause, client_names, total_over, traffic
 from tierd.detect.plugin import Common, Detector, View
-from tierd.facts import ClientLoad
-from tierd.model import Advice, Finding
+from tierd.model import Advice, ClientLoad, Finding
 from tierd.text import percent
 
 MIB = 1 << 20
-LIMIT, DISCARDED, JUMPING = "budget", "discarded", "jumping"
+BUDGET, DISCARDED, JUMPING = "budget", "discarded", "jumping"
 
 
 @dataclass(frozen=True)
@@ -52,19 +50,19 @@ class Settings(Common):
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
     """A finding for each cause, naming its clients."""
     for (fsname, why), clients in by_cause(view, lambda client: cause(client, view, settings)).items():
-        hits, misses = total(clients, lambda c: c.read_ahead.get("hits", 0)), total(
+        hits, misses = total_over(clients, lambda c: c.read_ahead.get("hits", 0)), total_over(
             clients, lambda c: c.read_ahead.get("misses", 0))
-        discarded = total(clients, lambda c: c.read_ahead.get("read_but_discarded", 0))
-        words, advice = WORDS[why], tuple(mend(why, fsname, clients))
+        discarded = total_over(clients, lambda c: c.read_ahead.get("read_but_discarded", 0))
+        words, advice = DESCRIPTIONS[why], tuple(advise(why, fsname, clients))
         if not advice or only_small_files(fsname, view, settings):
             continue
         yield Finding(
             DETECTOR.name, view.now, "", "", (),
             f"read-ahead hits {percent(hits / max(hits + misses, 1))} of {hits + misses:.0f} pages read on "
-            f"{named(clients)}: {words}",
+            f"{client_names(clients)}: {words}",
             {"hits": hits, "misses": misses, "discarded": discarded, "clients": float(len(clients)),
-             "jumps": total(clients, lambda c: c.read_ahead.get("readpage_not_consecutive", 0)),
-             "budget_used_up": total(clients, lambda c: c.read_ahead.get("hit_max_readahead_issue", 0))},
+             "jumps": total_over(clients, lambda c: c.read_ahead.get("readpage_not_consecutive", 0)),
+             "budget_used_up": total_over(clients, lambda c: c.read_ahead.get("hit_max_readahead_issue", 0))},
             advice_only=True, subject=f"{fsname}: {why}", advice=advice,
         )
 
@@ -82,8 +80,8 @@ def cause(client: ClientLoad, view: View, settings: Settings) -> str:
 
     jumps = events.get("readpage_not_consecutive", 0.0) >= settings.jumping_share * max(misses, 1.0)
     limited = events.get("hit_max_readahead_issue", 0.0) >= settings.limit_share * max(misses, 1.0)
-    if limited and not jumps and low(LIMIT):
-        return LIMIT
+    if limited and not jumps and low(BUDGET):
+        return BUDGET
     if discarded >= settings.discarded_share * max(hits + discarded, 1.0):
         return DISCARDED
     return JUMPING if jumps and low(JUMPING) else ""
@@ -96,19 +94,19 @@ def only_small_files(fsname: str, view: View, settings: Settings) -> bool:
     return bool(parts) and all(part.bytes_per_file <= WHOLE_READ_BYTES for part in parts)
 
 
-WORDS = {
-    LIMIT: "the budget of the mount is used up again and again",
+DESCRIPTIONS = {
+    BUDGET: "the budget of the mount is used up again and again",
     DISCARDED: "pages fetched ahead are thrown away unread",
     JUMPING: "reads jump, at random or by a stride that is not foreseen",
 }
 
 
-def mend(why: str, fsname: str, clients: Sequence[ClientLoad]) -> Iterator[Advice]:
+def advise(why: str, fsname: str, clients: Sequence[ClientLoad]) -> Iterator[Advice]:
     """What to change. Values are shown where the present one is known."""
-    where = f"on {named(clients)}"
+    where = f"on {client_names(clients)}"
     most = max(client.read_ahead_bytes for client in clients) / MIB
     per_file = max(client.read_ahead_file_bytes for client in clients) / MIB
-    if why == LIMIT:
+    if why == BUDGET:
         yield Advice(f"lctl set_param llite.{fsname}-*.max_read_ahead_mb={2 * most:.0f}" if most else
                      f"lctl set_param llite.{fsname}-*.max_read_ahead_mb=MEGABYTES (twice what it is)", where,
                      "streams of several processes no longer stop each other's read-ahead; costs that much memory, "

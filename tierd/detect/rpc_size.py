@@ -14,19 +14,17 @@ from typing import Annotated
 
 from annotated_types import Ge, Gt, Lt
 
-from tierd.detect.clients import fresh, named
-from tierd.detect.helps import rpcs_saved, targets_of, traffic
+from tierd.detect.advice import client_names, recently_seen, rpcs_saved, targets_of_pool, traffic
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Classes, is_small_io
-from tierd.facts import ClientLoad, RpcLoad
-from tierd.model import Advice, Finding
+from tierd.model import Advice, ClientLoad, Finding, RpcLoad
 from tierd.text import percent, quoted
 
 PAGE_BYTES = 4096
 """Of x86; on other machines the figures in bytes are too low, the shares are not."""
 LARGE_BYTES = 4 << 20
 """Of an RPC after the advice."""
-WINDOWS = 4
+RPCS_IN_WINDOW = 4
 """RPCs that a read-ahead window must span for a stream to fill them."""
 AT_LIMIT, UNFILLED = "limit", "unfilled"
 
@@ -54,12 +52,12 @@ class Settings(Common):
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
     """A finding for each file system, pool, direction and cause."""
     found: defaultdict[tuple[str, str, str, str], list[tuple[ClientLoad, RpcLoad]]] = defaultdict(list)
-    for client in fresh(view):
+    for client in recently_seen(view):
         for load in client.rpcs:
             if load.kind == "osc" and (why := cause(client, load, view, settings)):
                 found[client.fsname, load.pool, load.direction, why].append((client, load))
     for subject, pairs in sorted(found.items()):
-        advice = tuple(mend(subject, pairs, view, settings))
+        advice = tuple(advise(subject, pairs, view, settings))
         if advice:
             yield finding(subject, pairs, view, advice)
 
@@ -74,7 +72,7 @@ def mean_pages(load: RpcLoad) -> float:
     return sum(pages * count for pages, count in load.pages.items()) / sent if sent else 0.0
 
 
-def full(load: RpcLoad) -> float:
+def full_share(load: RpcLoad) -> float:
     """Share of the RPCs that were as large as may be; their bucket's upper bound is at the limit or above it."""
     sent = sum(load.pages.values())
     return sum(n for pages, n in load.pages.items() if pages >= load.most_pages) / sent if sent else 0.0
@@ -86,7 +84,7 @@ def cause(client: ClientLoad, load: RpcLoad, view: View, settings: Settings) -> 
     if not load.most_pages or sum(load.pages.values()) * mean * PAGE_BYTES < (
             settings.least_bytes_per_second * client.seconds):
         return ""
-    if load.most_pages < settings.large_pages and full(load) >= settings.full_share:
+    if load.most_pages < settings.large_pages and full_share(load) >= settings.full_share:
         return AT_LIMIT
     held = (DETECTOR.name, "", " ".join((client.fsname, load.pool, load.direction, UNFILLED))) in view.active
     return UNFILLED if mean < (settings.leave_fill if held else settings.enter_fill) * load.most_pages else ""
@@ -100,28 +98,28 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
     limit = min(load.most_pages for _, load in pairs)
     rpcs = sum(sum(load.pages.values()) for _, load in pairs)
     mean = sum(mean_pages(load) * sum(load.pages.values()) for _, load in pairs) / rpcs
-    at_limit = sum(full(load) * sum(load.pages.values()) for _, load in pairs) / rpcs
+    at_limit = sum(full_share(load) * sum(load.pages.values()) for _, load in pairs) / rpcs
     kib, most_kib = mean * PAGE_BYTES / 1024, limit * PAGE_BYTES / 1024
     words = (f"{percent(at_limit)} of {rpcs:.0f} {direction} RPCs are as large as may be, {most_kib:.0f} KiB"
              if why == AT_LIMIT else
              f"{direction} RPCs have {kib:.0f} KiB on average where {most_kib:.0f} KiB may be")
     to = f" to pool {quoted(pool)}" if pool else ""
     return Finding(
-        DETECTOR.name, view.now, "", "", (), f"{words}{to}, on {named(clients)}",
+        DETECTOR.name, view.now, "", "", (), f"{words}{to}, on {client_names(clients)}",
         {"mean_rpc_bytes": mean * PAGE_BYTES, "max_rpc_bytes": limit * PAGE_BYTES, "full_share": at_limit,
          "rpcs": rpcs, "clients": float(len(clients))},
         advice_only=True, subject=" ".join(subject), advice=advice,
     )
 
 
-def mend(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad, RpcLoad]], view: View,
+def advise(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad, RpcLoad]], view: View,
          settings: Settings) -> Iterator[Advice]:
     """What to change; nothing where the files, or what is set already, leave nothing to win."""
     fsname, pool, direction, why = subject
     clients = [client for client, _ in pairs]
-    where = f"on {named(clients)}"
+    where = f"on {client_names(clients)}"
     rpc_bytes = LARGE_BYTES if why == AT_LIMIT else min(load.most_pages for _, load in pairs) * PAGE_BYTES
-    parts = list(traffic(view.profiles(settings.recent_seconds), targets_of(view, fsname, pool), direction))
+    parts = list(traffic(view.profiles(settings.recent_seconds), targets_of_pool(view, fsname, pool), direction))
     saved = rpcs_saved(parts, rpc_bytes)
     if saved is not None and saved < settings.least_saved:
         return
@@ -137,9 +135,9 @@ def mend(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad, R
         yield Advice("writes of whole stripes, no fsync after each record, a stripe size of an RPC or more",
                      "in the application", "what is synced or locked away early goes in small pieces")
     elif any(map(reads_in_sequence, clients)) and not all(
-            client.read_ahead_file_bytes >= WINDOWS * rpc_bytes for client in clients):
+            client.read_ahead_file_bytes >= RPCS_IN_WINDOW * rpc_bytes for client in clients):
         yield Advice(f"lctl set_param llite.{fsname}-*.max_read_ahead_per_file_mb="
-                     f"{WINDOWS * rpc_bytes / (1 << 20):.0f}", where,
+                     f"{RPCS_IN_WINDOW * rpc_bytes / (1 << 20):.0f}", where,
                      "a stream reads ahead in full RPCs when the window spans several")
 
 

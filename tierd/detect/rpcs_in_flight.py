@@ -14,14 +14,12 @@ from typing import Annotated
 
 from annotated_types import Gt, Lt
 
-from tierd.detect.clients import fresh, named
-from tierd.detect.helps import at_work, targets_of
+from tierd.detect.advice import client_names, mean_concurrent_rpcs, recently_seen, targets_of_pool
 from tierd.detect.plugin import Common, Detector, View
-from tierd.facts import ClientLoad, RpcLoad
-from tierd.model import Advice, Finding
+from tierd.model import Advice, ClientLoad, Finding, RpcLoad
 from tierd.text import percent, quoted
 
-LARGEST = 256
+MAX_RPCS_IN_FLIGHT = 256
 """Lustre's own limit of ``osc.*.max_rpcs_in_flight``."""
 
 
@@ -43,7 +41,7 @@ class Settings(Common):
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
     """A finding for each pool and direction, naming its clients."""
     found: defaultdict[tuple[str, str, str, str], list[tuple[ClientLoad, RpcLoad]]] = defaultdict(list)
-    for client in fresh(view):
+    for client in recently_seen(view):
         for load in client.rpcs:
             subject = (client.fsname, load.kind, load.pool, load.direction)
             held = (DETECTOR.name, "", " ".join(subject)) in view.active
@@ -51,17 +49,19 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
                     and saturated(load) >= (settings.leave if held else settings.enter)):
                 found[subject].append((client, load))
     for subject, pairs in sorted(found.items()):
-        if min(load.most_in_flight for _, load in pairs) < LARGEST and not busy(subject, view, settings):
+        if min(load.most_in_flight for _, load in pairs) < MAX_RPCS_IN_FLIGHT and not disks_busy(
+            subject, view, settings
+        ):
             yield finding(subject, pairs, view)
 
 
-def busy(subject: tuple[str, str, str, str], view: View, settings: Settings) -> bool:
+def disks_busy(subject: tuple[str, str, str, str], view: View, settings: Settings) -> bool:
     """Whether the disks of a pool have as much to do as they can: more under way would only wait there."""
     fsname, kind, pool, _ = subject
     if kind != "osc":
         return False
-    disks = targets_of(view, fsname, pool) - set(view.flash)
-    at_once = at_work(view.profiles(settings.recent_seconds), disks)
+    disks = targets_of_pool(view, fsname, pool) - set(view.flash)
+    at_once = mean_concurrent_rpcs(view.profiles(settings.recent_seconds), disks)
     return at_once is not None and at_once > settings.most_at_work
 
 
@@ -86,16 +86,16 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
     return Finding(
         DETECTOR.name, view.now, "", "", (),
         f"{percent(share)} of {rpcs:.0f} {direction} RPCs to {place} were sent with all {limit:.0f} that may be under "
-        f"way, on {named(clients)}",
+        f"way, on {client_names(clients)}",
         {"saturated_share": share, "rpcs": rpcs, "max_rpcs_in_flight": limit, "clients": float(len(clients))},
         advice_only=True, subject=" ".join(subject),
-        advice=tuple(mend(fsname, kind, direction, limit, f"on {named(clients)}")),
+        advice=tuple(advise(fsname, kind, direction, limit, f"on {client_names(clients)}")),
     )
 
 
-def mend(fsname: str, kind: str, direction: str, limit: float, where: str) -> Iterator[Advice]:
+def advise(fsname: str, kind: str, direction: str, limit: float, where: str) -> Iterator[Advice]:
     """What to change."""
-    more = min(2 * limit, LARGEST)
+    more = min(2 * limit, MAX_RPCS_IN_FLIGHT)
     if kind == "osc":
         yield Advice(f"lctl set_param osc.{fsname}-OST*.max_rpcs_in_flight={more:.0f}", where,
                      "more throughput where the targets have time to spare (flash, latency of the network); on disks "

@@ -1,24 +1,24 @@
-"""Two streams share targets and each gets a part: fair, and nothing a layout on flash would mend. Advice only."""
+"""Two streams share targets and each gets a part: this is fair, and flash would not help. Advice only."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from tierd.detect.noisy_neighbour.baseline import Settings
+from tierd.detect.noisy_neighbour.pairs import SlowdownView, slowdown_view
+from tierd.detect.noisy_neighbour.slowdown import slowdowns
 from tierd.detect.profile import is_stream
-from tierd.detect.scene import Scene, scene
-from tierd.detect.slowdown import slowdowns
-from tierd.detect.thresholds import Settings
 from tierd.model import Finding, Window
 
 KIND = "shared-bandwidth"
 
 
 def detect(windows: Sequence[Window], settings: Settings, active: Collection[tuple[str, str, str]] = (),
-           at: Scene | None = None) -> Iterator[Finding]:
+           at: SlowdownView | None = None) -> Iterator[Finding]:
     """Streams slowed since another stream came to the same targets."""
     if not windows:
         return
-    at = at or scene(windows, settings)
+    at = at or slowdown_view(windows, settings)
     streams = [p for p in at.jobs.values() if is_stream(p, settings.classes)]
     for slow in slowdowns(at, streams, streams, KIND, active, settings):
         other = slow.other

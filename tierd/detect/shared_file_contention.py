@@ -17,11 +17,10 @@ from annotated_types import Ge, Gt, Le, Lt
 from lustre.layout.model import Layout
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Profile
-from tierd.facts import SharedFile
-from tierd.model import Advice, Finding
+from tierd.model import Advice, Finding, SharedFile
 from tierd.text import quoted
 
-MANY = 1 << 30
+UNKNOWN_STRIPES = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,7 @@ def carriers(job: Profile, share: float) -> tuple[str, ...]:
 def stripes_of(file: SharedFile) -> int:
     """Stripes that a file has, of the size of its last component: more objects than that stay empty."""
     if file.layout is None or file.size_bytes is None:
-        return MANY
+        return UNKNOWN_STRIPES
     return max(1, -(-file.size_bytes // max(file.layout.components[-1].stripe_size, 1)))
 
 

@@ -13,8 +13,8 @@ from typing import Annotated
 
 from annotated_types import Gt, Lt
 
+from tierd.detect.advice import has_free_space
 from tierd.detect.attribution import directories
-from tierd.detect.helps import has_room
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Classes, Profile
 from tierd.model import Advice, Finding
@@ -79,7 +79,7 @@ def of_job(job: Profile, rates: Mapping[str, float], view: View, settings: Setti
             *([Advice(f"lfs migrate --non-block -c 1 -p {quoted(view.flash_pool)} FILE",
                       f"the files of {quoted(job.job)}, when closed",
                       "flash has no seeks; the whole file must fit, a first component does not help")]
-              if has_room(view, view.flash) else []),
+              if has_free_space(view, view.flash) else []),
             Advice("larger records, collective buffering (MPI-IO, HDF5) or a node-local copy", f"in {quoted(job.job)}",
                    f"up to {per_mib:.0f} times fewer operations for the same bytes"),
         ),

@@ -12,10 +12,9 @@ from typing import Annotated
 
 from annotated_types import Ge, Gt, Lt
 
-from tierd.detect.clients import by_cause, named, total
+from tierd.detect.advice import by_cause, client_names, total_over
 from tierd.detect.plugin import Common, Detector, View
-from tierd.facts import ClientLoad
-from tierd.model import Advice, Finding
+from tierd.model import Advice, ClientLoad, Finding
 from tierd.text import percent
 
 WASTE = "waste"
@@ -37,29 +36,46 @@ class Settings(Common):
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
     """A finding for each file system, naming the clients."""
-    for (fsname, why), clients in by_cause(view, lambda client: wasted(client, view, settings)).items():
-        started, wrong, hits, misses = (total(clients, lambda c, n=name: c.statahead.get(n, 0.0))  # type: ignore[misc]
+    for (fsname, why), clients in by_cause(view, lambda client: wasteful(client, view, settings)).items():
+        started, wrong, hits, misses = (total_over(clients, lambda c, n=name: c.statahead.get(n, 0.0))  # type: ignore[misc]
                                         for name in ("started", "wrong", "hits", "misses"))
         most = max(client.statahead_most for client in clients)
         entries = f" and {misses:.0f} of {hits + misses:.0f} entries were missed" if hits + misses else ""
         less = max(most / 4, 8)
         yield Finding(
-            DETECTOR.name, view.now, "", "", (),
+            DETECTOR.name,
+            view.now,
+            "",
+            "",
+            (),
             f"{wrong:.0f} of {started:.0f} statahead threads gave up{entries} "
-            f"({percent(waste(started, wrong, hits, misses))}) on {named(clients)}",
+            f"({percent(waste(started, wrong, hits, misses))}) on {client_names(clients)}",
             {"started": started, "wrong": wrong, "hits": hits, "misses": misses, "clients": float(len(clients))},
-            advice_only=True, subject=f"{fsname}: {why}",
+            advice_only=True,
+            subject=f"{fsname}: {why}",
             advice=(
-                *([] if 0 < most <= less else [Advice(
-                    f"lctl set_param llite.{fsname}-*.statahead_max={less if most else 32:.0f}", f"on {named(clients)}",
-                    "fewer requests to the MDT for nothing; listings that are foreseen well get a little slower")]),
-                Advice(f"lctl set_param llite.{fsname}-*.statahead_max=0", f"on {named(clients)}, if it stays so",
-                       "switches it off; ls -l of large directories then waits for each file"),
+                *(
+                    []
+                    if 0 < most <= less
+                    else [
+                        Advice(
+                            f"lctl set_param llite.{fsname}-*.statahead_max={less if most else 32:.0f}",
+                            f"on {client_names(clients)}",
+                            "fewer requests to the MDT for nothing; listings that are foreseen well "
+                             "get a little slower",
+                        )
+                    ]
+                ),
+                Advice(
+                    f"lctl set_param llite.{fsname}-*.statahead_max=0",
+                    f"on {client_names(clients)}, if it stays so",
+                    "switches it off; ls -l of large directories then waits for each file",
+                ),
             ),
         )
 
 
-def wasted(client: ClientLoad, view: View, settings: Settings) -> str:
+def wasteful(client: ClientLoad, view: View, settings: Settings) -> str:
     """``waste`` for a client where statahead is in vain, else ""."""
     started, wrong, hits, misses = (client.statahead.get(n, 0.0) for n in ("started", "wrong", "hits", "misses"))
     if misses < settings.least_misses if hits + misses else started < settings.least_started:

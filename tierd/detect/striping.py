@@ -19,7 +19,7 @@ from tierd.detect.attribution import directories
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Classes, Profile, is_small_files, is_stream
 from tierd.model import Advice, Finding, Window
-from tierd.text import percent, quoted, some
+from tierd.text import first_names, percent, quoted
 
 
 @dataclass(frozen=True)
@@ -47,20 +47,20 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
     small = {job.job for job in jobs.values() if is_small_files(job, settings.classes)}
     for activity in view.facts.directories:
         layout = view.facts.default_layouts.get(activity.directory)
-        if activity.job in small and activity.creates >= settings.least_files and layout and wide(layout):
-            yield too_wide(activity.job, activity.directory, activity.creates, layout, view)
+        if activity.job in small and activity.creates >= settings.least_files and layout and is_striped(layout):
+            yield striped_small_files(activity.job, activity.directory, activity.creates, layout, view)
     for job in jobs.values():
         if is_stream(job, settings.classes):
-            yield from one_target(job, recent, view, settings)
+            yield from single_target_stream(job, recent, view, settings)
 
 
-def wide(layout: Layout) -> bool:
+def is_striped(layout: Layout) -> bool:
     """Whether the first bytes of a file already go to several objects."""
     first = layout.components[0]
     return not first.on_mdt and (first.stripe_count > 1 or first.stripe_count < 0)
 
 
-def too_wide(job: str, directory: str, creates: int, layout: Layout, view: View) -> Finding:
+def striped_small_files(job: str, directory: str, creates: int, layout: Layout, view: View) -> Finding:
     """Small files, striped."""
     count = layout.components[0].stripe_count
     objects = f"{count} objects" if count > 0 else "an object on every target"
@@ -75,7 +75,7 @@ def too_wide(job: str, directory: str, creates: int, layout: Layout, view: View)
     )
 
 
-def one_target(job: Profile, recent: Sequence[Window], view: View, settings: Settings) -> Iterator[Finding]:
+def single_target_stream(job: Profile, recent: Sequence[Window], view: View, settings: Settings) -> Iterator[Finding]:
     """A stream on one target while others of its pool are there."""
     target, load = max(job.by_target.items(), key=lambda item: (item[1].moved_bytes, item[0]))
     share, rate = load.moved_bytes / max(job.moved_bytes, 1.0), load.moved_bytes / job.seconds
@@ -90,16 +90,30 @@ def one_target(job: Profile, recent: Sequence[Window], view: View, settings: Set
     in_pool = f" -p {quoted(pool)}" if pool else ""
     gain = f"up to {count} times the throughput, as far as the client gives it"
     yield Finding(
-        DETECTOR.name, view.now, job.job, "", (target,),
+        DETECTOR.name,
+        view.now,
+        job.job,
+        "",
+        (target,),
         f"{quoted(job.job)} streams {rate / 1e6:.0f} MB/s, {percent(share)} of it to {quoted(target)}, one of "
         f"{len(members)} targets of its pool",
         {"target_share": share, "bytes_per_second": rate, "targets_available": float(len(members))},
-        places, advice_only=True, subject=subject,
-        advice=(Advice(f"lfs migrate --non-block -c {count}{in_pool} FILE",
-                       f"the files that {quoted(job.job)} reads, when closed", gain)
-                if load.read_bytes > load.write_bytes else
-                Advice(f"lfs setstripe -c {count}{in_pool} {some(places) or 'DIRECTORY'}", "before the file is created",
-                       gain),),
+        places,
+        advice_only=True,
+        subject=subject,
+        advice=(
+            Advice(
+                f"lfs migrate --non-block -c {count}{in_pool} FILE",
+                f"the files that {quoted(job.job)} reads, when closed",
+                gain,
+            )
+            if load.read_bytes > load.write_bytes
+            else Advice(
+                f"lfs setstripe -c {count}{in_pool} {first_names(places) or 'DIRECTORY'}",
+                "before the file is created",
+                gain,
+            ),
+        ),
     )
 
 

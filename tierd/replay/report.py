@@ -1,4 +1,4 @@
-"""What a replay came to, for programs and for people."""
+"""The result of a replay, as JSON and as text."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from lustre.layout.setstripe import setstripe_arguments
 from lustre.layout.size import size_text
-from tierd import narrate
-from tierd.as_json import action_json, finding_json
+from tierd.daemon import log
+from tierd.daemon.answers import action_json, finding_json
 from tierd.model import Action
 from tierd.replay.run import Report
 from tierd.text import quoted
@@ -44,7 +44,7 @@ def as_text(report: Report) -> str:
     lines += [f"Not done: {refusal}." for refusal in report.refusals]
     for seen in report.advice:
         lines += ["", f"Seen too: {seen.kind}: {seen.sentence}."]
-        lines += [f"  advice: {narrate.advised(advice)}" for advice in seen.advice]
+        lines += [f"  advice: {log.advice_sentence(advice)}" for advice in seen.advice]
     return "\n".join(lines)
 
 

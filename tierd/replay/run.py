@@ -1,6 +1,6 @@
-"""A recording gone through: what tierd would have found and planned. Changes nothing.
+"""Replays a recording: what tierd would have found and planned. Changes nothing.
 
-Time is the tape's: each snapshot is one cycle, and changelog records are heard once the snapshot after them is taken.
+Time is the tape's: each snapshot is one cycle. Changelog records are read with the first snapshot taken after them.
 """
 
 from __future__ import annotations
@@ -9,14 +9,49 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from tierd.config import Settings
-from tierd.engine import Engine, merged
-from tierd.model import Action, Finding
-from tierd.replay.facts import TapeFacts
-from tierd.sense import local
-from tierd.sense.changelogs import ActivityTable
+from lustre.parameters import Tree
+from tierd.config.settings import Settings
+from tierd.engine import Engine, without_duplicates
+from tierd.model import Action, Facts, Finding, TargetFill
+from tierd.sense import clients, parameters
+from tierd.sense.changelogs.table import ActivityTable
+from tierd.sense.clients import ClientCounters, client_load
+from tierd.sense.facts import MIN_OPENERS, FillRates, RecentDirectories
 from tierd.sense.readings import window
 from tierd.sense.tape import Tape
+
+
+class TapeFacts:
+    """What the further detectors need, from the tape: clients, room, recent directories and their layouts."""
+
+    def __init__(self, tape: Tape, table: ActivityTable) -> None:
+        self._tape = tape
+        self._table = table
+        self._recent = RecentDirectories()
+        self._growth = FillRates()
+        self._before: dict[str, tuple[float, ClientCounters]] = {}
+
+    def __call__(self, tree: Tree, time: float) -> Facts:
+        """The facts of one snapshot."""
+        directories, seconds = self._recent.since_oldest_snapshot(self._table.summaries(0.0), time)
+        room = parameters.pool_capacity(tree)
+        pool_of = {target: pool for pool, targets in room.pools.items() for target in targets}
+        loads = []
+        for counters in clients.read_mounts(tree, pool_of):
+            earlier = self._before.get(counters.mount)
+            if earlier is not None:
+                loads.append(client_load(earlier[1], counters, time, time - earlier[0]))
+            self._before[counters.mount] = time, counters
+        spaces = ((target, parameters.space_of(tree, f"obdfilter/{target}")) for target in tree.devices("obdfilter"))
+        return Facts(
+            clients=tuple(load for load in loads if load is not None), pools=room.pools,
+            fill=self._growth.measured({t: TargetFill(s.size_bytes, s.avail_bytes) for t, s in spaces
+                                        if s.size_bytes and s.avail_bytes}, time),
+            directories=directories, directory_seconds=seconds, metadata_targets=len(tree.devices("mdt")),
+            default_layouts=self._tape.layouts_of(d.directory for d in directories),
+            shared_files=tuple(self._table.shared_files(MIN_OPENERS)),
+        )
+
 
 INTERFERENCE = frozenset({"noisy-neighbour", "shared-bandwidth"})
 """Kinds that tell who slows whom: what a recording is judged by."""
@@ -43,32 +78,32 @@ def replay(tape: Tape, settings: Settings) -> Report:
     findings: dict[tuple[str, str, str], Finding] = {}
     plans: dict[tuple[str, str, str], tuple[Action, ...]] = {}
     refusals: dict[str, None] = {}
-    before = local.reading(tape.trees[0], tape.times[0])
+    before = parameters.reading(tape.trees[0], tape.times[0])
     heard = 0
     for time, tree in zip(tape.times[1:], tape.trees[1:], strict=True):
         while heard < len(tape.records) and tape.records[heard].time <= time:
             table.add([tape.records[heard]])
             heard += 1
-        after = local.reading(tree, time)
+        after = parameters.reading(tree, time)
         thought = engine.think(window(before, after), table.of_job, partial(facts, tree, time))
         before = after
         advice.update((f.key, f) for f in thought.findings if f.kind not in INTERFERENCE)
         for finding in thought.findings:
             if finding.kind not in INTERFERENCE:
                 continue
-            findings[finding.key] = widened(findings.get(finding.key), finding)
+            findings[finding.key] = widen(findings.get(finding.key), finding)
             if not plans.get(finding.key):
-                room = replace(local.room(tree), default_layouts=tape.layouts_of(finding.directories))
+                room = replace(parameters.pool_capacity(tree), default_layouts=tape.layouts_of(finding.directories))
                 plan = engine.plan(finding, table.of_job(finding.aggressor, 0.0), room)
                 plans[finding.key] = (*plan.actions, *plan.recommended)
                 refusals.update(dict.fromkeys(map(str, plan.refusals)))
-    actions = merged([action for plan in plans.values() for action in plan])
+    actions = without_duplicates([action for plan in plans.values() for action in plan])
     planned = {action.directory for action in actions}
     return Report(tape, tuple(findings.values()), actions,
                   tuple(r for r in refusals if r.partition(": ")[0] not in planned), tuple(advice.values()))
 
 
-def widened(known: Finding | None, now: Finding) -> Finding:
+def widen(known: Finding | None, now: Finding) -> Finding:
     """A finding as it began, with the targets and directories it came to involve."""
     if known is None:
         return now

@@ -1,1 +1,1 @@
-"""The outside world, as the model: two readings of counters make a window, changelog records make activity."""
+"""Everything tierd observes: counters, changelog records, files and clients, each as values of ``tierd.model``."""

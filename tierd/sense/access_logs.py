@@ -1,29 +1,35 @@
-"""Which files are read and written most, from the access logs of the OSTs this node serves, rolled up by file.
+"""Which files are read and written most, from the access logs of the OSTs this node serves.
 
-A changelog tells that a file was opened, never how much of it was read: this is the only source that does. It is there
-on servers alone, and only where an administrator gave the logs a size.
+A changelog records that a file was opened, never how much of it was read: this is the only source for that. It exists
+on servers alone, and only where an administrator set ``access_log_size``. A log names a file by its FID alone, so the
+paths of the most read files are looked up now and then. Only files in a directory of a finding become candidates, and
+each is checked again before it moves.
 """
 
 from __future__ import annotations
 
 import glob
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from lustre.access_log import Access, decode
 from lustre.fid import Fid
+from lustre.filesystem import Filesystem
+from lustre.layout.model import pools_within
 from tierd.clock import Clock
-from tierd.sense.ages import SourceAge
+from tierd.model import Candidate, DirectoryActivity
+from tierd.sense.freshness import SourceAge
+from tierd.sense.paths import directory_of
 
-MOST_BYTES = 16 << 20
+MAX_BYTES = 16 << 20
 """Read of one log in one cycle: 260,000 entries."""
 MOST_FILES = 100_000
 HALF_LIFE_SECONDS = 300.0
 
 
-class Log(Protocol):
+class AccessLog(Protocol):
     """One access log, open."""
 
     def read(self, limit_bytes: int) -> tuple[bytes, bool]:
@@ -37,7 +43,7 @@ class Log(Protocol):
 
 
 @dataclass(slots=True)
-class Heat:
+class RecentAccesses:
     """What was done to one file on one OST; rates fade by half in five minutes."""
 
     fid: Fid
@@ -50,7 +56,7 @@ class Heat:
 
     def take(self, access: Access) -> None:
         """One more RPC."""
-        self.fade(access.time)
+        self.decay(access.time)
         if access.writes:
             self.writes += 1
             self.write_bytes += access.size_bytes
@@ -58,7 +64,7 @@ class Heat:
             self.reads += 1
             self.read_bytes += access.size_bytes
 
-    def fade(self, now: float) -> None:
+    def decay(self, now: float) -> None:
         """Let the past count less."""
         if now > self.at:
             part = 0.5 ** ((now - self.at) / HALF_LIFE_SECONDS) if self.at else 0.0
@@ -70,14 +76,14 @@ class Heat:
 class AccessLogs:
     """All logs of this node, and the table of files; the least recently used fall out first."""
 
-    def __init__(self, pattern: str, open_log: Callable[[str], Log], clock: Clock, stale_seconds: float) -> None:
+    def __init__(self, pattern: str, open_log: Callable[[str], AccessLog], clock: Clock, stale_seconds: float) -> None:
         self._pattern = pattern
         self._open = open_log
         self._clock = clock
         self._stale_seconds = stale_seconds
-        self._logs: dict[str, Log] = {}
+        self._logs: dict[str, AccessLog] = {}
         self._dropped: dict[str, int] = {}
-        self._table: OrderedDict[tuple[Fid, str], Heat] = OrderedDict()
+        self._table: OrderedDict[tuple[Fid, str], RecentAccesses] = OrderedDict()
         self._read_at: float | None = None
         self._trouble = ""
 
@@ -106,11 +112,11 @@ class AccessLogs:
         if self._logs:
             self._read_at = self._clock.now()
 
-    def hot(self, most: int = 1000) -> list[Heat]:
+    def hot(self, most: int = 1000) -> list[RecentAccesses]:
         """Files by what was read of them lately, the most first."""
         now = self._clock.now()
         for heat in self._table.values():
-            heat.fade(now)
+            heat.decay(now)
         ranked = sorted(self._table.values(), key=lambda heat: (-heat.reads, -heat.read_bytes, heat.fid))
         return [heat for heat in ranked[:most] if heat.reads >= 1]
 
@@ -128,7 +134,7 @@ class AccessLogs:
 
     def _follow(self, path: str) -> list[str]:
         log = self._logs[path]
-        data, ended = log.read(MOST_BYTES)
+        data, ended = log.read(MAX_BYTES)
         self._take(path.rpartition("/")[2], decode(data))
         dropped, before = log.dropped(), self._dropped.get(path, 0)
         self._dropped[path] = dropped
@@ -142,7 +148,7 @@ class AccessLogs:
             key = access.fid, target
             heat = self._table.get(key)
             if heat is None:
-                heat = self._table[key] = Heat(access.fid, target)
+                heat = self._table[key] = RecentAccesses(access.fid, target)
                 if len(self._table) > MOST_FILES:
                     self._table.popitem(last=False)
             heat.take(access)
@@ -153,3 +159,56 @@ class AccessLogs:
         self._dropped.pop(path, None)
         if log is not None:
             log.close()
+
+
+MAX_NAMED_FILES = 200
+"""Asked for their names; each is a few requests to an MDT."""
+NAME_LOOKUP_SECONDS = 60.0
+
+
+class HotFiles:
+    """What the logs say of files, put to activities. Logs that are too old say nothing."""
+
+    def __init__(self, logs: AccessLogs, flash_pools: Collection[str], clock: Clock) -> None:
+        """Files with bytes in ``flash_pools`` are where they should be."""
+        self._logs = logs
+        self._flash_pools = frozenset(flash_pools)
+        self._clock = clock
+        self._named: dict[str, list[Candidate]] = {}
+        self._looked_at: float | None = None
+
+    def with_recent_reads(self, activities: list[DirectoryActivity], filesystem: Filesystem) -> list[DirectoryActivity]:
+        """Activities, each file with what was read of it, and with hot files of these directories nobody knew."""
+        now = self._clock.now()
+        age = self._logs.age
+        if not activities or age.age_seconds(now) > age.limit_seconds:
+            return activities
+        if self._looked_at is None or not 0 <= now - self._looked_at < NAME_LOOKUP_SECONDS:
+            self._looked_at = now
+            self._named = self._look(filesystem)
+        heat = self._logs.by_file()
+        return [self._with_reads(activity, heat) for activity in activities]
+
+    def _with_reads(self, activity: DirectoryActivity, heat: Mapping[Fid, float]) -> DirectoryActivity:
+        known = {c.fid for c in activity.candidates} | {file.fid for file in activity.existing_files}
+        more = [c for c in self._named.get(activity.directory, ()) if c.fid not in known]
+        return replace(activity, candidates=tuple(
+            replace(c, opens=max(c.opens, int(reads)), reads=reads) if (reads := heat.get(c.fid, 0.0)) else c
+            for c in (*activity.candidates, *more)))
+
+    def _look(self, filesystem: Filesystem) -> dict[str, list[Candidate]]:
+        """By directory, the hottest files that lie on the disks, as they are now."""
+        found: defaultdict[str, list[Candidate]] = defaultdict(list)
+        hottest = dict.fromkeys(heat.fid for heat in self._logs.hot(MAX_NAMED_FILES))
+        for fid in hottest:
+            try:
+                path = filesystem.path_of(fid)
+                status = filesystem.status(path)
+                layout = filesystem.layout(path)
+            except OSError:
+                continue  # gone, or without a name
+            if status.is_directory or status.fid != fid or layout is None or status.link_count != 1:
+                continue
+            if self._flash_pools.isdisjoint(pools_within(layout, status.size_bytes)):
+                found[directory_of(path)].append(Candidate(fid, path, max(status.mtime, 0.0)))
+        return dict(found)

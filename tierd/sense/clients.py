@@ -1,22 +1,95 @@
-"""What clients did with their read-ahead, statahead and RPCs: from the parameter files of this node's mounts.
+"""Read-ahead, statahead and RPC counters of clients: from this node's mounts, and from ``lustre-exporter`` on other
+clients.
 
-Servers do not know these things. :mod:`tierd.sense.client_exporters` takes the same from exporters on other clients.
+Servers do not count these. Two readings of a mount make a ``ClientLoad``. There may be thousands of clients: a few
+are read each time in turn, and the load of each is kept until its next turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+from urllib.parse import urlsplit
 
 from lustre.formats import df, read_ahead_stats, rpc_stats, statahead_stats
 from lustre.formats.histogram import Histogram
 from lustre.parameters import Tree, parse_device
-from tierd.sense.client_counters import ClientCounters, RpcCounters
+from tierd.clock import Clock
+from tierd.model import ClientLoad, RpcLoad
+from tierd.sense.exposition import labels_of, samples
+from tierd.sense.http_client import HttpClient, SourceError, shown
+
+K = TypeVar("K", str, int)
+RpcKey = tuple[str, str, str]
+"""``osc`` or ``mdc``; the pool, or the metadata target; the direction."""
+
+
+@dataclass(slots=True)
+class RpcCounters:
+    """RPCs sent by one mount to one pool (or metadata target) in one direction, since it was mounted."""
+
+    in_flight: dict[int, float] = field(default_factory=dict)
+    pages: dict[int, float] = field(default_factory=dict)
+    most_in_flight: float = 0.0
+    most_pages: float = 0.0
+
+
+@dataclass(slots=True)
+class ClientCounters:
+    """One mount."""
+
+    client: str
+    mount: str
+    fsname: str
+    read_ahead: dict[str, float] = field(default_factory=dict)
+    statahead: dict[str, float] = field(default_factory=dict)
+    read_ahead_bytes: float = 0.0
+    read_ahead_file_bytes: float = 0.0
+    statahead_most: float = 0.0
+    rpcs: dict[RpcKey, RpcCounters] = field(default_factory=dict)
+
+    def rpc(self, of: RpcKey) -> RpcCounters:
+        """Those of one pool and direction, begun when they were not there."""
+        return self.rpcs.setdefault(of, RpcCounters())
+
+
+def client_load(before: ClientCounters, after: ClientCounters, time: float, seconds: float) -> ClientLoad | None:
+    """What the mount did between; None where a counter fell, as after a mount: what it did before that is not known."""
+    pairs = [(earlier, after.rpcs.get(of, RpcCounters())) for of, earlier in before.rpcs.items()]
+    if (decreased(before.read_ahead, after.read_ahead) or decreased(before.statahead, after.statahead)
+            or any(decreased(a.in_flight, b.in_flight) or decreased(a.pages, b.pages) for a, b in pairs)):
+        return None
+    return ClientLoad(
+        after.client, after.mount, after.fsname, time, seconds, increases(before.read_ahead, after.read_ahead),
+        after.read_ahead_bytes, after.read_ahead_file_bytes, increases(before.statahead, after.statahead),
+        after.statahead_most, tuple(rpc_load(of, before.rpcs.get(of), rpcs) for of, rpcs in sorted(after.rpcs.items())),
+    )
+
+
+def rpc_load(of: RpcKey, before: RpcCounters | None, after: RpcCounters) -> RpcLoad:
+    """RPCs sent between two looks."""
+    earlier = before or RpcCounters()
+    return RpcLoad(*of, increases(earlier.in_flight, after.in_flight), increases(earlier.pages, after.pages),
+                   after.most_in_flight, after.most_pages)
+
+
+def decreased(before: Mapping[K, float], after: Mapping[K, float]) -> bool:
+    """Whether a counter is lower than it was."""
+    return any(after.get(name, 0.0) < count for name, count in before.items())
+
+
+def increases(before: Mapping[K, float], after: Mapping[K, float]) -> dict[K, float]:
+    """What came on top, where anything did."""
+    return {name: count - before.get(name, 0.0) for name, count in after.items() if count > before.get(name, 0.0)}
+
 
 THIS_NODE = "this node"
 MIB = 1 << 20
 
 
-def counters(tree: Tree, pools: Mapping[str, str]) -> Iterator[ClientCounters]:
+def read_mounts(tree: Tree, pools: Mapping[str, str]) -> Iterator[ClientCounters]:
     """Counters of every mount of this node. ``pools`` says which pool a target (full name) is in."""
     for name in tree.devices("llite"):
         device = parse_device(name)
@@ -24,52 +97,52 @@ def counters(tree: Tree, pools: Mapping[str, str]) -> Iterator[ClientCounters]:
         ahead = read_ahead_stats.parse(tree.read(f"llite/{name}/read_ahead_stats") or b"")
         found.read_ahead = {event.decode("ascii", "replace"): float(count)
                             for event, count in zip(ahead.names, ahead.counts, strict=True)}
-        found.statahead = statahead(tree.read(f"llite/{name}/statahead_stats") or b"")
-        found.read_ahead_bytes = MIB * number(tree, f"llite/{name}/max_read_ahead_mb")
-        found.read_ahead_file_bytes = MIB * number(tree, f"llite/{name}/max_read_ahead_per_file_mb")
-        found.statahead_most = number(tree, f"llite/{name}/statahead_max")
+        found.statahead = statahead_counts(tree.read(f"llite/{name}/statahead_stats") or b"")
+        found.read_ahead_bytes = MIB * read_number(tree, f"llite/{name}/max_read_ahead_mb")
+        found.read_ahead_file_bytes = MIB * read_number(tree, f"llite/{name}/max_read_ahead_per_file_mb")
+        found.statahead_most = read_number(tree, f"llite/{name}/statahead_max")
         for kind in ("osc", "mdc"):
             for link in tree.devices(kind):
                 other = parse_device(link)
                 if (other.fsname, other.instance) == (device.fsname, device.instance):
                     target = f"{other.fsname}-{other.target}"
                     of = pools.get(target, "") if kind == "osc" else other.target
-                    add_link(found, tree, kind, link, of)
+                    add_device(found, tree, kind, link, of)
         yield found
 
 
-def statahead(data: bytes) -> dict[str, float]:
+def statahead_counts(data: bytes) -> dict[str, float]:
     """The counts that this release prints."""
     seen = statahead_stats.parse(data)
     named = {"started": seen.total, "wrong": seen.wrong, "hits": seen.hit_total, "misses": seen.miss_total}
     return {name: float(count) for name, count in named.items() if count is not None}
 
 
-def number(tree: Tree, parameter: str) -> float:
+def read_number(tree: Tree, parameter: str) -> float:
     """A parameter that is a number; 0 where it is not there."""
     return float(df.integer(tree.read(parameter) or b"") or 0)
 
 
-def add_link(client: ClientCounters, tree: Tree, kind: str, link: str, of: str) -> None:
+def add_device(client: ClientCounters, tree: Tree, kind: str, link: str, of: str) -> None:
     """Add the RPCs to one target. Limits of targets of one pool are alike as a rule; the lowest counts."""
     data = tree.read(f"{kind}/{link}/rpc_stats")
     if data is None:
         return
     rpcs = rpc_stats.parse(data)
-    most = number(tree, f"{kind}/{link}/max_rpcs_in_flight")
-    pages = number(tree, f"{kind}/{link}/max_pages_per_rpc")
+    most = read_number(tree, f"{kind}/{link}/max_rpcs_in_flight")
+    pages = read_number(tree, f"{kind}/{link}/max_pages_per_rpc")
     for direction, column in (("read", 0), ("write", -1)):
         known = client.rpc((kind, of, direction))
-        add_table(known.in_flight, rpcs.rpcs_in_flight, column)
-        add_table(known.pages, rpcs.pages_per_rpc, column)
-        limit(known, most, pages)
+        add_histogram(known.in_flight, rpcs.rpcs_in_flight, column)
+        add_histogram(known.pages, rpcs.pages_per_rpc, column)
+        keep_lowest_limits(known, most, pages)
     if rpcs.modify_rpcs_in_flight is not None:
         known = client.rpc((kind, of, "modify"))
-        add_table(known.in_flight, rpcs.modify_rpcs_in_flight, 0)
-        limit(known, number(tree, f"{kind}/{link}/max_mod_rpcs_in_flight"), 0.0)
+        add_histogram(known.in_flight, rpcs.modify_rpcs_in_flight, 0)
+        keep_lowest_limits(known, read_number(tree, f"{kind}/{link}/max_mod_rpcs_in_flight"), 0.0)
 
 
-def add_table(into: dict[int, float], table: Histogram | None, column: int) -> None:
+def add_histogram(into: dict[int, float], table: Histogram | None, column: int) -> None:
     """Add the counts of one direction."""
     if table is not None:
         counts: Iterable[int] = table.columns[column]
@@ -78,7 +151,163 @@ def add_table(into: dict[int, float], table: Histogram | None, column: int) -> N
                 into[upper] = into.get(upper, 0.0) + count
 
 
-def limit(rpcs: RpcCounters, in_flight: float, pages: float) -> None:
+def keep_lowest_limits(rpcs: RpcCounters, in_flight: float, pages: float) -> None:
     """Keep the lowest limit seen; 0 is none seen."""
     rpcs.most_in_flight = min(filter(None, (rpcs.most_in_flight, in_flight)), default=0.0)
     rpcs.most_pages = min(filter(None, (rpcs.most_pages, pages)), default=0.0)
+
+
+TEXT_TYPES = ("text/plain",)
+ACCEPT_TEXT = "text/plain; version=0.0.4"
+_TABLES = {"rpcs_in_flight_at_send_bucket": "in_flight", "pages_per_rpc_bucket": "pages",
+           "modify_rpcs_in_flight_at_send_bucket": "modify"}
+_SUMMED = frozenset({"max_rpcs_in_flight", "max_modify_rpcs_in_flight", "targets"})
+_BEGINNINGS = (b"lustre_llite_read_ahead_", b"lustre_llite_statahead_",
+               *(f"lustre_{kind}_{name}{{".encode() for kind in ("osc", "mdc")
+                 for name in (*_TABLES, *_SUMMED, "max_pages_per_rpc")))
+_STATAHEAD = {"lustre_llite_statahead_started_total": "started", "lustre_llite_statahead_wrong_total": "wrong",
+              "lustre_llite_statahead_hits_total": "hits", "lustre_llite_statahead_misses_total": "misses"}
+_READ_AHEAD = {"lustre_llite_read_ahead_hits_total": "hits", "lustre_llite_read_ahead_misses_total": "misses"}
+_LIMITS = {"lustre_llite_read_ahead_max_bytes": "read_ahead_bytes",
+           "lustre_llite_read_ahead_max_file_bytes": "read_ahead_file_bytes",
+           "lustre_llite_statahead_max_entries": "statahead_most"}
+
+
+def fetch_mounts(url: str, client: HttpClient) -> list[ClientCounters]:
+    """Counters of every mount that one exporter shows now. Raises SourceError."""
+    return parse_mounts(client.get(url, TEXT_TYPES, ACCEPT_TEXT).body, url)
+
+
+def parse_mounts(body: bytes, url: str) -> list[ClientCounters]:
+    """Counters of every mount in one exposition. Raises SourceError."""
+    taken = _MountSamples(urlsplit(url).hostname or url)
+    try:
+        for name, head, tail, value in samples(body, _BEGINNINGS):
+            taken.add(name, {**labels_of(head), **labels_of(tail)}, value)
+    except ValueError as error:
+        raise SourceError(f"{shown(url)}: not to be believed: {error}") from error
+    return taken.done()
+
+
+class _MountSamples:
+    """Samples, sorted by mount."""
+
+    def __init__(self, client: str) -> None:
+        self._client = client
+        self._mounts: dict[tuple[str, str], ClientCounters] = {}
+        self._buckets: defaultdict[tuple[str, str, RpcKey, str, str], dict[float, float]] = defaultdict(dict)
+        """By target too, where they are shown by target: their buckets end at different bounds."""
+        self._sums: defaultdict[tuple[str, str, str, str, str], float] = defaultdict(float)
+        self._pages: dict[tuple[str, str, str, str], float] = {}
+
+    def _mount(self, labels: Mapping[str, str]) -> ClientCounters:
+        key = labels["fs"], labels["mount"]
+        return self._mounts.setdefault(key, ClientCounters(self._client, key[1], key[0]))
+
+    def add(self, name: str, labels: Mapping[str, str], value: float) -> None:
+        """Take one sample. Raises ValueError for a bound of a bucket that is none."""
+        if "fs" not in labels or "mount" not in labels:
+            return
+        if name in _STATAHEAD:
+            self._mount(labels).statahead[_STATAHEAD[name]] = value
+        elif name in _READ_AHEAD:
+            self._mount(labels).read_ahead[_READ_AHEAD[name]] = value
+        elif name == "lustre_llite_read_ahead_events_total":
+            self._mount(labels).read_ahead[labels.get("event", "")] = value
+        elif name in _LIMITS:
+            setattr(self._mount(labels), _LIMITS[name], value)
+        elif name.startswith(("lustre_osc_", "lustre_mdc_")):
+            self._rpc(name.removeprefix("lustre_")[:3], name[len("lustre_osc_"):], labels, value)
+
+    def _rpc(self, kind: str, name: str, labels: Mapping[str, str], value: float) -> None:
+        where, of = (labels["fs"], labels["mount"]), labels.get("pool" if kind == "osc" else "target", "")
+        if name in _TABLES:
+            direction = "modify" if _TABLES[name] == "modify" else labels.get("direction", "")
+            table = "in_flight" if _TABLES[name] == "modify" else _TABLES[name]
+            self._mount(labels)
+            series = (*where, (kind, of, direction), table, labels.get("target", ""))
+            self._buckets[series][float(labels.get("le", "inf"))] = value
+        elif name in _SUMMED:
+            self._sums[*where, kind, of, name] += value
+        elif name == "max_pages_per_rpc":
+            self._pages[*where, kind, of] = min(value, self._pages.get((*where, kind, of), value))
+
+    def done(self) -> list[ClientCounters]:
+        """All mounts, their histograms no longer cumulative."""
+        for (fsname, mount, of, table, _), cumulative in self._buckets.items():
+            rpcs = self._mounts[fsname, mount].rpc(of)
+            into = rpcs.in_flight if table == "in_flight" else rpcs.pages
+            below, last = 0.0, 0
+            for upper in sorted(cumulative):
+                last = last + 1 if upper == float("inf") else int(upper)  # the kernel's last bucket has no bound
+                if cumulative[upper] > below:
+                    into[last] = into.get(last, 0.0) + cumulative[upper] - below
+                below = cumulative[upper]
+            limit = "max_modify_rpcs_in_flight" if of[2] == "modify" else "max_rpcs_in_flight"
+            targets = max(self._sums.get((fsname, mount, *of[:2], "targets"), 1.0), 1.0)  # the exporter adds them up
+            rpcs.most_in_flight = self._sums.get((fsname, mount, *of[:2], limit), 0.0) / targets
+            rpcs.most_pages = 0.0 if of[2] == "modify" else self._pages.get((fsname, mount, *of[:2]), 0.0)
+        return list(self._mounts.values())
+
+
+PoolOfTarget = Mapping[str, str]
+"""Full target name to pool."""
+ReadMounts = Callable[[PoolOfTarget], Sequence[ClientCounters]]
+"""Counters of the mounts of one node. Raises OSError."""
+FORGET_SECONDS = 900.0
+"""What is known of a client is dropped then: it may be gone."""
+
+
+@dataclass(slots=True)
+class _Node:
+    """One node and how its counters stood."""
+
+    name: str
+    look: ReadMounts
+    time: float = 0.0
+    before: dict[str, ClientCounters] = field(default_factory=dict)
+    loads: list[ClientLoad] = field(default_factory=list)
+
+
+class ClientPoller:
+    """The nodes, in the order of their turns."""
+
+    def __init__(self, looks: Mapping[str, ReadMounts], clock: Clock, clients_per_call: int = 5) -> None:
+        self._nodes = deque(_Node(name, look) for name, look in looks.items())
+        self._clock = clock
+        self._clients_per_call = clients_per_call
+        self.faults: dict[str, str] = {}
+        """Nodes that could not be looked at when it was their turn, and why."""
+
+    def __call__(self, pools: PoolOfTarget) -> tuple[ClientLoad, ...]:
+        """Look at the next few, and tell what is known of all."""
+        for _ in range(min(self._clients_per_call, len(self._nodes))):
+            node = self._nodes[0]
+            self._nodes.rotate(-1)
+            self._look(node, pools)
+        oldest = self._clock.now() - FORGET_SECONDS
+        return tuple(load for node in self._nodes for load in node.loads if load.time > oldest)
+
+    def _look(self, node: _Node, pools: PoolOfTarget) -> None:
+        try:
+            found = node.look(pools)
+        except (OSError, ValueError) as error:
+            self.faults[node.name] = str(error)
+            node.before, node.loads = {}, []
+            return
+        self.faults.pop(node.name, None)
+        now = self._clock.now()
+        loads = [client_load(node.before[c.mount], c, now, now - node.time)
+                 for c in found if c.mount in node.before and now > node.time]
+        node.loads = [load for load in loads if load is not None]
+        node.before, node.time = {c.mount: c for c in found}, now
+
+
+def mounts_of_node(tree: Tree) -> ReadMounts:
+    """The mounts of this node."""
+    return lambda pools: list(read_mounts(tree, pools))
+
+
+def mounts_of_exporter(url: str, client: HttpClient) -> ReadMounts:
+    """The mounts of a node by its exporter, which knows the pools itself."""
+    return lambda _: fetch_mounts(url, client)

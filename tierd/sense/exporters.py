@@ -1,74 +1,176 @@
-"""A reading over HTTP, from lustre-exporter on each server: one scrape each, put together."""
+"""Scrapes all exporters in each cycle, a few at a time and with one deadline, and joins the answers to one reading.
+
+A view without one of the exporters is an error, unless other exporters show its targets. A thread that still waits
+after the deadline ends with its own timeout; its exporter is not asked again before. So there are never more than a
+few threads. Exporters that did not answer last time have threads of their own: a rack without power does not delay
+the others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from queue import Empty, SimpleQueue
+from typing import Generic, TypeVar
 
-from tierd.sense.access import Access, SourceError
-from tierd.sense.collected import MOST_ENTRIES, SUCCESS, Collected
-from tierd.sense.exposition import samples
-from tierd.sense.http import Client
-from tierd.sense.readings import ChangelogState, JobCounters, Reading
+from tierd.clock import Clock
+from tierd.config.sources import ServerAccess
+from tierd.sense import exposition
+from tierd.sense.exposition import ExporterView
+from tierd.sense.http_client import HttpClient, SourceError, shown
+from tierd.sense.readings import Reading
 
-TEXT = ("text/plain",)
-ACCEPT = "text/plain; version=0.0.4"
-JOB_FAMILIES = ("lustre_job_operations_total", "lustre_job_operation_seconds_total", "lustre_job_read_bytes_total",
-                "lustre_job_write_bytes_total", "lustre_job_io_size_bytes_bucket", "lustre_job_io_size_bytes_count")
-TARGET_FAMILIES = ("lustre_jobs",)
-"""Shown for every target of which there are job statistics, by the same collector at the same moment."""
-_BEGINNINGS = (b"lustre_job", b"lustre_ost_", b"lustre_mdt_", b"lustre_changelog_", SUCCESS.encode())
-
-
-def fetch(url: str, timeout_seconds: float) -> str:
-    """The exposition of one exporter, as text. Raises SourceError naming the URL."""
-    return Client(Access(), timeout_seconds).get(url, (*TEXT, "text/html"), ACCEPT).body.decode("utf-8", "replace")
+Found = TypeVar("Found")
+MAX_THREADS = 8
+"""Threads, and with them answers that are in memory, at the same time. systemd grants the daemon a number of tasks."""
+MAX_RETRY_THREADS = 4
+"""More threads, for exporters that gave nothing last time."""
 
 
-def reading(expositions: Sequence[str | bytes], time: float, origins: Sequence[str] = ()) -> Reading:
-    """Job counters of all targets of several exporters, read at about the same time. Raises SourceError.
+class ParallelFetch(Generic[Found]):
+    """Asks, and remembers who has not answered yet."""
 
-    ``origins`` name them, for complaints.
+    def __init__(self, ask: Callable[[str], Found], deadline_seconds: float) -> None:
+        self._ask = ask
+        self._deadline_seconds = deadline_seconds
+        self._busy: set[str] = set()
+        self._places = threading.Semaphore(MAX_THREADS), threading.Semaphore(MAX_RETRY_THREADS)
+        self._silent: set[str] = set()
+
+    def __call__(self, urls: Sequence[str]) -> tuple[dict[str, Found], dict[str, SourceError]]:
+        """What each gave, and why some gave nothing."""
+        answers: SimpleQueue[tuple[str, Found | SourceError]] = SimpleQueue()
+        troubles: dict[str, SourceError] = {}
+        found: dict[str, Found] = {}
+        asked = [url for url in dict.fromkeys(urls) if url not in self._busy]
+        for url in dict.fromkeys(urls):
+            if url in self._busy:
+                troubles[url] = SourceError(f"{shown(url)}: has not answered the question before this one yet")
+        queues = self._begun(asked, answers)
+        late = threading.Event()
+        timer = threading.Timer(self._deadline_seconds, late.set)
+        timer.daemon = True
+        timer.start()
+        while len(found) + len(troubles) < len(set(urls)) and not late.is_set():
+            try:
+                url, answer = answers.get(timeout=0.05)
+            except Empty:
+                continue
+            if isinstance(answer, SourceError):
+                troubles[url] = answer
+            else:
+                found[url] = answer
+        timer.cancel()
+        never = {url for queue in queues for url in queue}
+        for queue in queues:
+            queue.clear()
+        for url in asked:
+            if url not in found and url not in troubles:
+                what = f"was not asked within {self._deadline_seconds:g} s: others kept silent" if url in never else (
+                    f"no answer within {self._deadline_seconds:g} s")
+                troubles[url] = SourceError(f"{shown(url)}: {what}")
+        self._silent = (self._silent | troubles.keys() - never) & {*urls} - found.keys()
+        return found, troubles
+
+    def _begun(self, asked: Sequence[str], answers: SimpleQueue[tuple[str, Found | SourceError]]) -> list[deque[str]]:
+        """What nobody has begun to ask yet stays in these."""
+        queues = [deque(url for url in asked if (url in self._silent) is silent) for silent in (False, True)]
+        for queue, places in zip(queues, self._places, strict=True):
+            for _ in range(len(queue)):
+                if not places.acquire(blocking=False):
+                    break
+                worker = threading.Thread(target=self._work, args=(queue, places, answers), name="tierd-scrape")
+                worker.daemon = True
+                worker.start()
+        return queues
+
+    def _work(self, queue: deque[str], places: threading.Semaphore,
+              answers: SimpleQueue[tuple[str, Found | SourceError]]) -> None:
+        try:
+            while True:
+                try:
+                    url = queue.popleft()
+                except IndexError:
+                    return
+                self._busy.add(url)
+                self._one(url, answers)
+        finally:
+            places.release()
+
+    def _one(self, url: str, answers: SimpleQueue[tuple[str, Found | SourceError]]) -> None:
+        try:
+            answers.put((url, self._ask(url)))
+        except SourceError as error:
+            answers.put((url, error))
+        except Exception as error:  # noqa: BLE001 -- a bug in reading one answer must not leave the others waiting
+            answers.put((url, SourceError(f"{shown(url)}: {type(error).__name__}: {error}")))
+        finally:
+            self._busy.discard(url)
+
+
+MAX_COMPLAINTS = 3
+"""Of many complaints, so many are told in full."""
+
+
+class ExporterReadings:
+    """Scrapes a list that may change.
+
+    An exporter that does not answer makes the view half, unless all targets it ever showed are shown by others now, as
+    when a server is down and its partner has taken its targets over. One that never answered may have shown anything.
     """
-    views = []
-    for number, text in enumerate(expositions):
-        views.append(view(text.encode() if isinstance(text, str) else text,
-                          origins[number] if origins else f"exporter {number + 1}"))
-    return together(views, time)
+
+    def __init__(self, urls: Callable[[], Sequence[str]], client: HttpClient, clock: Clock, deadline_seconds: float,
+                 skew_seconds: float, say: Callable[[str], None] = lambda _: None) -> None:
+        self._urls = urls
+        self._client = client
+        self._clock = clock
+        self._skew_seconds = skew_seconds
+        self._say = say
+        self._gather: ParallelFetch[ExporterView] = ParallelFetch(self._one, deadline_seconds)
+        self._shown: dict[str, frozenset[str]] = {}
+        """URL to the targets it showed when it answered last."""
+        self.missing = ""
+        """Exporters that are silent while others show their targets, in words."""
+
+    def __call__(self) -> Reading:
+        """Counters now. Raises SourceError naming the exporters that did not answer as they should."""
+        urls = self._urls()
+        if not urls:
+            raise SourceError("no exporter is named, and none was discovered")
+        found, troubles = self._gather(urls)
+        reading = exposition.joined_reading([found[url] for url in found], self._clock.now())
+        lost = {url: error for url, error in troubles.items() if not self._replaced(url, reading.targets)}
+        if lost:
+            raise SourceError(summary_of_errors(lost))
+        if summary_of_errors(troubles) != self.missing:
+            self.missing = summary_of_errors(troubles)
+            self._say(f"exporters that are silent, whose targets others show: {self.missing or 'none any more'}")
+        self._shown = {url: self._shown[url] for url in urls if url in self._shown}
+        self._shown.update({url: frozenset(view.targets) for url, view in found.items()})
+        return reading
+
+    def _replaced(self, url: str, targets: frozenset[str]) -> bool:
+        return url in self._shown and self._shown[url] <= targets
+
+    def _one(self, url: str) -> ExporterView:
+        answer = self._client.get(url, exposition.TEXT_TYPES, exposition.ACCEPT_TEXT)
+        if answer.date is not None and abs(answer.date - self._clock.now()) > self._skew_seconds:
+            raise SourceError(f"{shown(url)}: its clock and ours are {answer.date - self._clock.now():+.0f} s apart: "
+                              "mend the time service; times of files and records would be misread")
+        return exposition.exporter_view(answer.body, shown(url))
 
 
-def view(body: bytes, origin: str) -> Collected:
-    """What one exporter shows. Raises SourceError naming it."""
-    collected = Collected(origin)
-    try:
-        for name, head, tail, value in samples(body, _BEGINNINGS):
-            collected.add(name, head, tail, value)
-    except ValueError as error:
-        raise SourceError(f"{origin}: not to be believed: {error}") from error
-    if b"lustre_" not in body:
-        raise SourceError(f"{origin}: not an exposition of lustre-exporter")
-    if not body.endswith(b"\n"):
-        raise SourceError(f"{origin}: the answer is cut short: its last line has no end")
-    if collected.failed:
-        raise SourceError(f"{origin}: its collector {collected.failed} did not finish: half a view is none")
-    return collected
+def summary_of_errors(troubles: Mapping[str, SourceError]) -> str:
+    """The first few complaints, and how many more there are; "" for none."""
+    told = [str(error) for _, error in sorted(troubles.items())]
+    more = f" (and {len(told) - MAX_COMPLAINTS} more)" if len(told) > MAX_COMPLAINTS else ""
+    return "; ".join(told[:MAX_COMPLAINTS]) + more
 
 
-def together(views: Sequence[Collected], time: float) -> Reading:
-    """One reading of several views. Raises SourceError when two show the same target."""
-    shown: dict[str, str] = {}
-    for one in views:
-        for target in one.targets:
-            if target in shown:
-                raise SourceError(f"{target} is shown by both {shown[target]} and {one.origin}: one server has it, so "
-                                  "one of them shows what was, or is named twice")
-            shown[target] = one.origin
-    if sum(len(one.entries) for one in views) > MOST_ENTRIES:
-        raise SourceError(f"more than {MOST_ENTRIES} pairs of job and target")
-    jobs: dict[tuple[str, str], JobCounters] = {}
-    conditions: dict[str, str] = {}
-    changelogs: dict[str, ChangelogState] = {}
-    for one in views:
-        jobs.update(one.counters())
-        conditions.update(one.conditions())
-        changelogs.update(one.changelogs())
-    return Reading(time, jobs, frozenset(shown), conditions, hides_idle=True, changelogs=changelogs)
+def scrape_fixed_list(urls: Sequence[str], clock: Clock, timeout_seconds: float) -> ExporterReadings:
+    """Readings over HTTP from a fixed list. Half a view is none: one exporter that does not answer is an error."""
+    def fixed() -> Sequence[str]:
+        return urls
+
+    return ExporterReadings(fixed, HttpClient(ServerAccess(), timeout_seconds), clock, timeout_seconds, float("inf"))

@@ -1,23 +1,30 @@
-r"""The lines of an exposition that tierd needs, read quickly and with suspicion.
+"""Readings from the expositions of lustre-exporter.
 
-``prometheus_client`` parses anything, at some 20 microseconds a line; servers of large sites have hundreds of thousands
-of lines of which we need a few families. What does not fit raises ValueError with the line: an exporter that says one
-thing that cannot be is believed in nothing.
+``prometheus_client`` needs some 20 microseconds for a line, and servers of large sites print hundreds of thousands of
+lines of which tierd needs a few families. A line that does not fit raises ValueError: an exporter that prints one
+impossible value is not used at all.
 
-Labels come in two halves, since lines of one job differ only in the end: who it is about, and which operation. Where
-the second half begins is found by its bytes, which no label's value can hold: a quotation mark in one is escaped.
+Labels come in two halves, since the lines of one job differ only at the end: whom a line is about, and which
+operation. The second half begins at bytes that no label value can contain, as a quotation mark in a value is escaped.
 
->>> text = rb'lustre_job_operations_total{fs="l",target="OST0001",jobid="a\"b",operation="read"} 4096'
->>> [(name, head, tail, value)] = samples(text + b"\nother 1\n", (b"lustre_job_",))
+>>> text = b'lustre_job_operations_total{fs="l",target="OST0001",jobid="a",operation="read"} 4096'
+>>> [(name, head, tail, value)] = samples(text, (b"lustre_job_",))
 >>> name, labels_of(head), labels_of(tail), value
-('lustre_job_operations_total', {'fs': 'l', 'target': 'OST0001', 'jobid': 'a"b'}, {'operation': 'read'}, 4096.0)
+('lustre_job_operations_total', {'fs': 'l', 'target': 'OST0001', 'jobid': 'a'}, {'operation': 'read'}, 4096.0)
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from sys import intern
+from typing import TypeVar
+
+from tierd.config.sources import ServerAccess
+from tierd.sense.http_client import HttpClient, SourceError
+from tierd.sense.readings import FULL_FRACTION, UNKNOWN_RECOVERY, ChangelogState, JobCounters, Reading, number_of
 
 LONGEST_LABEL_BYTES = 1024
 """Job ids have 32 bytes in Lustre; what is far longer was not written by our exporter."""
@@ -86,3 +93,265 @@ def labels_of(text: bytes) -> Mapping[str, str]:
 def excerpt(text: bytes, most: int = 80) -> str:
     """A piece of what was sent, safe to print."""
     return ascii(text[:most].decode("utf-8", "replace")) + ("…" if len(text) > most else "")
+
+
+MOST_ENTRIES = 200_000
+"""Jobs times targets. Beyond it a view is not to be afforded, and more likely a mistake."""
+MAX_TAILS = 10_000
+CONDITION_FAMILIES = ("lustre_ost_degraded", "lustre_ost_recovering", "lustre_mdt_recovering", "lustre_ost_size_bytes",
+              "lustre_ost_avail_bytes")
+CHANGELOG_RECORDS, CHANGELOG_MASK = "lustre_changelog_records_total", "lustre_changelog_mask_info"
+CHANGELOG_USERS = ("lustre_changelog_user_behind_records", "lustre_changelog_user_idle_seconds")
+CHANGELOG_FAMILIES = (CHANGELOG_RECORDS, CHANGELOG_MASK, *CHANGELOG_USERS)
+COLLECTOR_SUCCESS = "lustre_exporter_collector_success"
+JOBID, OLD_JOBID = "jobid", "job"
+"""Label of the Lustre job, now and in exporters of the version before. Servers are upgraded one by one."""
+Key = TypeVar("Key", str, float)
+Tail = tuple[str, str, float]
+"""Operation, direction and upper bound; empty and 0 where a family has none."""
+_NEEDED_COLLECTORS = ("jobs", "ost", "recovery")
+"""Collectors of the exporter without which a view is not whole."""
+_USEC = 1e6
+_BYTES = {"lustre_job_read_bytes_total": "read_bytes", "lustre_job_write_bytes_total": "write_bytes"}
+
+
+class JobEntry:
+    """One job on one target, while it is being read."""
+
+    __slots__ = ("buckets", "samples", "sums")
+
+    def __init__(self) -> None:
+        self.samples: dict[str, float] = {}
+        self.sums: dict[str, float] = {}
+        self.buckets: dict[str, dict[float, float]] = {}
+
+    def put(self, name: str, tail: Tail, value: float) -> None:
+        """Take one sample. Raises ValueError for one that came before; families not needed are left out."""
+        operation, direction, upper = tail
+        if name == "lustre_job_io_size_bytes_bucket":
+            place = self.buckets.get(direction)
+            if place is None:
+                place = self.buckets[direction] = {}
+            _put_once(place, upper, value, name)
+        elif name == "lustre_job_operations_total":
+            _put_once(self.samples, operation, value, name)
+        elif name == "lustre_job_operation_seconds_total":
+            _put_once(self.sums, operation, value * _USEC, name)
+        elif name in _BYTES:
+            _put_once(self.sums, _BYTES[name], value, name)
+        elif name == "lustre_job_io_size_bytes_count":
+            _put_once(self.samples, f"{direction}_bytes", value, name)
+
+    def counters(self) -> JobCounters:
+        """As the parameter files have it."""
+        sizes: defaultdict[int, float] = defaultdict(float)
+        for cumulative in self.buckets.values():
+            below = 0.0
+            for upper in sorted(cumulative):
+                if upper != float("inf"):
+                    sizes[int(upper)] += max(0.0, cumulative[upper] - below)
+                below = cumulative[upper]
+        return JobCounters(self.samples, self.sums, dict(sizes))
+
+
+class ChangelogSamples:
+    """One MDT's, while it is being read."""
+
+    __slots__ = ("last_index", "types", "users")
+
+    def __init__(self) -> None:
+        self.last_index: int | None = None
+        self.users: set[str] = set()
+        self.types: frozenset[str] | None = None
+
+    def put(self, name: str, labels: Mapping[str, str], value: float) -> None:
+        """Take one sample."""
+        if name == CHANGELOG_RECORDS:
+            self.last_index = int(value)
+        elif name == CHANGELOG_MASK:
+            self.types = frozenset(labels.get("mask", "").split(","))
+        else:
+            self.users.add(number_of(labels.get("user", "")))
+
+    def state(self) -> ChangelogState | None:
+        """What is known of it; None where the MDT did not say where it ends."""
+        known = self.last_index is not None
+        return ChangelogState(self.last_index, frozenset(self.users), self.types) if known else None
+
+
+class ExporterView:
+    """Samples of one exporter, sorted by job and target."""
+
+    def __init__(self, origin: str) -> None:
+        self.origin = origin
+        self.failed = ""
+        self.targets: set[str] = set()
+        self.entries: dict[tuple[str, str], JobEntry] = {}
+        self.gauges: defaultdict[str, dict[str, float]] = defaultdict(dict)
+        self._changelogs: defaultdict[str, ChangelogSamples] = defaultdict(ChangelogSamples)
+        self._heads: dict[bytes, tuple[str, JobEntry | None]] = {}
+        self._tails: dict[bytes, Tail] = {}
+
+    def add(self, name: str, head: bytes, tail: bytes, value: float) -> None:
+        """Take one sample. Raises ValueError for one that came before."""
+        target, entry = self._heads.get(head) or self._named(head)
+        if entry is not None:
+            entry.put(name, self._tails.get(tail) or self._tail(tail), value)
+        elif target and name in CONDITION_FAMILIES:
+            _put_once(self.gauges[target], name, value, target)
+        elif target and name in CHANGELOG_FAMILIES:
+            self.changelog(target).put(name, labels_of(head), value)
+        elif name == COLLECTOR_SUCCESS and not value and labels_of(head).get("collector") in _NEEDED_COLLECTORS:
+            self.failed = labels_of(head)["collector"]
+
+    def entry(self, target: str, job: str) -> JobEntry:
+        """Where samples of a job on a target go. Raises ValueError when there are too many."""
+        found = self.entries.get((target, job))
+        if found is None:
+            if len(self.entries) >= MOST_ENTRIES:
+                raise ValueError(f"more than {MOST_ENTRIES} pairs of job and target")
+            found = self.entries[intern(target), intern(job)] = JobEntry()  # one string for all readings
+            self.targets.add(target)
+        return found
+
+    def _named(self, head: bytes) -> tuple[str, JobEntry | None]:
+        labels = labels_of(head)
+        target = f"{labels.get('fs', '')}-{labels['target']}" if "target" in labels else ""
+        if len(self._heads) > 2 * MOST_ENTRIES:
+            raise ValueError("too many sets of labels")
+        if target:
+            self.targets.add(target)
+        job = labels.get(JOBID, labels.get(OLD_JOBID))
+        slot = target, self.entry(target, job) if target and job is not None else None
+        self._heads[head] = slot
+        return slot
+
+    def _tail(self, tail: bytes) -> Tail:
+        if len(self._tails) > MAX_TAILS:
+            raise ValueError(f"more than {MAX_TAILS} operations and sizes")
+        found = self._tails[tail] = tail_of(tail)
+        return found
+
+    def changelog(self, target: str) -> ChangelogSamples:
+        """Where samples of an MDT's changelog go."""
+        return self._changelogs[target]
+
+    def changelogs(self) -> dict[str, ChangelogState]:
+        """What MDTs say of their changelogs."""
+        return {target: state for target, log in self._changelogs.items() if (state := log.state()) is not None}
+
+    def conditions(self) -> dict[str, str]:
+        """Why a target's speed says nothing at the moment; healthy targets are left out."""
+        return conditions_of(self.targets, self.gauges)
+
+    def counters(self) -> dict[tuple[str, str], JobCounters]:
+        """What each job did on each target, in the units of the parameter files."""
+        return {key: entry.counters() for key, entry in self.entries.items() if entry.samples or entry.sums}
+
+
+def conditions_of(targets: set[str], gauges: defaultdict[str, dict[str, float]]) -> dict[str, str]:
+    """Why each target's speed says nothing, from its gauges."""
+    found = {}
+    for target in targets:
+        seen = gauges[target]
+        recovering = seen.get("lustre_ost_recovering", seen.get("lustre_mdt_recovering"))
+        size, avail = seen.get("lustre_ost_size_bytes", 0.0), seen.get("lustre_ost_avail_bytes")
+        if seen.get("lustre_ost_degraded"):
+            found[target] = "degraded"
+        elif recovering is None or recovering:
+            found[target] = UNKNOWN_RECOVERY if recovering is None else "in recovery"
+        elif size and avail is not None and avail < FULL_FRACTION * size:
+            found[target] = "full"
+    return found
+
+
+def tail_of(tail: bytes) -> Tail:
+    """Operation, direction and upper bound from the second half of the labels. Raises ValueError.
+
+    >>> tail_of(b'direction="read",le="4096"')
+    ('', 'read', 4096.0)
+    """
+    labels = labels_of(tail)
+    return labels.get("operation", ""), labels.get("direction", ""), bucket_bound(labels.get("le", "0"))
+
+
+def bucket_bound(text: str) -> float:
+    """Upper bound of a bucket, +Inf included. Raises ValueError for what is none."""
+    upper = float(text)
+    if not upper >= 0:
+        raise ValueError(f"not the upper bound of a bucket: {text[:80]!r}")
+    return upper
+
+
+def _put_once(place: dict[Key, float], key: Key, value: float, name: str) -> None:
+    if key in place:
+        raise ValueError(f"{name}: the same series twice ({key})")
+    place[key] = value
+
+
+TEXT_TYPES = ("text/plain",)
+ACCEPT_TEXT = "text/plain; version=0.0.4"
+JOB_FAMILIES = ("lustre_job_operations_total", "lustre_job_operation_seconds_total", "lustre_job_read_bytes_total",
+                "lustre_job_write_bytes_total", "lustre_job_io_size_bytes_bucket", "lustre_job_io_size_bytes_count")
+TARGET_FAMILIES = ("lustre_jobs",)
+"""Shown for every target of which there are job statistics, by the same collector at the same moment."""
+_BEGINNINGS = (b"lustre_job", b"lustre_ost_", b"lustre_mdt_", b"lustre_changelog_", COLLECTOR_SUCCESS.encode())
+
+
+def fetch_exposition(url: str, timeout_seconds: float) -> str:
+    """The exposition of one exporter, as text. Raises SourceError naming the URL."""
+    return (
+        HttpClient(ServerAccess(), timeout_seconds)
+        .get(url, (*TEXT_TYPES, "text/html"), ACCEPT_TEXT)
+        .body.decode("utf-8", "replace")
+    )
+
+
+def reading(expositions: Sequence[str | bytes], time: float, origins: Sequence[str] = ()) -> Reading:
+    """Job counters of all targets of several exporters, read at about the same time. Raises SourceError.
+
+    ``origins`` name them, for complaints.
+    """
+    views = []
+    for number, text in enumerate(expositions):
+        views.append(exporter_view(text.encode() if isinstance(text, str) else text,
+                          origins[number] if origins else f"exporter {number + 1}"))
+    return joined_reading(views, time)
+
+
+def exporter_view(body: bytes, origin: str) -> ExporterView:
+    """What one exporter shows. Raises SourceError naming it."""
+    collected = ExporterView(origin)
+    try:
+        for name, head, tail, value in samples(body, _BEGINNINGS):
+            collected.add(name, head, tail, value)
+    except ValueError as error:
+        raise SourceError(f"{origin}: not to be believed: {error}") from error
+    if b"lustre_" not in body:
+        raise SourceError(f"{origin}: not an exposition of lustre-exporter")
+    if not body.endswith(b"\n"):
+        raise SourceError(f"{origin}: the answer is cut short: its last line has no end")
+    if collected.failed:
+        raise SourceError(f"{origin}: its collector {collected.failed} did not finish: half a view is none")
+    return collected
+
+
+def joined_reading(views: Sequence[ExporterView], time: float) -> Reading:
+    """One reading of several views. Raises SourceError when two show the same target."""
+    shown: dict[str, str] = {}
+    for one in views:
+        for target in one.targets:
+            if target in shown:
+                raise SourceError(f"{target} is shown by both {shown[target]} and {one.origin}: one server has it, so "
+                                  "one of them shows what was, or is named twice")
+            shown[target] = one.origin
+    if sum(len(one.entries) for one in views) > MOST_ENTRIES:
+        raise SourceError(f"more than {MOST_ENTRIES} pairs of job and target")
+    jobs: dict[tuple[str, str], JobCounters] = {}
+    conditions: dict[str, str] = {}
+    changelogs: dict[str, ChangelogState] = {}
+    for one in views:
+        jobs.update(one.counters())
+        conditions.update(one.conditions())
+        changelogs.update(one.changelogs())
+    return Reading(time, jobs, frozenset(shown), conditions, omits_idle_jobs=True, changelogs=changelogs)

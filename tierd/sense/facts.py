@@ -1,10 +1,15 @@
-"""All facts of one look: clients, room of targets, recent directories and their layouts, shared files, files on flash.
+"""Gathers the facts for detectors: clients, free space, recent activity of directories and their layouts, shared files,
+files on flash.
 
-Each part may fail by itself; then it is empty, the detectors that need it find nothing, and ``faults`` says why.
+A part that fails is empty, the detectors that need it find nothing, and ``faults`` gives the reason. Free space is
+compared with that of some minutes ago for the rate at which targets fill. Activity in directories is the difference
+of tallies that only grow.
 """
 
 from __future__ import annotations
 
+from array import array
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,21 +18,124 @@ from typing import Protocol
 
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout
-from tierd.facts import ClientLoad, Facts, SharedFile, TargetFill
-from tierd.model import DirectoryActivity
+from tierd.model import ClientLoad, DirectoryActivity, Facts, SharedFile, TargetFill
 from tierd.sense import space
-from tierd.sense.changelogs import ActivityTable
-from tierd.sense.growth import Growth
+from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.inventory import Inventory
-from tierd.sense.recent import RecentDirectories
 
-MOST_LAYOUTS = 20
+
+class FillRates:
+    """Remembers the room of targets for a while."""
+
+    def __init__(self, span_seconds: float = 900.0) -> None:
+        self._span_seconds = span_seconds
+        self._past: deque[tuple[float, Mapping[str, TargetFill]]] = deque()
+
+    def measured(self, fill: Mapping[str, TargetFill], now: float) -> dict[str, TargetFill]:
+        """The targets with the bytes a second by which they filled since the oldest look; 0 at the first."""
+        self._past.append((now, fill))
+        while len(self._past) > 1 and self._past[0][0] < now - self._span_seconds:
+            self._past.popleft()
+        then, before = self._past[0]
+        if now <= then:
+            return dict(fill)
+        return {target: replace(room, growth_bytes_per_second=(before[target].avail_bytes - room.avail_bytes)
+                                / (now - then) if target in before else 0.0)
+                for target, room in fill.items()}
+
+
+Key = tuple[str, str]
+Counts = tuple[int, int, int, int, int]
+"""Creates, opens, closes, unlinks, outgrown."""
+WIDTH = 5
+MIN_PLACES = 1000
+"""So many, and twice as many as there are tallies, have a place before those that are gone lose theirs."""
+
+
+class RecentDirectories:
+    """Keeps a snapshot of the tallies now and then, and tells what came since the oldest of them.
+
+    Each tally has its place in all snapshots, which are numbers one after the other: ten snapshots of ten thousand
+    tallies take as much memory as one would in mappings.
+    """
+
+    def __init__(self, span_seconds: float = 600.0, step_seconds: float = 60.0) -> None:
+        self._span_seconds = span_seconds
+        self._step_seconds = step_seconds
+        self._places: dict[Key, int] = {}
+        self._snapshots: deque[tuple[float, array[int]]] = deque()
+
+    def since_oldest_snapshot(self, activities: Sequence[DirectoryActivity], now: float,
+                   ) -> tuple[tuple[DirectoryActivity, ...], float]:
+        """What was done since the oldest snapshot, and how many seconds that is; nothing at the first look."""
+        if not self._snapshots or now - self._snapshots[-1][0] >= self._step_seconds:
+            self._snapshots.append((now, self._snapshot(activities)))
+        while len(self._snapshots) > 1 and self._snapshots[0][0] < now - self._span_seconds:
+            self._snapshots.popleft()
+        begun, before = self._snapshots[0]
+        found = []
+        for activity in activities:
+            done = _difference(self._counts(before, activity), _counts(activity))
+            if any(done):
+                creates, opens, closes, unlinks, outgrown = done
+                found.append(DirectoryActivity(activity.job, activity.directory, creates, opens, closes, unlinks,
+                                               outgrown))
+        return tuple(found), now - begun
+
+    def _snapshot(self, activities: Sequence[DirectoryActivity]) -> array[int]:
+        places = self._places
+        if len(places) > 2 * len(activities) + MIN_PLACES:
+            self._forget_all_but(activities)
+            places = self._places
+        for activity in activities:
+            places.setdefault((activity.job, activity.directory), len(places))
+        taken = array("Q", bytes(8 * WIDTH * len(places)))
+        for activity in activities:
+            at = WIDTH * places[activity.job, activity.directory]
+            taken[at:at + WIDTH] = array("Q", _counts(activity))
+        return taken
+
+    def _forget_all_but(self, activities: Sequence[DirectoryActivity]) -> None:
+        """Give new places to the tallies there are, and none to others."""
+        there = [(activity.job, activity.directory) for activity in activities]
+        kept = [key for key in dict.fromkeys(there) if key in self._places]
+        self._snapshots = deque(
+            (time, array("Q", [n for key in kept for n in _at(snapshot, self._places[key])]))
+            for time, snapshot in self._snapshots)
+        self._places = {key: place for place, key in enumerate(kept)}
+
+    def _counts(self, snapshot: array[int], activity: DirectoryActivity) -> Sequence[int]:
+        place = self._places.get((activity.job, activity.directory))
+        return NONE if place is None else _at(snapshot, place)
+
+
+NONE = array("Q", bytes(8 * WIDTH))
+
+
+def _at(snapshot: array[int], place: int) -> array[int]:
+    """Counts of a place; of one that there was none of then, nothing."""
+    return snapshot[WIDTH * place:WIDTH * place + WIDTH] or NONE
+
+
+def _counts(activity: DirectoryActivity) -> Counts:
+    return activity.creates, activity.opens, activity.closes, activity.unlinks, activity.outgrown
+
+
+def _difference(before: Sequence[int], now: Sequence[int]) -> tuple[int, ...]:
+    """What came on top; a tally that fell out of the table and came again began at zero."""
+    if any(n < b for b, n in zip(before, now, strict=True)):
+        return tuple(now)
+    return tuple(n - b for b, n in zip(before, now, strict=True))
+
+
+MAX_LAYOUTS = 20
 """Directories whose default layout is asked for, the busiest; each is a request to an MDT."""
-LEAST_OPENERS = 4
-WALK_FROM = 0.6
+MIN_OPENERS = 4
+WALK_ABOVE_USED = 0.6
 """Share of flash in use from which it is worth knowing which files lie there."""
 
-class Clients(Protocol):
+
+class ClientSource(Protocol):
     """Whoever looks at clients."""
 
     @property
@@ -48,26 +156,26 @@ class NoClients:
         return ()
 
 
-class Gatherer:
+class FactsCollector:
     """What it takes to know the facts."""
 
     def __init__(self, filesystem: Filesystem, table: ActivityTable, inventory: Inventory, flash_pools: Collection[str],
-                 metadata_targets: int = 0, clients: Clients | None = None) -> None:
+                 metadata_targets: int = 0, clients: ClientSource | None = None) -> None:
         self._filesystem = filesystem
         self._table = table
         self._inventory = inventory
         self._flash_pools = flash_pools
         self._metadata_targets = metadata_targets
-        self._clients: Clients = clients or NoClients()
+        self._clients: ClientSource = clients or NoClients()
         self._recent = RecentDirectories()
-        self._growth = Growth()
+        self._growth = FillRates()
         self.faults: dict[str, str] = {}
         """What could not be had at the last look."""
 
     def facts(self, now: float) -> Facts:
         """Look at everything."""
         self.faults = {}
-        directories, seconds = self._recent.since_then(self._table.summaries(0.0), now)
+        directories, seconds = self._recent.since_oldest_snapshot(self._table.summaries(0.0), now)
         facts = Facts(directories=directories, directory_seconds=seconds, metadata_targets=self._metadata_targets)
         with self._or_unknown("room"):
             space = self._filesystem.space()
@@ -90,7 +198,7 @@ class Gatherer:
             self.faults[what] = f"{what}: {error}"
 
     def _walk(self, facts: Facts) -> None:
-        if max((self._used(pool, facts) for pool in self._flash_pools), default=0.0) >= WALK_FROM:
+        if max((self._used(pool, facts) for pool in self._flash_pools), default=0.0) >= WALK_ABOVE_USED:
             self._inventory.step()
         else:
             self._inventory.forget()
@@ -104,11 +212,11 @@ class Gatherer:
     def _layouts(self, directories: Sequence[DirectoryActivity]) -> dict[str, Layout | None]:
         busiest = sorted((d for d in directories if d.directory.startswith("/") and d.creates + d.outgrown),
                          key=lambda d: (-d.outgrown, -d.creates, d.directory))
-        places = list(dict.fromkeys(d.directory for d in busiest))[:MOST_LAYOUTS]
+        places = list(dict.fromkeys(d.directory for d in busiest))[:MAX_LAYOUTS]
         return space.default_layouts(self._filesystem, places)
 
     def _shared(self) -> Iterator[SharedFile]:
-        for file in self._table.shared_files(LEAST_OPENERS)[:MOST_LAYOUTS]:
+        for file in self._table.shared_files(MIN_OPENERS)[:MAX_LAYOUTS]:
             try:
                 yield replace(file, layout=self._filesystem.layout(file.path),
                               size_bytes=self._filesystem.status(file.path).size_bytes)
@@ -127,7 +235,7 @@ class LatestFacts:
         self._gather = gather
         self._latest: Facts | None = None
 
-    def leave_to_others(self) -> None:
+    def gather_in_background(self) -> None:
         """From now on somebody gathers them beforehand; until that has come about there are none."""
         self._latest = self._latest or Facts()
 

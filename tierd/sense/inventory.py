@@ -1,8 +1,8 @@
-"""Which files lie on flash, and since when nobody used them: a slow walk of the directories that were sent there.
+"""Which files lie on flash, and when they were last used: a slow walk of the directories whose files go there.
 
-Only walked while flash is short of room, a few hundred files each time. Nothing else knows: changelogs do not record
-reads, and a scan of the whole file system is robinhood's work. Where its database is at hand, what it holds for the
-coldest in a directory is looked at first: times and layouts are always those of the file itself.
+tierd walks only while flash is short of space, a few hundred files each time. Changelogs do not record reads, and a
+scan of the whole file system is robinhood's work. Where robinhood's database is available, the files it holds for the
+coldest come first. Times and layouts are always those of the file itself.
 """
 
 from __future__ import annotations
@@ -13,18 +13,16 @@ from itertools import islice
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from lustre.layout.model import pools_within
-from tierd.facts import StoredFile
+from tierd.model import StoredFile
 from tierd.sense.paths import join
 
-MOST_FILES = 50_000
+MAX_FILES = 50_000
 """Kept in memory; the coldest matter, so those used last fall out."""
-
-
 ColdestFirst = Callable[[str], Sequence[str]]
 """Names in a directory that are worth a look first; a hint, which may be old and may name what is not there."""
 
 
-def nobody_knows(_: str) -> Sequence[str]:
+def no_hints(_: str) -> Sequence[str]:
     """Where there is no robinhood."""
     return ()
 
@@ -33,7 +31,7 @@ class Inventory:
     """What the walk has seen, and where it is."""
 
     def __init__(self, filesystem: Filesystem, pools: Collection[str], directories: Callable[[], Collection[str]],
-                 coldest_first: ColdestFirst = nobody_knows) -> None:
+                 coldest_first: ColdestFirst = no_hints) -> None:
         self._coldest_first = coldest_first
         self._filesystem = filesystem
         self._pools = frozenset(pools)
@@ -54,8 +52,8 @@ class Inventory:
             names = list(islice(self._walk, most))
         for path in names:
             self._look(path)
-        if len(self._found) > MOST_FILES:
-            coldest = sorted(self._found.values(), key=lambda f: f.read_at)[:MOST_FILES]
+        if len(self._found) > MAX_FILES:
+            coldest = sorted(self._found.values(), key=lambda f: f.read_at)[:MAX_FILES]
             self._found = {file.fid: file for file in coldest}
 
     def forget(self) -> None:

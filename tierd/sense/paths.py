@@ -1,4 +1,4 @@
-"""Paths of FIDs, remembered: each look-up is an RPC on a real client, and a directory is asked for again and again."""
+"""Paths of FIDs, cached: each look-up is an RPC on a real client, and directories are looked up again and again."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from concurrent.futures import Executor
 
 from lustre.fid import Fid
 
-Resolve = Callable[[Fid], str]
+ResolvePath = Callable[[Fid], str]
 """Path of a FID below the root; raises OSError where nothing has it, or where asking is not allowed."""
 
 
 class PathCache:
     """Least recently used paths, those that could not be had among them (as "")."""
 
-    def __init__(self, resolve: Resolve, size: int = 100_000) -> None:
+    def __init__(self, resolve: ResolvePath, size: int = 100_000) -> None:
         self._resolve = resolve
         self._size = size
         self._paths: OrderedDict[Fid, str] = OrderedDict()

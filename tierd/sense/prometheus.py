@@ -1,58 +1,323 @@
-"""A reading from what Prometheus scraped, or anything that answers as it does (Thanos, Mimir, VictoriaMetrics).
+"""Readings from Prometheus, or from a server with the same query API (Thanos, Mimir, VictoriaMetrics).
 
-Counters are asked for as raw samples with their timestamps (a range selector in an instant query), not as rates: so it
-is known when each was true, and windows are as exact as from the exporters themselves. Answers with warnings are
-partial, and half a view is none.
+Counters are queried as raw samples with their timestamps (a range selector in an instant query), not as rates. So
+windows are as exact as from the exporters themselves. An answer with warnings is partial and is not used.
 
-Exporters are scraped at different moments. A reading is of one: the last scrape of the target whose last scrape is the
-oldest; counters of the others are put to that moment on a straight line between two samples.
+Prometheus scrapes exporters at different moments. A reading is of one moment: the last scrape of the target whose
+last scrape is the oldest. Counters of the other targets are interpolated linearly between two samples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
-
-from annotated_types import Ge, Gt
+import json
+import math
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 from tierd.clock import Clock
-from tierd.sense.access import Access, SourceError
-from tierd.sense.collected import CHANGELOGS, CONDITIONS
-from tierd.sense.exporters import JOB_FAMILIES, TARGET_FAMILIES
-from tierd.sense.http import Client, shown
-from tierd.sense.query_api import asked, escaped, quoted, series_of
+from tierd.config.sources import PrometheusSettings
+from tierd.sense.exposition import (
+    CHANGELOG_FAMILIES,
+    CHANGELOG_RECORDS,
+    CONDITION_FAMILIES,
+    JOB_FAMILIES,
+    JOBID,
+    LONGEST_LABEL_BYTES,
+    OLD_JOBID,
+    TARGET_FAMILIES,
+    ExporterView,
+    Tail,
+    bucket_bound,
+    conditions_of,
+)
+from tierd.sense.http_client import HttpClient, SourceError, shown
 from tierd.sense.readings import Reading
-from tierd.sense.scraped import Series, merged, moment
+
+JSON_TYPES = ("application/json",)
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Where Prometheus is, and what of it is ours."""
+def run_query(client: HttpClient, url: str, form: Mapping[str, str], now: float, skew_seconds: float) -> list[Any]:
+    """The series a query comes to. Raises SourceError for anything but a whole answer by a clock that is near ours."""
+    answer = client.post(url, urlencode(form).encode(), JSON_TYPES, JSON_TYPES[0])
+    if answer.date is not None and abs(answer.date - now) > skew_seconds:
+        raise SourceError(f"{shown(url)}: its clock and ours are {answer.date - now:+.0f} s apart: mend the time "
+                          "service")
+    try:
+        return result_of(json.loads(answer.body))
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"{shown(url)}: {error}") from error
 
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
-    url: str = ""
-    """``http://prometheus:9090``, with its path prefix if it has one. Empty: it is not asked."""
-    matchers: str = ""
-    """More label matchers, for a Prometheus of several clusters: ``cluster="a"``."""
-    lookback_seconds: Annotated[float, Ge(10)] = 75.0
-    """How far back samples are asked for: two scrapes and a half."""
-    batch_targets: Annotated[int, Gt(0)] = 16
-    """Targets in one query. Fewer make smaller answers and more of them."""
-    access: Access = field(default_factory=lambda: Access(most_bytes=32 << 20))
-    learn_seconds: Annotated[float, Ge(0)] = 86400.0
-    """How far back it is asked, once after a start, what jobs usually get: through the recording rules of
-    ``alerts/rules/interference.yml``. 0: not at all."""
-    learn_timeout_seconds: Annotated[float, Gt(0)] = 20.0
-    """So long that may take in all; what is not whole by then is not used."""
+def result_of(document: Any) -> list[Any]:
+    """The series of an answer. Raises ValueError for an error, for warnings and for what is partial.
+
+    >>> result_of({"status": "success", "data": {"resultType": "matrix", "result": []}})
+    []
+    >>> result_of({"status": "success", "warnings": ["store b is down"], "data": {}})
+    Traceback (most recent call last):
+    ...
+    ValueError: a partial answer: 'store b is down'
+    """
+    if not isinstance(document, dict):
+        raise ValueError("not an answer of a query API")
+    if document.get("status") != "success":
+        raise ValueError(f"{str(document.get('errorType', 'error'))[:80]!r}: {str(document.get('error', ''))[:300]!r}")
+    if document.get("warnings"):
+        raise ValueError(f"a partial answer: {str(document['warnings'][0])[:300]!r}")
+    data = document.get("data")
+    if document.get("isPartial") or (isinstance(data, dict) and data.get("isPartial")):
+        raise ValueError("a partial answer")
+    if not isinstance(data, dict) or data.get("resultType") != "matrix" or not isinstance(data.get("result"), list):
+        raise ValueError("no matrix of samples in the answer")
+    found: list[Any] = data["result"]
+    return found
+
+
+def series_of(document: Any) -> Series:
+    """One series. Raises ValueError for values that no counter or gauge of ours can have.
+
+    >>> series_of({"metric": {"__name__": "lustre_jobs", "target": "OST0000"}, "values": [[1795000000.5, "3"]]})
+    Series(name='lustre_jobs', labels={'target': 'OST0000'}, points=((1795000000.5, 3.0),))
+    """
+    try:
+        labels = {str(key): str(value) for key, value in document["metric"].items()}
+        points: tuple[Point, ...] = tuple([(float(at), float(value)) for at, value in document.get("values", ())])
+    except (TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"not a series: {type(error).__name__}: {error}") from error
+    name = labels.pop("__name__", "")
+    longest = max(labels.items(), key=lambda item: len(item[1]), default=("", ""))
+    if len(longest[1]) > LONGEST_LABEL_BYTES:
+        raise ValueError(f"a label {longest[0][:80]!r} of {len(longest[1])} characters")
+    before = -math.inf
+    for at, value in points:
+        if not before < at < math.inf:
+            raise ValueError(f"{name[:80]!r}: samples out of order")
+        if not 0 <= value < math.inf:
+            raise ValueError(f"{name[:80]!r} of {labels.get('target', '')[:80]!r}: a value that cannot be: {value}")
+        before = at
+    return Series(name, labels, points)
+
+
+def quoted(text: str) -> str:
+    r"""A string of PromQL.
+
+    >>> print(quoted('a"b\\'))
+    "a\"b\\"
+    """
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def escaped(text: str) -> str:
+    r"""Text that stands for itself in a regular expression of PromQL (RE2).
+
+    >>> print(escaped("OST0000"), escaped("a.b|c"))
+    OST0000 a\.b\|c
+    """
+    return "".join(f"\\{c}" if c in r"\.+*?()|[]{}^$" else c for c in text)
+
+
+Point = tuple[float, float]
+"""Epoch seconds and value."""
+Origin = tuple[tuple[str, str], ...]
+"""Labels that say who scraped whom: ``instance``, a replica, a cluster."""
+STORED_OLD_JOBID = f"exported_{OLD_JOBID}"
+"""What Prometheus makes of the label of older exporters, as its own ``job`` names the scrape configuration."""
+_JOB_LABELS = (JOBID, STORED_OLD_JOBID, OLD_JOBID)
+"""Labels that may name the Lustre job, best first. The last is of older exporters scraped with ``honor_labels``."""
+_OURS = frozenset({"fs", "target", "job", "operation", "direction", "le", *_JOB_LABELS})
+
+
+class Series(NamedTuple):
+    """Samples of one label set."""
+
+    name: str
+    labels: Mapping[str, str]
+    points: Sequence[Point]
+    """By time."""
+
+
+class _Scrapes(NamedTuple):
+    """Where a target is seen, and when."""
+
+    origin: Origin
+    job: str
+    """Prometheus' own ``job``: the name of a scrape configuration."""
+    times: Sequence[float]
+
+
+def oldest_last_scrape(about: Iterable[Series]) -> tuple[float, str]:
+    """The last scrape of the target that was scraped longest ago, and that target; 0 and "" without any."""
+    scrapes = _scrapes(s for s in about if s.points and s.name in TARGET_FAMILIES and "target" in s.labels)
+    oldest = min(scrapes, key=lambda target: (scrapes[target].times[-1], target), default="")
+    return (scrapes[oldest].times[-1] if oldest else 0.0), oldest
+
+
+def merged_reading(about: Iterable[Series], jobs: Sequence[Series]) -> Reading:
+    """The reading of that moment. Raises ValueError for a series that comes twice.
+
+    ``about`` are series of targets as a whole, ``jobs`` those of jobs on them.
+    """
+    whole = sorted((series for series in about if series.points and "target" in series.labels),
+                   key=lambda series: series.points[-1][0])
+    scrapes = _scrapes(series for series in whole if series.name in TARGET_FAMILIES)
+    time, _ = oldest_last_scrape(whole)
+    collected = ExporterView("Prometheus")
+    collected.targets.update(scrapes)
+    for (target, job, name, tail), points in _counters(jobs, scrapes).items():
+        value = value_at(points, time, scrapes[target].times)
+        if value is not None:
+            collected.entry(target, job).put(name, tail, value)
+    gauges: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    for series in whole:  # the latest word counts
+        if series.name in CONDITION_FAMILIES and time - series.points[-1][0] < _GAUGE_SECONDS:
+            gauges[target_of(series.labels)][series.name] = series.points[-1][1]
+    _changelogs(whole, collected)
+    return Reading(
+        time,
+        collected.counters(),
+        frozenset(scrapes),
+        conditions_of(set(scrapes), gauges),
+        omits_idle_jobs=True,
+        changelogs=collected.changelogs(),
+    )
+
+
+_Counter = tuple[str, str, str, Tail]
+"""Target, Lustre job, family, and the labels that differ within a family."""
+
+
+def _counters(jobs: Sequence[Series], scrapes: Mapping[str, _Scrapes]) -> dict[_Counter, Sequence[Point]]:
+    """Points of each counter, whatever label names the job. Raises ValueError for a series that comes twice.
+
+    Left out are series of a server that had the target before, and what a second scrape configuration shows again.
+    """
+    renamed: set[str] = set()
+    found: dict[str, dict[_Counter, Sequence[Point]]] = {label: {} for label in _JOB_LABELS}
+    named = [one for one in jobs if JOBID in one.labels or STORED_OLD_JOBID in one.labels]
+    for series in named if len(named) == len(jobs) else (*named, *_unnamed(jobs)):
+        labels = series.labels
+        target = target_of(labels)
+        seen = scrapes.get(target)
+        if seen is None or _origin(labels) != seen.origin:
+            continue  # of another server, where the target was before
+        label = JOBID if JOBID in labels else STORED_OLD_JOBID if STORED_OLD_JOBID in labels else OLD_JOBID
+        names_scrape = labels.get("job", "") == seen.job
+        if label != OLD_JOBID:
+            renamed.add(target)
+            if not names_scrape:
+                continue  # scraped twice, by two configurations
+        elif names_scrape and target in renamed:
+            continue  # Prometheus stores no empty label: this Lustre job has no name
+        tail = labels.get("operation", ""), labels.get("direction", ""), bucket_bound(labels.get("le", "0"))
+        counter = target, labels[label], series.name, tail
+        if counter in found[label]:
+            raise ValueError(f"{series.name}: the same series twice ({target}, {labels[label]!a})")
+        found[label][counter] = series.points
+    counters = found[JOBID]
+    for label in (STORED_OLD_JOBID, OLD_JOBID):
+        for counter, points in found[label].items():
+            counters[counter] = _joined(counters[counter], points) if counter in counters else points
+    return counters
+
+
+def _unnamed(jobs: Iterable[Series]) -> Iterator[Series]:
+    """Series of jobs with the label ``job`` alone: of older exporters, scraped with ``honor_labels``."""
+    return (one for one in jobs if one.labels.keys().isdisjoint((JOBID, STORED_OLD_JOBID)) and OLD_JOBID in one.labels)
+
+
+def _joined(better: Sequence[Point], other: Sequence[Point]) -> Sequence[Point]:
+    """One counter from its series under two labels, as of an exporter that was just upgraded.
+
+    >>> _joined([(30.0, 3.0)], [(10.0, 1.0), (20.0, 2.0)])
+    [(10.0, 1.0), (20.0, 2.0), (30.0, 3.0)]
+
+    Where they overlap, the better label counts: a second scrape configuration shows the counter again.
+
+    >>> _joined([(10.0, 1.0), (20.0, 2.0)], [(5.0, 0.5), (15.0, 1.5)])
+    [(5.0, 0.5), (10.0, 1.0), (20.0, 2.0)]
+    """
+    if not better or not other:
+        return better or other
+    first, last = better[0][0], better[-1][0]
+    return [*[p for p in other if p[0] < first], *better, *[p for p in other if p[0] > last]]
+
+
+def _changelogs(about: Iterable[Series], collected: ExporterView) -> None:
+    """What MDTs said of their changelogs in the last scrape. A user that is not in it is one no more."""
+    series = [one for one in about if one.name in CHANGELOG_FAMILIES]
+    last = {target_of(one.labels): one.points[-1][0] for one in series if one.name == CHANGELOG_RECORDS}
+    for one in series:  # those of a server that had the target before come first, and are older
+        target = target_of(one.labels)
+        if one.points[-1][0] == last.get(target):
+            collected.changelog(target).put(one.name, one.labels, one.points[-1][1])
+
+
+_GAUGE_SECONDS = 90.0
+"""A condition said so long before the counters says nothing of them."""
+
+
+def target_of(labels: Mapping[str, str]) -> str:
+    """Full target name."""
+    return f"{labels.get('fs', '')}-{labels['target']}"
+
+
+def _origin(labels: Mapping[str, str]) -> Origin:
+    return tuple(sorted([label for label in labels.items() if label[0] not in _OURS]))
+
+
+def _scrapes(series: Iterable[Series]) -> dict[str, _Scrapes]:
+    """For each target the origin that saw it last: after a failover the old server's samples are still there."""
+    found: dict[str, _Scrapes] = {}
+    for one in series:
+        target = target_of(one.labels)
+        seen = _Scrapes(_origin(one.labels), one.labels.get("job", ""), [at for at, _ in one.points])
+        known = found.get(target)
+        if known is None or (seen.times[-1], seen.origin, seen.job) > (known.times[-1], known.origin, known.job):
+            found[target] = seen
+    return found
+
+
+def value_at(points: Sequence[Point], time: float, scrapes: Sequence[float]) -> float | None:
+    """A counter at a moment between two samples; None when the series had not begun, or was over by then.
+
+    >>> points = [(10.0, 100.0), (20.0, 200.0)]
+    >>> value_at(points, 15.0, [10.0, 20.0]), value_at(points, 20.0, [10.0, 20.0])
+    (150.0, 200.0)
+    >>> value_at(points, 5.0, [0.0, 10.0]), value_at(points, 30.0, [10.0, 20.0, 30.0])
+    (None, None)
+
+    Between a sample and a lower one the counter began anew, nobody knows when; it stands where it stood until then.
+
+    >>> value_at([(10.0, 100.0), (20.0, 3.0)], 19.0, [10.0, 20.0])
+    100.0
+    """
+    after = bisect_right(points, (time, float("inf")))
+    if not after:
+        return None
+    at, value = points[after - 1]
+    if after == len(points):
+        last_scrape = scrapes[max(0, bisect_right(scrapes, time) - 1)]
+        return value if at >= last_scrape else None
+    next_at, next_value = points[after]
+    return value if next_value < value else value + (next_value - value) * (time - at) / (next_at - at)
 
 
 class PrometheusCounters:
     """Asks one query API."""
 
-    def __init__(self, settings: Settings, fsname: str, clock: Clock, client: Client, timeout_seconds: float,
-                 stale_seconds: float, skew_seconds: float) -> None:
+    def __init__(
+        self,
+        settings: PrometheusSettings,
+        fsname: str,
+        clock: Clock,
+        client: HttpClient,
+        timeout_seconds: float,
+        stale_seconds: float,
+        skew_seconds: float,
+    ) -> None:
         self._settings = settings
         self._fsname = fsname
         self._clock = clock
@@ -67,12 +332,12 @@ class PrometheusCounters:
         """Counters as of the last scrape of all targets. Raises SourceError."""
         now = self._clock.now()
         try:
-            about = list(self._series((*CONDITIONS, *TARGET_FAMILIES, *CHANGELOGS), (), now))
-            time, oldest = moment(about)
+            about = list(self._series((*CONDITION_FAMILIES, *TARGET_FAMILIES, *CHANGELOG_FAMILIES), (), now))
+            time, oldest = oldest_last_scrape(about)
             if oldest and now - time > self._stale_seconds:
                 raise SourceError(f"{oldest} was last scraped {now - time:.0f} s ago: half a view is none")
             if self._last is None or self._last.time != time:
-                self._last = merged(about, self._jobs(about, now))
+                self._last = merged_reading(about, self._jobs(about, now))
         except ValueError as error:
             raise SourceError(f"{shown(self._settings.url)}: not to be believed: {error}") from error
         return self._last
@@ -98,4 +363,4 @@ class PrometheusCounters:
     def _asked(self, query: str, now: float) -> list[Any]:
         url = self._settings.url.rstrip("/") + "/api/v1/query"
         form = {"query": query, "time": f"{now:.3f}", "timeout": f"{self._timeout_seconds:g}s"}
-        return asked(self._client, url, form, now, self._skew_seconds)
+        return run_query(self._client, url, form, now, self._skew_seconds)

@@ -1,11 +1,11 @@
-"""What jobs usually get, from Prometheus' memory: read once after a start, so that tierd need not learn it by waiting.
+"""What jobs usually get, from Prometheus: read once after a start, so that tierd need not wait until it has seen it.
 
-Asked are the recording rules of ``alerts/rules/interference.yml``, for the jobs that are at work now: bytes and bulk
-operations of each job on each target, in windows of two minutes. All of it or nothing is used: a job that is missing
-would look as if it had not been there. What is bounded: jobs, points in time, the size of an answer, and the time.
+The queries use the recording rules of ``alerts/rules/interference.yml``, for the jobs at work now: bytes and bulk
+operations of each job on each target, in windows of two minutes. The history is used whole or not at all: a job
+missing from it would look as if it had been away. Jobs, points, the size of an answer and the time are bounded.
 
-The rules of the version before recorded jobs under ``exported_job``. Their series are asked for too, so that a day in
-which the rules were replaced is known from its beginning.
+Rules of the version before recorded jobs under ``exported_job``. These series are queried too, so that a day on which
+the rules were replaced is complete.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from tierd.clock import Clock
+from tierd.config.sources import PrometheusSettings
 from tierd.model import JobLoad, Window
-from tierd.sense.access import SourceError
-from tierd.sense.collected import JOBID
-from tierd.sense.http import Client, shown
-from tierd.sense.prometheus import Settings
-from tierd.sense.query_api import asked, escaped, quoted, series_of
-from tierd.sense.scraped import STORED_OLD_JOBID, Series
+from tierd.sense.exposition import JOBID
+from tierd.sense.http_client import HttpClient, SourceError, shown
+from tierd.sense.prometheus import STORED_OLD_JOBID, Series, escaped, quoted, run_query, series_of
 
 BYTES, OPERATIONS = "fs_target_job:lustre_job_bytes:rate2m", "fs_target_job:lustre_job_bulk_operations:rate2m"
 RATE_SECONDS = 120.0
@@ -29,16 +27,16 @@ RATE_SECONDS = 120.0
 RECENT_SECONDS = 7200.0
 RECENT_STEP_SECONDS, STEP_SECONDS = 300.0, 1800.0
 """Between two windows in the last two hours, and before: every window is gone over in each cycle."""
-MOST_JOBS = 200
+MAX_JOBS = 200
 """The busiest by bytes, and as many by operations."""
 BATCH_JOBS = 25
 """In one query."""
-MOST_LOADS = 100_000
+MAX_LOADS = 100_000
 """Of jobs on targets, in all windows together."""
 
 
 @dataclass(frozen=True, slots=True)
-class Learnt:
+class LearnedHistory:
     """Windows of before the start, oldest first, and whom they tell of."""
 
     windows: tuple[Window, ...]
@@ -49,8 +47,15 @@ class Learnt:
 class PrometheusHistory:
     """Asks one query API for a range of time."""
 
-    def __init__(self, settings: Settings, fsname: str, clock: Clock, client: Client, timeout_seconds: float,
-                 skew_seconds: float) -> None:
+    def __init__(
+        self,
+        settings: PrometheusSettings,
+        fsname: str,
+        clock: Clock,
+        client: HttpClient,
+        timeout_seconds: float,
+        skew_seconds: float,
+    ) -> None:
         self._settings = settings
         self._fsname = fsname
         self._clock = clock
@@ -58,7 +63,7 @@ class PrometheusHistory:
         self._timeout_seconds = timeout_seconds
         self._skew_seconds = skew_seconds
 
-    def __call__(self, seen: Window, before: float) -> Learnt:
+    def __call__(self, seen: Window, before: float) -> LearnedHistory:
         """What was before a time, of the jobs of a window. Raises SourceError."""
         begun = self._clock.now()
         jobs = busiest(seen)
@@ -77,7 +82,7 @@ class PrometheusHistory:
             with_those = f", and do their series have {self._settings.matchers}" if self._settings.matchers else ""
             raise SourceError(f"{shown(self._settings.url)}: it has no {BYTES} of these jobs: are the rules of "
                               f"alerts/rules/interference.yml loaded{with_those}?")
-        return Learnt(tuple(windows(found)), jobs)
+        return LearnedHistory(tuple(windows(found)), jobs)
 
     def _asked(self, jobs: Sequence[str], begin: float, end: float, step: float) -> Sequence[Series]:
         matchers = [f'__name__=~"{BYTES}|{OPERATIONS}"', f"fs={quoted(self._fsname)}"]
@@ -90,7 +95,7 @@ class PrometheusHistory:
                 "step": f"{step:.0f}", "timeout": f"{self._timeout_seconds:g}s"}
         url = self._settings.url.rstrip("/") + "/api/v1/query_range"
         try:
-            return without_doubles([series_of(each) for each in asked(self._client, url, form, self._clock.now(),
+            return without_doubles([series_of(each) for each in run_query(self._client, url, form, self._clock.now(),
                                                                       self._skew_seconds)])
         except ValueError as error:
             raise SourceError(f"{shown(url)}: not to be believed: {error}") from error
@@ -101,7 +106,7 @@ class PrometheusHistory:
             return
         for at, value in series.points:
             found[at, f"{self._fsname}-{target}", job][series.name == OPERATIONS] += value
-            if len(found) > 2 * MOST_LOADS:
+            if len(found) > 2 * MAX_LOADS:
                 raise SourceError(f"{shown(self._settings.url)}: its history of these jobs is larger than expected")
 
 
@@ -137,7 +142,7 @@ def ranges(end: float, seconds: float, pairs: int) -> Iterator[tuple[float, floa
     """
     recent = min(seconds, RECENT_SECONDS)
     points = recent / RECENT_STEP_SECONDS + (seconds - recent) / STEP_SECONDS
-    coarser = max(1.0, points * pairs / MOST_LOADS)
+    coarser = max(1.0, points * pairs / MAX_LOADS)
     yield end - recent, end, RECENT_STEP_SECONDS * coarser
     if seconds > recent + STEP_SECONDS:
         yield end - seconds, end - recent - STEP_SECONDS, STEP_SECONDS * coarser
@@ -151,7 +156,7 @@ def busiest(seen: Window) -> frozenset[str]:
         moved[job] += load.moved_bytes
         operations[job] += load.operations
     return frozenset(job for of in (moved, operations)
-                     for job in sorted(of, key=lambda job: (-of[job], job))[:MOST_JOBS])
+                     for job in sorted(of, key=lambda job: (-of[job], job))[:MAX_JOBS])
 
 
 def windows(found: dict[tuple[float, str, str], list[float]]) -> list[Window]:

@@ -1,67 +1,44 @@
-"""Files that were there before anybody listened, from robinhood's database (version 3, MariaDB or MySQL), read only.
+"""Files that existed before tierd read the changelog, from robinhood's database (version 3, MariaDB or MySQL), read
+only.
 
-Its rows are hints: they are as old as its last look, and of a composite layout robinhood 3 keeps only the component
-that was instantiated last. So nothing of them is believed: a file that is to move is looked at again, by its FID, size
-and layout. What the database gives is which files to look at.
+Its rows are hints: they are as old as its last update, and of a composite layout robinhood 3 keeps only the component
+that was instantiated last. So tierd checks FID, size and layout of each file again before a move. The database only
+gives which files to check.
 
-Queries go by indexes alone: names of a directory by ``NAMES.parent_id`` (an index of InnoDB holds the primary key
-``pkn`` as well, so pages are read in its order without sorting), entries by ``ENTRIES.id``. None is on size or time.
+Queries use indexes alone: names of a directory by ``NAMES.parent_id`` (an InnoDB index contains the primary key
+``pkn``, so that pages come in its order without sorting), entries by ``ENTRIES.id``. There is no index on size or
+time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Protocol
-
-from annotated_types import Ge, Gt, Lt
+from typing import Any, Protocol
 
 from lustre.fid import Fid
 from tierd.clock import Clock
-from tierd.model import DirectoryActivity
-from tierd.sense.access import SourceError
-from tierd.sense.ages import SourceAge
-from tierd.sense.robinhood_rows import candidates, name_of, text, told_at
+from tierd.config.sources import RobinhoodSettings
+from tierd.model import Candidate, DirectoryActivity
+from tierd.sense.freshness import SourceAge
+from tierd.sense.http_client import SourceError, read_secret
+from tierd.sense.paths import join
 
 PAGE_ROWS = 500
 LOOK_SECONDS = 60.0
 """Between two looks at how old the database is."""
-FILES = (
+FILES_QUERY = (
     "SELECT n.pkn, n.name, n.id, e.size, e.last_mod, e.last_mdchange, e.creation_time, e.last_access"
     " FROM NAMES n FORCE INDEX (parent_id_index) JOIN ENTRIES e ON e.id = n.id"
     " WHERE n.parent_id = %s AND n.pkn > %s AND e.type = 'file' AND COALESCE(e.invalid, 0) = 0 ORDER BY n.pkn LIMIT %s"
 )
 """One page of the files of a directory."""
-AGES = "SELECT varname, value FROM VARS WHERE varname LIKE 'LastScan%' OR varname LIKE 'CL\\_LastCommit%'"
-COLUMNS = "SHOW COLUMNS FROM ENTRIES"
-NEEDED = frozenset({"id", "size", "last_mod", "last_mdchange", "creation_time", "last_access", "type",
+AGES_QUERY = "SELECT varname, value FROM VARS WHERE varname LIKE 'LastScan%' OR varname LIKE 'CL\\_LastCommit%'"
+COLUMNS_QUERY = "SHOW COLUMNS FROM ENTRIES"
+NEEDED_COLUMNS = frozenset({"id", "size", "last_mod", "last_mdchange", "creation_time", "last_access", "type",
                     "invalid"})
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Where the database is. Grant ``SELECT`` on it to an account of its own, and nothing else."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
-
-    database: str = ""
-    """``robinhood_lustre``. Empty: it is not asked."""
-    host: str = "localhost"
-    port: Annotated[int, Gt(0), Lt(65536)] = 3306
-    socket: str = ""
-    """Of a server on this node, in place of host and port."""
-    user: str = "tierd"
-    password_file: str = ""
-    password_env: str = ""
-    ca_file: str = ""
-    """Certificates (PEM) that sign the server's; empty: no TLS."""
-    most_files: Annotated[int, Gt(0)] = 5000
-    """Of one directory, so many at most are asked for."""
-    statement_seconds: Annotated[float, Gt(0)] = 5.0
-    """The server breaks off a statement that takes longer."""
-    stale_seconds: Annotated[float, Ge(0)] = 2 * 86400.0
-    """Rows may be as old as this, by the database's own account of its last scan or changelog record."""
 
 
 class Connection(Protocol):
@@ -78,12 +55,12 @@ class Connection(Protocol):
 class Robinhood:
     """The database, asked when a finding names a directory, and never otherwise."""
 
-    settings: Settings
+    settings: RobinhoodSettings
     connect: Callable[[], Connection]
     clock: Clock
     _checked: bool = False
     _looked_at: float | None = None
-    _told_at: float | None = None
+    _valid_at: float | None = None
     """When what it tells was true: the latest of its own stamps."""
     _trouble: str = ""
     _connection: Connection | None = field(default=None)
@@ -91,7 +68,7 @@ class Robinhood:
     @property
     def age(self) -> SourceAge:
         """The source, as it stands."""
-        return SourceAge("robinhood", self._told_at, self.settings.stale_seconds, self._trouble)
+        return SourceAge("robinhood", self._valid_at, self.settings.stale_seconds, self._trouble)
 
     def due(self) -> bool:
         """Whether its age should be looked at again."""
@@ -144,14 +121,14 @@ class Robinhood:
         return found
 
     def _check(self, connection: Connection) -> None:
-        columns = {text(row[0]) for row in connection.query(COLUMNS)}
-        if not columns >= NEEDED:
-            missing = ", ".join(sorted(NEEDED - columns))
+        columns = {text(row[0]) for row in connection.query(COLUMNS_QUERY)}
+        if not columns >= NEEDED_COLUMNS:
+            missing = ", ".join(sorted(NEEDED_COLUMNS - columns))
             raise SourceError(f"ENTRIES has no column {missing}: not a database of robinhood 3")
-        self._told_at = told_at({text(name): text(value) for name, value in connection.query(AGES)})
+        self._valid_at = told_at({text(name): text(value) for name, value in connection.query(AGES_QUERY)})
         now = self.clock.now()
-        if self._told_at is None or now - self._told_at > self.settings.stale_seconds:
-            old = "never finished a scan" if self._told_at is None else f"is {(now - self._told_at) / 3600:.0f} h old"
+        if self._valid_at is None or now - self._valid_at > self.settings.stale_seconds:
+            old = "never finished a scan" if self._valid_at is None else f"is {(now - self._valid_at) / 3600:.0f} h old"
             raise SourceError(f"its database {old}; nothing of it is used")
         self._checked = True
 
@@ -160,9 +137,110 @@ class Robinhood:
         found: list[Sequence[Any]] = []
         last: object = b""
         while len(found) < self.settings.most_files:
-            rows = connection.query(FILES, (parent, last, min(PAGE_ROWS, self.settings.most_files - len(found))))
+            rows = connection.query(FILES_QUERY, (parent, last, min(PAGE_ROWS, self.settings.most_files - len(found))))
             found += rows
             if len(rows) < PAGE_ROWS:
                 break
             last = rows[-1][0]
         return found
+
+
+NO_DRIVER = "sense.robinhood needs the package PyMySQL (pip install 'lustre-tierd[robinhood]')"
+_SLACK_SECONDS = 2.0
+
+
+class MySqlConnection:
+    """See ``tierd.sense.robinhood.Connection``."""
+
+    def __init__(self, settings: RobinhoodSettings, environment: Mapping[str, str]) -> None:
+        try:
+            import pymysql  # noqa: PLC0415 -- needed by those who name a database
+        except ImportError:
+            raise SourceError(NO_DRIVER) from None
+        self._errors: tuple[type[Exception], ...] = (pymysql.MySQLError, OSError, EOFError, ValueError)
+        place = {"unix_socket": settings.socket} if settings.socket else {"host": settings.host, "port": settings.port}
+        password = read_secret(settings.password_file, settings.password_env, environment, "password")
+        within = settings.statement_seconds + _SLACK_SECONDS
+        try:
+            self._connection = pymysql.connect(
+                user=settings.user, password=password, database=settings.database, use_unicode=False, charset="utf8mb4",
+                connect_timeout=int(within) + 1, read_timeout=within, write_timeout=within, autocommit=True,
+                ssl={"ca": settings.ca_file} if settings.ca_file else None, local_infile=False, **place)
+        except self._errors as error:
+            raise SourceError(words(error)) from error
+        self._prepare(settings.statement_seconds)
+
+    def _prepare(self, seconds: float) -> None:
+        """Read only; statements are broken off by the server, in MariaDB's words or in MySQL's."""
+        self.query("SET SESSION TRANSACTION READ ONLY")
+        self.query("SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")
+        try:
+            self.query(f"SET SESSION max_statement_time = {seconds:f}")
+        except SourceError:
+            self.query(f"SET SESSION max_execution_time = {int(seconds * 1000)}")
+
+    def query(self, statement: str, values: Sequence[object] = ()) -> Sequence[Sequence[Any]]:
+        """All rows. Raises SourceError."""
+        try:
+            with self._connection.cursor() as cursor:
+                cursor.execute(statement, tuple(values) or None)
+                rows: Sequence[Sequence[Any]] = cursor.fetchall()
+                return rows
+        except self._errors as error:
+            raise SourceError(words(error)) from error
+
+    def close(self) -> None:
+        """Hang up."""
+        with suppress(Exception):
+            self._connection.close()
+
+
+def words(error: Exception) -> str:
+    """What the server or the driver says, without the number alone.
+
+    >>> words(OSError(1045, "Access denied for user 'tierd'"))
+    "Access denied for user 'tierd'"
+    """
+    return str(error.args[1] if len(error.args) > 1 else error) or type(error).__name__
+
+
+_COMMIT = re.compile(r"\d+:(\d+)\.\d+:")
+
+
+def candidates(rows: Sequence[Sequence[Any]], directory: str) -> Iterator[Candidate]:
+    """Files of one page. A row whose id is no FID (a database of another file system) is skipped."""
+    for _, name, identity, _, modified, changed, created, _ in rows:
+        try:
+            fid = Fid.parse(text(identity))
+        except ValueError:
+            continue
+        if label := name_of(name):
+            yield Candidate(fid, join(directory, label), float(max(modified or 0, changed or 0)), float(created or 0))
+
+
+def name_of(name: object) -> str:
+    """A file's name, of whatever bytes; "" for what cannot be one."""
+    label = name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else str(name)
+    return "" if "/" in label or label in {".", ".."} else label
+
+
+def told_at(variables: Mapping[str, str]) -> float | None:
+    """When the database was last true: the newest moment it names, of a scan's end or a changelog record.
+
+    >>> told_at({"LastScanStartTime": "1795000000", "LastScanEndTime": "1795000600"})
+    1795000600.0
+    >>> told_at({"CL_LastCommit_MDT0000": "8812:1795000700.500000:1795000901.1"}), told_at({"LastScanStatus": "done"})
+    (1795000700.0, None)
+
+    Of several MDTs the one furthest behind counts. A record stands there as ``number:its time:when dealt with``.
+    """
+    commits = [stamp[1] for name, value in variables.items() if name.startswith("CL_LastCommit_")
+               and (stamp := _COMMIT.match(value))]
+    scanned = variables.get("LastScanEndTime", "")
+    stamps = [*([min(map(int, commits))] if commits else []), *([int(scanned)] if scanned.isdecimal() else [])]
+    return float(max(stamps)) if stamps else None
+
+
+def text(value: object) -> str:
+    """What the driver gives as text: columns of robinhood are binary."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

@@ -1,92 +1,135 @@
-"""Everything the daemon listens to, put together from the configuration, with the age of each."""
+"""All sources of the daemon, built from the configuration, with the age of each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import chain
 
 from lustre.access_log import AccessLogDevice
+from lustre.changelog.record import Record
 from lustre.filesystem import Filesystem
 from lustre.parameters import Tree
 from tierd.clock import Clock
-from tierd.config.settings import Sense
+from tierd.config.sense import SenseSettings
 from tierd.inotify import Watcher
 from tierd.model import DirectoryActivity
-from tierd.sense.access_logs import AccessLogs
-from tierd.sense.ages import SourceState
-from tierd.sense.discovered import Discovered, Targets
-from tierd.sense.dns_sd import DnsTargets, Resolve, resolver
-from tierd.sense.file_sd import FileTargets
-from tierd.sense.follow import Follower
-from tierd.sense.guard import Guard
-from tierd.sense.hot_files import HotFiles
-from tierd.sense.http import Client
-from tierd.sense.live import AgedRecords, LiveSource, local_files
-from tierd.sense.patience import Patience
+from tierd.sense.access_logs import AccessLogs, HotFiles
+from tierd.sense.changelogs.follow import Follower, TimedCalls
+from tierd.sense.changelogs.recording import MakeMark, RecordingCheck
+from tierd.sense.discovery import Discovery, DnsTargets, FileTargets, ResolveDns, TargetSource, dns_resolver
+from tierd.sense.exporters import ExporterReadings
+from tierd.sense.freshness import CheckedReadings, CheckedRecords, RecordSource, SourceState
+from tierd.sense.http_client import HttpClient
+from tierd.sense.parameters import read_this_node
 from tierd.sense.prometheus import PrometheusCounters
 from tierd.sense.prometheus_history import PrometheusHistory
 from tierd.sense.readings import Reading
-from tierd.sense.recording import Mark, Recording
-from tierd.sense.robinhood import Robinhood
-from tierd.sense.robinhood_connection import MySqlConnection
-from tierd.sense.scrape import Exporters
+from tierd.sense.robinhood import MySqlConnection, Robinhood
 from tierd.sense.watched import WatchedDirectories
 
-Read = Callable[[], Reading]
-Say = Callable[[str], None]
+
+class LiveSource:
+    """A way to read counters, and a follower of changelogs."""
+
+    def __init__(
+        self, read: Callable[[], Reading], follower: RecordSource, recording: RecordingCheck | None = None
+    ) -> None:
+        self._read = read
+        self.follower = follower
+        self._recording = recording
+
+    def reading(self) -> Reading:
+        """Counters now. Raises OSError when they cannot be had."""
+        reading = self._read()
+        if self._recording is not None:
+            self._recording.shown(reading.changelogs)
+        return reading
+
+    def records(self) -> Iterator[Record]:
+        """Records since the last call. Raises OSError at the end when some could not be had."""
+        return chain.from_iterable(self.follower.batches())
 
 
-def counters(sense: Sense, fsname: str, tree: Tree, clock: Clock, environment: Mapping[str, str], say: Say) -> Read:
+ReadCounters = Callable[[], Reading]
+LogFunction = Callable[[str], None]
+
+
+def counter_source(
+    sense: SenseSettings, fsname: str, tree: Tree, clock: Clock, environment: Mapping[str, str], say: LogFunction
+) -> ReadCounters:
     """Where counters come from: Prometheus, else exporters, else this node. Raises OSError for what cannot be."""
     if sense.prometheus.url:
-        client = Client(sense.prometheus.access, sense.timeout_seconds, environment)
+        client = HttpClient(sense.prometheus.access, sense.timeout_seconds, environment)
         return PrometheusCounters(sense.prometheus, fsname, clock, client, sense.timeout_seconds, sense.stale_seconds,
                                   sense.skew_seconds)
     if sense.exporters or sense.exporter_files or sense.exporter_dns:
-        client = Client(sense.exporter_access, sense.timeout_seconds, environment)
-        return Exporters(discovered(sense, clock, resolver if sense.exporter_dns else None, say), client, clock,
-                         sense.timeout_seconds, sense.skew_seconds, say)
-    return local_files(tree, clock)
+        client = HttpClient(sense.exporter_access, sense.timeout_seconds, environment)
+        return ExporterReadings(
+            exporter_discovery(sense, clock, dns_resolver if sense.exporter_dns else None, say),
+            client,
+            clock,
+            sense.timeout_seconds,
+            sense.skew_seconds,
+            say,
+        )
+    return read_this_node(tree, clock)
 
 
-def history(sense: Sense, fsname: str, clock: Clock, environment: Mapping[str, str]) -> PrometheusHistory | None:
+def history_source(
+    sense: SenseSettings, fsname: str, clock: Clock, environment: Mapping[str, str]
+) -> PrometheusHistory | None:
     """Who remembers what was before a start; None where nobody does."""
     settings = sense.prometheus
     if not settings.url or not settings.learn_seconds:
         return None
-    client = Client(settings.access, settings.learn_timeout_seconds, environment)
+    client = HttpClient(settings.access, settings.learn_timeout_seconds, environment)
     return PrometheusHistory(settings, fsname, clock, client, settings.learn_timeout_seconds, sense.skew_seconds)
 
 
-def name_of(sense: Sense) -> str:
+def counter_source_name(sense: SenseSettings) -> str:
     """What the source of counters is called."""
     if sense.prometheus.url:
         return "prometheus"
     return "exporters" if sense.exporters or sense.exporter_files or sense.exporter_dns else "counters"
 
 
-def discovered(sense: Sense, clock: Clock, asking: Callable[[], Resolve] | None, say: Say) -> Discovered:
+def exporter_discovery(
+    sense: SenseSettings, clock: Clock, asking: Callable[[], ResolveDns] | None, say: LogFunction
+) -> Discovery:
     """Exporters from all places the configuration names."""
-    places: list[Targets] = []
+    places: list[TargetSource] = []
     if sense.exporter_files:
         places.append(FileTargets(sense.exporter_files))
     if asking is not None:
         places.append(DnsTargets(sense.exporter_dns, asking(), clock, sense.dns_refresh_seconds))
-    return Discovered(sense.exporters, places, say)
+    return Discovery(sense.exporters, places, say)
 
 
 class Sources:
     """What is listened to at present."""
 
-    def __init__(self, sense: Sense, mount: str, read: Read, filesystem: Filesystem, mdts: Sequence[str],
-                 positions: Mapping[str, int], clock: Clock, environment: Mapping[str, str],
-                 flash_pools: Collection[str] = (), mark: Mark | None = None,
-                 may_mark: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self,
+        sense: SenseSettings,
+        mount: str,
+        read: ReadCounters,
+        filesystem: Filesystem,
+        mdts: Sequence[str],
+        positions: Mapping[str, int],
+        clock: Clock,
+        environment: Mapping[str, str],
+        flash_pools: Collection[str] = (),
+        mark: MakeMark | None = None,
+        marks_allowed: Callable[[], bool] = lambda: True,
+    ) -> None:
         """``mark`` makes a file on an MDT whose record must come by; ``may_mark``: whether anything may be written."""
         self._clock = clock
-        self.counters = Guard(name_of(sense), read, clock, sense.stale_seconds, sense.skew_seconds)
-        self.history = history(sense, filesystem.fsname, clock, environment)
+        self.counters = CheckedReadings(
+            counter_source_name(sense), read, clock, sense.stale_seconds, sense.skew_seconds
+        )
+        self.history = history_source(sense, filesystem.fsname, clock, environment)
         self._watcher: Watcher | None = None
-        self.patience = Patience(clock)
+        self.patience = TimedCalls(clock)
         """With the changelogs."""
         self.follower: Follower | WatchedDirectories
         recording = None
@@ -95,11 +138,11 @@ class Sources:
             self.follower = WatchedDirectories(self._watcher, filesystem, mount, sense.watch,
                                                lambda: self.counters.jobs)
         else:
-            recording = Recording(filesystem.fsname, sense.readers, clock, mark and self.patience.marking(mark),
-                                  may_mark)
+            recording = RecordingCheck(filesystem.fsname, sense.readers, clock, mark and self.patience.marking(mark),
+                                  marks_allowed)
             self.follower = Follower(self.patience.reading(filesystem.changelog), mdts, positions,
                                      recording=recording)
-        self.records = AgedRecords("inotify" if sense.watch else "changelog", self.follower, clock,
+        self.records = CheckedRecords("inotify" if sense.watch else "changelog", self.follower, clock,
                                    sense.stale_seconds, sense.skew_seconds, recording.note if recording else str)
         self.live = LiveSource(self.counters, self.records, recording)
         self.robinhood = (Robinhood(sense.robinhood, lambda: MySqlConnection(sense.robinhood, environment), clock)
@@ -129,7 +172,7 @@ class Sources:
         done = list(activities)
         if self.robinhood is not None:
             done = [self._with_known_files(activity, filesystem) for activity in done]
-        return done if self._hot_files is None else self._hot_files.with_heat(done, filesystem)
+        return done if self._hot_files is None else self._hot_files.with_recent_reads(done, filesystem)
 
     def coldest_first(self, directory: str, filesystem: Filesystem) -> Sequence[str]:
         """Names of a directory worth a look first when it is about coldness; none where robinhood does not tell."""

@@ -1,4 +1,4 @@
-"""What a plan needs to know of the file system itself: pools, room, default layouts, sizes of files."""
+"""What a plan needs from the file system: pools, free space, default layouts, sizes of files."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import TypeVar
 
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout
-from tierd.model import Candidate, DirectoryActivity, Room
+from tierd.model import Candidate, Capacity, DirectoryActivity
 
-PIECE = 32
+BATCH_FILES = 32
 """Files of a directory that are looked at between two questions whether that is enough."""
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
-SAMPLE = 200
+SAMPLE_FILES = 200
 """Files whose size is asked for in one directory: enough for the 99th percentile to mean something."""
 
 
-def room(filesystem: Filesystem, directories: Iterable[str], executor: Executor | None = None) -> Room:
+def capacity(filesystem: Filesystem, directories: Iterable[str], executor: Executor | None = None) -> Capacity:
     """Pools, their room, and the default layouts of these directories, as far as they can be read."""
     pools = filesystem.pools()
     space = filesystem.space()
-    return Room(
+    return Capacity(
         pools,
         {pool: sum(space[t].size_bytes for t in targets if t in space) for pool, targets in pools.items()},
         {pool: sum(space[t].avail_bytes for t in targets if t in space) for pool, targets in pools.items()},
@@ -45,7 +45,7 @@ def default_layouts(filesystem: Filesystem, directories: Iterable[str],
             return error
 
     places = list(directories)
-    own = dict(zip(places, each(own_of, places, executor), strict=True))
+    own = dict(zip(places, call_each(own_of, places, executor), strict=True))
     root = own_of("/") if any(layout is None for layout in own.values()) else None
     found: dict[str, Layout | None] = {}
     for directory, layout in own.items():
@@ -55,7 +55,7 @@ def default_layouts(filesystem: Filesystem, directories: Iterable[str],
     return found
 
 
-def measured(filesystem: Filesystem, activities: Sequence[DirectoryActivity], limit: int = 1000,
+def with_sizes(filesystem: Filesystem, activities: Sequence[DirectoryActivity], limit: int = 1000,
              executor: Executor | None = None, enough: Callable[[], bool] = lambda: False) -> list[DirectoryActivity]:
     """The activities with sizes, of at most ``limit`` files a directory; those that are gone fall out.
 
@@ -68,14 +68,14 @@ def measured(filesystem: Filesystem, activities: Sequence[DirectoryActivity], li
     first = True
     while any(waiting) and (first or not enough()):
         piece = [(number, files.popleft()) for number, files in enumerate(waiting)
-                 for _ in range(min(len(files), PIECE if len(activities) < PIECE else 1))]
-        looked = each(lambda one: _looked_at(filesystem, one[1]), piece, executor)
+                 for _ in range(min(len(files), BATCH_FILES if len(activities) < BATCH_FILES else 1))]
+        looked = call_each(lambda one: _looked_at(filesystem, one[1]), piece, executor)
         for (number, _), candidate in zip(piece, looked, strict=True):
             if candidate is not None:
                 known[number].append(candidate)
         first = False
     return [replace(activity, candidates=tuple(found),
-                    sizes=tuple(c.size_bytes for c in found[:SAMPLE] if c.size_bytes is not None))
+                    sizes=tuple(c.size_bytes for c in found[:SAMPLE_FILES] if c.size_bytes is not None))
             for activity, found in zip(activities, known, strict=True)]
 
 
@@ -90,7 +90,7 @@ def _looked_at(filesystem: Filesystem, candidate: Candidate) -> Candidate | None
     return replace(candidate, size_bytes=status.size_bytes)
 
 
-def each(call: Callable[[Item], Answer], items: Sequence[Item], executor: Executor | None) -> list[Answer]:
+def call_each(call: Callable[[Item], Answer], items: Sequence[Item], executor: Executor | None) -> list[Answer]:
     """Answers in the order of the items, several asked for at the same time where there is an executor."""
     if executor is None or len(items) < 2:
         return [call(item) for item in items]

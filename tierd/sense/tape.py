@@ -1,7 +1,7 @@
-"""A recorded time series as a source: snapshots of parameter files, the changelogs, and the names of some FIDs.
+"""A recorded time series as a source: snapshots of parameter files, the changelogs, and the paths of some FIDs.
 
-The format is described in tests/tapes/README.md: ``tape.json`` beside ``tape.tar.xz``, which holds ``NNN/proc/…``,
-``NNN/sys/…`` and one ``changelog-MDTxxxx.bin`` per MDT.
+tests/tapes/README.md describes the format: ``tape.json`` beside ``tape.tar.xz``, which holds ``NNN/proc/…``,
+``NNN/sys/…`` and one ``changelog-MDTxxxx.bin`` for each MDT.
 """
 
 from __future__ import annotations

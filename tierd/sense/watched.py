@@ -1,11 +1,11 @@
-"""The single-client mode: directories watched with inotify, told as if a changelog had recorded it.
+"""Single-client mode: directories watched with inotify, given out as changelog records.
 
-For file systems where all work is done on this node and no changelog can be read. inotify sees this node alone, so on a
-file system with more clients it sees a part, and that part looks like the whole: it is for one client, and no more.
+For file systems where all work is done on this node and no changelog can be read. inotify sees this node alone: with
+more clients it sees a part that looks like the whole.
 
-It does not tell whose doing an event was. The configuration names for each directory the jobs that work there; empty
-stands for jobs whose id ends with the number of the file's owner, as ``jobid_var=procname_uid`` makes them. When not
-exactly one job at work fits, the event is nobody's: it counts for no finding.
+An event does not name its job. The configuration names for each directory the jobs that work there; empty stands for
+jobs whose id ends with the number of the file's owner, as ``jobid_var=procname_uid`` makes them. Unless exactly one
+active job fits, the event belongs to no job and counts for no finding.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from tierd.inotify import (
     InotifyError,
     Watcher,
 )
-from tierd.sense.follow import ChangelogError
+from tierd.sense.changelogs.follow import ChangelogError
 from tierd.sense.paths import join
 
 MOST_DIRECTORIES = 8192
-MOST_FILES = 200_000
+MAX_FILES = 200_000
 _VOLATILE = ".\x0c\x13\x14\x12:VOLATILE"
 """How Lustre names the file a migration writes to: our own doing, and nobody else's business."""
 
@@ -158,7 +158,7 @@ class WatchedDirectories:
             except OSError:
                 return None  # gone again
             known = self._files[path] = status.fid, status.uid
-            if len(self._files) > MOST_FILES:
+            if len(self._files) > MAX_FILES:
                 self._files.popitem(last=False)
         return known
 

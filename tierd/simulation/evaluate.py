@@ -1,7 +1,7 @@
-"""``tierctl evaluate``: many random workloads, each without neighbours, without tierd and with it.
+"""``tierctl evaluate``: many random scenarios, each without neighbours, without tierd and with it.
 
-What is true is measured, not declared: a suspect is an aggressor when a stream loses at least 15 % against the same run
-without the suspects, and innocent when every stream loses less than 5 %; what lies between counts as neither.
+The truth is measured, not declared: a suspect is an aggressor when a stream loses at least 15% against the same run
+without the suspects, and innocent when every stream loses less than 5%. Losses between the two count as neither.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from statistics import median
 from simulator.cluster import Cluster
 from simulator.jobs import Job
 from simulator.settings import recorded_test_bed
-from tierd.config import Settings
-from tierd.simulation.random_scenarios import NOISE_ENDS, SECONDS, workload
+from tierd.config.settings import Settings
+from tierd.simulation.comparison import streams
+from tierd.simulation.random_scenarios import NOISE_ENDS, SECONDS, random_scenario
 from tierd.simulation.run import Outcome, run
-from tierd.simulation.variants import streams
 
-AGGRESSOR_LOSS, INNOCENT_LOSS, HARM = 0.15, 0.05, 0.02
-SOON_SECONDS = 30.0
+AGGRESSOR_LOSS, INNOCENT_LOSS, HARMFUL_LOSS = 0.15, 0.05, 0.02
+FOUND_SOON_SECONDS = 30.0
 """From the onset."""
 TAIL_SECONDS = 30.0
 """The end of the noise, when tierd has had its time: recovery is measured there."""
@@ -49,7 +49,7 @@ class Verdict:
 
 def evaluate(seed: int, policy: Settings) -> Verdict:
     """Run one scenario three times and compare."""
-    case = workload(seed)
+    case = random_scenario(seed)
     alone_jobs = [job for job in case.jobs if job.job_id not in case.suspects]
 
     def lived(jobs: Sequence[Job], with_policy: Settings | None = None) -> Outcome:
@@ -100,33 +100,33 @@ def summary(verdicts: Sequence[Verdict]) -> dict[str, float]:
         "scenarios": len(verdicts),
         "with_aggressor": len(guilty),
         "found": sum(v.found_after is not None for v in guilty),
-        "found_within_30s": sum(v.found_after is not None and v.found_after <= SOON_SECONDS for v in guilty),
+        "found_within_30s": sum(v.found_after is not None and v.found_after <= FOUND_SOON_SECONDS for v in guilty),
         "without_aggressor": len(innocent),
         "acted_wrongly": sum(v.acted for v in innocent),
-        "harmed": sum(v.harm > HARM for v in verdicts),
+        "harmed": sum(v.harm > HARMFUL_LOSS for v in verdicts),
         "worst_harm": round(max((v.harm for v in verdicts), default=0.0), 4),
         "median_recovery": round(median(recoveries), 4) if recoveries else 0.0,
     }
 
 
-def odd(verdicts: Sequence[Verdict]) -> dict[str, list[Verdict]]:
+def doubtful(verdicts: Sequence[Verdict]) -> dict[str, list[Verdict]]:
     """Those worth a look, by what is wrong with them."""
     guilty = [v for v in verdicts if v.truth == "aggressor"]
     return {
         "not_found": [v for v in guilty if v.found_after is None],
-        "found_late": [v for v in guilty if v.found_after is not None and v.found_after > SOON_SECONDS],
+        "found_late": [v for v in guilty if v.found_after is not None and v.found_after > FOUND_SOON_SECONDS],
         "acted_wrongly": [v for v in verdicts if v.truth == "innocent" and v.acted],
-        "harmed": [v for v in verdicts if v.harm > HARM],
+        "harmed": [v for v in verdicts if v.harm > HARMFUL_LOSS],
     }
 
 
-def as_json(verdicts: Sequence[Verdict]) -> str:
+def summary_json(verdicts: Sequence[Verdict]) -> str:
     """The summary for programs, with the seeds worth a look."""
-    seeds = {what: [v.seed for v in of] for what, of in odd(verdicts).items()}
+    seeds = {what: [v.seed for v in of] for what, of in doubtful(verdicts).items()}
     return json.dumps(summary(verdicts) | {"seeds": seeds}, indent=1)
 
 
-def as_text(verdicts: Sequence[Verdict]) -> str:
+def summary_text(verdicts: Sequence[Verdict]) -> str:
     """The summary for people, by kind of workload, with the seeds worth a look."""
     figures = summary(verdicts)
     lines = [f"{name.replace('_', ' '):20} {value:g}" for name, value in figures.items()]
@@ -137,8 +137,8 @@ def as_text(verdicts: Sequence[Verdict]) -> str:
         found = sum(v.truth == "aggressor" and v.found_after is not None for v in of)
         wrongly = sum(v.truth == "innocent" and v.acted for v in of)
         lines.append(f"{kind:38} {count['aggressor']:6} {found:6} {count['innocent']:9} {wrongly:6} "
-                     f"{sum(v.harm > HARM for v in of):7}")
-    worth_a_look = {v.seed: v for of in odd(verdicts).values() for v in of}
+                     f"{sum(v.harm > HARMFUL_LOSS for v in of):7}")
+    worth_a_look = {v.seed: v for of in doubtful(verdicts).values() for v in of}
     lines += ["", *(f"look at seed {v.seed}: {v.kind}, {v.truth}, loss {v.loss:.0%}, "
                     f"{'not found' if v.found_after is None else f'found after {v.found_after:.0f} s'}, "
                     f"{'acted' if v.acted else 'did not act'}, harm {v.harm:.1%}"

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from tierd.simulation.report import Comparison
-from tierd.simulation.variants import streams
+from tierd.simulation.comparison import Comparison, streams
 
 COLOURS = {"alone": "0.6", "contended": "tab:red", "flash_covers": "tab:green", "flash_too_small": "tab:orange",
            "tierd": "tab:blue"}

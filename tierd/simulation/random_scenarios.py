@@ -1,4 +1,4 @@
-"""Random workloads on the recorded test bed: streams, neighbours that are noisy and others that are not, sick disks."""
+"""Random scenarios on the recorded test bed: streams, noisy neighbours, harmless neighbours, slow disks."""
 
 from __future__ import annotations
 
@@ -8,25 +8,27 @@ from random import Random
 
 from lustre.layout.model import Component, Layout
 from simulator.cluster import Cluster
-from simulator.jobs import Job, RandomWriter, SmallFileWriter, StreamingReader, StreamingWriter
-from tierd.simulation.run import Timeline
+from simulator.jobs import Job
+from simulator.jobs.large_files import RandomWriter, StreamingReader, StreamingWriter
+from simulator.jobs.small_files import SmallFileWriter
+from tierd.simulation.run import TimedChanges
 
 KIB, MIB = 1 << 10, 1 << 20
 SECONDS, NOISE_ENDS = 200.0, 170.0
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class RandomScenario:
     """Jobs and events of one scenario; ``suspects`` are the jobs that could be noisy neighbours."""
 
     kind: str
     jobs: tuple[Job, ...]
     suspects: tuple[str, ...]
     noise_starts: float
-    timeline: Timeline
+    timeline: TimedChanges
 
 
-def workload(seed: int) -> Workload:
+def random_scenario(seed: int) -> RandomScenario:
     """The scenario of a seed; the same each time."""
     rng = Random(f"tierd-scenario-{seed}")  # noqa: S311 -- a model, not a secret
     starts = rng.uniform(45, 65)
@@ -35,8 +37,8 @@ def workload(seed: int) -> Workload:
     neighbours = [replace(job, start_seconds=starts + rng.uniform(0, 3), stop_seconds=NOISE_ENDS)
                   for job in noise(rng)]
     suspects = tuple(job.job_id for job in neighbours if isinstance(job, (SmallFileWriter, RandomWriter)))
-    timeline = [sick_disk(rng)] if rng.random() < 0.15 else []
-    return Workload(kind, (*streams, *neighbours), suspects, starts, timeline)
+    timeline = [slow_disk(rng)] if rng.random() < 0.15 else []
+    return RandomScenario(kind, (*streams, *neighbours), suspects, starts, timeline)
 
 
 def stream(rng: Random, number: int) -> Job:
@@ -115,7 +117,7 @@ KINDS: tuple[tuple[str, Callable[[Random], list[Job]]], ...] = tuple(
         nobody, another_stream, few_small_files, small_files_on_flash, another_stream_and_few_small_files))
 
 
-def sick_disk(rng: Random) -> tuple[float, Callable[[Cluster], None]]:
+def slow_disk(rng: Random) -> tuple[float, Callable[[Cluster], None]]:
     """One disk, or all of them, gets slow at some time."""
     targets = (rng.randrange(2, 6),) if rng.random() < 0.5 else (2, 3, 4, 5)
     factor = rng.uniform(1.3, 3.0)

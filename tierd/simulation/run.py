@@ -1,4 +1,4 @@
-"""One simulated run, with or without tierd, and what came of it."""
+"""One simulated run, with or without tierd: rates of the jobs, findings, and what tierd did."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from dataclasses import dataclass, field
 
 from lustre.filesystem import Filesystem
 from simulator.cluster import Cluster
-from simulator.concurrently import Concurrently
 from simulator.costs import PRESETS
 from simulator.filesystem import SimulatedFilesystem
 from simulator.jobs import Job
-from tierd.act.journal import Entry
-from tierd.config import Settings
+from simulator.scheduler import VirtualScheduler
+from tierd.act.journal.entry import Entry
+from tierd.config.settings import Settings
 from tierd.model import Finding
 from tierd.simulation.world import world
 
 CYCLE_SECONDS = 5.0
-AT_ONCE = 8
+REQUESTS_IN_FLIGHT = 8
 """Requests to MDTs that tierd has under way at the same time."""
-
-Timeline = Sequence[tuple[float, Callable[[Cluster], None]]]
+TimedChanges = Sequence[tuple[float, Callable[[Cluster], None]]]
 """Virtual times, and what happens to the cluster then: a disk that gets slow, for instance."""
 
 
@@ -48,7 +47,7 @@ class Outcome:
         return sum(rates) / len(rates) if rates else 0.0
 
 
-def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, timeline: Timeline = (),
+def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, timeline: TimedChanges = (),
         policy: Settings | None = None, progress: Callable[[float], None] = lambda _: None) -> Outcome:
     """Let a new cluster with these jobs live so long; with a policy, tierd is at work on it, acting for real."""
     said: list[tuple[float, str]] = []
@@ -57,11 +56,11 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, timeline: Timelin
     clocks = [(0.0, cluster.epoch - cluster.now)]
     pending = sorted(timeline, key=lambda event: event[0])
     watching = SimulatedFilesystem(cluster, costs=PRESETS["free"])
-    with (Concurrently(cluster) as at_once,
+    with (VirtualScheduler(cluster) as scheduler,
           world(cluster, policy or Settings(), lambda words: said.append((cluster.now, words)),
-                executor=at_once.executor(AT_ONCE)) as at):
+                executor=scheduler.executor(REQUESTS_IN_FLIGHT)) as at):
         if policy is not None:
-            at.start(at_once, CYCLE_SECONDS)
+            at.start(scheduler, CYCLE_SECONDS)
         while cluster.now < seconds:
             until = min(cluster.now + CYCLE_SECONDS, seconds)
             while pending and pending[0][0] <= until:
@@ -77,17 +76,17 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, timeline: Timelin
             for pool, share in shares_used(watching).items():
                 used.setdefault(pool, []).append(share)
             progress(cluster.now)
-        at_once.finish()
+        scheduler.finish()
         entries = tuple(at.journal.entries())
     rates = {job.job_id: tuple(cluster.throughput(job.job_id, 0, seconds)) for job in jobs}
     operations = {job: {what: run.team.per_second(what) for what in run.team.done}
                   for job, run in cluster.runs.items()}
     return Outcome(seconds, rates, tuple(findings.values()), entries, tuple(said),
                    {pool: tuple(shares) for pool, shares in used.items()},
-                   tuple(began(entry, clocks) for entry in entries), operations)
+                   tuple(begun_at(entry, clocks) for entry in entries), operations)
 
 
-def began(entry: Entry, clocks: Sequence[tuple[float, float]]) -> float:
+def begun_at(entry: Entry, clocks: Sequence[tuple[float, float]]) -> float:
     """When an act was begun, in virtual seconds; ``clocks`` says since when the nodes' clocks are how far ahead."""
     ends = [since for since, _ in clocks[1:]] + [float("inf")]
     times = [(entry.intended_at - ahead, since, end) for (since, ahead), end in zip(clocks, ends, strict=True)]

@@ -1,1 +1,1 @@
-"""Did it help? Keep, or undo."""
+"""Whether an act helped: the verdict that keeps it or undoes it."""

@@ -1,22 +1,146 @@
-"""Did it help, and did it harm? Throughput after an act against before, and against jobs the act does not concern.
+"""Did an act help, and did it harm? Throughput after it against before, and against jobs that it does not concern.
 
-Difference in differences: when jobs on other targets got faster or slower by a tenth meanwhile, a tenth of the victim's
-change was not ours. Whoever shares the victim's targets, or the flash the files went to, or the metadata targets, must
-not pay for it: another steady job that got clearly slower is a reason to take the act back at once.
+Difference in differences: if jobs on other targets got faster or slower by a tenth meanwhile, a tenth of the victim's
+change is not due to the act. Jobs that share the victim's targets, or the flash targets that the files went to, or the
+metadata targets, must not pay for it: another steady job that got clearly slower is a reason to undo the act at once.
+
+Rates are bytes per second, and metadata operations per second, of each job in a window on all targets together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from statistics import median
+from statistics import median, quantiles
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge, Gt, Lt
 
 from tierd.model import Finding, Window
-from tierd.verify.bystanders import control, jobs_on, losers, rates
-from tierd.verify.settings import Settings
-from tierd.verify.totals import Totals
 
-MOST_GAIN = 3.0
+
+@dataclass(frozen=True)
+class Settings:
+    """When to judge, and by what."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    settle_seconds: Annotated[float, Gt(0)] = 10.0
+    """Time for files that were open at the change, and for data still to be written, before measuring begins."""
+    moving_seconds: Annotated[float, Gt(0)] = 600.0
+    """An act that only moves files is judged once they are moved, or after so long. Places a job goes on to within this
+    time are judged together with the first."""
+    judge_seconds: Annotated[float, Gt(0)] = 60.0
+    """Measuring time after that."""
+    least_gain: Annotated[float, Gt(0), Lt(1)] = 0.2
+    """Part of the loss that must be won back, at the least, for an act to be kept."""
+    harm_seconds: Annotated[float, Gt(0)] = 30.0
+    """Measuring time after which an act is taken back when others pay for it."""
+    most_harm: Annotated[float, Gt(0), Lt(1)] = 0.1
+    """Fraction of its throughput that a steady job may lose since the act."""
+    least_controls: Annotated[int, Ge(1)] = 3
+    """Jobs on other targets, at the least, to tell how the whole file system fared meanwhile."""
+    cooldown_seconds: Annotated[float, Ge(0)] = 21600.0
+    """A directory whose default was taken back is left alone so long."""
+
+
+class JobTotals:
+    """What jobs did in a window on all targets and metadata targets: summed once, however many acts it judges."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Window, Mapping[str, float], Mapping[str, float]]] = {}
+        self._asked: set[int] = set()
+
+    def moved(self, window: Window) -> Mapping[str, float]:
+        """Bytes per second by job."""
+        return self._of(window)[1]
+
+    def asked(self, window: Window) -> Mapping[str, float]:
+        """Metadata operations per second by job."""
+        return self._of(window)[2]
+
+    def settle(self) -> None:
+        """Let go of windows nobody has asked for since the last time: most acts are judged within two minutes."""
+        self._known = {key: known for key, known in self._known.items() if key in self._asked}
+        self._asked = set()
+
+    def _of(self, window: Window) -> tuple[Window, Mapping[str, float], Mapping[str, float]]:
+        self._asked.add(id(window))
+        known = self._known.get(id(window))
+        if known is None:  # the window is held with it, so that no other gets its id
+            known = self._known[id(window)] = (
+                window,
+                bytes_per_second_by_job(window),
+                operations_per_second_by_job(window),
+            )
+        return known
+
+
+def throughput(window: Window, job: str) -> float:
+    """Bytes per second of a job in a window, on all targets."""
+    return sum(window.loads[key].moved_bytes for key in window.loads if key[1] == job) / window.seconds
+
+
+def bytes_per_second_by_job(window: Window) -> dict[str, float]:
+    """Bytes per second by job."""
+    found: defaultdict[str, float] = defaultdict(float)
+    for (_, job), load in window.loads.items():
+        found[job] += load.read_bytes + load.write_bytes
+    return {job: moved_bytes / window.seconds for job, moved_bytes in found.items()}
+
+
+def operations_per_second_by_job(window: Window) -> dict[str, float]:
+    """Metadata operations per second by job."""
+    return {job: load.operations / window.seconds for job, load in window.namespace.items()}
+
+
+Rates = Mapping[str, Sequence[float]]
+"""Job to what it got in each window, in units that are its own; only jobs that were active in all of them."""
+
+
+def steady_rates(windows: Sequence[Window], of: Callable[[Window], Mapping[str, float]]) -> Rates:
+    """Rates of the jobs active in every one of the windows."""
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for window in windows:
+        for job, rate in of(window).items():
+            if rate > 0:
+                found[job].append(rate)
+    return {job: each for job, each in found.items() if len(each) == len(windows)}
+
+
+def jobs_on_targets(windows: Sequence[Window], targets: Collection[str]) -> set[str]:
+    """Jobs that did something there in these windows."""
+    return {job for window in windows for target, job in window.loads if target in targets}
+
+
+def control_ratio(before: Sequence[Window], later: Sequence[Window], was: Rates, now: Rates, finding: Finding,
+            settings: Settings) -> float:
+    """What jobs that never touched the finding's targets get now as a fraction of before; 1 where few can tell."""
+    touched = jobs_on_targets((*before, *later), set(finding.targets))
+    ratios = [median(now[job]) / median(was[job]) for job in was.keys() & now.keys() - touched - {finding.aggressor}]
+    return min(2.0, max(0.5, median(ratios))) if len(ratios) >= settings.least_controls else 1.0
+
+
+def harmed_jobs(was: Rates, now: Rates, whom: Set[str], elsewhere: float, settings: Settings) -> dict[str, float]:
+    """Steady jobs among these that lost more than they may, and how much of what they got before."""
+    found: dict[str, float] = {}
+    for job in whom & was.keys() & now.keys():
+        lost = 1 - median(now[job]) / min(1.0, elsewhere) / median(was[job])
+        if lost > max(settings.most_harm, relative_variation(was[job]), relative_variation(now[job])):
+            found[job] = lost
+    return found
+
+
+def relative_variation(values: Sequence[float]) -> float:
+    """How far a job's rates lie apart by themselves: all but the outer tenths, as a share of the median."""
+    if len(values) < 4:
+        return 1.0  # too few to tell
+    cuts = quantiles(values, n=10, method="inclusive")
+    return (cuts[-1] - cuts[0]) / median(values)
+
+
+MAX_GAIN = 3.0
 """A victim that gets so many times what it got before its neighbour came does not owe that to the act."""
 
 
@@ -57,13 +181,13 @@ class Act:
 
 
 def judge(act: Act, windows: Sequence[Window], now: float, settings: Settings,
-          totals: Totals | None = None) -> Judgement:
+          totals: JobTotals | None = None) -> Judgement:
     """Judge one act by the windows before and since.
 
     ``cannot-tell`` when the victim or the aggressor has gone, when their targets were not well or told nonsense, or
     when the victim gets more than can be the doing of the act: then nothing was proven, and nothing disproven.
     """
-    finding, totals = act.finding, totals or Totals()
+    finding, totals = act.finding, totals or JobTotals()
     usual, contended = (finding.evidence[f"victim_{name}bytes_per_second"] for name in ("usual_", ""))
     since = act.acted_at + settings.settle_seconds
     if now < since + min(settings.harm_seconds, settings.judge_seconds):
@@ -72,24 +196,25 @@ def judge(act: Act, windows: Sequence[Window], now: float, settings: Settings,
     later = [w for w in every if w.conditions.keys().isdisjoint(finding.targets)]
     before = [w for w in windows if act.begun_at - settings.judge_seconds <= w.start and w.end <= act.begun_at
               and finding.aggressor in w.jobs]
-    was, got = rates(before, totals.moved), rates(later, totals.moved)
-    elsewhere = control(before, later, was, got, finding, settings)
+    was, got = steady_rates(before, totals.moved), steady_rates(later, totals.moved)
+    elsewhere = control_ratio(before, later, was, got, finding, settings)
     lately = [rate for w in later if (rate := totals.moved(w).get(finding.victim, 0.0)) > 0
               and finding.aggressor in totals.moved(w)]
     after = median(lately) / elsewhere if lately else 0.0
     harmed: Mapping[str, float] = {}
     if now >= since + settings.harm_seconds:
-        near = jobs_on(before, {*finding.targets, *act.flash}) - {finding.victim}
-        harmed = losers(was, got, near, elsewhere, settings)
-        asking = rates(before, totals.asked)
-        for job, lost in losers(asking, rates(later, totals.asked), asking.keys() - {finding.victim}, elsewhere,
-                                settings).items():
+        near = jobs_on_targets(before, {*finding.targets, *act.flash}) - {finding.victim}
+        harmed = harmed_jobs(was, got, near, elsewhere, settings)
+        asking = steady_rates(before, totals.asked)
+        for job, lost in harmed_jobs(
+            asking, steady_rates(later, totals.asked), asking.keys() - {finding.victim}, elsewhere, settings
+        ).items():
             harmed = {**harmed, job: max(lost, harmed.get(job, 0.0))}
     if harmed:
         return Judgement("harmed-others", usual, contended, after, elsewhere, harmed)
     if now < since + settings.judge_seconds:
         return Judgement("too-early", usual, contended, after, elsewhere)
-    if len(lately) < max(2, len(every) // 2) or after > MOST_GAIN * usual:
+    if len(lately) < max(2, len(every) // 2) or after > MAX_GAIN * usual:
         return Judgement("cannot-tell", usual, contended, after, elsewhere)
     gained = after - contended >= settings.least_gain * (usual - contended)
     return Judgement("helped" if gained else "did-not-help", usual, contended, after, elsewhere)

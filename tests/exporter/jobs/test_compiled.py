@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from exporter.exposition import escape
 from exporter.jobs.lines import NAMES
 from exporter.jobs.numbers import NumbersReader
-from exporter.jobs.statistics import OPERATIONS, read_block, render, sums_left_out
+from exporter.jobs.statistics import OPERATIONS, invalid_sums, read_block, render
 from exporter.jobs.statistics import numbers as numbers_of
-from exporter.text_format import escape
 from lustre.formats import compiled, job_stats
 from tests.exporter.jobs.test_texts import block, counters
 from tests.spoilt import any_text, damage, renumbered, renumbering, spoilt, texts
@@ -37,7 +37,7 @@ def same_numbers(text: bytes) -> None:
     assert start == job.start_time
     assert dict(zip(keys, values, strict=True)) == dict(numbers_of(job))
     assert operations == sum([value for key, value in zip(keys, values, strict=True) if key[0] is OPERATIONS])
-    assert 0 <= job.skipped + sums_left_out(job) - skipped <= text.count(b" samples:           0,")
+    assert 0 <= job.skipped + invalid_sums(job) - skipped <= text.count(b" samples:           0,")
     assert whole or job.skipped
 
 

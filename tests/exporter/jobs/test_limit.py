@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from exporter.jobs.idle import Idle
+from exporter.exposition import MetricsPage
+from exporter.jobs.idle import IdleFilter
 from exporter.jobs.limit import REMEMBERED_PASSES, LimitedJobs
 from exporter.jobs.numbers import NumbersReader
 from exporter.jobs.statistics import OPERATIONS
 from exporter.ledger import SPARE
-from exporter.page import Page
 from tests.exporter.jobs.test_texts import OST, block, busy, counters, line, stats
 
 any_tree = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -65,12 +65,12 @@ class Target:
     """A target's jobs, without a tree."""
 
     def __init__(self, limit: int, idle_seconds: int = 0) -> None:
-        self.jobs = LimitedJobs(b'target="a"', limit, Idle(idle_seconds, lambda: 1e9), NumbersReader())
+        self.jobs = LimitedJobs(b'target="a"', limit, IdleFilter(idle_seconds, lambda: 1e9), NumbersReader())
         self.skipped: int | None = None
 
     def collect(self, text: str, piece: int = 1 << 16, pieces: int | None = None) -> dict[str, int]:
         """Operations by job, when the file is read in such pieces, and goes away after so many."""
-        page, data = Page(), text.encode()
+        page, data = MetricsPage(), text.encode()
         parts = [data[at : at + piece] for at in range(0, len(data), piece)]
 
         def read(take: Callable[[bytes], None]) -> bool:

@@ -7,9 +7,9 @@ from decimal import Decimal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from exporter.collector import Settings
 from exporter.collectors import COLLECTORS
-from exporter.config import Settings
-from exporter.jobs.texts import Job, JobTexts, Run
+from exporter.jobs.texts import IdleRun, Job, JobTexts
 from exporter.scrape import Scraper
 from lustre.formats import job_stats
 
@@ -122,11 +122,11 @@ def test_where_the_pieces_of_a_file_end_makes_no_difference(sizes, count, tail) 
         texts.take(whole[at:])
         items, odd = texts.end()
         assert odd == job_stats.extent(whole)[2]
-        jobs = [job for item in items for job in (item.jobs if isinstance(item, Run) else (item,))]
+        jobs = [job for item in items for job in (item.jobs if isinstance(item, IdleRun) else (item,))]
         assert [job.first_line for job in jobs] == [text.split(b"\n")[0] for text in job_stats.split(whole)]
         assert [text for _, text in read] == job_stats.split(whole)
         one_piece = sizes[0] > len(whole) and passes == 3 and count > 2
-        assert not one_piece or any(isinstance(item, Run) for item in items)
+        assert not one_piece or any(isinstance(item, IdleRun) for item in items)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

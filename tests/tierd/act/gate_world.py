@@ -12,16 +12,15 @@ from lustre.layout.model import Layout
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, MiniLustre
-from tierd.act.breaker import Breaker
-from tierd.act.breaker import Settings as BreakerSettings
-from tierd.act.budget import Budget, Limits, Rate
-from tierd.act.endings import Outcome
 from tierd.act.gate import Gate
-from tierd.act.journal import Journal
+from tierd.act.journal.writer import Journal
+from tierd.act.limits import Budget, CircuitBreaker
+from tierd.act.movers.capacity import Destination
 from tierd.act.movers.lease import LeaseMover
-from tierd.act.movers.room import Destination
-from tierd.act.standstill import Standstill
+from tierd.act.operating_state import MaintenanceGuard
+from tierd.act.outcomes import CompletedAct
 from tierd.act.undo import Undo
+from tierd.config.act import BreakerSettings, Limits, Rate
 from tierd.model import Action, Finding
 
 FINDING = Finding("noisy-neighbour", 1.0, "m", "s", ("lustre-OST0002",), "…", {"slowdown": 1.5}, ("/d",))
@@ -29,7 +28,7 @@ DATA = b"data" * 25
 FAST = Limits(1e6, 1e12, per_pool=Rate(1e6, 1e12), per_target=Rate(1e6, 1e12))
 
 
-def submitted(gate: Gate, actions: Sequence[Action], finding: int) -> list[Outcome]:
+def submitted(gate: Gate, actions: Sequence[Action], finding: int) -> list[CompletedAct]:
     """What becomes of default layouts that are submitted; moves wait."""
     gate.submit(actions, finding)
     return gate.set_defaults()
@@ -59,9 +58,17 @@ class World:
         self.pause = folder / "pause"
         self.calls = MiniCalls(self.lustre)
         self.engine = LeaseMover(self.calls, Destination(self.port.pools, self.port.space, self.lustre.quota))
-        still = Standstill(str(self.pause))
-        self.gate = Gate(self.port, self.engine, Budget(limits, 1000.0), Breaker(BreakerSettings()), self.journal,
-                         self.clock, dry_run, standstill=still)
+        still = MaintenanceGuard(str(self.pause))
+        self.gate = Gate(
+            self.port,
+            self.engine,
+            Budget(limits, 1000.0),
+            CircuitBreaker(BreakerSettings()),
+            self.journal,
+            self.clock,
+            dry_run,
+            standstill=still,
+        )
         self.undo = Undo(self.port, self.engine, self.journal, self.clock, still.by_file)
         self.finding = self.journal.add_finding(FINDING)
 
@@ -74,7 +81,7 @@ class World:
         self.gate.submit([Action("migrate", layout, "because", FINDING.key, "/", path, 100) for path in paths],
                          self.finding)
 
-    def default(self) -> Outcome:
+    def default(self) -> CompletedAct:
         action = Action("set-default-layout", FLASH, "because", FINDING.key, "/d")
         (outcome,) = submitted(self.gate, [action], self.finding)
         return outcome

@@ -14,18 +14,25 @@ import pytest
 
 from simulator import faults
 from simulator.cluster import Cluster
-from simulator.links import LinkFolder
+from simulator.filesystem import LinkFolder
 from simulator.settings import recorded_test_bed
 from tests.tierd.act.gate_world import submitted
 from tests.tierd.simulated import COVERING, NOISE, STREAM, world
-from tierd.act.claim import Claim, Folder, Settings, described
-from tierd.act.claim_folder import MountedFolder, holder, surely_gone
-from tierd.config import Settings as Configuration
+from tierd.act.claim import (
+    Claim,
+    ClaimFolder,
+    MountedClaimFolder,
+    describe_holder,
+    describe_this_process,
+    holder_has_exited,
+)
+from tierd.config.act import ClaimSettings
+from tierd.config.settings import Settings as Configuration
 from tierd.model import Action
-from tierd.simulation.world import wired
+from tierd.simulation.world import wire
 
 PROC = Path("/proc")
-SETTINGS = Settings(expiry_seconds=60.0)
+SETTINGS = ClaimSettings(expiry_seconds=60.0)
 
 
 class Time:
@@ -39,17 +46,17 @@ class Time:
 
 
 @pytest.fixture(params=["mounted", "simulated"])
-def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> ClaimFolder:
     if request.param == "mounted":
-        return MountedFolder(tmp_path / ".tierd")
+        return MountedClaimFolder(tmp_path / ".tierd")
     return LinkFolder(Cluster(recorded_test_bed()), "/.tierd")
 
 
-def claim(folder: Folder, host: str, time: Time, dead: Callable[[str], bool] = lambda _: False) -> Claim:
+def claim(folder: ClaimFolder, host: str, time: Time, dead: Callable[[str], bool] = lambda _: False) -> Claim:
     return Claim(folder, f"host={host} pid=7 since=2026-11-21T04:50:00Z nonce={host}", time, SETTINGS, dead)
 
 
-def test_the_second_is_told_who_is_at_work(folder: Folder) -> None:
+def test_the_second_is_told_who_is_at_work(folder: ClaimFolder) -> None:
     time = Time()
     first, second = claim(folder, "mgmt01", time), claim(folder, "mgmt02", time)
     assert first.hold() == ""
@@ -59,7 +66,7 @@ def test_the_second_is_told_who_is_at_work(folder: Folder) -> None:
     assert (first.generation, second.generation) == (1, 0)
 
 
-def test_what_was_given_back_is_had_at_once_under_a_higher_generation(folder: Folder) -> None:
+def test_what_was_given_back_is_had_at_once_under_a_higher_generation(folder: ClaimFolder) -> None:
     time = Time()
     first, second = claim(folder, "mgmt01", time), claim(folder, "mgmt02", time)
     first.hold()
@@ -70,7 +77,7 @@ def test_what_was_given_back_is_had_at_once_under_a_higher_generation(folder: Fo
     assert len(folder.names()) == 1
 
 
-def test_one_that_lives_is_never_taken_over_whatever_its_clock_says(folder: Folder) -> None:
+def test_one_that_lives_is_never_taken_over_whatever_its_clock_says(folder: ClaimFolder) -> None:
     mine, theirs = Time(), Time()
     theirs.now = -5e9
     first, second = claim(folder, "mgmt01", theirs), claim(folder, "mgmt02", mine)
@@ -82,7 +89,7 @@ def test_one_that_lives_is_never_taken_over_whatever_its_clock_says(folder: Fold
         assert second.hold()
 
 
-def test_one_that_is_silent_is_taken_over_and_finds_out_before_it_acts_again(folder: Folder) -> None:
+def test_one_that_is_silent_is_taken_over_and_finds_out_before_it_acts_again(folder: ClaimFolder) -> None:
     mine, theirs = Time(), Time()  # theirs stands still: a virtual machine that was paused
     first, second = claim(folder, "mgmt01", theirs), claim(folder, "mgmt02", mine)
     first.hold()
@@ -96,7 +103,7 @@ def test_one_that_is_silent_is_taken_over_and_finds_out_before_it_acts_again(fol
     assert second.refusal() == ""
 
 
-def test_one_that_cannot_renew_stops_before_another_may_take_over(folder: Folder) -> None:
+def test_one_that_cannot_renew_stops_before_another_may_take_over(folder: ClaimFolder) -> None:
     time = Time()
     first = claim(folder, "mgmt01", time)
     first.hold()
@@ -106,13 +113,13 @@ def test_one_that_cannot_renew_stops_before_another_may_take_over(folder: Folder
     assert first.refusal() == ""
 
 
-def test_a_holder_known_to_be_dead_is_not_waited_for(folder: Folder) -> None:
+def test_a_holder_known_to_be_dead_is_not_waited_for(folder: ClaimFolder) -> None:
     time = Time()
     claim(folder, "mgmt01", time).hold()
     assert claim(folder, "mgmt01b", time, lambda words: "host=mgmt01 " in words).hold() == ""
 
 
-def test_of_two_who_take_over_at_once_one_gets_it(folder: Folder) -> None:
+def test_of_two_who_take_over_at_once_one_gets_it(folder: ClaimFolder) -> None:
     time = Time()
 
     class Slow(Claim):
@@ -131,7 +138,7 @@ def test_of_two_who_take_over_at_once_one_gets_it(folder: Folder) -> None:
     assert rival.refusal() == ""
 
 
-def test_a_folder_that_was_emptied_by_hand_is_claimed_anew(folder: Folder) -> None:
+def test_a_folder_that_was_emptied_by_hand_is_claimed_anew(folder: ClaimFolder) -> None:
     first = claim(folder, "mgmt01", Time())
     first.hold()
     for name in folder.names():
@@ -142,7 +149,7 @@ def test_a_folder_that_was_emptied_by_hand_is_claimed_anew(folder: Folder) -> No
 
 @pytest.mark.parametrize("failing", ["names", "content", "touch"])
 def test_a_file_system_that_does_not_answer_refuses(tmp_path: Path, failing: str) -> None:
-    class Failing(MountedFolder):
+    class Failing(MountedClaimFolder):
         broken = False
 
         def __getattribute__(self, name: str) -> object:
@@ -163,25 +170,25 @@ def test_a_file_system_that_does_not_answer_refuses(tmp_path: Path, failing: str
 
 def test_names_that_are_not_ours_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "README\x1b[2J").touch()
-    first = claim(MountedFolder(tmp_path), "mgmt01", Time())
+    first = claim(MountedClaimFolder(tmp_path), "mgmt01", Time())
     assert first.hold() == ""
     assert (tmp_path / "README\x1b[2J").exists()
 
 
 def test_a_process_of_this_machine_that_has_ended_is_known_to_be_gone() -> None:
-    assert not surely_gone(holder(0.0, PROC), PROC)
+    assert not holder_has_exited(describe_this_process(0.0, PROC), PROC)
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    mine = holder(0.0, PROC)
+    mine = describe_this_process(0.0, PROC)
     theirs = mine.replace(f"pid={os.getpid()}", f"pid={ended.pid}")
-    assert surely_gone(theirs, PROC)
-    assert not surely_gone(theirs.replace("boot=", "boot=x"), PROC)
-    assert not surely_gone("host=x pid=y", PROC)
+    assert holder_has_exited(theirs, PROC)
+    assert not holder_has_exited(theirs.replace("boot=", "boot=x"), PROC)
+    assert not holder_has_exited("host=x pid=y", PROC)
 
 
 def test_a_holder_with_odd_characters_does_no_harm_to_a_terminal() -> None:
-    assert described("host=\x1b[2J pid=\n") == "host \\x1b[2J, pid "
-    assert described("\x1b") == "'\\x1b'"
+    assert describe_holder("host=\x1b[2J pid=\n") == "host \\x1b[2J, pid "
+    assert describe_holder("\x1b") == "'\\x1b'"
 
 
 def test_a_user_starts_a_second_tierd(tmp_path: Path) -> None:
@@ -195,7 +202,7 @@ def test_a_user_starts_a_second_tierd(tmp_path: Path) -> None:
     for name, sentences in said.items():
         (tmp_path / name).mkdir()
         held = Claim(folder, f"host={name} nonce={name}", lambda: cluster.now, SETTINGS)
-        sites[name] = wired(cluster, settings, sentences.append, tmp_path / name, claim=held)
+        sites[name] = wire(cluster, settings, sentences.append, tmp_path / name, claim=held)
     alive = ["a", "b"]
     while cluster.now < 200:
         cluster.advance(5)
@@ -215,7 +222,7 @@ def test_one_that_is_taken_over_stops_before_its_next_act(tmp_path: Path) -> Non
     settings = replace(settings, act=replace(settings.act, dry_run=False))
     folder, time = LinkFolder(cluster, "/.tierd"), Time()
     mine, theirs = claim(folder, "mgmt01", time), claim(folder, "mgmt02", time, lambda _: True)
-    at = wired(cluster, settings, lambda _: None, tmp_path, claim=mine)
+    at = wire(cluster, settings, lambda _: None, tmp_path, claim=mine)
     assert mine.hold() == ""
     inode = cluster.make_file("/proj/in/f", 1000)
     before = inode.layout
@@ -235,7 +242,7 @@ def test_a_users_own_mover_is_given_way_to(tmp_path: Path) -> None:
     noise = replace(NOISE, rereads_per_second=8.0, files_per_second=10.0, keep=300)
     at = world(tmp_path, jobs=(STREAM, noise))
     at.run(until=40)
-    faults.second_mover(at.cluster, noise.directory, "flash", 60)
+    faults.start_second_mover(at.cluster, noise.directory, "flash", 60)
     at.run(until=80)
     told = "\n".join(at.said)
     assert "not done: /proj/ingest: lfs.1500 moves its files; two never do" in told

@@ -13,9 +13,9 @@ from simulator.filesystem import SimulatedFilesystem
 from simulator.settings import recorded_test_bed
 from tests.tierd.act.gate_world import submitted
 from tests.tierd.simulated import COVERING, HDD, NOISE, STREAM, world
-from tierd.act.consent import Consent
-from tierd.config import Settings
+from tierd.act.consent import OptOut
 from tierd.config.scopes import Scope
+from tierd.config.settings import Settings
 from tierd.model import Action
 from tierd.simulation.world import VirtualClock
 
@@ -29,8 +29,8 @@ def filesystem() -> SimulatedFilesystem:
     return SimulatedFilesystem(cluster)
 
 
-def consent(filesystem: SimulatedFilesystem) -> Consent:
-    return Consent(filesystem, VirtualClock(filesystem._cluster))
+def consent(filesystem: SimulatedFilesystem) -> OptOut:
+    return OptOut(filesystem, VirtualClock(filesystem._cluster))
 
 
 def test_without_a_word_everything_may_be_moved(filesystem: SimulatedFilesystem) -> None:

@@ -11,14 +11,13 @@ import pytest
 from lustre.layout.model import Component, Layout, same_shape
 from lustre.layout.xattr import understood
 from tests.tierd.act.gate_world import DATA, FAST, FINDING, World, submitted
-from tests.tierd.act.gate_world import world as world  # noqa: PLC0414 -- the fixture
+from tests.tierd.act.gate_world import world as world
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minilustre import FLASH, HDD
-from tierd.act.breaker import Breaker
-from tierd.act.breaker import Settings as BreakerSettings
-from tierd.act.budget import Budget, Rate
 from tierd.act.gate import Gate
+from tierd.act.limits import Budget, CircuitBreaker
 from tierd.act.recovery import close_unfinished
+from tierd.config.act import BreakerSettings, Rate
 from tierd.model import Action
 
 
@@ -81,7 +80,9 @@ class Odd(MiniPort):
 def test_a_layout_of_a_later_release_is_refused_and_holds_nothing_up(world: World) -> None:
     port = Odd(world.lustre)
     port.defaults["/d"] = HDD
-    gate = Gate(port, world.engine, Budget(FAST, 1000.0), Breaker(BreakerSettings()), world.journal, world.clock, False)
+    gate = Gate(
+        port, world.engine, Budget(FAST, 1000.0), CircuitBreaker(BreakerSettings()), world.journal, world.clock, False
+    )
     world.lustre.create("/odd", DATA)
     world.lustre.create("/plain", DATA)
     actions = [Action("migrate", FLASH, "", FINDING.key, "/", path, 100) for path in ("/odd", "/plain")]
@@ -101,7 +102,9 @@ def test_a_layout_lustre_cannot_have_is_a_failure_and_no_crash(world: World) -> 
 
     port = Strict(world.lustre)
     port.defaults["/d"] = HDD
-    gate = Gate(port, world.engine, Budget(FAST, 1000.0), Breaker(BreakerSettings()), world.journal, world.clock, False)
+    gate = Gate(
+        port, world.engine, Budget(FAST, 1000.0), CircuitBreaker(BreakerSettings()), world.journal, world.clock, False
+    )
     (outcome,) = submitted(gate, [Action("set-default-layout", FLASH, "", FINDING.key, "/d")], world.finding)
     assert (outcome.result, outcome.detail) == ("failed", "no file can be given the pattern 'compress'")
 

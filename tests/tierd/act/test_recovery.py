@@ -6,9 +6,8 @@ from pathlib import Path
 
 from lustre.errors import of_errno
 from tests.tierd.act.gate_world import World
-from tests.tierd.act.gate_world import world as world  # noqa: PLC0414 -- the fixture
-from tierd.act.journal import Journal
-from tierd.act.journal.writer import UNDOING
+from tests.tierd.act.gate_world import world as world
+from tierd.act.journal.writer import UNDOING, Journal
 from tierd.act.recovery import close_unfinished
 
 

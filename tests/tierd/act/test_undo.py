@@ -6,9 +6,9 @@ import pytest
 
 from lustre.layout.model import Component, Layout
 from tests.tierd.act.gate_world import DATA, World
-from tests.tierd.act.gate_world import world as world  # noqa: PLC0414 -- the fixture
+from tests.tierd.act.gate_world import world as world
 from tests.tierd.act.movers.minilustre import MiniLustre
-from tierd.act.way_back import wish
+from tierd.act.undo import undo_layout
 
 
 def test_a_move_is_taken_back_and_only_of_the_file_that_was_moved(world: World) -> None:
@@ -49,16 +49,16 @@ def test_components_without_objects_go_where_the_one_before_went() -> None:
     lustre = MiniLustre()
     placed = lustre.create("/a", b"", Layout((Component(0, 1 << 20),))).store.layout.components[0]
     before = Layout((placed, Component(1 << 20, None, stripe_count=4)))
-    assert [c.pool for c in wish(before, lustre.pool_members).components] == ["hdd", "hdd"]
+    assert [c.pool for c in undo_layout(before, lustre.pool_members).components] == ["hdd", "hdd"]
     with pytest.raises(ValueError, match="nothing says where it lay"):
-        wish(Layout((Component(),), composite=False), lustre.pool_members)
+        undo_layout(Layout((Component(),), composite=False), lustre.pool_members)
 
 
 def test_a_pool_on_data_on_the_mdt_is_where_nothing_lay() -> None:
     """Lustre 2.17 puts the name of the directory's pool there: what came behind it did not lie in that pool."""
     on_mdt = Component(0, 65536, pool="hdd", pattern="mdt", stripe_count=0)
     with pytest.raises(ValueError, match="nothing says where it lay"):
-        wish(Layout((on_mdt, Component(65536))), {"hdd": ("fs-OST0001",)})
+        undo_layout(Layout((on_mdt, Component(65536))), {"hdd": ("fs-OST0001",)})
 
 
 def test_an_undo_that_fails_leaves_the_act_done(world: World) -> None:

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from lustre.layout.model import Component, Layout
-from tierd.decide.benefit import Settings, affordable, effect, refusal
+from tierd.decide.benefit import Settings, cost_refusal, effect, refusal
 from tierd.model import Action, Finding
-from tierd.reasons import Reason
+from tierd.refusal import Reason
 
 EVIDENCE = {"victim_usual_bytes_per_second": 66e6, "victim_bytes_per_second": 44e6}
 FINDING = Finding("noisy-neighbour", 0, "m.2", "s.1", ("lustre-OST0002",), "", EVIDENCE)
@@ -49,7 +49,7 @@ def test_moves_must_pay_within_the_horizon() -> None:
     def moves(size_bytes: int) -> list[Action]:
         return [Action("migrate", LAYOUT, "", FINDING.key, "/proj/in", "/proj/in/f", size_bytes)]
 
-    assert affordable(FINDING, 0.8, moves(4 << 30), Settings()) is None
-    found = affordable(FINDING, 0.8, moves(8 << 30), Settings())
+    assert cost_refusal(FINDING, 0.8, moves(4 << 30), Settings()) is None
+    found = cost_refusal(FINDING, 0.8, moves(8 << 30), Settings())
     assert found is not None
     assert found.reason is Reason.MOVES_TOO_DEAR

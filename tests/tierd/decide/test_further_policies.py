@@ -10,15 +10,14 @@ from hypothesis import strategies as st
 
 from lustre.fid import Fid
 from lustre.layout.model import Component, Layout, explain
-from tierd import scoped
-from tierd.config import Settings
+from tierd import policies
 from tierd.config.scopes import Scope
-from tierd.decide import cold_to_disk, data_on_mdt, hot_files_to_flash, larger_component
-from tierd.decide.small_files_to_flash import Plan, covers
-from tierd.decide.small_files_to_flash import Settings as Pools
-from tierd.facts import StoredFile
-from tierd.model import Candidate, DirectoryActivity, Finding, Room
-from tierd.reasons import Reason
+from tierd.config.settings import Settings
+from tierd.decide import cold_to_disk, hot_files_to_flash, larger_component
+from tierd.decide.plans import FlashSettings as Pools
+from tierd.decide.plans import Plan, covers
+from tierd.model import Candidate, Capacity, DirectoryActivity, Finding, StoredFile
+from tierd.refusal import Reason
 
 KIB, MIB, GB, DAY = 1 << 10, 1 << 20, 10**9, 86_400.0
 NOW = 1e9
@@ -26,8 +25,8 @@ POOLS = {"flash": ("l-OST0000",), "hdd": ("l-OST0001", "l-OST0002")}
 TOO_SMALL = Layout((Component(0, 128 * KIB, "flash"), Component(128 * KIB, None, "hdd", 2, 4 * MIB)))
 
 
-def room(flash_free: float = 50 * GB, hdd_free: float = 500 * GB, layout: Layout | None = TOO_SMALL) -> Room:
-    return Room(POOLS, {"flash": 100 * GB, "hdd": 1000 * GB}, {"flash": int(flash_free), "hdd": int(hdd_free)},
+def room(flash_free: float = 50 * GB, hdd_free: float = 500 * GB, layout: Layout | None = TOO_SMALL) -> Capacity:
+    return Capacity(POOLS, {"flash": 100 * GB, "hdd": 1000 * GB}, {"flash": int(flash_free), "hdd": int(hdd_free)},
                 {"/d": layout})
 
 
@@ -35,7 +34,7 @@ OUTGROWN = Finding("outgrown-component", NOW, "m.2", "", (), "", {"files_created
                    subject="/d")
 
 
-def larger(sizes: tuple[int, ...] = (900 * KIB,) * 50, where: Room | None = None) -> Plan:
+def larger(sizes: tuple[int, ...] = (900 * KIB,) * 50, where: Capacity | None = None) -> Plan:
     return larger_component.decide(OUTGROWN, [DirectoryActivity("m.2", "/d", sizes=sizes)], where or room(), Pools())
 
 
@@ -84,7 +83,7 @@ def candidate(number: int, size: int = 64 * KIB, opens: int = 10, closed: float 
     return Candidate(Fid(0x200000401, number, 0), f"/d/f{number:03d}", closed, size_bytes=size, opens=opens)
 
 
-def hot(*candidates: Candidate, where: Room | None = None, suffers: bool = False, finding: Finding = HOT,
+def hot(*candidates: Candidate, where: Capacity | None = None, suffers: bool = False, finding: Finding = HOT,
         **settings: float) -> Plan:
     activity = DirectoryActivity("py.3", "/d", candidates=candidates,
                                  sizes=tuple(c.size_bytes or 0 for c in candidates) * 10)
@@ -110,7 +109,7 @@ def test_a_file_that_is_hardly_read_is_not_worth_its_move() -> None:
 def made_there(read_share: float = 1.0, free: float | None = 0.5, size: int = 20 * KIB, **settings: object) -> Plan:
     finding = replace(HOT, evidence={**HOT.evidence, "read_operations_share": read_share})
     activity = DirectoryActivity("py.3", "/d", creates=5, sizes=(size,) * 30)
-    on_mdt = data_on_mdt.Settings(enabled=True, **settings)  # type: ignore[arg-type]
+    on_mdt = hot_files_to_flash.DataOnMdtSettings(enabled=True, **settings)  # type: ignore[arg-type]
     return hot_files_to_flash.decide(finding, [activity], replace(room(layout=None), metadata_free=free), Pools(),
                                      hot_files_to_flash.Settings(data_on_mdt=on_mdt))
 
@@ -169,7 +168,7 @@ def stored(number: int, days: float, size: int = 2 * GB, layout: Layout | None =
     return StoredFile(Fid(0x200000401, number, 0), f"/old/f{number}", size, ("flash",), NOW - days * DAY, layout)
 
 
-def cold(*files: StoredFile, where: Room | None = None, **settings: int) -> Plan:
+def cold(*files: StoredFile, where: Capacity | None = None, **settings: int) -> Plan:
     return cold_to_disk.decide(COLD, files, where or room(), Pools(),
                                cold_to_disk.Settings(**settings))  # type: ignore[arg-type]
 
@@ -190,10 +189,10 @@ def test_cold_files_of_a_scope_go_to_the_disks_of_the_scope_and_no_further_than_
     where = replace(room(), pools={**room().pools, "nvme": ("n",), "sas": ("s",)},
                     size_bytes={**room().size_bytes, "sas": 1000 * GB},
                     avail_bytes={**room().avail_bytes, "sas": 900 * GB})
-    plan = scoped.decide(replace(COLD, subject="nvme"), (), where, everything, files)
+    plan = policies.plan_by_scope(replace(COLD, subject="nvme"), (), where, everything, files)
     assert [action.path for action in plan.actions] == ["/fast/f4", "/fast/f3", "/fast/f2"]
     assert {action.layout.components[0].pool for action in plan.actions} == {"sas"}
-    plan = scoped.decide(COLD, (), where, everything, files)
+    plan = policies.plan_by_scope(COLD, (), where, everything, files)
     assert (plan.actions, [action.path for action in plan.recommended]) == ((), ["/old/f9"])
 
 

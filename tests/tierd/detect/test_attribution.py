@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tierd.detect.attribution import MOST_PLACES, active_directories, directories, located
+from tierd.detect.attribution import MAX_DIRECTORIES, active_directories, activities_of_finding, directories
 from tierd.model import DirectoryActivity, Finding
 
 
@@ -25,15 +25,15 @@ def test_where_a_job_works_now_is_not_hidden_by_where_it_did_for_months() -> Non
 def test_of_very_many_directories_the_busiest_are_named_and_what_they_lie_in() -> None:
     """Those that are there get nothing from a default of what they lie in; those still to be made do."""
     named = directories([busy(f"/proj/run/d{n}", 1000 - n) for n in range(600)])
-    assert named == (*(f"/proj/run/d{n}" for n in range(MOST_PLACES)), "/proj/run")
+    assert named == (*(f"/proj/run/d{n}" for n in range(MAX_DIRECTORIES)), "/proj/run")
 
 
 def test_what_lies_below_is_put_together() -> None:
     parts = [replace(busy(f"/proj/run/d{n}", 3), last_time=40.0 * n) for n in range(100)]
     finding = Finding("noisy-neighbour", 0, "m.2", "s.1", (), "", {}, directories(parts))
-    (whole,) = located(finding, parts)
+    (whole,) = activities_of_finding(finding, parts)
     assert (whole.directory, whole.creates) == ("/proj/run", 300)
-    assert located(finding, [whole]) == (whole,)
+    assert activities_of_finding(finding, [whole]) == (whole,)
 
 
 def test_the_root_is_never_named() -> None:

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from tests.tierd.detect.views import FLASH, POOLS, filled, halves, look
 from tests.tierd.worlds import TARGETS
 from tierd.detect.hot_small_files import DETECTOR
-from tierd.facts import Facts
-from tierd.model import DirectoryActivity, Finding, JobLoad, NamespaceLoad
+from tierd.model import DirectoryActivity, Facts, Finding, JobLoad, NamespaceLoad
 
 KIB = 1 << 10
 

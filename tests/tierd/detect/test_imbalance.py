@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from tests.tierd.detect.views import FLASH, GB, POOLS, filled, halves, look
 from tests.tierd.worlds import TARGETS, small_io, stream
 from tierd.detect.imbalance import DETECTOR
-from tierd.facts import Facts, TargetFill
-from tierd.model import Finding
+from tierd.model import Facts, Finding, TargetFill
 
 
 def filling(*used: float, active: bool = False) -> list[Finding]:

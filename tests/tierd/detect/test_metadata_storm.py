@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from tests.tierd.detect.views import look
 from tierd.detect.metadata_storm import DETECTOR
-from tierd.facts import Facts
-from tierd.model import DirectoryActivity, Finding
+from tierd.model import DirectoryActivity, Facts, Finding
 
 
 def found(*activities: DirectoryActivity, targets: int = 2, seconds: float = 100.0, active: bool = False,

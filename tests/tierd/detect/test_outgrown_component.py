@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from lustre.layout.model import Component, Layout
 from tests.tierd.detect.views import look
 from tierd.detect.outgrown_component import DETECTOR
-from tierd.facts import Facts
-from tierd.model import DirectoryActivity, Finding
+from tierd.model import DirectoryActivity, Facts, Finding
 
 KIB = 1 << 10
 TOO_SMALL = Layout((Component(0, 128 * KIB, "flash"), Component(128 * KIB, None, "hdd")))

@@ -6,8 +6,7 @@ from lustre.layout.model import Component, Layout
 from tests.tierd.detect.views import POOLS, halves, look
 from tests.tierd.worlds import TARGETS, stream
 from tierd.detect.shared_file_contention import DETECTOR
-from tierd.facts import Facts, SharedFile
-from tierd.model import Finding
+from tierd.model import Facts, Finding, SharedFile
 
 
 def shared(openers: int, stripes: int | None, targets: tuple[str, ...] = TARGETS[:1], job: str = "mpi.5",

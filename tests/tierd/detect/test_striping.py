@@ -6,8 +6,7 @@ from lustre.layout.model import Component, Layout
 from tests.tierd.detect.views import POOLS, filled, halves, look
 from tests.tierd.worlds import TARGETS, small_files, stream
 from tierd.detect.striping import DETECTOR
-from tierd.facts import Facts
-from tierd.model import DirectoryActivity, Finding
+from tierd.model import DirectoryActivity, Facts, Finding
 
 
 def small(stripes: int, creates: int = 1000) -> list[Finding]:

@@ -7,8 +7,7 @@ from typing import Any
 
 from tests.tierd.worlds import TARGETS, window
 from tierd.detect.plugin import Detector, View
-from tierd.facts import Facts, TargetFill
-from tierd.model import Finding, Window
+from tierd.model import Facts, Finding, TargetFill, Window
 
 FLASH = ("lustre-OST0000", "lustre-OST0001")
 POOLS = {"flash": FLASH, "hdd": TARGETS}

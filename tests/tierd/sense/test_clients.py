@@ -14,11 +14,10 @@ from lustre.parameters import Roots, Tree
 from simulator.cluster import Cluster
 from simulator.settings import recorded_test_bed
 from tests.tierd.simulated import STREAM
-from tierd.facts import ClientLoad
-from tierd.sense import client_exporters, clients
-from tierd.sense.access import SourceError
-from tierd.sense.client_counters import ClientCounters, RpcCounters, difference
-from tierd.sense.client_round import ClientRound, of_tree
+from tierd.model import ClientLoad
+from tierd.sense import clients
+from tierd.sense.clients import ClientCounters, ClientPoller, RpcCounters, client_load, mounts_of_node
+from tierd.sense.http_client import SourceError
 
 POOLS = {f"lustre-OST000{n}": "flash" if n < 2 else "hdd" for n in range(6)}
 GOLDEN = Path(__file__).parent.parent.parent / "golden"
@@ -27,7 +26,7 @@ GOLDEN = Path(__file__).parent.parent.parent / "golden"
 @pytest.fixture
 def real(capture: Callable[[str], Path]) -> ClientCounters:
     root = capture("2.17.57/tree-load-2")
-    (found,) = clients.counters(Tree(Roots.of(root / "proc", root / "sys")), POOLS)
+    (found,) = clients.read_mounts(Tree(Roots.of(root / "proc", root / "sys")), POOLS)
     return found
 
 
@@ -44,8 +43,8 @@ def test_a_real_client(real: ClientCounters) -> None:
 @pytest.mark.parametrize("name", ["2.17.57-tree-load-2", "2.17.57-tree-load-1-per-target"])
 def test_an_exporter_tells_the_same(name: str, capture: Callable[[str], Path]) -> None:
     root = capture(f"2.17.57/{name.removeprefix('2.17.57-').removesuffix('-per-target')}")
-    (near,) = clients.counters(Tree(Roots.of(root / "proc", root / "sys")), POOLS)
-    (far,) = client_exporters.counters((GOLDEN / f"{name}.prom").read_bytes(), "http://n17:9169/metrics")
+    (near,) = clients.read_mounts(Tree(Roots.of(root / "proc", root / "sys")), POOLS)
+    (far,) = clients.parse_mounts((GOLDEN / f"{name}.prom").read_bytes(), "http://n17:9169/metrics")
     assert (far.client, far.fsname) == ("n17", "lustre")
     for of in (("osc", "hdd", "write"), ("osc", "flash", "read")):
         assert far.rpcs[of] == near.rpcs[of], of
@@ -63,7 +62,7 @@ def test_an_exporter_tells_the_same(name: str, capture: Callable[[str], Path]) -
     b'lustre_osc_pages_per_rpc_bucket{fs="l",mount="/m",direction="read",le="many"} 3'])
 def test_an_exporter_that_lies_is_believed_in_nothing(line: bytes) -> None:
     with pytest.raises(SourceError, match="n17"):
-        client_exporters.counters(line + b"\n", "http://n17:9169/metrics")
+        clients.parse_mounts(line + b"\n", "http://n17:9169/metrics")
 
 
 def made(hits: float, **tables: dict[int, float]) -> ClientCounters:
@@ -72,7 +71,7 @@ def made(hits: float, **tables: dict[int, float]) -> ClientCounters:
 
 
 def test_two_looks_make_a_load() -> None:
-    load = difference(made(100, write={1: 5, 8: 10}), made(150, write={1: 5, 8: 30}), 60.0, 30.0)
+    load = client_load(made(100, write={1: 5, 8: 10}), made(150, write={1: 5, 8: 30}), 60.0, 30.0)
     assert load is not None
     assert (load.read_ahead, load.seconds) == ({"hits": 50}, 30.0)
     (rpcs,) = load.rpcs
@@ -82,12 +81,12 @@ def test_two_looks_make_a_load() -> None:
 @pytest.mark.parametrize(("before", "after"), [
     (made(100), made(50)), (made(1, write={8: 10}), made(1, write={8: 9})), (made(1, write={8: 10}), made(1))])
 def test_after_a_new_mount_nothing_is_known(before: ClientCounters, after: ClientCounters) -> None:
-    assert difference(before, after, 60.0, 30.0) is None
+    assert client_load(before, after, 60.0, 30.0) is None
 
 
 @given(st.dictionaries(st.integers(1, 20), st.floats(0, 1e15)), st.dictionaries(st.integers(1, 20), st.floats(0, 1e15)))
 def test_differences_are_never_negative(before: dict[int, float], after: dict[int, float]) -> None:
-    load = difference(made(1, write=before), made(1, write=after), 60.0, 30.0)
+    load = client_load(made(1, write=before), made(1, write=after), 60.0, 30.0)
     if load is not None:
         assert all(count > 0 for rpcs in load.rpcs for count in rpcs.in_flight.values())
 
@@ -116,7 +115,7 @@ def test_clients_take_turns_and_what_is_known_stays() -> None:
             return [replace(made(clock.time), client=name)]
         return look
 
-    turns = ClientRound({name: look_at(name) for name in ("a", "b", "c")}, clock, each_time=2)
+    turns = ClientPoller({name: look_at(name) for name in ("a", "b", "c")}, clock, clients_per_call=2)
     known = []
     for _ in range(4):
         known.append(sorted(load.client for load in turns({})))
@@ -133,7 +132,7 @@ def test_a_client_that_does_not_answer_is_not_known_and_told() -> None:
             raise SourceError("http://n1: no answer")
         return [made(clock.time)]
 
-    turns = ClientRound({"n1": look}, clock)
+    turns = ClientPoller({"n1": look}, clock)
     turns({})
     clock.wait(30)
     assert len(turns({})) == 1
@@ -149,7 +148,7 @@ def test_a_client_that_does_not_answer_is_not_known_and_told() -> None:
 
 def test_clients_of_a_simulated_cluster_show_what_they_do(tmp_path: Path) -> None:
     cluster, clock = Cluster(recorded_test_bed(), (STREAM,)), Clock()
-    turns = ClientRound({"sim": of_tree(Tree(Roots.of(tmp_path / "proc", tmp_path / "sys")))}, clock)
+    turns = ClientPoller({"sim": mounts_of_node(Tree(Roots.of(tmp_path / "proc", tmp_path / "sys")))}, clock)
     loads: tuple[ClientLoad, ...] = ()
     for _ in range(2):
         cluster.advance(30)

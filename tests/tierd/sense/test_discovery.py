@@ -12,10 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tierd.sense import dns_sd, file_sd
-from tierd.sense.discovered import Discovered
-from tierd.sense.dns_sd import DnsTargets
-from tierd.sense.file_sd import FileTargets
+from tierd.sense import discovery
+from tierd.sense.discovery import Discovery, DnsTargets, FileTargets
 
 
 @dataclass
@@ -80,7 +78,7 @@ def test_a_file_that_is_removed_takes_its_targets_along(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_sd, "MOST_BYTES", 10)
+    monkeypatch.setattr(discovery, "MOST_BYTES", 10)
     put(tmp_path / "a.json", '[{"targets": ["oss1:9169"]}]')
     targets = FileTargets([f"{tmp_path}/*.json"])
     assert targets() == ()
@@ -159,7 +157,7 @@ def name_server() -> Iterator[tuple[str, int]]:
 
 
 def test_a_real_question_to_a_name_server(name_server: tuple[str, int]) -> None:
-    targets = DnsTargets(["_x._tcp.a.org", "oss.a.org:9169", "none.a.org:1"], dns_sd.resolver(name_server),
+    targets = DnsTargets(["_x._tcp.a.org", "oss.a.org:9169", "none.a.org:1"], discovery.dns_resolver(name_server),
                          SettableClock(), 30.0)
     assert targets() == ("http://oss1.a.org:9169/metrics", "http://oss2.a.org:9169/metrics",
                          "http://10.0.0.1:9169/metrics", "http://10.0.0.2:9169/metrics")
@@ -169,7 +167,7 @@ def test_a_real_question_to_a_name_server(name_server: tuple[str, int]) -> None:
 def test_nobody_at_the_name_servers_place() -> None:
     pytest.importorskip("dns")
     with pytest.raises(OSError, match=r"tierd\.invalid"):
-        dns_sd.resolver(("127.0.0.1", 1))("tierd.invalid", "A")
+        discovery.dns_resolver(("127.0.0.1", 1))("tierd.invalid", "A")
 
 
 @dataclass
@@ -185,7 +183,7 @@ class Place:
 def test_all_places_together_each_exporter_once_and_changes_are_said() -> None:
     said: list[str] = []
     place = Place(("b", "a"))
-    found = Discovered(["a"], [place], said.append)
+    found = Discovery(["a"], [place], said.append)
     assert found() == ("a", "b")
     assert said == []
     place.urls, place.trouble = ("c",), "file x is bad"

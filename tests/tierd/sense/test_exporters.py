@@ -1,96 +1,244 @@
-"""The same server, once from its files and once from what the exporter makes of them."""
+"""Many exporters at once: a whole view or none, by one deadline; and whether a reading may be believed."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 
 import pytest
 
-from lustre.parameters import Roots, Tree
-from tests.conftest import Unpack
-from tierd.sense import exporters, local
-from tierd.sense.readings import JobCounters, window
-
-HEAD = "# TYPE lustre_ost_degraded gauge\n"
-
-
-@pytest.mark.parametrize("name", ["tree-idle", "tree-load-1", "tree-load-2"])
-def test_job_counters_over_http_equal_those_of_the_files(capture: Unpack, name: str) -> None:
-    root = capture(f"2.17.57/{name}")
-    printed = subprocess.run(
-        [sys.executable, "-m", "exporter", "--once", f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys"],
-        check=True, capture_output=True, text=True).stdout
-    far, near = exporters.reading([printed], 0.0), local.reading(Tree(Roots.of(root / "proc", root / "sys")), 0.0)
-    assert far.targets == near.targets
-    assert far.changelogs == near.changelogs
-    assert near.changelogs.keys() == {"lustre-MDT0000", "lustre-MDT0001"}
-    assert all("CLOSE" in (log.recorded or ()) for log in near.changelogs.values())
-    busy = {key: counters for key, counters in near.jobs.items() if any(counters.samples.values())}
-    assert far.jobs.keys() == busy.keys()
-    for key, counters in busy.items():
-        there = far.jobs[key]
-        assert {k: v for k, v in there.samples.items() if v} == {k: v for k, v in counters.samples.items() if v}
-        assert {k: round(v) for k, v in there.sums.items() if v} == {k: v for k, v in counters.sums.items() if v}
-        assert {k: v for k, v in there.sizes.items() if v} == {k: v for k, v in counters.sizes.items() if v}
+from tests.tierd.sense.clocks import SettableClock
+from tests.tierd.sense.loopback_server import Behave, head, liar, says, silent
+from tierd.clock import SystemClock
+from tierd.config.sources import ServerAccess
+from tierd.sense.changelogs.follow import ChangelogError
+from tierd.sense.exporters import MAX_THREADS, ExporterReadings, ParallelFetch
+from tierd.sense.freshness import FORGET_SECONDS, CheckedReadings, CheckedRecords
+from tierd.sense.http_client import HttpClient, SourceError
+from tierd.sense.readings import JobCounters, Reading, window
 
 
-WELL = 'lustre_ost_recovering{fs="l",target="OST0000"} 0'
+def page(target: str, written: int = 1) -> str:
+    return (f'lustre_ost_recovering{{fs="l",target="{target}"}} 0\n'
+            f'lustre_job_write_bytes_total{{fs="l",target="{target}",jobid="j"}} {written}\n')
 
 
-@pytest.mark.parametrize(("lines", "conditions"), [
-    (WELL, {}),
-    ('lustre_ost_degraded{fs="l",target="OST0000"} 1', {"l-OST0000": "degraded"}),
-    ('lustre_ost_degraded{fs="l",target="OST0000"} 0', {"l-OST0000": "recovery not to be seen"}),
-    ('lustre_ost_degraded{fs="l",target="OST0000"} 0\n' + WELL, {}),
-    ('lustre_ost_size_bytes{fs="l",target="OST0000"} 100\nlustre_ost_avail_bytes{fs="l",target="OST0000"} 4\n' + WELL,
-     {"l-OST0000": "full"}),
-    ('lustre_ost_recovering{fs="l",target="OST0000"} 1', {"l-OST0000": "in recovery"}),
+def broken(status: str = "500 No") -> Behave:
+    return says("", status=status)
+
+
+def scraping(urls: list[str], seconds: float = 5.0) -> ExporterReadings:
+    return ExporterReadings(
+        lambda: urls, HttpClient(ServerAccess(most_bytes=1 << 20), seconds, {}), SystemClock(), seconds, 30.0
+    )
+
+
+def test_half_a_view_is_none() -> None:
+    with liar(says(page("OST0000"))) as well, liar(broken()) as bad, pytest.raises(SourceError, match="500 No"):
+        scraping([well.url, bad.url])()
+
+
+def test_a_server_whose_targets_its_partner_shows_is_not_missed() -> None:
+    one, other = page("OST0000"), page("OST0001")
+    with liar([says(one), broken()]) as failing, liar([says(other), says(other + one)]) as partner:
+        read = scraping([failing.url, partner.url])
+        assert read().targets == {"l-OST0000", "l-OST0001"}
+        assert read().targets == {"l-OST0000", "l-OST0001"}
+        assert "500 No" in read.missing
+
+
+def test_a_silent_exporter_costs_one_deadline_and_is_not_asked_again_meanwhile() -> None:
+    clock = SystemClock()
+    with ExitStack() as servers:
+        urls = [servers.enter_context(liar(says(page(f"OST000{n}")))).url for n in range(3)]
+        stuck = servers.enter_context(liar(silent))
+        parallel = ParallelFetch(asker(30.0), 0.5)
+        begun = clock.now()
+        found, troubles = parallel([*urls, stuck.url])
+        assert clock.now() - begun < 20
+        assert set(found) == set(urls)
+        assert "no answer within 0.5 s" in str(troubles[stuck.url])
+        _, troubles = parallel([stuck.url])
+        assert "has not answered the question before" in str(troubles[stuck.url])
+        assert len(stuck.requests) <= 1
+
+
+def asker(seconds: float) -> Callable[[str], bytes]:
+    client = HttpClient(ServerAccess(), seconds, {})
+    return lambda url: client.get(url, ("text/plain",), "text/plain").body
+
+
+def test_a_bug_in_one_answer_does_not_leave_the_others_waiting() -> None:
+    def ask(url: str) -> str:
+        if url == "bad":
+            raise KeyError("oops")
+        return url
+
+    found, troubles = ParallelFetch(ask, 5.0)(["good", "bad", "good"])
+    assert found == {"good": "good"}
+    assert "KeyError" in str(troubles["bad"])
+    assert threading.active_count() < 50
+
+
+def test_hundreds_of_exporters_are_all_asked() -> None:
+    urls = [f"http://oss{n}" for n in range(500)]
+    found, troubles = ParallelFetch(lambda url: threading.current_thread().ident, 60.0)(urls)
+    assert (sorted(found), troubles) == (sorted(urls), {})
+
+
+def test_when_all_threads_wait_the_others_are_told_of_and_asked_next_time() -> None:
+    go_on, back = threading.Event(), threading.Semaphore(0)
+
+    def ask(url: str) -> str:
+        if url.startswith("slow"):
+            go_on.wait(60)
+            back.release()
+        return url
+
+    slow, quick = [f"slow{n}" for n in range(MAX_THREADS)], [f"quick{n}" for n in range(20)]
+    threads = threading.active_count()
+    parallel = ParallelFetch(ask, 0.05)
+    for _ in range(3):
+        found, troubles = parallel([*slow, *quick])
+        assert found == {}
+        assert set(troubles) == {*slow, *quick}
+        assert threading.active_count() <= threads + MAX_THREADS + 1
+    assert "others kept silent" in str(troubles["quick0"])
+    assert "has not answered the question before" in str(troubles["slow0"])
+    go_on.set()
+    for _ in slow:
+        assert back.acquire(timeout=30)
+    whole = ParallelFetch(ask, 60.0)
+    assert set(whole([*slow, *quick])[0]) == {*slow, *quick}
+
+
+def test_a_rack_without_power_keeps_nobody_waiting_for_long() -> None:
+    before = {*threading.enumerate()}
+    rounds = [threading.Event() for _ in range(6)]
+    now = 0
+
+    def ask(url: str) -> str:
+        if url.startswith("dead"):
+            rounds[now].wait(60)
+            raise SourceError("timed out")
+        return url
+
+    dead, quick = [f"dead{n}" for n in range(2 * MAX_THREADS + 4)], [f"quick{n}" for n in range(20)]
+    parallel = ParallelFetch(ask, 0.05)
+    found: list[int] = []
+    for now in range(len(rounds)):
+        answers, troubles = parallel([*dead, *quick])
+        assert set(troubles) == {*dead, *quick} - answers.keys()
+        found.append(len(answers))
+        rounds[now].set()
+        for thread in {*threading.enumerate()} - before:
+            thread.join(30)
+    assert found == [0, 0, 20, 20, 20, 20]
+
+
+def test_an_exporter_whose_clock_is_off_is_not_believed() -> None:
+    def behave(to: object, _: str) -> None:
+        body = page("OST0000").encode()
+        to.sendall(head("text/plain", "200 OK", "Date: Thu, 01 Jan 2026 00:00:00 GMT",  # type: ignore[attr-defined]
+                        f"Content-Length: {len(body)}") + body)
+
+    with liar(behave) as server, pytest.raises(SourceError, match="its clock and ours are"):
+        scraping([server.url])()
+
+
+def test_no_exporters_at_all() -> None:
+    with pytest.raises(SourceError, match="no exporter is named"):
+        scraping([])()
+
+
+WELL = Reading(1000.0, {("l-OST0000", "j"): JobCounters({"write": 5.0}, {})}, frozenset({"l-OST0000", "l-OST0001"}))
+
+
+@dataclass
+class Source:
+    reading: Reading = WELL
+
+    def __call__(self) -> Reading:
+        return self.reading
+
+
+@pytest.mark.parametrize(("reading", "words"), [
+    (replace(WELL, targets=frozenset()), "no target is seen at all"),
+    (replace(WELL, time=909.0), "stale: its samples are 91 s old, and may be 90 s old"),
+    (replace(WELL, time=1031.0), "31 s ahead of our clock"),
+    (replace(WELL, targets=frozenset({"l-OST0000"})), "l-OST0001 not to be seen"),
+    (replace(WELL, time=990.0), "its samples are 10 s older than those before"),
 ])
-def test_conditions(lines: str, conditions: dict[str, str]) -> None:
-    assert exporters.reading([lines + "\n"], 0.0).conditions == conditions
+def test_a_reading_that_may_not_be_believed(reading: Reading, words: str) -> None:
+    source, clock = Source(), SettableClock()
+    guard = CheckedReadings("exporters", source, clock, 90.0, 30.0)
+    assert guard() is WELL
+    assert guard.jobs == {"j"}
+    source.reading = reading
+    with pytest.raises(SourceError, match=words):
+        guard()
+    assert guard.age.stale(clock.at)
+    assert words in guard.age.state(clock.at)
 
 
-@pytest.mark.parametrize("labels", ["jobid", "job"])
-def test_every_counter_of_a_job_is_read_under_the_labels_of_both_versions(labels: str) -> None:
-    job = f'fs="l",target="OST0000",{labels}="a\\"b.1"'
-    seen = exporters.reading([f"""\
-lustre_job_read_bytes_total{{{job}}} 4096
-lustre_job_operations_total{{{job},operation="read"}} 1
-lustre_job_operation_seconds_total{{{job},operation="read"}} 0.5
-lustre_job_io_size_bytes_bucket{{{job},direction="read",le="4096.0"}} 1
-lustre_job_io_size_bytes_count{{{job},direction="read"}} 1
-"""], 0.0)
-    assert seen.jobs == {("l-OST0000", 'a"b.1'): JobCounters(
-        {"read": 1, "read_bytes": 1}, {"read": 500_000, "read_bytes": 4096}, {4096: 1})}
+def test_after_time_went_back_it_goes_on_anew() -> None:
+    source, clock = Source(), SettableClock()
+    guard = CheckedReadings("x", source, clock, 90.0, 30.0)
+    guard()
+    clock.at = 400.0
+    source.reading = replace(WELL, time=400.0)
+    with pytest.raises(SourceError, match="time went back by 600 s"):
+        guard()
+    assert guard() is source.reading
 
 
-def test_during_a_rolling_upgrade_exporters_of_both_versions_are_one_reading() -> None:
-    """OST0000 fails over from a server that was upgraded to one that was not; its job counts on."""
-    def shown(target: str, label: str, written: int) -> str:
-        job = f'fs="l",target="{target}",{label}="j"'
-        return (f"lustre_job_write_bytes_total{{{job}}} {written}\n"
-                f'lustre_job_operations_total{{{job},operation="write"}} {written}\n')
-
-    before = exporters.reading([shown("OST0000", "jobid", 1), shown("OST0001", "job", 2)], 0.0)
-    after = exporters.reading(["lustre_exporter_build_info 1\n",
-                               shown("OST0001", "job", 7) + shown("OST0000", "job", 4)], 5.0)
-    assert before.jobs.keys() == after.jobs.keys() == {("l-OST0000", "j"), ("l-OST0001", "j")}
-    assert {target: load.write_bytes for (target, _), load in window(before, after).loads.items()} == {
-        "l-OST0000": 3, "l-OST0001": 5}
+def test_a_target_that_was_removed_is_forgotten_after_an_hour() -> None:
+    source, clock = Source(), SettableClock()
+    guard = CheckedReadings("x", source, clock, 1e9, 30.0)
+    guard()
+    source.reading = replace(WELL, targets=frozenset({"l-OST0000"}))
+    clock.at += FORGET_SECONDS - 1
+    with pytest.raises(SourceError, match="l-OST0001 not to be seen for 3599 s"):
+        guard()
+    clock.at += 2
+    assert guard() is source.reading
 
 
-def test_several_exporters_are_one_reading() -> None:
-    one, two = (f'lustre_job_write_bytes_total{{fs="l",target="OST000{n}",jobid="j"}} {n}\n' for n in (1, 2))
-    seen = exporters.reading([one, two], 0.0)
-    assert seen.jobs["l-OST0001", "j"].sums == {"write_bytes": 1}
-    assert seen.jobs["l-OST0002", "j"].sums == {"write_bytes": 2}
+def test_a_job_that_comes_back_from_idleness_brings_no_sudden_load() -> None:
+    before = Reading(0.0, {}, frozenset({"l-OST0000"}), omits_idle_jobs=True)
+    back = {("l-OST0000", "j"): JobCounters({"write": 1e9}, {"write_bytes": 1e15})}
+    assert not window(before, replace(before, time=5.0, jobs=back)).loads
 
 
-def test_a_changelog_whose_end_is_not_shown_is_not_known() -> None:
-    users = 'lustre_changelog_user_idle_seconds{fs="l",target="MDT0000",user="cl1-tierd"} 5\n'
-    end = 'lustre_changelog_records_total{fs="l",target="MDT0000"} 9\n'
-    assert exporters.reading([users], 0.0).changelogs == {}
-    (log,) = exporters.reading([users + end], 0.0).changelogs.values()
-    assert (log.last_index, log.users, log.recorded) == (9, {"cl1"}, None)
-    assert exporters.reading([end], 0.0).changelogs["l-MDT0000"].users == frozenset()
+@dataclass
+class Record:
+    time: float
+
+
+@dataclass
+class Records:
+    found: tuple[Record, ...] = ()
+    fault: str = ""
+
+    def batches(self) -> tuple[tuple[Record, ...], ...]:
+        if self.fault:
+            raise ChangelogError(self.fault)
+        return (self.found,)
+
+
+def test_records_state_their_age_and_may_not_come_from_the_future() -> None:
+    source, clock = Records(), SettableClock()
+    aged = CheckedRecords("changelog", source, clock, 90.0, 30.0)  # type: ignore[arg-type] # time is all that is looked at
+    assert aged.age.state(clock.at) == "nothing yet"
+    assert list(aged.batches()) == [()]
+    clock.at += 100
+    assert aged.age.state(clock.at) == "100 s old, and must be no older than 90 s"
+    source.fault = "records 3 to 9 are missing"
+    with pytest.raises(ChangelogError):
+        list(aged.batches())
+    assert "records 3 to 9 are missing" in aged.age.state(clock.at)
+    source.fault, source.found = "", (Record(clock.at + 3600),)
+    with pytest.raises(ChangelogError, match="3600 s ahead of our clock"):
+        list(aged.batches())

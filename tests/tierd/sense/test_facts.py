@@ -9,18 +9,19 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lustre.changelog.record import Record, RecordType
 from lustre.fid import Fid
 from lustre.filesystem import FileStatus, Space
 from lustre.layout.model import Component, Layout
 from lustre.parameters import Roots, Tree
-from tierd.facts import ClientLoad, TargetFill
-from tierd.sense.changelogs import ActivityTable
-from tierd.sense.facts import Gatherer
-from tierd.sense.growth import Growth
+from tierd.model import ClientLoad, DirectoryActivity, TargetFill
+from tierd.sense.changelogs.table import ActivityTable
+from tierd.sense.facts import FactsCollector, FillRates, RecentDirectories
 from tierd.sense.inventory import Inventory
-from tierd.sense.metadata_room import share_free
+from tierd.sense.parameters import mdt_free_share
 
 GB = 10**9
 ON_FLASH = Layout((Component(pool="flash"),), composite=False)
@@ -79,8 +80,8 @@ def inventory(files: Files) -> Inventory:
     return Inventory(files, {"flash", "nvme"}, lambda: frozenset({"/d", "/gone"}))
 
 
-def gatherer(files: Files, table: ActivityTable | None = None, **more: Any) -> Gatherer:
-    return Gatherer(files, table or ActivityTable(files.path_of), inventory(files), {"flash", "nvme"}, **more)
+def gatherer(files: Files, table: ActivityTable | None = None, **more: Any) -> FactsCollector:
+    return FactsCollector(files, table or ActivityTable(files.path_of), inventory(files), {"flash", "nvme"}, **more)
 
 
 def test_room_and_its_growth() -> None:
@@ -94,7 +95,7 @@ def test_room_and_its_growth() -> None:
 
 
 def test_growth_forgets() -> None:
-    growth = Growth(span_seconds=100)
+    growth = FillRates(span_seconds=100)
     for second in range(0, 1000, 50):
         measured = growth.measured({"t": TargetFill(1000, 1000 - second // 10)}, float(second))
     assert measured["t"].growth_bytes_per_second == pytest.approx(0.1)
@@ -212,7 +213,54 @@ def test_default_layouts_of_busy_directories() -> None:
 def test_room_of_the_mdts_is_that_of_the_fullest(capture: Callable[[str], Path]) -> None:
     root = capture("2.17.57/tree-idle")
     tree = Tree(Roots.of(root / "proc", root / "sys"))
-    free = share_free(tree, "lustre")
+    free = mdt_free_share(tree, "lustre")
     assert free is not None
     assert 0.5 < free < 1
-    assert share_free(tree, "other") is None
+    assert mdt_free_share(tree, "other") is None
+
+
+def made(creates: int, job: str = "j.1") -> DirectoryActivity:
+    return DirectoryActivity(job, "/proj/in", creates=creates)
+
+
+def test_the_first_look_tells_nothing() -> None:
+    assert RecentDirectories().since_oldest_snapshot([made(500)], 1000.0) == ((), 0.0)
+
+
+def test_only_what_came_since_counts() -> None:
+    recent = RecentDirectories()
+    recent.since_oldest_snapshot([made(500)], 1000.0)
+    assert recent.since_oldest_snapshot([made(530), made(7, "new.2")], 1005.0) == ((made(30), made(7, "new.2")), 5.0)
+
+
+def test_what_is_older_than_the_span_is_forgotten() -> None:
+    recent = RecentDirectories(span_seconds=600, step_seconds=60)
+    for minute in range(20):
+        found, seconds = recent.since_oldest_snapshot([made(10 * minute)], 60.0 * minute)
+    assert (found, seconds) == ((made(100),), 600.0)
+
+
+def test_a_tally_that_began_anew_counts_from_zero() -> None:
+    recent = RecentDirectories()
+    recent.since_oldest_snapshot([made(500)], 0.0)
+    assert recent.since_oldest_snapshot([made(3)], 5.0)[0] == (made(3),)
+
+
+@given(st.lists(st.integers(0, 1000), min_size=2))
+def test_nothing_is_counted_twice(steps: list[int]) -> None:
+    recent = RecentDirectories(span_seconds=1e9)
+    total = 0
+    recent.since_oldest_snapshot([made(0)], 0.0)
+    for number, step in enumerate(steps, 1):
+        total += step
+        found, _ = recent.since_oldest_snapshot([made(total)], float(number))
+        assert sum(f.creates for f in found) == total
+
+
+def test_tallies_that_come_and_go_take_no_place_for_good() -> None:
+    recent = RecentDirectories(span_seconds=600, step_seconds=60)
+    for minute in range(100):
+        crowd = [made(minute + 1, f"j.{number}") for number in range(100 * minute, 100 * minute + 100)]
+        found, _ = recent.since_oldest_snapshot([made(10 * minute, "stays.1"), *crowd], 60.0 * minute)
+    assert (found[0], len(found)) == (made(100, "stays.1"), 101)
+    assert len(recent._places) < 1500

@@ -17,17 +17,15 @@ from hypothesis import strategies as st
 from simulator.cluster import Cluster
 from simulator.settings import recorded_test_bed
 from tests.servers import Prometheus, free_port, program, running
-from tests.tierd.sense.liars import Behave, endless, liar, says, says_json, silent
+from tests.tierd.sense.loopback_server import Behave, endless, liar, says, says_json, silent
 from tests.tierd.simulated import NOISE, STREAM
 from tierd.clock import SystemClock
-from tierd.demo import await_exporter, exporting
-from tierd.sense import exporters
-from tierd.sense.access import Access, SourceError
-from tierd.sense.http import Client
-from tierd.sense.prometheus import PrometheusCounters, Settings
-from tierd.sense.query_api import series_of
+from tierd.config.sources import PrometheusSettings, ServerAccess
+from tierd.demo import await_exporter, running_exporter
+from tierd.sense import exposition
+from tierd.sense.http_client import HttpClient, SourceError
+from tierd.sense.prometheus import PrometheusCounters, Series, merged_reading, oldest_last_scrape, series_of, value_at
 from tierd.sense.readings import ChangelogState, Reading, window
-from tierd.sense.scraped import Series, merged, moment, value_at
 
 NOW = 1_795_000_000.0
 
@@ -62,12 +60,12 @@ def written_before(job_id: str, *points: tuple[float, float], honor_labels: bool
 def test_a_reading_is_of_the_moment_all_targets_are_known() -> None:
     of_both = [*about("OST0000", 0, 10, 20), *about("OST0001", 4, 14)]
     jobs = [written("j", (0, 0.0), (10, 100.0), (20, 300.0)), written("j", (4, 50.0), (14, 80.0), target="OST0001")]
-    reading = merged(of_both, jobs)
-    assert (reading.time, moment(of_both)) == (14, (14, "l-OST0001"))
+    reading = merged_reading(of_both, jobs)
+    assert (reading.time, oldest_last_scrape(of_both)) == (14, (14, "l-OST0001"))
     assert reading.jobs["l-OST0000", "j"].sums == {"write_bytes": 180.0}
     assert reading.jobs["l-OST0001", "j"].sums == {"write_bytes": 80.0}
     assert reading.conditions == {}
-    assert reading.hides_idle
+    assert reading.omits_idle_jobs
 
 
 @pytest.mark.parametrize("series", [
@@ -77,7 +75,7 @@ def test_a_reading_is_of_the_moment_all_targets_are_known() -> None:
     written("real.1", (10, 5.0), exported_job="kept by metric_relabel_configs"),
 ], ids=["now", "before", "before, honor_labels", "both"])
 def test_a_job_is_known_under_the_labels_of_both_versions(series: Series) -> None:
-    assert merged(about("OST0000", 10), [series]).jobs.keys() == {("l-OST0000", "real.1")}
+    assert merged_reading(about("OST0000", 10), [series]).jobs.keys() == {("l-OST0000", "real.1")}
 
 
 @pytest.mark.parametrize("honor_labels", [False, True])
@@ -87,7 +85,7 @@ def test_during_a_rolling_upgrade_each_server_is_read_under_its_own_label(honor_
     jobs = [written("j", (0, 1.0), (10, 2.0), **servers[0]),
             written_before("j", (0, 3.0), (10, 4.0), honor_labels=honor_labels, **servers[1]),
             written_before("lustre", (0, 5.0), (10, 6.0), honor_labels=honor_labels, **servers[1])]
-    counted = {key: found.sums["write_bytes"] for key, found in merged(seen, jobs).jobs.items()}
+    counted = {key: found.sums["write_bytes"] for key, found in merged_reading(seen, jobs).jobs.items()}
     assert counted == {("l-OST0000", "j"): 2, ("l-OST0001", "j"): 4, ("l-OST0001", "lustre"): 6}
 
 
@@ -97,7 +95,7 @@ def test_the_upgrade_of_an_exporter_ends_no_counter(honor_labels: bool) -> None:
     jobs = [written_before("j", (0, 0.0), (10, 100.0), honor_labels=honor_labels),
             written("j", (20, 300.0), (30, 400.0)), written_before("gone", (0, 1.0), honor_labels=honor_labels)]
     for time, bytes_then in ((5, 50.0), (10, 100.0), (15, 200.0), (20, 300.0), (25, 350.0), (30, 400.0)):
-        reading = merged([*about("OST0000", 0, 10, 20, 30), *about("OST0001", time)], jobs)
+        reading = merged_reading([*about("OST0000", 0, 10, 20, 30), *about("OST0001", time)], jobs)
         assert (reading.time, reading.jobs["l-OST0000", "j"].sums) == (time, {"write_bytes": bytes_then})
     assert reading.jobs.keys() == {("l-OST0000", "j")}
 
@@ -106,12 +104,14 @@ def test_a_job_without_a_name_is_not_named_after_the_scrape() -> None:
     """Prometheus stores no empty label."""
     nameless = Series("lustre_job_write_bytes_total", labels(), [(10, 7.0)])
     for named in (written, written_before):
-        assert merged(about("OST0000", 10), [named("j", (10, 1.0)), nameless]).jobs.keys() == {("l-OST0000", "j")}
+        assert merged_reading(about("OST0000", 10), [named("j", (10, 1.0)), nameless]).jobs.keys() == {
+            ("l-OST0000", "j")
+        }
 
 
 def test_after_a_failover_the_new_server_counts() -> None:
     old, new = about("OST0000", 0, 10), about("OST0000", 20, 30, instance="oss2:9169")
-    reading = merged([*old, *new], [written("j", (0, 7.0), (10, 9.0)),
+    reading = merged_reading([*old, *new], [written("j", (0, 7.0), (10, 9.0)),
                                        written("j", (20, 1.0), (30, 2.0), instance="oss2:9169")])
     assert reading.time == 30
     assert reading.jobs["l-OST0000", "j"].sums == {"write_bytes": 2.0}
@@ -119,21 +119,21 @@ def test_after_a_failover_the_new_server_counts() -> None:
 
 def test_what_is_scraped_under_two_names_counts_once() -> None:
     twice = [*about("OST0000", 0, 10), *about("OST0000", 5, 15, job="again")]
-    reading = merged(twice, [written("j", (0, 1.0), (10, 2.0)), written("j", (5, 1.5), (15, 2.5), job="again")])
+    reading = merged_reading(twice, [written("j", (0, 1.0), (10, 2.0)), written("j", (5, 1.5), (15, 2.5), job="again")])
     assert reading.jobs["l-OST0000", "j"].sums == {"write_bytes": 2.5}
     both = [written_before("j", (0, 1.0), (10, 2.0)), written_before("j", (5, 1.5), (15, 2.5), honor_labels=True)]
-    assert merged(about("OST0000", 0, 10), both).jobs["l-OST0000", "j"].sums == {"write_bytes": 2.0}
+    assert merged_reading(about("OST0000", 0, 10), both).jobs["l-OST0000", "j"].sums == {"write_bytes": 2.0}
 
 
 def test_a_job_that_went_and_one_that_came() -> None:
-    reading = merged(about("OST0000", 0, 10, 20), [written("gone", (0, 1.0)), written("new", (20, 1.0))])
+    reading = merged_reading(about("OST0000", 0, 10, 20), [written("gone", (0, 1.0)), written("new", (20, 1.0))])
     assert reading.jobs.keys() == {("l-OST0000", "new")}
 
 
 def test_conditions_are_those_last_said() -> None:
     series = [*about("OST0000", 0, 10), Series("lustre_ost_degraded", labels(), [(0, 0.0), (10, 1.0)]),
               Series("lustre_jobs", labels("MDT0000"), [(10, 1.0)])]
-    reading = merged(series, [])
+    reading = merged_reading(series, [])
     assert reading.conditions == {"l-OST0000": "degraded", "l-MDT0000": "recovery not to be seen"}
 
 
@@ -143,7 +143,7 @@ def test_a_changelog_user_of_an_earlier_scrape_is_one_no_more() -> None:
 
     series = [*about("MDT0000", 0, 10), log("records_total", 0, 10), log("user_behind_records", 0, user="cl1"),
               log("user_behind_records", 0, 10, user="cl2"), log("mask_info", 10, mask="MARK,CREAT")]
-    assert merged(series, []).changelogs == {
+    assert merged_reading(series, []).changelogs == {
         "l-MDT0000": ChangelogState(10, frozenset({"cl2"}), frozenset({"MARK", "CREAT"}))}
 
 
@@ -161,8 +161,10 @@ def answer(*series: Mapping[str, Any], **more: Any) -> Behave:
 
 
 def asked(url: str, seconds: float = 5.0) -> PrometheusCounters:
-    settings = Settings(url, access=Access(most_bytes=1 << 20))
-    return PrometheusCounters(settings, "l", StoppedClock(), Client(settings.access, seconds, {}), seconds, 90.0, 30.0)
+    settings = PrometheusSettings(url, access=ServerAccess(most_bytes=1 << 20))
+    return PrometheusCounters(
+        settings, "l", StoppedClock(), HttpClient(settings.access, seconds, {}), seconds, 90.0, 30.0
+    )
 
 
 RECENT: dict[str, Any] = {"metric": {"__name__": "lustre_jobs", **labels()},
@@ -252,7 +254,7 @@ CLUSTERS = ("now", "now honor", "before", "before honor", "mixed", "mixed honor"
 def of_the_version_before(url: str, only: str = "") -> Behave:
     """What an exporter shows now as the version before showed it: of all targets or of those that begin so."""
     def behave(to: socket.socket, request: str) -> None:
-        shown = exporters.fetch(url, 10.0)
+        shown = exposition.fetch_exposition(url, 10.0)
         says("".join(f"{old_label(line)}\n" for line in shown.splitlines() if f'target="{only}' in line))(to, request)
 
     return behave
@@ -261,7 +263,7 @@ def of_the_version_before(url: str, only: str = "") -> Behave:
 def of_other_targets(url: str, but: str) -> Behave:
     """What an exporter shows, without targets that begin so."""
     def behave(to: socket.socket, request: str) -> None:
-        shown = exporters.fetch(url, 10.0)
+        shown = exposition.fetch_exposition(url, 10.0)
         says("".join(f"{line}\n" for line in shown.splitlines() if f'target="{but}' not in line))(to, request)
 
     return behave
@@ -284,7 +286,7 @@ def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster,
     cluster.advance(40)
     cluster.write_parameters(root)
     with ExitStack() as stack:
-        url = stack.enter_context(exporting(root, 0))
+        url = stack.enter_context(running_exporter(root, 0))
         await_exporter(url, SystemClock())
         new = url.removeprefix("http://").removesuffix("/metrics")
         old, old_osts, rest = (stack.enter_context(liar(behave)).url.removeprefix("http://") for behave in (
@@ -308,8 +310,8 @@ def test_a_real_prometheus_says_what_its_exporter_says(scraped: tuple[Cluster, P
     clock = SystemClock()
 
     def read(name: str, after: float) -> Reading:
-        settings = Settings(prometheus, f'cluster="{name}"', lookback_seconds=30.0, batch_targets=3)
-        ask = PrometheusCounters(settings, "lustre", clock, Client(settings.access, 10.0, {}), 10.0, 60.0, 30.0)
+        settings = PrometheusSettings(prometheus, f'cluster="{name}"', lookback_seconds=30.0, batch_targets=3)
+        ask = PrometheusCounters(settings, "lustre", clock, HttpClient(settings.access, 10.0, {}), 10.0, 60.0, 30.0)
         until = clock.now() + 40
         while True:
             reading = ask()
@@ -320,7 +322,7 @@ def test_a_real_prometheus_says_what_its_exporter_says(scraped: tuple[Cluster, P
 
     since = max(read(name, 0).time for name in CLUSTERS) + 2  # by then every server has been scraped
     before = {name: read(name, since) for name in CLUSTERS}
-    far = exporters.reading([exporters.fetch(url, 10.0)], since)
+    far = exposition.reading([exposition.fetch_exposition(url, 10.0)], since)
     for reading in before.values():
         assert reading.targets == far.targets
         assert reading.jobs == far.jobs
@@ -329,7 +331,7 @@ def test_a_real_prometheus_says_what_its_exporter_says(scraped: tuple[Cluster, P
     cluster.write_parameters(root)
     since = clock.now() + 2
     after = {name: read(name, since) for name in CLUSTERS}
-    far = exporters.reading([exporters.fetch(url, 10.0)], since)
+    far = exposition.reading([exposition.fetch_exposition(url, 10.0)], since)
     for name, reading in after.items():
         assert reading.jobs == far.jobs
         assert {job for _, job in window(before[name], reading).loads} == {STREAM.job_id, NOISE.job_id}

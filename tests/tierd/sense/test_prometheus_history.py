@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from tests.servers import free_port, program, running
-from tests.tierd.sense.liars import Behave, liar, says_json
-from tests.tierd.sense.test_prometheus import NOW, StoppedClock
+from tests.tierd.sense.clocks import StoppedClock
+from tests.tierd.sense.loopback_server import Behave, liar, says_json
+from tests.tierd.sense.test_prometheus import NOW
 from tierd.clock import Clock, SystemClock
+from tierd.config.sources import PrometheusSettings, ServerAccess
 from tierd.model import JobLoad, Window
-from tierd.sense.access import Access, SourceError
-from tierd.sense.http import Client
-from tierd.sense.prometheus import Settings
-from tierd.sense.prometheus_history import BYTES, MOST_JOBS, OPERATIONS, PrometheusHistory, busiest
+from tierd.sense.http_client import HttpClient, SourceError
+from tierd.sense.prometheus_history import BYTES, MAX_JOBS, OPERATIONS, PrometheusHistory, busiest
 
 HOSTILE = 'evil.*|"}\n'
 
@@ -39,8 +39,10 @@ def answer(*series: dict[str, Any], **more: Any) -> Behave:
 
 def remembering(url: str, clock: Clock | None = None, seconds: float = 5.0, fs: str = "l",
                 **more: Any) -> PrometheusHistory:
-    settings = Settings(url, access=Access(most_bytes=8 << 20), **more)
-    return PrometheusHistory(settings, fs, clock or StoppedClock(), Client(settings.access, seconds, {}), seconds, 30.0)
+    settings = PrometheusSettings(url, access=ServerAccess(most_bytes=8 << 20), **more)
+    return PrometheusHistory(
+        settings, fs, clock or StoppedClock(), HttpClient(settings.access, seconds, {}), seconds, 30.0
+    )
 
 
 def test_rates_become_windows_of_before() -> None:
@@ -122,7 +124,7 @@ def test_the_busiest_are_asked_for() -> None:
     loads = {("l-OST0000", f"j{n}"): JobLoad("l-OST0000", f"j{n}", write_bytes=float(n), writes=float(5000 - n))
              for n in range(5000)}
     jobs = busiest(Window(0, 5, loads, {}))
-    assert len(jobs) == 2 * MOST_JOBS
+    assert len(jobs) == 2 * MAX_JOBS
     assert {"j4999", "j0"} <= jobs
 
 

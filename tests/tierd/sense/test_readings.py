@@ -1,11 +1,23 @@
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tierd.sense.readings import JobCounters, Reading, window
+from tierd.sense.readings import (
+    IMPLAUSIBLE,
+    MAX_BYTES,
+    MAX_OPERATIONS,
+    JobCounters,
+    Reading,
+    between,
+    fast_ost_load,
+    job_load,
+    window,
+)
 
 OST, MDT = "lustre-OST0002", "lustre-MDT0000"
 
@@ -57,3 +69,42 @@ def test_no_order_of_values_gives_a_negative_load(values: list[int]) -> None:
         seen = window(reading(0, {(OST, "j"): counters(before)}), reading(5, {(OST, "j"): counters(after)}))
         assert all(load.writes >= 0 and load.write_bytes >= 0 and min(load.sizes.values(), default=0) >= 0
                    for load in seen.loads.values())
+
+
+OST_TARGET = "l-OST0001"
+NAMES = ("read_bytes", "write_bytes", "read", "write", "getattr", "setattr", "sync", "statfs")
+NUMBERS = st.one_of(st.integers(0, 5).map(float), st.floats(0, 1e16), st.just(math.nan), st.just(math.inf))
+COUNTERS = st.builds(JobCounters, st.fixed_dictionaries(dict.fromkeys(NAMES, NUMBERS)),
+                     st.fixed_dictionaries(dict.fromkeys(NAMES[:4], NUMBERS)),
+                     st.fixed_dictionaries({4096: NUMBERS, 1 << 20: NUMBERS}), st.sampled_from(["", "5.0", "7.0"]))
+
+
+@given(COUNTERS, COUNTERS)
+def test_the_quick_way_comes_to_the_same(before: JobCounters, after: JobCounters) -> None:
+    load = fast_ost_load(OST_TARGET, "j", before, after, MAX_OPERATIONS * 5, MAX_BYTES * 5)
+    if load is not None:
+        done = between(before, after, "j", 5.0)
+        assert isinstance(done, JobCounters)
+        assert load == job_load(OST_TARGET, "j", done)
+
+
+@given(st.fixed_dictionaries({name: st.integers(0, 1000).map(float) for name in NAMES}),
+       st.fixed_dictionaries({name: st.integers(0, 1000).map(float) for name in NAMES}))
+def test_what_goes_on_as_it_should_is_dealt_with_quickly(before: dict[str, float], more: dict[str, float]) -> None:
+    after = {name: count + more[name] for name, count in before.items()}
+    load = fast_ost_load(OST_TARGET, "j", JobCounters(before, {}), JobCounters(after, {}), MAX_OPERATIONS, MAX_BYTES)
+    assert (load is not None) == any(more.values())
+
+
+def test_counters_are_given_back_as_they_came() -> None:
+    told = JobCounters({"write": 3.0, "sync": 0.0}, {"write": 70.0}, {4096: 3.0}, "5.0")
+    assert (told.samples, told.sums, told.sizes) == ({"write": 3.0, "sync": 0.0}, {"write": 70.0}, {4096: 3.0})
+    assert told == JobCounters({"sync": 0.0, "write": 3.0}, {"write": 70.0}, {4096: 3.0}, "5.0")
+    assert told != JobCounters({"write": 4.0, "sync": 0.0}, {"write": 70.0}, {4096: 3.0}, "5.0")
+
+
+@pytest.mark.parametrize("number", [math.nan, -math.nan])
+def test_what_is_no_number_is_told_as_long_as_it_stands(number: float) -> None:
+    before, after = (Reading(time, {(OST_TARGET, "j"): JobCounters({"write": number}, {})}, frozenset({OST_TARGET}))
+                     for time in (0.0, 5.0))
+    assert window(before, after).conditions == {OST_TARGET: IMPLAUSIBLE}

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from lustre.fid import Fid
-from tests.tierd.sense.liars import written
+from tests.tierd.sense.loopback_server import written
 from tests.tierd.sense.mariadb import Root, mariadb
+from tierd.config.sources import RobinhoodSettings
 from tierd.model import Candidate, DirectoryActivity
 from tierd.sense import robinhood
-from tierd.sense.access import SourceError
-from tierd.sense.robinhood import FILES, NEEDED, Robinhood, Settings
-from tierd.sense.robinhood_connection import MySqlConnection
+from tierd.sense.http_client import SourceError
+from tierd.sense.robinhood import FILES_QUERY, NEEDED_COLUMNS, MySqlConnection, Robinhood
 
 NOW = 1_795_000_000
 DIRECTORY = Fid(0x200000401, 0x10)
@@ -35,7 +35,7 @@ class Recorded:
     """Answers from rows; ``fault`` is raised instead while it is set."""
 
     def __init__(self, files: Sequence[Sequence[Any]] = (), ages: Sequence[Sequence[Any]] = ((b"LastScanEndTime",
-                 str(NOW - 60).encode()),), columns: Sequence[str] = tuple(NEEDED)) -> None:
+                 str(NOW - 60).encode()),), columns: Sequence[str] = tuple(NEEDED_COLUMNS)) -> None:
         self.files, self.ages, self.columns = sorted(files, key=lambda row: row[0]), ages, columns
         self.fault: Exception | None = None
         self.asked: list[Sequence[object]] = []
@@ -43,13 +43,13 @@ class Recorded:
     def query(self, statement: str, values: Sequence[object] = ()) -> Sequence[Sequence[Any]]:
         if self.fault:
             raise self.fault
-        if statement == FILES:
+        if statement == FILES_QUERY:
             self.asked.append(values)
             _, after, count = values
             assert isinstance(after, bytes)
             assert isinstance(count, int)
             return [row for row in self.files if row[0] > after][:count]
-        return self.ages if statement == robinhood.AGES else [(name.encode(), b"int") for name in self.columns]
+        return self.ages if statement == robinhood.AGES_QUERY else [(name.encode(), b"int") for name in self.columns]
 
     def close(self) -> None:
         pass
@@ -60,8 +60,8 @@ def row(number: int, fid: bytes | None = None, name: bytes | None = None) -> tup
             NOW - 400, NOW - 1000, NOW - 300)
 
 
-def asking(connection: Recorded, settings: Settings | None = None) -> Robinhood:
-    return Robinhood(settings or Settings("db"), lambda: connection, StoppedClock())
+def asking(connection: Recorded, settings: RobinhoodSettings | None = None) -> Robinhood:
+    return Robinhood(settings or RobinhoodSettings("db"), lambda: connection, StoppedClock())
 
 
 def test_files_come_beside_those_known_page_by_page() -> None:
@@ -75,7 +75,7 @@ def test_files_come_beside_those_known_page_by_page() -> None:
 
 def test_a_directory_of_millions_is_not_read_whole() -> None:
     connection = Recorded([row(n) for n in range(1, 2001)])
-    done = asking(connection, Settings("db", most_files=700)).completed(ACTIVITY, DIRECTORY)
+    done = asking(connection, RobinhoodSettings("db", most_files=700)).completed(ACTIVITY, DIRECTORY)
     assert len(done.candidates) == 700
 
 
@@ -135,7 +135,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Root]:
 
 
 def real(server: Root, folder: Path, **changes: Any) -> Robinhood:
-    settings = Settings("robinhood_lustre", socket=server.socket, password_file=written(folder / "pw", "geheim\n"))
+    settings = RobinhoodSettings(
+        "robinhood_lustre", socket=server.socket, password_file=written(folder / "pw", "geheim\n")
+    )
     settings = replace(settings, **changes)
     return Robinhood(settings, lambda: MySqlConnection(settings, {}), StoppedClock())
 
@@ -151,7 +153,7 @@ def test_a_real_database(server: Root, tmp_path: Path) -> None:
 
 
 def test_queries_use_indexes_and_sort_nothing(server: Root) -> None:
-    names, entries = server.explained(FILES, ("0x200000401:0x10:0x0", "0" * 40, 500))
+    names, entries = server.explained(FILES_QUERY, ("0x200000401:0x10:0x0", "0" * 40, 500))
     assert (names["key"], entries["key"]) == ("parent_id_index", "PRIMARY")
     assert names["type"] in {"range", "ref"}
     assert entries["type"] == "eq_ref"

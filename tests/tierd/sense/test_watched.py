@@ -15,8 +15,8 @@ from lustre.filesystem import FileStatus
 from tierd.clock import SystemClock
 from tierd.inotify import InotifyError, Watcher
 from tierd.sense import watched
-from tierd.sense.changelogs import ActivityTable
-from tierd.sense.follow import ChangelogError
+from tierd.sense.changelogs.follow import ChangelogError
+from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.watched import WatchedDirectories
 
 

@@ -1,7 +1,7 @@
 """Moves that wait, stored in the journal's file: neither a restart nor a kill loses them.
 
 A row holds what was asked for, and not the layout: after a restart the file and the settings of that day decide
-(:mod:`tierd.act.left_over`).
+(:mod:`tierd.act.recovery`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Files a mover leaves alone, each for a reason it can name. What cannot be told counts as a reason."""
+"""Files that a mover leaves alone, each with a reason, and the facts of a file that these reasons rest on.
+
+All facts are read through one descriptor. What cannot be read counts as a reason to leave the file alone.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,77 @@ import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lustre.filesystem import FileFlags, HsmFlags, Status
-from lustre.layout.model import Component, Layout
-from tierd.act.movers.facts import Facts
-from tierd.act.movers.outcome import Move
+from lustre.fid import Fid
+from lustre.filesystem import Belongings, Calls, FileFlags, Hsm, HsmFlags, Status
+from lustre.layout.model import Component, Layout, StripeObject
+from tierd.act.movers.moves import Move
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """One file at one moment."""
+
+    fid: Fid
+    status: Status
+    layout: Layout | None
+    flags: FileFlags
+    hsm: Hsm
+    belongings: Belongings
+    project: int
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a regular file."""
+        return stat.S_ISREG(self.status.mode)
+
+    @property
+    def pin(self) -> bytes:
+        """What pins it to a pool; b"" when nothing does."""
+        return self.belongings.pin
+
+    def changed_since(self, earlier: FileFacts) -> str:
+        """What is not as it was, in words; "" when all that matters is. Names, modes and attributes may change."""
+        now, then = self.status, earlier.status
+        if self.fid != earlier.fid:
+            return f"the name now belongs to {self.fid}, not to {earlier.fid}"
+        if now.size_bytes != then.size_bytes:
+            return f"its size was {then.size_bytes} bytes and is {now.size_bytes}"
+        if now.mtime_ns != then.mtime_ns:
+            return "it was modified"
+        if (now.uid, now.gid, self.project) != (then.uid, then.gid, earlier.project):
+            return "it was given to another owner"
+        if layout_objects(self.layout) != layout_objects(earlier.layout):
+            return "its layout was changed"
+        if (self.flags, self.hsm, self.pin) != (earlier.flags, earlier.hsm, earlier.pin):
+            return "its flags, archive state or pin changed"
+        return ""
+
+
+def read_facts(calls: Calls, path: str) -> FileFacts:
+    """The file at a path."""
+    descriptor = calls.open_for_reading(path)
+    try:
+        return read_open_facts(calls, descriptor)
+    finally:
+        calls.close(descriptor)
+
+
+def read_open_facts(calls: Calls, descriptor: int, hsm: Hsm | None = None) -> FileFacts:
+    """An open file. Of what is no regular file only the status and the identity are asked for.
+
+    ``hsm`` is its archive state where that has just been asked: it is a request to the MDT each time.
+    """
+    status = calls.status(descriptor)
+    fid = calls.fid(descriptor)
+    if not stat.S_ISREG(status.mode):
+        return FileFacts(fid, status, None, FileFlags.NONE, Hsm(), Belongings(), 0)
+    return FileFacts(fid, status, calls.layout(descriptor), calls.flags(descriptor),
+                 calls.hsm(descriptor) if hsm is None else hsm, calls.belongings(descriptor), calls.project(descriptor))
+
+
+def layout_objects(layout: Layout | None) -> tuple[tuple[StripeObject, ...], ...]:
+    """The objects that hold the data, component by component: they say whether two layouts are the very same one."""
+    return () if layout is None else tuple(component.objects for component in layout.components)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +97,7 @@ _SETTLED = HsmFlags.EXISTS | HsmFlags.ARCHIVED | HsmFlags.NO_RELEASE | HsmFlags.
 """What an archive may say of a file that can be moved: its copy there is up to date."""
 
 
-def of_file(move: Move, facts: Facts) -> Refusal | None:
+def refusal_for(move: Move, facts: FileFacts) -> Refusal | None:
     """Why this file is not moved; None when nothing speaks against it."""
     for check in _CHECKS:
         refusal = check(move, facts)
@@ -36,7 +106,7 @@ def of_file(move: Move, facts: Facts) -> Refusal | None:
     return None
 
 
-def ordinary(move: Move, status: Status, layout: Layout | None) -> bool:
+def is_ordinary(move: Move, status: Status, layout: Layout | None) -> bool:
     """Whether nothing that can be seen without opening a file speaks against opening it for writing for a moment.
 
     While a mover has an executable open for writing, starting it fails. Opening a file for writing that an archive, a
@@ -48,7 +118,7 @@ def ordinary(move: Move, status: Status, layout: Layout | None) -> bool:
         and _refused_layout(layout, mirrors_may_go=False) is None
         and (layout is None or not any(component.released for component in layout.components))
         and _since_chosen(move, status) is None
-        and _refused_wish(move.layout, status.size_bytes, layout) is None
+        and _refused_wanted_layout(move.layout, status.size_bytes, layout) is None
     )
 
 
@@ -62,7 +132,7 @@ def leaves_mdt(wanted: Layout, present: Layout | None) -> bool:
     return _on_mdt(present) > 0 and not _on_mdt(wanted)
 
 
-def _kind(move: Move, facts: Facts) -> Refusal | None:
+def _kind(move: Move, facts: FileFacts) -> Refusal | None:
     if not facts.is_file:
         return Refusal("not-a-file", "no regular file")
     if facts.status.mode & (stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH):
@@ -72,7 +142,7 @@ def _kind(move: Move, facts: Facts) -> Refusal | None:
     return None
 
 
-def _flags(move: Move, facts: Facts) -> Refusal | None:
+def _flags(move: Move, facts: FileFacts) -> Refusal | None:
     if FileFlags.IMMUTABLE in facts.flags:
         return Refusal("immutable", "it is immutable (chattr +i)")
     if FileFlags.APPEND_ONLY in facts.flags:
@@ -82,7 +152,7 @@ def _flags(move: Move, facts: Facts) -> Refusal | None:
     return None
 
 
-def _archive(move: Move, facts: Facts) -> Refusal | None:
+def _archive(move: Move, facts: FileFacts) -> Refusal | None:
     hsm = facts.hsm
     released = facts.layout is not None and any(component.released for component in facts.layout.components)
     if released or HsmFlags.RELEASED in hsm.flags:
@@ -100,7 +170,7 @@ def _archive(move: Move, facts: Facts) -> Refusal | None:
     return None
 
 
-def _layout(move: Move, facts: Facts) -> Refusal | None:
+def _layout(move: Move, facts: FileFacts) -> Refusal | None:
     return _refused_layout(facts.layout, mirrors_may_go=move.mirrors_may_go)
 
 
@@ -123,7 +193,7 @@ def _refused_layout(layout: Layout | None, *, mirrors_may_go: bool) -> Refusal |
     return None
 
 
-def _chosen(move: Move, facts: Facts) -> Refusal | None:
+def _chosen(move: Move, facts: FileFacts) -> Refusal | None:
     if move.fid is not None and move.fid != facts.fid:
         return Refusal("changed", f"the name belongs to another file now ({facts.fid}, chosen was {move.fid})")
     if move.project is not None and move.project != facts.project:
@@ -139,11 +209,11 @@ def _since_chosen(move: Move, status: Status) -> Refusal | None:
     return None
 
 
-def _wanted(move: Move, facts: Facts) -> Refusal | None:
-    return _refused_wish(move.layout, facts.status.size_bytes, facts.layout)
+def _wanted_layout(move: Move, facts: FileFacts) -> Refusal | None:
+    return _refused_wanted_layout(move.layout, facts.status.size_bytes, facts.layout)
 
 
-def _refused_wish(wanted: Layout, size_bytes: int, present: Layout | None) -> Refusal | None:
+def _refused_wanted_layout(wanted: Layout, size_bytes: int, present: Layout | None) -> Refusal | None:
     """Layouts that would put the file elsewhere than they say, or not hold it."""
     end: int | None = 0
     if wanted.mirror_count > 1:
@@ -169,4 +239,11 @@ def _on_mdt(layout: Layout | None) -> int:
     return first.extent_end or 0 if first is not None and first.on_mdt else 0
 
 
-_CHECKS: tuple[Callable[[Move, Facts], Refusal | None], ...] = (_kind, _flags, _archive, _layout, _chosen, _wanted)
+_CHECKS: tuple[Callable[[Move, FileFacts], Refusal | None], ...] = (
+    _kind,
+    _flags,
+    _archive,
+    _layout,
+    _chosen,
+    _wanted_layout,
+)

@@ -1,81 +1,173 @@
 """The engine in this process: a lease, a copy without a name, and one atomic exchange of layouts.
 
-Whoever opens the file for writing, truncates or removes it while it is copied breaks the lease and wins: the copy is
-thrown away. The exchange itself is one transaction on the MDT, in which the lease is checked once more. Dying at any
+Whoever opens the file for writing, truncates or removes it while it is copied breaks the lease and wins: the engine
+discards the copy. The exchange is one transaction on the MDT, which checks the lease once more. A kill at any
 instruction leaves the file with its old layout or its new one, and the other objects destroyed, because a volatile
 file and a lease both end with their process.
 
-The copy must lie on the MDT of its source. On another one Lustre accepts the exchange, and destroys the data some
+Holes are not copied. The copy is read back from its targets, past the page cache, before it is used.
+
+The copy must lie on the MDT of its source. On another MDT Lustre accepts the exchange, and destroys the data some
 seconds later.
 
-Each call is there for a reason, and many are a request to a server: docs/decisions/013-what-a-mover-asks.md.
+Each call has a reason, and many are a request to a server: docs/decisions/013-what-a-mover-asks.md.
 """
 
 from __future__ import annotations
 
 import errno
+import mmap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from zlib import crc32
 
 from lustre.errors import Busy, LustreError, NotPermitted, Stale
 from lustre.filesystem import Calls, FileFlags, Status
 from lustre.layout.model import Layout, same_shape
-from tierd.act.movers import aftermath, checks, copying, examining, room
-from tierd.act.movers.facts import Facts, look_at
-from tierd.act.movers.outcome import Move, Outcome, Result, halted, of_error
-from tierd.act.standstill import Halt, never
+from tierd.act.movers import capacity, checks, inspection
+from tierd.act.movers.checks import FileFacts, read_open_facts
+from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, halted_outcome, never_halt, outcome_of_error
 from tierd.clock import Clock, SystemClock
+
+PAGE_BYTES = mmap.PAGESIZE
+"""64 KiB on some ARM nodes; reading past the page cache needs whole ones."""
+CHUNK_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece that was copied, and its checksum."""
+
+    offset: int
+    length: int
+    checksum: int
+
+
+def copy_data(calls: Calls, source: int, copy_to: int, status: Status, chunk_bytes: int = CHUNK_BYTES) -> list[Chunk]:
+    """Copy the data and give the copy its size. Raises Busy as soon as the lease is broken or the file gets shorter."""
+    size_bytes = status.size_bytes
+    chunks = []
+    reached = 0
+    for offset, length in _pieces(calls, source, status, chunk_bytes):
+        require_lease(calls, source)
+        data = _read_whole(calls, source, offset, length)
+        _write_whole(calls, copy_to, data, offset)
+        chunks.append(Chunk(offset, length, crc32(data)))
+        reached = offset + length
+    if reached < size_bytes:  # it ends in a hole
+        calls.truncate(copy_to, size_bytes)
+    return chunks
+
+
+def verify_copy(calls: Calls, source: int, copied_to: int, chunks: list[Chunk]) -> None:
+    """Read the copy back, past the cache it was written through. Raises LustreError when a byte differs."""
+    calls.drop_cache(copied_to)
+    for chunk in chunks:
+        require_lease(calls, source)
+        data = _read_whole(calls, copied_to, chunk.offset, chunk.length)
+        if crc32(data) != chunk.checksum:
+            raise LustreError(errno.EIO, f"the copy reads differently at byte {chunk.offset}; it is thrown away")
+
+
+def require_lease(calls: Calls, source: int) -> None:
+    """Raise Busy when the lease is gone."""
+    if not calls.lease_held(source):
+        raise Busy(errno.EBUSY, "somebody opened it for writing, truncated or removed it")
+
+
+def _pieces(calls: Calls, source: int, status: Status, chunk_bytes: int) -> Iterator[tuple[int, int]]:
+    """Offsets and lengths of all pages that hold data, in order. Holes are left out by whole pages only.
+
+    A file that takes as much room as it has bytes has no holes worth a request: where they are is not asked.
+    """
+    at, size_bytes = 0, status.size_bytes
+    if status.held_bytes >= size_bytes:
+        yield from ((start, min(chunk_bytes, size_bytes - start)) for start in range(0, size_bytes, chunk_bytes))
+        return
+    while at < size_bytes:
+        found = calls.next_data(source, at)
+        if found is None or found[0] >= size_bytes:
+            return
+        start = found[0] - found[0] % PAGE_BYTES
+        end = min(-(-max(found[1], found[0] + 1) // PAGE_BYTES) * PAGE_BYTES, size_bytes)
+        for offset in range(start, end, chunk_bytes):
+            yield offset, min(chunk_bytes, end - offset)
+        at = end
+
+
+def _read_whole(calls: Calls, descriptor: int, offset: int, length: int) -> bytes:
+    parts = []
+    while length:
+        part = calls.read(descriptor, length, offset)
+        if not part:
+            raise Busy(errno.EBUSY, f"it ends at byte {offset} now")
+        parts.append(part)
+        offset += len(part)
+        length -= len(part)
+    return b"".join(parts)
+
+
+def _write_whole(calls: Calls, descriptor: int, data: bytes, offset: int) -> None:
+    while data:
+        written = calls.write(descriptor, data, offset)
+        if written <= 0:
+            raise LustreError(errno.EIO, f"nothing could be written at byte {offset}")
+        data = data[written:]
+        offset += written
+
 
 DIRECT_BYTES = 16 << 20
 """Files from this size on are read past the page cache: smaller ones gain nothing from it."""
 
 
 class LeaseMover:
-    """Implements :class:`~tierd.act.movers.abreast.Engine`. Holds no state: any number of threads may use one."""
+    """Implements :class:`~tierd.act.movers.parallel.Engine`. Holds no state: any number of threads may use one."""
 
     files_at_a_time = 1
 
-    def __init__(self, calls: Calls, destination: room.Destination, clock: Clock | None = None) -> None:
+    def __init__(self, calls: Calls, destination: capacity.Destination, clock: Clock | None = None) -> None:
         self._calls = calls
         self._destination = destination
         self._clock = clock or SystemClock()
 
-    def batch(self) -> room.Batch:
+    def batch(self) -> capacity.DestinationState:
         """See the protocol."""
-        return room.Batch(self._destination)
+        return capacity.DestinationState(self._destination)
 
-    def move(self, moves: Iterable[Move], halt: Halt = never, batch: room.Batch | None = None) -> Iterator[Outcome]:
+    def move(
+        self, moves: Iterable[Move], halt: Halt = never_halt, batch: capacity.DestinationState | None = None
+    ) -> Iterator[MoveOutcome]:
         """Move these, one after the other."""
         shared = self.batch() if batch is None else batch
         for move in moves:
             if why := halt():
-                yield halted(move, why)
+                yield halted_outcome(move, why)
             else:
                 yield self._moved(move, shared)
 
-    def examine(self, moves: Sequence[Move]) -> Iterator[Outcome]:
+    def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
         """Look, and move nothing."""
-        return examining.outcomes(self._calls, moves, self.batch(), _not_encrypted)
+        return inspection.examine(self._calls, moves, self.batch(), _not_encrypted)
 
-    def _moved(self, move: Move, batch: room.Batch) -> Outcome:
+    def _moved(self, move: Move, batch: capacity.DestinationState) -> MoveOutcome:
         """One file: looked at by name first, and opened for writing only where that can be in nobody's way."""
         try:
             status = self._calls.status_of(move.path)
             layout = self._calls.layout_of(move.path)
-            sure = (checks.ordinary(move, status, layout) and batch.no_room(move, status.size_bytes) is None
-                    and not (layout is not None and aftermath.lies_as_wanted(layout, move.layout, batch.pools)))
+            sure = (checks.is_ordinary(move, status, layout) and batch.no_room(move, status.size_bytes) is None
+                    and not (layout is not None and inspection.is_as_wanted(layout, move.layout, batch.pools)))
         except Stale as error:
-            return aftermath.removed(move, None, error)
+            return inspection.removed_outcome(move, None, error)
         except OSError as error:
-            return of_error(move, error)
+            return outcome_of_error(move, error)
         if not sure:
-            found = examining.facts_of(self._calls, move, batch, _not_encrypted, take=False)
-            if isinstance(found, Outcome):
+            found = inspection.facts_before(self._calls, move, batch, _not_encrypted, take=False)
+            if isinstance(found, MoveOutcome):
                 return found
         return self._exchange(move, status, batch)
 
-    def _exchange(self, move: Move, status: Status, batch: room.Batch) -> Outcome:
+    def _exchange(self, move: Move, status: Status, batch: capacity.DestinationState) -> MoveOutcome:
         """Copy and exchange; whatever goes wrong, say what the file is afterwards by looking at it."""
         attempt = _Attempt(self._calls, move, batch)
         failure: OSError | None = None
@@ -87,37 +179,41 @@ class LeaseMover:
         except OSError as error:
             failure = error
         except ValueError as error:
-            return Outcome(move, Result.REFUSED, "wanted-layout", str(error))
+            return MoveOutcome(move, MoveResult.REFUSED, "wanted-layout", str(error))
         facts = attempt.facts
         if not attempt.exchange_begun or facts is None:
             return self._not_begun(move, attempt, failure, batch)
         copied_bytes = sum(chunk.length for chunk in attempt.chunks)
         if failure is None and attempt.is_the_copy:
-            return Outcome(move, Result.DONE, before=facts.layout, after=attempt.layout, copied_bytes=copied_bytes)
-        outcome = aftermath.judge(self._calls, move, facts, attempt.copied, self._destination.pools(), failure,
+            return MoveOutcome(
+                move, MoveResult.DONE, before=facts.layout, after=attempt.layout, copied_bytes=copied_bytes
+            )
+        outcome = inspection.verify_move(self._calls, move, facts, attempt.copied, self._destination.pools(), failure,
                                   self._clock)
         return replace(outcome, copied_bytes=copied_bytes)
 
-    def _not_begun(self, move: Move, attempt: _Attempt, failure: OSError | None, batch: room.Batch) -> Outcome:
+    def _not_begun(
+        self, move: Move, attempt: _Attempt, failure: OSError | None, batch: capacity.DestinationState
+    ) -> MoveOutcome:
         """Nothing was exchanged: why, in the word that fits best."""
         facts = attempt.facts
         if failure is None:
-            return Outcome(move, Result.FAILED, "error")
+            return MoveOutcome(move, MoveResult.FAILED, "error")
         if facts is not None:
-            if aftermath.is_gone(self._calls, facts, failure):
-                return aftermath.removed(move, facts.layout, failure)
-            return of_error(move, failure, facts.layout)
+            if inspection.is_gone(self._calls, facts, failure):
+                return inspection.removed_outcome(move, facts.layout, failure)
+            return outcome_of_error(move, failure, facts.layout)
         if not attempt.opened:
             if isinstance(failure, Stale):
-                return aftermath.removed(move, None, failure)
+                return inspection.removed_outcome(move, None, failure)
             if isinstance(failure, NotPermitted):  # immutable, append-only: a look without writing says which
-                found = examining.facts_of(self._calls, move, batch, _not_encrypted, take=False)
-                if isinstance(found, Outcome):
+                found = inspection.facts_before(self._calls, move, batch, _not_encrypted, take=False)
+                if isinstance(found, MoveOutcome):
                     return found
-        return of_error(move, failure)
+        return outcome_of_error(move, failure)
 
 
-def _not_encrypted(_: Move, facts: Facts) -> checks.Refusal | None:
+def _not_encrypted(_: Move, facts: FileFacts) -> checks.Refusal | None:
     if FileFlags.ENCRYPTED in facts.flags:
         return checks.Refusal("encrypted", "encrypted: this engine does not copy encrypted files")
     return None
@@ -126,15 +222,15 @@ def _not_encrypted(_: Move, facts: Facts) -> checks.Refusal | None:
 class _Attempt:
     """One try at one file: what was reached when it ended."""
 
-    def __init__(self, calls: Calls, move: Move, batch: room.Batch) -> None:
+    def __init__(self, calls: Calls, move: Move, batch: capacity.DestinationState) -> None:
         self._calls = calls
         self._move = move
         self._batch = batch
         self.opened = False
-        self.facts: Facts | None = None
+        self.facts: FileFacts | None = None
         """The file as it was when last looked at under the lease."""
-        self.chunks: list[copying.Chunk] = []
-        self.copied: aftermath.Copy | None = None
+        self.chunks: list[Chunk] = []
+        self.copied: inspection.VerifiedCopy | None = None
         """The copy as it was just before the exchange: the file must have its objects afterwards."""
         self.exchange_begun = False
         self.is_the_copy = False
@@ -142,29 +238,29 @@ class _Attempt:
         self.layout: Layout | None = None
         """What it has since the exchange."""
 
-    def run(self, held: ExitStack, status: Status) -> Outcome | None:
+    def run(self, held: ExitStack, status: Status) -> MoveOutcome | None:
         """All steps; the outcome where the file is to be left alone. Raises OSError; descriptors end with ``held``."""
         calls = self._calls
         source = calls.open_for_swap(self._move.path, status.size_bytes >= DIRECT_BYTES)
         held.callback(self._close, source)
         self.opened = True
         calls.lease(source)
-        facts = self.facts = look_at(calls, source)
-        refusal = examining.refusal_of(self._move, facts, self._batch, _not_encrypted)
+        facts = self.facts = read_open_facts(calls, source)
+        refusal = inspection.refusal_before(self._move, facts, self._batch, _not_encrypted)
         if refusal is not None:
             return refusal
         version = calls.data_version(source)
         volatile = self._volatile(source, facts, held)
-        self.chunks = copying.copy(calls, source, volatile, facts.status)
+        self.chunks = copy_data(calls, source, volatile, facts.status)
         calls.sync(volatile)
-        copying.compare(calls, source, volatile, self.chunks)
+        verify_copy(calls, source, volatile, self.chunks)
         if calls.data_version(source) != version:
             raise Busy(errno.EBUSY, "its data changed while it was copied")
         facts = self._must_be_the_same(source, facts)
         calls.set_times(volatile, facts.status.atime_ns, facts.status.mtime_ns)
         self.copied = copied = self._copy_of_everything(volatile, facts)
         self._drop_caches(source, volatile)
-        copying.must_hold(calls, source)
+        require_lease(calls, source)
         self.exchange_begun = True
         calls.swap_and_close(source, volatile, version, copied.version)
         if not checks.leaves_mdt(self._move.layout, facts.layout):  # else this client has outdated times of it
@@ -172,7 +268,7 @@ class _Attempt:
                 self._look_again(source, facts, copied)
         return None
 
-    def _volatile(self, source: int, facts: Facts, held: ExitStack) -> int:
+    def _volatile(self, source: int, facts: FileFacts, held: ExitStack) -> int:
         """The copy to be, on the source's MDT, belonging to whom the source belongs."""
         calls = self._calls
         mdt_index = calls.mdt_index(source)
@@ -204,33 +300,33 @@ class _Attempt:
         return volatile
 
     def _suits(self, layout: Layout | None) -> bool:
-        return layout is not None and aftermath.lies_as_wanted(layout, self._move.layout, self._batch.pools)
+        return layout is not None and inspection.is_as_wanted(layout, self._move.layout, self._batch.pools)
 
-    def _must_be_the_same(self, source: int, before: Facts) -> Facts:
+    def _must_be_the_same(self, source: int, before: FileFacts) -> FileFacts:
         """What somebody may have changed without breaking the lease: owner, project, times, flags, pin.
 
         As long as this client holds the locks of its first look, all of it is answered without a request. The archive
         state never is: it is asked again only after a copy that took long.
         """
-        now = look_at(self._calls, source, None if len(self.chunks) > 1 else before.hsm)
+        now = read_open_facts(self._calls, source, None if len(self.chunks) > 1 else before.hsm)
         changed = now.changed_since(before)
         if changed:
             raise Busy(errno.EBUSY, changed)
         self.facts = now
         return now
 
-    def _copy_of_everything(self, volatile: int, facts: Facts) -> aftermath.Copy:
+    def _copy_of_everything(self, volatile: int, facts: FileFacts) -> inspection.VerifiedCopy:
         layout = self._calls.layout(volatile)
         if layout is None or not same_shape(layout, self._move.layout):
             raise LustreError(errno.EIO, "Lustre gave the copy another layout than was asked for")
-        if astray := aftermath.strays(layout, self._batch.pools):
+        if astray := inspection.objects_outside_pool(layout, self._batch.pools):
             raise LustreError(errno.EIO, f"Lustre put the copy elsewhere: {'; '.join(astray)}")
         size_bytes = self._calls.size(volatile)
         if size_bytes != facts.status.size_bytes:
             raise LustreError(errno.EIO, f"the copy has {size_bytes} bytes, the file {facts.status.size_bytes}")
-        return aftermath.Copy(layout, self._calls.data_version(volatile))
+        return inspection.VerifiedCopy(layout, self._calls.data_version(volatile))
 
-    def _look_again(self, source: int, facts: Facts, copied: aftermath.Copy) -> None:
+    def _look_again(self, source: int, facts: FileFacts, copied: inspection.VerifiedCopy) -> None:
         """Through the descriptor that is still open: the cheapest look there is at the file as the servers have it.
 
         The stat comes first: with it a client asks for the layout it no longer has a lock for. The attribute alone is
@@ -238,7 +334,7 @@ class _Attempt:
         """
         status = self._calls.status(source)
         self.layout = self._calls.layout(source)
-        self.is_the_copy = aftermath.is_the_copy(facts, copied, status, self.layout, self._calls.project(source))
+        self.is_the_copy = inspection.is_the_copy(facts, copied, status, self.layout, self._calls.project(source))
 
     def _drop_caches(self, *descriptors: int) -> None:
         for descriptor in descriptors:

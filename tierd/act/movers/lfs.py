@@ -1,38 +1,94 @@
-"""The engine that runs ``lfs migrate --non-block``, many files per process; the default one (docs/decisions).
+"""The engine that runs ``lfs migrate --non-block``, many files per process; the default engine (docs/decisions).
 
-``lfs`` is never believed: it may end with 0 after moving nothing where it should, and print words after success. Every
-file is looked at before and after. Its default mode is never used: that takes the group lock, and loses a truncate.
+The engine never believes ``lfs``, which may end with 0 without moving a file, and print messages after success. It
+reads every file before and after. It never uses the default mode of ``lfs``: that takes the group lock, and loses a
+truncate.
 
-Some things cannot be closed from outside. Between the look and ``lfs`` opening the file, another file may take its name
-and be moved unchecked: it keeps its data, though not its mirrors. Whether somebody wrote to a file since the look shows
-only in its modification time, which counts whole seconds: a file that was modified a moment ago is left alone. And
-where data leaves the MDT, Lustre sets that time to the present: such a file is left alone, too.
+Three gaps cannot be closed from outside. Between the examination and the moment ``lfs`` opens the file, another file
+may take its name and be moved unchecked: it keeps its data, though not its mirrors. Whether somebody wrote to a file
+since the examination shows only in its modification time, which counts whole seconds: a file that was modified a
+moment ago is left alone. Where data leaves the MDT, Lustre sets that time to the present: such a file is left alone,
+too.
+
+This is the only module of tierd's engines that starts another process.
 """
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import os
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lustre.errors import LustreError, kind_of
 from lustre.filesystem import Calls
 from lustre.layout.setstripe import setstripe_arguments
-from tierd.act.movers import aftermath, checks, examining, room
-from tierd.act.movers.facts import Facts
-from tierd.act.movers.outcome import Move, Outcome, Result, halted
-from tierd.act.movers.runner import Finished, Runner
-from tierd.act.standstill import Halt, never
+from tierd.act.movers import capacity, checks, inspection
+from tierd.act.movers.checks import FileFacts
+from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, halted_outcome, never_halt
 from tierd.clock import Clock, SystemClock
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedCommand:
+    """How a command ended. ``code`` is negative for a signal."""
+
+    code: int
+    errors: str
+
+
+CommandRunner = Callable[[Sequence[str]], FinishedCommand]
+_PARENT_DEATH_PREFIX = ("setpriv", "--pdeathsig", "KILL")
+_TRY_SECONDS = 5.0
+
+
+def parent_death_prefix() -> tuple[str, ...]:
+    """Words before a command so that it ends with us, even when we are killed; none where setpriv(1) cannot do that.
+
+    Started by hand and killed, tierd would leave its ``lfs migrate`` at work, beside the tierd that comes next and
+    finds in the journal that nothing goes on. (Under systemd the whole control group is killed. util-linux has the
+    option since 2.33.)
+    """
+    try:
+        known = command_runner(_TRY_SECONDS)((*_PARENT_DEATH_PREFIX, "true")).code == 0
+    except OSError:
+        known = False
+    return _PARENT_DEATH_PREFIX if known else ()
+
+
+def command_runner(
+    timeout_seconds: float, more: Mapping[str, str] | None = None, before: Sequence[str] = ()
+) -> CommandRunner:
+    """Runs commands to their end, or kills them after that time: a killed ``lfs migrate`` leaves every file whole.
+
+    ``more`` is added to their environment, ``before`` are words before each.
+    """
+
+    def run(command: Sequence[str]) -> FinishedCommand:
+        environment = {**os.environ, "LC_ALL": "C", **(more or {})}
+        try:
+            done = subprocess.run(  # noqa: S603 -- no shell: what looks like a command in a file name stays a name
+                [*before, *command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                check=False, timeout=timeout_seconds, env=environment)
+        except subprocess.TimeoutExpired as error:
+            words = (error.stderr or b"").decode("utf-8", "surrogateescape")
+            return FinishedCommand(-9, f"{words}killed after {timeout_seconds:g} s")
+        return FinishedCommand(done.returncode, done.stderr.decode("utf-8", "surrogateescape"))
+
+    return run
+
 
 FILES_PER_PROCESS = 64
 ARGUMENT_BYTES = 64 << 10
-MOMENT_SECONDS = 3
+RECENTLY_MODIFIED_SECONDS = 3
 """Age from which on a file's next modification is sure to have another second, with clocks as a site keeps them."""
-AHEAD_SECONDS = 600
+CLOCK_AHEAD_SECONDS = 600
 """Modification times further in the future were set, and are none of a writer with a clock that is ahead."""
-_TIMES = ("its data would leave the MDT: Lustre sets the modification time to the present then, lfs leaves it so, and "
-          "afterwards nothing tells whether somebody has written since. The engine `lease` moves such files")
+_TIMES_REFUSAL = (
+    "its data would leave the MDT: Lustre sets the modification time to the present then, lfs leaves it so, and "
+    "afterwards nothing tells whether somebody has written since. The engine `lease` moves such files"
+)
 _BUSY = ("Device or resource busy", "Text file busy", "Resource temporarily unavailable", "source file changed")
 _NUMBERS = {
     "No space left on device": errno.ENOSPC, "Disk quota exceeded": errno.EDQUOT,
@@ -48,16 +104,16 @@ class _Ready:
     """A file that was looked at and may be moved."""
 
     move: Move
-    facts: Facts
+    facts: FileFacts
     place: str
 
 
 class LfsMover:
-    """Implements :class:`~tierd.act.movers.abreast.Engine`. Holds no state: any number of threads may use one."""
+    """Implements :class:`~tierd.act.movers.parallel.Engine`. Holds no state: any number of threads may use one."""
 
     files_at_a_time = FILES_PER_PROCESS
 
-    def __init__(self, calls: Calls, destination: room.Destination, place: Callable[[str], str], run: Runner,
+    def __init__(self, calls: Calls, destination: capacity.Destination, place: Callable[[str], str], run: CommandRunner,
                  lfs: str = "lfs", clock: Clock | None = None) -> None:
         """``place`` makes a path of this machine from one of the file system."""
         self._calls = calls
@@ -67,20 +123,22 @@ class LfsMover:
         self._lfs = lfs
         self._clock = clock or SystemClock()
 
-    def batch(self) -> room.Batch:
+    def batch(self) -> capacity.DestinationState:
         """See the protocol."""
-        return room.Batch(self._destination)
+        return capacity.DestinationState(self._destination)
 
-    def move(self, moves: Iterable[Move], halt: Halt = never, batch: room.Batch | None = None) -> Iterator[Outcome]:
+    def move(
+        self, moves: Iterable[Move], halt: Halt = never_halt, batch: capacity.DestinationState | None = None
+    ) -> Iterator[MoveOutcome]:
         """Move these; files that are to have the same layout go together."""
         ready: dict[tuple[str, ...], list[_Ready]] = {}
         shared = self.batch() if batch is None else batch
         for move in moves:
             if why := halt():
-                yield halted(move, why)
+                yield halted_outcome(move, why)
                 continue
             found = self._facts_of(move, shared)
-            if isinstance(found, Outcome):
+            if isinstance(found, MoveOutcome):
                 yield found
             else:
                 group = ready.setdefault(setstripe_arguments(move.layout), [])
@@ -88,36 +146,38 @@ class LfsMover:
         for arguments, group in ready.items():
             for files in _batches(group):
                 if why := halt():
-                    yield from (halted(each.move, why) for each in files)
+                    yield from (halted_outcome(each.move, why) for each in files)
                 else:
                     yield from self._process(arguments, files)
 
-    def examine(self, moves: Sequence[Move]) -> Iterator[Outcome]:
+    def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
         """Look, and move nothing."""
         batch = self.batch()
         for move in moves:
             found = self._facts_of(move, batch)
-            yield found if isinstance(found, Outcome) else Outcome(move, Result.MOVABLE, before=found.layout)
+            yield (
+                found if isinstance(found, MoveOutcome) else MoveOutcome(move, MoveResult.MOVABLE, before=found.layout)
+            )
 
-    def _facts_of(self, move: Move, batch: room.Batch) -> Facts | Outcome:
+    def _facts_of(self, move: Move, batch: capacity.DestinationState) -> FileFacts | MoveOutcome:
         """The file as it is, if it is to be moved. Last of all: not if its next write may not show."""
 
-        def also(move: Move, facts: Facts) -> checks.Refusal | None:
+        def also(move: Move, facts: FileFacts) -> checks.Refusal | None:
             setstripe_arguments(move.layout)  # raises for what lfs has no options for
             if checks.leaves_mdt(move.layout, facts.layout):
-                return checks.Refusal("times", _TIMES)
+                return checks.Refusal("times", _TIMES_REFUSAL)
             return self._project(move, facts, batch)
 
-        found = examining.facts_of(self._calls, move, batch, also)
-        if isinstance(found, Outcome):
+        found = inspection.facts_before(self._calls, move, batch, also)
+        if isinstance(found, MoveOutcome):
             return found
         age_seconds = int(self._clock.now()) - found.status.mtime_ns // 1_000_000_000
-        if -AHEAD_SECONDS < age_seconds < MOMENT_SECONDS:
-            return Outcome(move, Result.GAVE_WAY, "busy", "modified a moment ago: it is still in use",
+        if -CLOCK_AHEAD_SECONDS < age_seconds < RECENTLY_MODIFIED_SECONDS:
+            return MoveOutcome(move, MoveResult.GAVE_WAY, "busy", "modified a moment ago: it is still in use",
                            found.layout, found.layout)
         return found
 
-    def _project(self, move: Move, facts: Facts, batch: room.Batch) -> checks.Refusal | None:
+    def _project(self, move: Move, facts: FileFacts, batch: capacity.DestinationState) -> checks.Refusal | None:
         """``lfs`` gives the new objects to the project of the directory, whatever the file's is."""
         given = batch.project_beside(self._calls, move.path)
         if given == facts.project:
@@ -125,17 +185,17 @@ class LfsMover:
         detail = f"it belongs to project {facts.project}, and its objects would count for project {given}"
         return checks.Refusal("project", detail)
 
-    def _process(self, arguments: tuple[str, ...], files: list[_Ready]) -> Iterator[Outcome]:
+    def _process(self, arguments: tuple[str, ...], files: list[_Ready]) -> Iterator[MoveOutcome]:
         """One process. Whatever it says, each file is looked at."""
         command = [self._lfs, "migrate", "--non-block", *arguments, *(ready.place for ready in files)]
         try:
             finished = self._run(command)
         except OSError as error:
-            finished = Finished(127, f"{self._lfs} cannot be run: {error}")
+            finished = FinishedCommand(127, f"{self._lfs} cannot be run: {error}")
         pools = self._destination.pools()  # anew: they may have changed while lfs was at work
         for ready in files:
             failure = _failure(finished, ready.place)
-            yield aftermath.judge(self._calls, ready.move, ready.facts, None, pools, failure, self._clock)
+            yield inspection.verify_move(self._calls, ready.move, ready.facts, None, pools, failure, self._clock)
 
 
 def _batches(group: list[_Ready]) -> Iterator[list[_Ready]]:
@@ -152,7 +212,7 @@ def _batches(group: list[_Ready]) -> Iterator[list[_Ready]]:
         yield batch
 
 
-def _failure(finished: Finished, place: str) -> OSError | None:
+def _failure(finished: FinishedCommand, place: str) -> OSError | None:
     """What ``lfs`` said of one file, as an error that explains why it did not move; it does not say whether it did."""
     begin = finished.errors.find(f": {place}: ")
     if begin < 0:

@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 from lustre.layout.model import Component, Layout
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, MiniLustre
-from tierd.act.journal import Journal
 from tierd.act.journal.queue_store import Stamp
-from tierd.act.movers.lfs import LfsMover
-from tierd.act.movers.outcome import Move, Result
-from tierd.act.movers.room import Destination
-from tierd.act.movers.runner import Finished
+from tierd.act.journal.writer import Journal
+from tierd.act.movers.capacity import Destination
+from tierd.act.movers.lfs import FinishedCommand, LfsMover
+from tierd.act.movers.moves import Move, MoveResult
 from tierd.model import Action, Finding
 from tierd.text import printable
 
@@ -118,9 +117,9 @@ def test_lfs_that_fails_at_a_file_whose_name_is_no_text_is_entered(journal: Jour
     destination = Destination(lambda: lustre.pool_members, lustre.space, lustre.quota)
     said = "lfs migrate: odd words of /mnt/lustre/\udcff\x1b[2J\n" * 300
 
-    mover = LfsMover(calls, destination, "/mnt/lustre".__add__, lambda _: Finished(1, said))
+    mover = LfsMover(calls, destination, "/mnt/lustre".__add__, lambda _: FinishedCommand(1, said))
     (outcome,) = mover.move([Move("/\udcff\x1b[2J", FLASH)])
-    assert outcome.result is Result.FAILED
+    assert outcome.result is MoveResult.FAILED
     journal.end(journal.intend(action(), journal.add_finding(FINDING), BEFORE, 2.0, dry_run=False), "failed",
                   outcome.detail, 3.0)
     (entry,) = journal.entries("failed")
@@ -133,7 +132,7 @@ def test_what_was_written_survives_a_kill(tmp_path: Path) -> None:
     program = (
         "import sys\n"
         "from tests.tierd.act.journal.test_journal import FINDING, BEFORE, action\n"
-        "from tierd.act.journal import Journal\n"
+        "from tierd.act.journal.writer import Journal\n"
         f"journal = Journal(__import__('pathlib').Path({str(path)!r}))\n"
         "finding = journal.add_finding(FINDING)\n"
         "while True:\n"

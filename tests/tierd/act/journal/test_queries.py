@@ -8,8 +8,8 @@ from pathlib import Path
 from lustre.fid import Fid
 from tests.tierd.act.journal.test_retention import FINDING, MIB, YEAR, act, newest, prune
 from tests.tierd.site import Site
-from tests.tierd.site import reading as reading  # noqa: PLC0414 -- the fixtures
-from tests.tierd.site import site as site  # noqa: PLC0414
+from tests.tierd.site import reading as reading
+from tests.tierd.site import site as site
 from tierd.act.journal import Journal
 
 __all__ = ["reading", "site"]

@@ -15,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lustre.layout.model import Component, Layout
-from tierd.act.journal import Journal, JournalReader
 from tierd.act.journal import retention as rules
 from tierd.act.journal.queue_store import Stamp
+from tierd.act.journal.reader import JournalReader
+from tierd.act.journal.writer import Journal
 from tierd.model import Action, Finding
 
 MIB = 1 << 20
@@ -309,12 +310,14 @@ def test_a_kill_in_the_middle_loses_and_doubles_nothing(path: Path) -> None:
     newest(journal, 2 * YEAR)
     journal.close()
     program = (
-        "import sys\nfrom pathlib import Path\nfrom tierd.act.journal import Journal, retention\n"
+        "import sys\nfrom pathlib import Path\n"
+        "from tierd.act.journal.writer import Journal; from tierd.act.journal import retention\n"
         "retention.PORTION = 7\n"
         f"journal = Journal(Path({str(path)!r}))\n"
         "while True:\n"
         f"    journal.retention.step({2 * YEAR}, {YEAR})\n"
-        "    print(flush=True)\n")
+        "    print(flush=True)\n"
+    )
     reader, left = JournalReader(path), []
     for steps in (1, 20, 60, 90, 150):
         with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE,

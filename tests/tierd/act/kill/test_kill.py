@@ -18,7 +18,8 @@ from tests.tierd.act.kill.remote import receive, send
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import HDD, MiniLustre
-from tierd.act.journal import Entry, Journal
+from tierd.act.journal.entry import Entry
+from tierd.act.journal.writer import Journal
 from tierd.act.recovery import close_unfinished
 
 ROOT = Path(__file__).parents[4]

@@ -12,13 +12,12 @@ from pathlib import Path
 
 from tests.tierd.act.kill.remote import Remote, SteppedJournal, receive, send
 from tests.tierd.act.movers.minilustre import FLASH, HDD
-from tierd.act.breaker import Breaker
-from tierd.act.breaker import Settings as BreakerSettings
-from tierd.act.budget import Budget, Limits, Rate
 from tierd.act.gate import Gate
+from tierd.act.limits import Budget, CircuitBreaker
+from tierd.act.movers.capacity import Destination
 from tierd.act.movers.lease import LeaseMover
-from tierd.act.movers.room import Destination
 from tierd.act.undo import Undo
+from tierd.config.act import BreakerSettings, Limits, Rate
 from tierd.model import Action, Finding
 
 FINDING = Finding("noisy-neighbour", 1.0, "m", "s", ("lustre-OST0002",), "…", {"slowdown": 1.5}, ("/d",))
@@ -43,7 +42,7 @@ def work(lustre: socket.socket, journal_path: Path) -> None:
     plenty = Rate(1e6, 1e12)
     budget = Budget(Limits(1e6, 1e12, per_pool=plenty, per_target=plenty), 1000.0)
     clock = Clock()
-    gate = Gate(filesystem, mover, budget, Breaker(BreakerSettings()), journal, clock, False)
+    gate = Gate(filesystem, mover, budget, CircuitBreaker(BreakerSettings()), journal, clock, False)
     finding = journal.add_finding(FINDING)
     gate.submit([Action("set-default-layout", FLASH, "", FINDING.key, "/d"),
                  *(Action("migrate", FLASH, "", FINDING.key, "/", name, 9000) for name in NAMES)], finding)

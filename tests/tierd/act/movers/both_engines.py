@@ -8,11 +8,11 @@ from lustre.layout.model import Component, Layout
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import DOM, DOM_FLASH, FLASH, HDD, PAGE, MiniClock, MiniLustre, Node
-from tierd.act.movers.abreast import Engine
+from tierd.act.movers.capacity import Destination
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.lfs import LfsMover
-from tierd.act.movers.outcome import Move, Outcome
-from tierd.act.movers.room import Destination
+from tierd.act.movers.moves import Move, MoveOutcome
+from tierd.act.movers.parallel import Engine
 
 PFL = Layout((Component(0, 16 * PAGE, pool="flash"), Component(16 * PAGE, None, pool="hdd")))
 LAYOUTS = (FLASH, HDD, PFL, DOM, DOM_FLASH)
@@ -44,7 +44,7 @@ class Both:
 
         self.calls.before = self.lfs.before = before
 
-    def move(self, layout: Layout = FLASH, path: str = "/a") -> Outcome:
+    def move(self, layout: Layout = FLASH, path: str = "/a") -> MoveOutcome:
         (outcome,) = self.engine.move((Move(path, layout),))
         assert not self.lustre.descriptors, "it left files open"
         return outcome

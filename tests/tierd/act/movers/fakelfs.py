@@ -16,7 +16,7 @@ from lustre.layout.model import Layout
 from lustre.layout.setstripe import setstripe_arguments
 from tests.tierd.act.movers.minicalls import Killed, MiniCalls
 from tests.tierd.act.movers.minilustre import PAGE, MiniLustre
-from tierd.act.movers.runner import Finished
+from tierd.act.movers.lfs import FinishedCommand
 
 T = TypeVar("T")
 MOUNT = "/mnt/lustre"
@@ -34,7 +34,7 @@ class _Failed(Exception):  # noqa: N818 -- as lfs says it
 
 
 class FakeLfs:
-    """A :data:`~tierd.act.movers.runner.Runner`. ``before`` is told before every call, as that of MiniCalls is."""
+    """A :data:`~tierd.act.movers.lfs.CommandRunner`. ``before`` is told before every call, as that of MiniCalls is."""
 
     def __init__(self, lustre: MiniLustre, layouts: Iterable[Layout]) -> None:
         self.lustre = lustre
@@ -44,7 +44,7 @@ class FakeLfs:
         self.chatter = ""
         self.lose_reply = False
 
-    def __call__(self, command: Sequence[str]) -> Finished:
+    def __call__(self, command: Sequence[str]) -> FinishedCommand:
         """One process: files in order, whatever becomes of those before."""
         self.commands.append(tuple(command))
         assert tuple(command[:3]) == ("lfs", "migrate", "--non-block"), "no other mode may ever be used"
@@ -63,8 +63,8 @@ class FakeLfs:
             except Killed:
                 for descriptor in set(self.lustre.descriptors) - opened_by_others:
                     self.lustre.release(descriptor)
-                return Finished(-9, words)
-        return Finished(code, words)
+                return FinishedCommand(-9, words)
+        return FinishedCommand(code, words)
 
     def _file(self, calls: MiniCalls, path: str, layout: Layout) -> None:
         source = _ask("cannot open source file", calls.open_for_swap, path, True)

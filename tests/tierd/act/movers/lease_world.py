@@ -9,9 +9,9 @@ import pytest
 from lustre.layout.model import Layout
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, PAGE, MiniClock, MiniLustre
+from tierd.act.movers.capacity import Destination
 from tierd.act.movers.lease import LeaseMover
-from tierd.act.movers.outcome import Move, Outcome
-from tierd.act.movers.room import Destination
+from tierd.act.movers.moves import Move, MoveOutcome
 
 
 class World:
@@ -26,7 +26,7 @@ class World:
             self.calls, Destination(lambda: self.lustre.pool_members, self.lustre.space, self.lustre.quota),
             MiniClock(self.lustre))
 
-    def move(self, layout: Layout = FLASH, path: str = "/a") -> Outcome:
+    def move(self, layout: Layout = FLASH, path: str = "/a") -> MoveOutcome:
         (outcome,) = self.mover.move((Move(path, layout),))
         assert not self.lustre.descriptors
         return outcome

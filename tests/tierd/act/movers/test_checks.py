@@ -16,8 +16,8 @@ from lustre.layout.model import Component, Foreign, Layout
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, PAGE, MiniLustre, Node
 from tierd.act.movers import checks
-from tierd.act.movers.facts import look
-from tierd.act.movers.outcome import Move, Result, of_error
+from tierd.act.movers.checks import read_facts
+from tierd.act.movers.moves import Move, MoveResult, outcome_of_error
 
 ARCHIVED = HsmFlags.EXISTS | HsmFlags.ARCHIVED
 
@@ -47,7 +47,7 @@ def of(pattern: str, **more: object) -> Layout:
 def reason(change: Callable[[Node], None], move: Move | None = None) -> str:
     lustre = MiniLustre()
     change(lustre.create("/a", b"data"))
-    refusal = checks.of_file(move or Move("/a", FLASH), look(MiniCalls(lustre), "/a"))
+    refusal = checks.refusal_for(move or Move("/a", FLASH), read_facts(MiniCalls(lustre), "/a"))
     return "" if refusal is None else refusal.reason
 
 
@@ -96,15 +96,15 @@ def test_mirrors_may_go_when_asked_for() -> None:
 def test_a_file_that_is_not_what_was_chosen() -> None:
     lustre = MiniLustre()
     node = lustre.create("/a", b"data")
-    facts = look(MiniCalls(lustre), "/a")
+    facts = read_facts(MiniCalls(lustre), "/a")
     chosen = Move("/a", FLASH, node.fid, 4, node.mtime_ns / 1e9, 7)
-    assert checks.of_file(chosen, facts) is None
+    assert checks.refusal_for(chosen, facts) is None
     for other in (replace(chosen, fid=Fid(node.fid.sequence, 1)), replace(chosen, size_bytes=5),
                   replace(chosen, mtime_seconds=1.0)):
-        refusal = checks.of_file(other, facts)
+        refusal = checks.refusal_for(other, facts)
         assert refusal is not None
         assert refusal.reason == "changed"
-    refusal = checks.of_file(replace(chosen, project=8), facts)
+    refusal = checks.refusal_for(replace(chosen, project=8), facts)
     assert refusal is not None
     assert refusal.reason == "project"
 
@@ -120,17 +120,17 @@ def test_a_file_that_is_not_what_was_chosen() -> None:
 def test_layouts_no_file_should_get(wanted: Layout) -> None:
     lustre = MiniLustre()
     lustre.create("/a", bytes(PAGE + 1))
-    refusal = checks.of_file(Move("/a", wanted), look(MiniCalls(lustre), "/a"))
+    refusal = checks.refusal_for(Move("/a", wanted), read_facts(MiniCalls(lustre), "/a"))
     assert refusal is not None
     assert refusal.reason == "wanted-layout"
 
 
 @pytest.mark.parametrize(("number", "result", "expected"), [
-    (errno.ELOOP, Result.REFUSED, "not-a-file"), (errno.ENOKEY, Result.REFUSED, "encrypted"),
-    (errno.ETXTBSY, Result.GAVE_WAY, "busy"), (errno.ENOENT, Result.GAVE_WAY, "gone"),
-    (errno.ENOSPC, Result.FAILED, "no-space"), (errno.EROFS, Result.FAILED, "read-only"),
-    (errno.EIO, Result.FAILED, "error"),
+    (errno.ELOOP, MoveResult.REFUSED, "not-a-file"), (errno.ENOKEY, MoveResult.REFUSED, "encrypted"),
+    (errno.ETXTBSY, MoveResult.GAVE_WAY, "busy"), (errno.ENOENT, MoveResult.GAVE_WAY, "gone"),
+    (errno.ENOSPC, MoveResult.FAILED, "no-space"), (errno.EROFS, MoveResult.FAILED, "read-only"),
+    (errno.EIO, MoveResult.FAILED, "error"),
 ])
-def test_errors_have_their_outcome(number: int, result: Result, expected: str) -> None:
-    outcome = of_error(Move("/a", FLASH), of_errno(number, "open", "/a"))
+def test_errors_have_their_outcome(number: int, result: MoveResult, expected: str) -> None:
+    outcome = outcome_of_error(Move("/a", FLASH), of_errno(number, "open", "/a"))
     assert (outcome.result, outcome.reason) == (result, expected)

@@ -12,9 +12,9 @@ from lustre.parameters import Roots, Tree
 from tests.lustre.fake_llapi import Handle
 from tierd.act.movers import engines
 from tierd.act.movers.lease import LeaseMover
-from tierd.act.movers.lfs import LfsMover
-from tierd.act.movers.runner import runner
-from tierd.config import Settings
+from tierd.act.movers.lfs import LfsMover, command_runner
+from tierd.config import act
+from tierd.config.settings import Settings
 
 MOUNT = Mount("lustre", "/mnt/lustre")
 
@@ -25,14 +25,16 @@ def tree(tmp_path: Path) -> Tree:
 
 
 def test_lfs_until_the_other_has_proven_itself(tree: Tree) -> None:
-    assert engines.Settings().engine == "lfs"
-    assert isinstance(engines.mover(MOUNT, Handle().library(), tree, engines.Settings()), LfsMover)
-    assert isinstance(engines.mover(MOUNT, Handle().library(), tree, engines.Settings(engine="lease")), LeaseMover)
+    assert act.MoverSettings().engine == "lfs"
+    assert isinstance(engines.build_mover(MOUNT, Handle().library(), tree, act.MoverSettings()), LfsMover)
+    assert isinstance(
+        engines.build_mover(MOUNT, Handle().library(), tree, act.MoverSettings(engine="lease")), LeaseMover
+    )
 
 
 def test_without_the_library_nothing_is_mounted(tree: Tree) -> None:
     with pytest.raises(LibraryMissing, match="install"):
-        engines.mounted(MOUNT, tree, engines.Settings(library="liblustreapi-of-no-release.so.1"))
+        engines.mounted_filesystem(MOUNT, tree, act.MoverSettings(library="liblustreapi-of-no-release.so.1"))
 
 
 @pytest.mark.parametrize(("variable", "expected"), [
@@ -43,8 +45,10 @@ def test_servers_count_the_work_of_lfs_as_ours(tmp_path: Path, variable: str, ex
     (tmp_path / "sys" / "fs" / "lustre").mkdir(parents=True)
     (tmp_path / "sys" / "fs" / "lustre" / "jobid_var").write_text(variable)
     assert engines.job_tag(Tree(Roots.of(tmp_path / "proc", tmp_path / "sys"))) == expected
-    assert engines.TAG in Settings().own_jobs
+    assert engines.JOB_TAG in Settings().own_jobs
 
 
 def test_the_environment_reaches_the_command() -> None:
-    assert runner(10.0, {"SLURM_JOB_ID": "tierd.0"})(("sh", "-c", "echo $SLURM_JOB_ID >&2")).errors == "tierd.0\n"
+    assert (
+        command_runner(10.0, {"SLURM_JOB_ID": "tierd.0"})(("sh", "-c", "echo $SLURM_JOB_ID >&2")).errors == "tierd.0\n"
+    )

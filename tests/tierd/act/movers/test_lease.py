@@ -11,17 +11,17 @@ from lustre.errors import Busy, of_errno
 from lustre.filesystem import FileFlags
 from lustre.layout.model import Component
 from tests.tierd.act.movers.lease_world import World, pools_of_file
-from tests.tierd.act.movers.lease_world import world as world  # noqa: PLC0414 -- the fixture
+from tests.tierd.act.movers.lease_world import world as world
 from tests.tierd.act.movers.minilustre import FLASH, HDD, PAGE, PFL
-from tierd.act.movers import copying
-from tierd.act.movers.outcome import Result, one_at_a_time
+from tierd.act.movers import lease
+from tierd.act.movers.moves import MoveResult, one_at_a_time
 
 
 def test_moves_a_file_and_nothing_of_it_changes_but_its_place(world: World) -> None:
     before = (world.node.mode, world.node.uid, world.node.project, world.node.mtime_ns, world.node.atime_ns)
     world.node.xattrs["user.origin"] = b"beamline"
     outcome = world.move()
-    assert (outcome.result, outcome.detail, outcome.copied_bytes) == (Result.DONE, "", len(world.data))
+    assert (outcome.result, outcome.detail, outcome.copied_bytes) == (MoveResult.DONE, "", len(world.data))
     assert pools_of_file(world) == ["flash"]
     assert world.lustre.contents("/a") == world.data
     assert (world.node.mode, world.node.uid, world.node.project, world.node.mtime_ns, world.node.atime_ns) == before
@@ -39,7 +39,7 @@ def test_steps_come_in_the_only_safe_order(world: World) -> None:
 
 
 def test_a_file_that_has_the_layout_is_left_alone(world: World) -> None:
-    assert world.move(HDD).result is Result.ALREADY
+    assert world.move(HDD).result is MoveResult.ALREADY
     assert "open_for_swap" not in world.calls.made
 
 
@@ -48,14 +48,14 @@ def test_a_layout_with_the_right_name_and_stray_objects_is_moved(world: World) -
     stray = world.lustre.create("/stray", b"data", FLASH)
     world.lustre.pool_members["flash"] = ("lustre-OST0000", "lustre-OST0001")
     assert stray.store.layout.components[0].objects[0].ost_index == 5
-    assert world.move(path="/stray").result is Result.DONE
+    assert world.move(path="/stray").result is MoveResult.DONE
     assert stray.store.layout.components[0].objects[0].ost_index in {0, 1}
 
 
 def test_a_volatile_file_on_another_mdt_is_never_exchanged(world: World) -> None:
     world.calls.volatile_mdt = 1
     outcome = world.move()
-    assert outcome.result is Result.FAILED
+    assert outcome.result is MoveResult.FAILED
     assert "not on one MDT" in outcome.detail
     assert "swap_and_close" not in world.calls.made
     world.lustre.settle()
@@ -80,14 +80,14 @@ def test_such_an_exchange_would_have_destroyed_the_data_half_a_minute_later(worl
 
 def test_follows_the_mdt_of_the_file(world: World) -> None:
     other = world.lustre.create("/other", b"on the second", mdt=1)
-    assert world.move(path="/other").result is Result.DONE
+    assert world.move(path="/other").result is MoveResult.DONE
     world.lustre.settle()
     assert (other.mdt, world.lustre.contents("/other")) == (1, b"on the second")
 
 
 def test_all_names_of_a_file_follow_it(world: World) -> None:
     world.lustre.link("/a", "/second")
-    assert world.move().result is Result.DONE
+    assert world.move().result is MoveResult.DONE
     assert world.lustre.contents("/second") == world.data
 
 
@@ -95,7 +95,7 @@ def test_holes_stay_holes(world: World) -> None:
     sparse = world.lustre.create("/sparse")
     world.lustre.truncate_name("/sparse", 100 * PAGE)
     world.lustre.write("/sparse", b"island", 50 * PAGE + 7)
-    assert world.move(path="/sparse").result is Result.DONE
+    assert world.move(path="/sparse").result is MoveResult.DONE
     assert sparse.store.pages == {50}
     assert len(world.lustre.contents("/sparse")) == 100 * PAGE
 
@@ -103,40 +103,40 @@ def test_holes_stay_holes(world: World) -> None:
 def test_data_that_is_told_in_pieces_is_copied_without_a_gap(world: World) -> None:
     data = bytes(range(1, 256)) * 160  # ten pages; the memory Lustre ends a piece of data at every fourth
     world.lustre.create("/long", data)
-    assert world.move(path="/long").result is Result.DONE
+    assert world.move(path="/long").result is MoveResult.DONE
     assert world.lustre.contents("/long") == data
 
 
 def test_an_empty_file_moves(world: World) -> None:
     empty = world.lustre.create("/empty")
-    assert world.move(path="/empty").result is Result.DONE
+    assert world.move(path="/empty").result is MoveResult.DONE
     assert empty.store.layout.components[0].pool == "flash"
 
 
 def test_short_reads_and_writes_are_continued(world: World) -> None:
     world.calls.short_transfers = True
-    assert world.move().result is Result.DONE
+    assert world.move().result is MoveResult.DONE
     assert world.lustre.contents("/a") == world.data
 
 
 def test_encrypted_files_are_not_for_this_engine(world: World) -> None:
     world.node.flags = FileFlags.ENCRYPTED
-    assert (world.move().result, world.move().reason) == (Result.REFUSED, "encrypted")
+    assert (world.move().result, world.move().reason) == (MoveResult.REFUSED, "encrypted")
 
 
 def test_large_files_go_in_chunks_with_the_lease_checked_before_each(world: World) -> None:
-    assert copying.CHUNK_BYTES % copying.PAGE_BYTES == 0
+    assert lease.CHUNK_BYTES % lease.PAGE_BYTES == 0
     source = world.calls.open_for_swap("/a", direct=False)
     world.calls.lease(source)
     volatile = world.calls.create_volatile("/a", 0, FLASH, source)
-    chunks = copying.copy(world.calls, source, volatile, world.calls.status(source), chunk_bytes=PAGE)
+    chunks = lease.copy_data(world.calls, source, volatile, world.calls.status(source), chunk_bytes=PAGE)
     assert [(c.offset, c.length) for c in chunks] == [(0, PAGE), (PAGE, PAGE), (2 * PAGE, 4)]
     work = [call for call in world.calls.made if call in {"lease_held", "read", "write"}]
     assert work == ["lease_held", "read", "write"] * 3
 
 
 def test_a_component_of_its_own_for_the_beginning(world: World) -> None:
-    assert world.move(PFL).result is Result.DONE
+    assert world.move(PFL).result is MoveResult.DONE
     assert pools_of_file(world) == ["flash", "hdd"]
 
 
@@ -159,5 +159,5 @@ def test_a_directory_that_can_give_new_files_nothing_does_not_keep_a_file_from_m
         raise of_errno(errno.ENOSPC, "create volatile file")
 
     world.at("create_volatile", full)
-    assert world.move().result is Result.DONE
+    assert world.move().result is MoveResult.DONE
     assert pools_of_file(world) == ["flash"]

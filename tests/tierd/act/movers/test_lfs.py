@@ -12,10 +12,9 @@ from lustre.layout.model import Layout
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
 from tests.tierd.act.movers.minicalls import Killed, MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, PFL, MiniLustre
-from tierd.act.movers.lfs import LfsMover
-from tierd.act.movers.outcome import Move, Outcome, Result
-from tierd.act.movers.room import Destination
-from tierd.act.movers.runner import Finished, runner
+from tierd.act.movers.capacity import Destination
+from tierd.act.movers.lfs import FinishedCommand, LfsMover, command_runner
+from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
 
 
 class World:
@@ -27,7 +26,7 @@ class World:
         destination = Destination(lambda: self.lustre.pool_members, self.lustre.space, self.lustre.quota)
         self.mover = LfsMover(calls, destination, MOUNT.__add__, self.lfs)
 
-    def move(self, *paths: str, layout: Layout = FLASH) -> list[Outcome]:
+    def move(self, *paths: str, layout: Layout = FLASH) -> list[MoveOutcome]:
         return list(self.mover.move([Move(path, layout) for path in paths]))
 
 
@@ -44,7 +43,7 @@ def test_one_process_moves_many_files_without_ever_blocking(world: World) -> Non
     for name in names:
         world.lustre.create(name, name.encode())
     outcomes = world.move(*names)
-    assert {o.result for o in outcomes} == {Result.DONE}
+    assert {o.result for o in outcomes} == {MoveResult.DONE}
     assert [len(c) for c in world.lfs.commands] == [7 + 64, 7 + 6]
     assert all(c[:7] == ("lfs", "migrate", "--non-block", "-c", "1", "-p", "flash") for c in world.lfs.commands)
     assert all(world.lustre.contents(name) == name.encode() for name in names)
@@ -53,7 +52,7 @@ def test_one_process_moves_many_files_without_ever_blocking(world: World) -> Non
 def test_the_whole_layout_is_asked_for_not_only_a_pool(world: World) -> None:
     world.lustre.create("/a", b"data")
     (outcome,) = world.move("/a", layout=PFL)
-    assert outcome.result is Result.REFUSED  # 32K is no multiple of 64K: what lfs would not take is not tried
+    assert outcome.result is MoveResult.REFUSED  # 32K is no multiple of 64K: what lfs would not take is not tried
     assert not world.lfs.commands
 
 
@@ -62,19 +61,19 @@ def test_one_busy_file_does_not_hold_up_the_others(world: World) -> None:
         world.lustre.create(name, b"data")
     world.lustre.open_writer("/b")
     outcomes = world.move("/a", "/b", "/c")
-    assert [o.result for o in outcomes] == [Result.DONE, Result.GAVE_WAY, Result.DONE]
+    assert [o.result for o in outcomes] == [MoveResult.DONE, MoveResult.GAVE_WAY, MoveResult.DONE]
     assert outcomes[1].reason == "busy"
-    assert [o.detail for o in outcomes if o.result is Result.DONE] == ["", ""]
+    assert [o.detail for o in outcomes if o.result is MoveResult.DONE] == ["", ""]
 
 
 def test_words_after_success_and_success_after_nothing(world: World) -> None:
     world.lustre.create("/a", b"data")
     world.lfs.chatter = "lfs migrate: cannot get UNLOCK lease, ext 8 for [0x1:0x2:0x0]: Invalid argument (22)\n"
-    assert [o.result for o in world.move("/a")] == [Result.DONE]
+    assert [o.result for o in world.move("/a")] == [MoveResult.DONE]
     world.mover = LfsMover(MiniCalls(world.lustre), Destination(lambda: world.lustre.pool_members, world.lustre.space,
-                           world.lustre.quota), MOUNT.__add__, lambda command: Finished(0, ""))
+                           world.lustre.quota), MOUNT.__add__, lambda command: FinishedCommand(0, ""))
     (outcome,) = world.move("/a", layout=HDD)
-    assert (outcome.result, outcome.reason) == (Result.FAILED, "not-moved")
+    assert (outcome.result, outcome.reason) == (MoveResult.FAILED, "not-moved")
 
 
 def test_a_pool_emptied_under_way_spills_and_is_seen(world: World) -> None:
@@ -85,7 +84,7 @@ def test_a_pool_emptied_under_way_spills_and_is_seen(world: World) -> None:
 
     world.lfs.before = emptied
     (outcome,) = world.move("/a")
-    assert outcome.result is Result.DOUBTFUL
+    assert outcome.result is MoveResult.DOUBTFUL
     assert "outside of pool" in outcome.detail
 
 
@@ -102,7 +101,7 @@ def test_killed_in_the_middle(world: World) -> None:
 
     world.lfs.before = dies
     outcomes = world.move("/a", "/b", "/c")
-    assert [o.result for o in outcomes] == [Result.DONE, Result.FAILED, Result.FAILED]
+    assert [o.result for o in outcomes] == [MoveResult.DONE, MoveResult.FAILED, MoveResult.FAILED]
     assert "-9" in outcomes[1].detail
 
 
@@ -112,7 +111,7 @@ def test_another_file_under_the_name(world: World) -> None:
     world.lustre.link("/a", "/kept")
     world.lfs.before = lambda *_: world.lustre.rename("/b", "/a") if "/b" in world.lustre.names else None
     (outcome,) = world.move("/a")
-    assert (outcome.result, outcome.reason) == (Result.FAILED, "not-moved")
+    assert (outcome.result, outcome.reason) == (MoveResult.FAILED, "not-moved")
     assert (world.lustre.contents("/a"), world.lustre.contents("/kept")) == (b"other", b"chosen")
 
 
@@ -125,9 +124,9 @@ def test_a_released_file_is_not_brought_back(world: World) -> None:
 def test_a_file_of_another_project_than_its_directory_gives(world: World) -> None:
     """``lfs`` leaves the new objects with the directory's project: they would count for the wrong one."""
     world.lustre.create("/a", b"data").project = 8
-    assert [(o.result, o.reason) for o in world.move("/a")] == [(Result.REFUSED, "project")]
+    assert [(o.result, o.reason) for o in world.move("/a")] == [(MoveResult.REFUSED, "project")]
     world.lustre.directory_project = 8
-    assert [o.result for o in world.move("/a")] == [Result.DONE]
+    assert [o.result for o in world.move("/a")] == [MoveResult.DONE]
     assert world.lustre.names["/a"].store.owner == (1001, 1001, 8)
 
 
@@ -135,19 +134,19 @@ def test_names_of_any_bytes(world: World) -> None:
     for name in ("/with\nnewline", "/--dash", "/#hash", "/uml\udce4ut", "/a: b"):
         world.lustre.create(name, b"data")
     names = list(world.lustre.names)
-    assert {o.result for o in world.move(*names)} == {Result.DONE}
+    assert {o.result for o in world.move(*names)} == {MoveResult.DONE}
 
 
 def test_an_lfs_that_is_not_there(world: World) -> None:
     world.lustre.create("/a", b"data")
     calls = MiniCalls(world.lustre)
     destination = Destination(lambda: world.lustre.pool_members, world.lustre.space, world.lustre.quota)
-    mover = LfsMover(calls, destination, MOUNT.__add__, runner(10.0), lfs="/nowhere/lfs")
+    mover = LfsMover(calls, destination, MOUNT.__add__, command_runner(10.0), lfs="/nowhere/lfs")
     (outcome,) = mover.move([Move("/a", FLASH)])
-    assert outcome.result is Result.FAILED
+    assert outcome.result is MoveResult.FAILED
     assert "cannot be run" in outcome.detail
 
 
 def test_the_runner_takes_words_from_stderr_and_kills_what_hangs() -> None:
-    assert runner(10.0)(("sh", "-c", "echo out; echo err >&2; exit 16")) == Finished(16, "err\n")
-    assert runner(0.05)(("sh", "-c", "exec cat /dev/zero > /dev/null")).code == -errno.EBADF
+    assert command_runner(10.0)(("sh", "-c", "echo out; echo err >&2; exit 16")) == FinishedCommand(16, "err\n")
+    assert command_runner(0.05)(("sh", "-c", "exec cat /dev/zero > /dev/null")).code == -errno.EBADF

@@ -9,11 +9,9 @@ from pathlib import Path
 
 from lustre.filesystem import Quota
 from tests.tierd.act.movers.minilustre import FLASH
-from tierd.act.movers.abreast import Abreast
-from tierd.act.movers.outcome import Move, Outcome, Result
-from tierd.act.movers.room import Batch, Destination
-from tierd.act.movers.thread_name import as_the_process
-from tierd.act.standstill import Halt, never
+from tierd.act.movers.capacity import Destination, DestinationState
+from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, never_halt
+from tierd.act.movers.parallel import ParallelMover, name_thread_as_process
 
 
 def name() -> str:
@@ -28,7 +26,7 @@ def test_a_thread_with_a_name_of_its_own_gives_it_up() -> None:
     def named() -> tuple[str, str]:
         take("tierd-mover_0")
         before = name()
-        as_the_process()
+        name_thread_as_process()
         return before, name()
 
     with ThreadPoolExecutor(1) as pool:
@@ -37,7 +35,7 @@ def test_a_thread_with_a_name_of_its_own_gives_it_up() -> None:
 
 
 def test_without_procfs_it_goes_on(tmp_path: Path) -> None:
-    as_the_process(tmp_path)
+    name_thread_as_process(tmp_path)
 
 
 class Engine:
@@ -48,15 +46,17 @@ class Engine:
 
     files_at_a_time = 1
 
-    def batch(self) -> Batch:
-        return Batch(Destination(dict, dict, lambda kind, owner, pool: Quota(0, 0, 0)))
+    def batch(self) -> DestinationState:
+        return DestinationState(Destination(dict, dict, lambda kind, owner, pool: Quota(0, 0, 0)))
 
-    def move(self, moves: Iterable[Move], halt: Halt = never, batch: Batch | None = None) -> Iterator[Outcome]:
+    def move(
+        self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
+    ) -> Iterator[MoveOutcome]:
         for move in moves:
             self.names.append(name())
-            yield Outcome(move, Result.DONE)
+            yield MoveOutcome(move, MoveResult.DONE)
 
-    def examine(self, moves: Sequence[Move]) -> Iterator[Outcome]:
+    def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
         raise NotImplementedError
 
 
@@ -66,7 +66,7 @@ def test_engines_abreast_work_by_the_name_of_the_process() -> None:
 
     def moved() -> int:
         take("other")  # which threads inherit
-        return len(list(Abreast(engine, lambda: {"flash": ("a", "b", "c", "d")}, 2, 1).move(moves)))
+        return len(list(ParallelMover(engine, lambda: {"flash": ("a", "b", "c", "d")}, 2, 1).move(moves)))
 
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(moved).result() == 4

@@ -1,0 +1,235 @@
+"""The synthetic load of a large file system, for :mod:`bench.tierd`: jobs, their counters, changelogs and history.
+
+Counters have the form the parsers give them. Changelogs are the bytes that the device of an MDT gives: files are
+created, closed and unlinked in a few directories of each job. So many files live at a time that the table of activity
+is full, and half of the unlinked files have dropped out of it. The history is a day of Prometheus' windows, and acts
+that wait for judgement.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Callable, Sequence
+from random import Random
+
+from lustre.changelog.decode import EXTRA, JOB_ID, NID, OWNER, TYPE_FLAG_BITS, VERSION, form
+from lustre.changelog.record import RecordType
+from lustre.fid import Fid
+from lustre.layout.model import Component, Layout
+from lustre.nid import nid_bytes
+from tierd.daemon.remediation import Remediation
+from tierd.model import Finding, JobLoad, Window
+from tierd.sense.prometheus_history import RATE_SECONDS, LearnedHistory, busiest, ranges
+from tierd.sense.readings import JobCounters, Reading
+
+
+class Job:
+    """Streams, or creates small files, or does small I/O; on a few targets, at a rate of its own."""
+
+    def __init__(self, number: int, rng: Random, targets: int) -> None:
+        self.name = f"app{number % 300}.{number}"
+        self.kind = rng.choices(("stream", "files", "io"), (5, 4, 1))[0]
+        count = rng.choices((1, 2, 4, 8, 32), (30, 25, 25, 15, 5))[0]
+        self.targets = rng.sample(range(targets), count)
+        self.rate = min(200.0, rng.paretovariate(0.9))  # a few jobs do most of the work
+        self.active = rng.random()
+
+
+SECONDS = 5.0
+"""From cycle to cycle."""
+MIB = 1 << 20
+FIRST = 1_795_000_000.0
+MDTS = tuple(f"MDT{n:04x}" for n in range(8))
+
+
+class Clock:
+    """Virtual time."""
+
+    def __init__(self) -> None:
+        self.time = FIRST
+
+    def now(self) -> float:
+        """Epoch seconds."""
+        return self.time
+
+    def wait(self, seconds: float) -> bool:
+        """Time passes."""
+        self.time += seconds
+        return False
+
+
+JobNumbers = tuple[str, dict[str, float], dict[str, float], dict[int, float]]
+"""Target, samples, sums and sizes of a job."""
+
+
+class Counters:
+    """Job statistics of a large file system. ``spent`` is the processor time it took to make them up."""
+
+    def __init__(self, clock: Clock, targets: int, jobs: Sequence[Job]) -> None:
+        self._clock = clock
+        self._rng = Random(1)
+        self._targets = [f"big-OST{n:04x}" for n in range(targets)]
+        self._all = frozenset((*self._targets, *(f"big-{mdt}" for mdt in MDTS)))
+        self._jobs = jobs
+        self._counters: dict[tuple[str, str], list[float]] = {}
+        self.spent = 0.0
+
+    def __len__(self) -> int:
+        return len(self._counters)
+
+    def reading(self) -> Reading:
+        """Counters now, as the parsers make them: to make them up is not counted, to put them in objects is."""
+        jobs: dict[tuple[str, str], JobCounters] = {}
+        for job in self._jobs:
+            begun = time.process_time()
+            busy = self._rng.random() < 0.3 + 0.7 * job.active  # not everybody works all the time
+            made = [self._served(job, target, busy) for target in job.targets]
+            if job.kind == "files":
+                made.append(self._asked(job, busy))
+            self.spent += time.process_time() - begun
+            for target, samples, sums, sizes in made:
+                jobs[target, job.name] = JobCounters(samples, sums, sizes, "1794990000")
+        return Reading(self._clock.time, jobs, self._all)
+
+    def _served(self, job: Job, number: int, busy: bool) -> JobNumbers:
+        target = self._targets[number]
+        at = self._counters.setdefault((target, job.name), [0.0, 0.0])
+        if busy:
+            size = MIB if job.kind == "stream" else 4096 if job.kind == "io" else 300_000
+            operations = max(1.0, round(job.rate * SECONDS * self._rng.uniform(0.9, 1.1)))
+            at[0] += operations
+            at[1] += operations * size
+        upper = MIB if job.kind == "stream" else 4096 if job.kind == "io" else 512 << 10
+        samples = {
+            "read_bytes": at[0] // 4, "write_bytes": at[0], "read": at[0] // 4, "write": at[0], "getattr": 0.0,
+            "setattr": at[0] // 10, "punch": at[0] // 20, "sync": at[0] // 20, "destroy": at[0] // 20, "create": 0.0,
+            "statfs": 0.0, "get_info": 0.0, "set_info": 0.0, "quotactl": 0.0, "prealloc": 0.0}
+        sums = {"read_bytes": at[1] / 4, "write_bytes": at[1], "read": at[0] * 300, "write": at[0] * 900}
+        return target, samples, sums, {upper: at[0]}
+
+    def _asked(self, job: Job, busy: bool) -> JobNumbers:
+        target = f"big-{MDTS[job.targets[0] % len(MDTS)]}"
+        at = self._counters.setdefault((target, job.name), [0.0, 0.0])
+        at[0] += round(job.rate * SECONDS) if busy else 0
+        return target, {"open": at[0], "close": at[0], "mknod": at[0], "unlink": at[0] // 2, "getattr": at[0]}, {}, {}
+
+
+LIVING_FILES = 300_000
+DIRECTORY_SEQUENCE = 0x200000300
+DIRECTORIES = 4
+"""Of each job."""
+_FORM = form(VERSION | JOB_ID | EXTRA, OWNER | NID)
+_FLAGS = (VERSION | JOB_ID | EXTRA) << TYPE_FLAG_BITS
+_NID, _ = nid_bytes("10.1.2.3@tcp")
+_NONE = bytes(16)
+
+
+class _MdtLog:
+    """One metadata target."""
+
+    def __init__(self, number: int, living: int) -> None:
+        self.sequence = 0x200000400 + (number << 20)
+        self.living = living
+        self.index = 0
+        self.files = 0
+        self.there: array[int] = array("Q")
+        """Files that live: their number, job and directory in one number, so that the bench itself takes no memory."""
+
+    def fid(self, file: int) -> bytes:
+        number = file >> 24
+        return Fid(self.sequence + number // 100_000, number % 100_000 + 1).pack()
+
+
+class Changelogs:
+    """All metadata targets. ``spent`` is the processor time it took to make records up."""
+
+    def __init__(self, mdts: Sequence[str], jobs: Sequence[str], records: int, now: Callable[[], float]) -> None:
+        """``records`` in each cycle; the first of the jobs do most of it."""
+        self._targets = {mdt: _MdtLog(number, LIVING_FILES // len(mdts)) for number, mdt in enumerate(mdts)}
+        self._jobs = [job.encode() for job in jobs]
+        self._records = records // len(mdts)
+        self._now = now
+        self._rng = Random(2)
+        self._given: dict[str, float] = {}
+        self.spent = 0.0
+
+    def read(self, mdt: str, after: int) -> bytes:
+        """Records since the last cycle, and then none until the next."""
+        now = self._now()
+        if self._given.get(mdt) == now:
+            return b""
+        self._given[mdt] = now
+        begun = time.process_time()
+        data = self._made(self._targets[mdt], now)
+        self.spent += time.process_time() - begun
+        return data
+
+    def _made(self, target: _MdtLog, now: float) -> bytes:
+        rng, parts = self._rng, list[bytes]()
+        last = target.index + self._records
+        while target.index < last - 2:
+            job = int(len(self._jobs) * rng.random() ** 2)
+            target.files += 1
+            file = target.files << 24 | job << 8 | int(rng.random() * DIRECTORIES)
+            self._tell(parts, target, RecordType.CREATE, now, file)
+            self._tell(parts, target, RecordType.CLOSE, now, file)
+            target.there.append(file)
+            if len(target.there) > target.living:
+                at = int(rng.random() * len(target.there))
+                file, target.there[at] = target.there[at], target.there[-1]
+                target.there.pop()
+                self._tell(parts, target, RecordType.UNLINK, now, file)
+        return b"".join(parts)
+
+    def _tell(self, parts: list[bytes], target: _MdtLog, kind: RecordType, now: float, file: int) -> None:
+        target.index += 1
+        job, parent = file >> 8 & 0xFFFF, _NONE
+        name = b"" if kind is RecordType.CLOSE else b"f%d" % (file >> 24)
+        if name:
+            parent = Fid(DIRECTORY_SEQUENCE, 1 + job * DIRECTORIES + (file & 0xFF)).pack()
+        nanosecond = (target.index * 7919) % 1_000_000_000
+        time = (int(now) - 1) << 30 | nanosecond
+        parts.append(_FORM.pack(len(name), _FLAGS, kind, target.index, 0, time, target.fid(file), parent,
+                                self._jobs[job], OWNER | NID, 1000, 1000, _NID))
+        parts.append(name)
+
+
+DAY_SECONDS = 86400.0
+COVERING = Layout((Component(0, 1 << 20, "flash"), Component(1 << 20, None, "hdd")))
+SINCE_SECONDS = 55.0
+"""The last act of each case was so long ago: it is looked at closely, and not judged yet."""
+BEGUN_SECONDS = 120.0
+
+
+def learnt(seen: Window, before: float) -> LearnedHistory:
+    """A day of the jobs the daemon would ask for, at the points in time it would ask for."""
+    jobs = busiest(seen)
+    loads = [load for load in seen.loads.values() if load.job in jobs]
+    times = sorted(begin + number * step for begin, end, step in ranges(before - 1, DAY_SECONDS, len(loads))
+                   for number in range(int((end - begin) / step) + 1))
+    windows = [Window(time - RATE_SECONDS, time, {(load.target, load.job): JobLoad(
+        load.target, load.job, write_bytes=load.moved_bytes / seen.seconds * RATE_SECONDS,
+        writes=load.bulk_operations / seen.seconds * RATE_SECONDS) for load in loads}, {}, learnt=True)
+        for time in times]
+    return LearnedHistory(tuple(windows), jobs)
+
+
+def cases(count: int, jobs: Sequence[Job]) -> list[Remediation]:
+    """Acts for streams on which jobs of small files have come down, not begun yet."""
+    streams = [job for job in jobs if job.kind == "stream"]
+    made = []
+    for number, noise in enumerate([job for job in jobs if job.kind == "files"][:count]):
+        places = set(noise.targets)
+        stream = next((s for s in streams[number:] if places & set(s.targets)), streams[number])
+        targets = tuple(f"big-OST{target:04x}" for target in stream.targets)
+        finding = Finding("noisy-neighbour", 0.0, noise.name, stream.name, targets, "made up", {
+            "victim_usual_bytes_per_second": 2e6, "victim_bytes_per_second": 1e6, "slowdown": 2.0})
+        made.append(Remediation(finding, number + 1, 0.0, 0.0, COVERING))
+    return made
+
+
+def keep_open(made: Sequence[Remediation], now: float) -> None:
+    """None of them is ever old enough to be judged."""
+    for case in made:
+        case.begun_at, case.acted_at, case.judged = now - BEGUN_SECONDS, now - SINCE_SECONDS, False

@@ -1,0 +1,120 @@
+"""``python -m bench.without_c``: how much slower everything is without the modules in C (decision 12).
+
+Each measurement is taken in a process of its own, with the modules and without them in turn, so that a busy machine
+slows both alike. The ratio is that of the smallest of each. The modules must be built: ``make .venv/stamp`` builds
+them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+
+MODULES = ("lustre.formats._texts", "lustre.changelog._records", "exporter.jobs._lines")
+ROUNDS = 3
+Costs = dict[str, float]
+"""Seconds of processor time by what was done."""
+
+
+def client() -> Costs:
+    """A scrape of a client of 400 OSTs."""
+    from bench import exporter  # noqa: PLC0415 -- after the modules in C were hidden, as in all of these
+
+    return _scrapes(exporter.client(400, {}).costs)
+
+
+def server() -> Costs:
+    """A scrape of an object server with 10,000 jobs."""
+    from bench import exporter  # noqa: PLC0415
+
+    return _scrapes(exporter.server(1, 10000, {}).costs)
+
+
+def limited() -> Costs:
+    """The same server with ``--jobs.limit=50``."""
+    from bench import exporter  # noqa: PLC0415
+
+    return _scrapes(exporter.server(1, 10000, {"jobs_limit": 50}).costs)
+
+
+def _scrapes(costs: Costs) -> Costs:
+    return {f"{changed} changed": costs[changed] for changed in ("all", "few", "none")}
+
+
+def records() -> Costs:
+    """Decoding of changelog records."""
+    from bench import changelog  # noqa: PLC0415
+    from lustre.changelog.decode import decode  # noqa: PLC0415
+
+    data = changelog.records([])
+    return {"decoded": changelog.cpu(lambda: [decode(data) for _ in range(changelog.REPEATS)])}
+
+
+def cycle() -> Costs:
+    """A cycle of tierd: 400 targets, 5,000 jobs, 20,000 changelog records a second."""
+    code = f"{_hidden() if missing() else ''}import sys; from bench import tierd; sys.exit(tierd.main())"
+    said = subprocess.run([sys.executable, "-c", code, "--cycles=20"], capture_output=True, text=True, check=False)
+    found = re.search(r"median ([\d.]+) s", said.stdout)
+    assert found is not None, said.stderr
+    return {"median": float(found[1])}
+
+
+TASKS: dict[str, Callable[[], Costs]] = {
+    "client, 400 OSTs": client, "server, 10,000 jobs": server, "server, 10,000 jobs, limit 50": limited,
+    "changelog records": records, "cycle of tierd": cycle,
+}
+
+
+def missing() -> bool:
+    """Whether this process does without the modules in C."""
+    return all(name in sys.modules and sys.modules[name] is None for name in MODULES)
+
+
+def _hidden() -> str:
+    return f"import sys; sys.modules.update(dict.fromkeys({MODULES!r})); "
+
+
+def measured(task: str, *, without: bool) -> Costs:
+    """What a task costs in a fresh process, set up as the unit files do."""
+    code = f"{_hidden() if without else ''}from bench.without_c import child; child({task!r})"
+    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True,
+                          env=os.environ | {"MALLOC_ARENA_MAX": "1"})
+    costs: Costs = json.loads(said.stdout)
+    return costs
+
+
+def child(task: str) -> None:
+    """Print what one task costs, as JSON."""
+    from exporter.jobs import lines  # noqa: PLC0415
+    from lustre.changelog import decode  # noqa: PLC0415
+    from lustre.formats import compiled  # noqa: PLC0415
+
+    built = compiled.AVAILABLE, decode.AVAILABLE, lines.compiled is not None
+    if any(built) is missing() or any(built) is not all(built):
+        sys.exit(f"the modules in C are not built: texts, records, job lines are {built}")
+    print(json.dumps(TASKS[task]()))
+
+
+def main() -> None:
+    """Print each cost with and without the modules in C, and the ratio."""
+    parser = argparse.ArgumentParser(prog="python -m bench.without_c", description=__doc__.partition("\n")[0])
+    parser.add_argument("tasks", nargs="*", metavar="TASK", help=f"default: all of {'; '.join(TASKS)}")
+    for task in parser.parse_args().tasks or TASKS:
+        best: dict[bool, Costs] = {True: {}, False: {}}
+        for number in range(2 * ROUNDS):
+            without = bool(number % 2)
+            for what, seconds in measured(task, without=without).items():
+                best[without][what] = min(seconds, best[without].get(what, seconds))
+        for what, seconds in best[False].items():
+            alone = best[True][what]
+            print(f"{task + ', ' + what:<45}{seconds * 1e3:>9.1f} ms, Python alone {alone * 1e3:>9.1f} ms,"
+                  f" {alone / seconds:>5.2f} x", flush=True)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

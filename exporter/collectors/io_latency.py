@@ -1,0 +1,141 @@
+"""Latency of I/O by its size, ``io_latency_stats``: of bulk RPCs (``osc.*``) and of disks (``osd-*.*``).
+
+Both collectors are off by default: some hundred series for each pool or target, and one more file for each target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from exporter.capacity import OSD_KINDS
+from exporter.collector import Collect, Collector, Context
+from exporter.connections import OscGroups, OscLabels
+from exporter.exposition import INFINITY, Histogram, MetricsPage, doubling
+from exporter.node import Node
+from exporter.rpc_stats import LATENCY_UNIT_SECONDS
+from exporter.sources import Render, Rendered, Source
+from exporter.totals import Contribution, MountPool, SummedParameter
+from lustre.formats import io_latency_stats
+from lustre.formats.compiled import hash_of
+from lustre.formats.io_latency_stats import IoLatency
+from lustre.formats.rpc_stats import LATENCY_UNIT_NSEC
+
+
+def latency_tables(latency: IoLatency) -> Iterator[tuple[bytes, tuple[float, ...], tuple[int, ...]]]:
+    """Further label text, bounds and counts (not cumulative) of each direction and size."""
+    for table in latency.tables:
+        bounds = [round(upper * LATENCY_UNIT_NSEC / 1e9, 12) for upper in table.uppers]
+        if table.overflow:
+            bounds[-1] = INFINITY
+        yield b',direction="%b",size="%d"' % (table.direction, table.size_bytes), tuple(bounds), table.counts
+
+
+class LatencyRenderer:
+    """Makes renderers of one family, for files that are shown one by one."""
+
+    def __init__(self, family: Histogram) -> None:
+        self._family = family
+
+    def __call__(self, labels: bytes) -> Render:
+        """The renderer of the device with these labels."""
+
+        def render(data: bytes) -> Rendered:
+            latency = io_latency_stats.parse(data)
+            found = [
+                self._family.buckets(labels + extra, bounds, counts)
+                for extra, bounds, counts in latency_tables(latency)
+            ]
+            return Rendered(tuple([(self._family, chunk) for chunk in found]), latency.skipped)
+
+        return render
+
+
+class LatencyContributions:
+    """Reads out files that are summed."""
+
+    def __init__(self, family: Histogram) -> None:
+        self._family = family
+
+    def __call__(self, data: bytes, _: Contribution | None = None) -> Contribution:
+        """What one file adds to the sums."""
+        latency = io_latency_stats.parse(data)
+        rows = [
+            ((self._family, extra, upper), count)
+            for extra, bounds, counts in latency_tables(latency)
+            for upper, count in zip(bounds, counts, strict=True)
+        ]
+        keys, values = [key for key, _ in rows], [count for _, count in rows]
+        return Contribution(latency.start_time, keys, values, (), latency.skipped)
+
+
+OSC_LATENCY = Histogram(
+    "lustre_osc_io_latency_seconds",
+    "Bulk RPCs to object servers, by size and time until the reply. The label size is the lower bound in bytes, the"
+    " upper bound is twice that.",
+    ("fs", "mount", "pool", "direction", "size"),
+    "osc.*.io_latency_stats",
+    "seconds",
+    "2.17+",
+    doubling(1, 1 << 24, LATENCY_UNIT_SECONDS),
+)
+
+
+def start_osc(context: Context) -> Collect:
+    """Start without earlier readings."""
+    return _per_target() if context.settings.osc_per_target else _summed()
+
+
+def _summed() -> Collect:
+    groups = OscGroups()
+    unchanging = hash_of(io_latency_stats.after_header)
+    latency: SummedParameter[MountPool] = SummedParameter(
+        "osc", "io_latency_stats", LatencyContributions(OSC_LATENCY), unchanging
+    )
+
+    def collect(node: Node, page: MetricsPage) -> None:
+        latency.refresh(node, groups.of(node))
+        latency.put(page)
+
+    return collect
+
+
+def _per_target() -> Collect:
+    labelled = OscLabels()
+    source = Source("osc", "io_latency_stats", LatencyRenderer(OSC_LATENCY), hash_of(io_latency_stats.after_header))
+
+    def collect(node: Node, page: MetricsPage) -> None:
+        source.collect(node, page, labelled.of(node).items())
+
+    return collect
+
+
+OSC_COLLECTOR = Collector(
+    "osc_latency", "reply times of object servers by request size", (OSC_LATENCY,), start_osc, default=False
+)
+OSD_LATENCY = Histogram(
+    "lustre_osd_io_latency_seconds",
+    "Bulk requests, by size and duration of their disk I/O. The label size is the lower bound in bytes, the upper"
+    " bound is twice that.",
+    ("fs", "target", "direction", "size"),
+    "osd-*.*.io_latency_stats",
+    "seconds",
+    "2.17+",
+    doubling(1, 1 << 24, LATENCY_UNIT_SECONDS),
+)
+
+
+def start_osd(_: Context) -> Collect:
+    """Start without earlier readings."""
+    sources = [
+        (kind, Source(kind, "io_latency_stats", LatencyRenderer(OSD_LATENCY), hash_of(io_latency_stats.after_header)))
+        for kind in OSD_KINDS
+    ]
+
+    def collect(node: Node, page: MetricsPage) -> None:
+        for kind, source in sources:
+            source.collect(node, page, node.labelled_targets(kind))
+
+    return collect
+
+
+OSD_COLLECTOR = Collector("osd_latency", "duration of disk I/O by size", (OSD_LATENCY,), start_osd, default=False)

@@ -1,0 +1,127 @@
+"""The exporter's metrics about itself. They are few, so they are ordinary prometheus_client objects."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from exporter.jobs.lines import compiled as compiled_lines
+from exporter.scrape import Scraper
+from httpserver.config import WebConfigFile
+from lustre import __version__
+from lustre.formats import compiled
+
+PREFIX = "lustre_exporter_"
+
+
+class ExporterMetrics(Collector):
+    """How the collectors fared, read from the scraper when it is asked for."""
+
+    def __init__(self, scraper: Scraper) -> None:
+        self._scraper = scraper
+
+    def collect(self) -> Iterator[Metric]:
+        """All families about the exporter."""
+        yield _info()
+        yield from self._outcomes()
+        yield from self._tallies()
+        yield self._places()
+        yield self._loaded()
+
+    def _outcomes(self) -> Iterator[Metric]:
+        success = GaugeMetricFamily(
+            PREFIX + "collector_success", "Whether the collector's last pass succeeded (1) or failed (0).",
+            labels=("collector",),
+        )  # fmt: skip
+        duration = GaugeMetricFamily(
+            PREFIX + "collector_duration_seconds", "Duration of the collector's last pass.", labels=("collector",)
+        )
+        for name, outcome in self._scraper.outcomes.items():
+            success.add_metric((name,), float(outcome.success))
+            duration.add_metric((name,), outcome.seconds)
+        yield success
+        yield duration
+
+    def _tallies(self) -> Iterator[Metric]:
+        read = CounterMetricFamily(PREFIX + "read_bytes", "Bytes read from Lustre parameters.", labels=("collector",))
+        skipped = CounterMetricFamily(
+            PREFIX + "skipped_lines", "Lines of Lustre parameters skipped because they were not understood.",
+            labels=("collector", "parameter"),
+        )  # fmt: skip
+        errors = CounterMetricFamily(
+            PREFIX + "read_errors", "Failed reads of Lustre parameters. An empty parameter counts as failed.",
+            labels=("collector", "parameter", "error"),
+        )  # fmt: skip
+        for name, outcome in self._scraper.outcomes.items():
+            read.add_metric((name,), outcome.tally.bytes_read)
+            for parameter, lines in sorted(outcome.tally.skipped.copy().items()):
+                skipped.add_metric((name, parameter), lines)
+            for (parameter, error), times in sorted(outcome.tally.errors.copy().items()):
+                errors.add_metric((name, parameter, error), times)
+        yield read
+        yield skipped
+        yield errors
+
+    def _loaded(self) -> Metric:
+        return GaugeMetricFamily(
+            PREFIX + "lustre_loaded",
+            "Whether Lustre is loaded on this node (1) or not (0). Without Lustre there are no Lustre metrics.",
+            float(self._scraper.tree.loaded()),
+        )
+
+    def _places(self) -> Metric:
+        closed = self._scraper.tree.closed()
+        readable = GaugeMetricFamily(
+            PREFIX + "path_readable",
+            "Whether the exporter may read Lustre's directory in the kernel file system (1) or not (0).",
+            labels=("path",),
+        )
+        for name in ("procfs", "sysfs", "debugfs"):
+            readable.add_metric((name,), float(name not in closed))
+        return readable
+
+
+class WebConfigMetrics(Collector):
+    """How the web configuration fares, where there is one."""
+
+    def __init__(self, web: WebConfigFile) -> None:
+        self._web = web
+
+    def collect(self) -> Iterator[Metric]:
+        """All families about the web configuration."""
+        yield GaugeMetricFamily(
+            PREFIX + "web_config_reload_successful",
+            "Whether the last load of --web.config.file succeeded (1) or the previous configuration is still in use"
+            " (0).",
+            float(self._web.successful),
+        )
+        yield CounterMetricFamily(
+            PREFIX + "web_requests_denied", "Requests denied because of missing or wrong credentials.",
+            self._web.denied,
+        )  # fmt: skip
+
+
+def _info() -> Metric:
+    info = GaugeMetricFamily(
+        PREFIX + "build_info",
+        "Always 1. The labels name the exporter's release, its Python version, and whether its C modules were built.",
+        labels=("version", "python", "compiled"),
+    )
+    both = compiled.AVAILABLE and compiled_lines is not None
+    info.add_metric((__version__, platform.python_version(), "yes" if both else "no"), 1)
+    return info
+
+
+def registry(scraper: Scraper, web: WebConfigFile | None = None) -> CollectorRegistry:
+    """The exporter's own metrics, those of its process and of its memory management included."""
+    own = CollectorRegistry()
+    own.register(ExporterMetrics(scraper))
+    if web is not None:
+        own.register(WebConfigMetrics(web))
+    ProcessCollector(registry=own)
+    GCCollector(registry=own)
+    return own

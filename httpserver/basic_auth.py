@@ -1,0 +1,87 @@
+"""``basic_auth_users``: users and their passwords, stored as bcrypt hashes.
+
+A right password is remembered as a hash keyed by a secret of this process, so that frequent scrapes do not cost a
+tenth of a second of CPU each. A wrong password takes the same time whether the user exists or not. Passwords are
+checked one at a time: guessing uses one CPU at most and delays nobody who has logged in before.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import re
+import secrets
+import threading
+from collections.abc import Mapping
+
+from httpserver.yaml_document import ConfigSection
+
+NO_BCRYPT = "checking passwords needs bcrypt, which is not installed: pip install 'lustre-tierd[web]'"
+MAX_PASSWORD_BYTES = 72
+"""The algorithm looks at no more; its library refuses what other tools cut."""
+_HASH = re.compile(r"\$2[aby]\$(?:0[4-9]|[12]\d|3[01])\$[./A-Za-z0-9]{53}")
+
+
+class Users:
+    """Who may ask."""
+
+    def __init__(self, hashes: Mapping[str, str]) -> None:
+        self._hashes = {user: stored.encode() for user, stored in hashes.items()}
+        self._decoy = next(iter(self._hashes.values()))
+        self._key = secrets.token_bytes(32)
+        self._right: dict[str, bytes] = {}
+        self._turn = threading.Lock()
+
+    def allowed(self, user: str, password: bytes) -> bool:
+        """Whether the password is that user's."""
+        fingerprint = hmac.digest(self._key, password, "sha256")
+        if self._remembered(user, fingerprint):
+            return True
+        stored = self._hashes.get(user)
+        with self._turn:
+            if self._remembered(user, fingerprint):  # by one who came at the same time
+                return True
+            right = _check(password, stored or self._decoy)
+            if not right or stored is None:
+                return False
+            self._right[user] = fingerprint
+            return True
+
+    def _remembered(self, user: str, fingerprint: bytes) -> bool:
+        return hmac.compare_digest(self._right.get(user, b""), fingerprint)
+
+    def authorised(self, header: str) -> bool:
+        """Whether an ``Authorization`` header is one of a user with the right password."""
+        scheme, _, token = header.partition(" ")
+        if scheme.lower() != "basic":
+            return False
+        try:
+            user, colon, password = base64.b64decode(token.strip(), validate=True).partition(b":")
+            return bool(colon) and self.allowed(user.decode(), password)
+        except (binascii.Error, ValueError):
+            return False
+
+
+def _check(password: bytes, stored: bytes) -> bool:
+    import bcrypt  # noqa: PLC0415 - needed where there are users
+
+    try:
+        return bcrypt.checkpw(password[:MAX_PASSWORD_BYTES], stored)
+    except ValueError:  # a password with a NUL in it
+        return False
+
+
+def load_users(section: ConfigSection) -> Users | None:
+    """The users of ``basic_auth_users``; None when there are none."""
+    hashes = dict(section.items())
+    for user, stored in hashes.items():
+        if not _HASH.fullmatch(stored):
+            section.mistake(user, "is not a bcrypt hash; make one with: htpasswd -nBC 10 ''")
+    if not hashes:
+        return None
+    try:
+        import bcrypt  # noqa: F401, PLC0415 - so that its absence is told at the start
+    except ImportError:
+        section.wrong(section.at, NO_BCRYPT)
+    return Users(hashes)

@@ -1,0 +1,160 @@
+"""``--web.config.file``, in the form of Prometheus' exporter-toolkit, and its reload when a file changes.
+
+The files are checked at every connection. A file that has become wrong changes nothing: the last good configuration
+stays in force. A reload never removes TLS or passwords; that takes a restart.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from httpserver import yaml_document
+from httpserver.basic_auth import Users, load_users
+from httpserver.tls import TLS_SETTINGS as TLS_KNOWN
+from httpserver.tls import TlsConfig, load_tls, tls_files
+from httpserver.yaml_document import ConfigSection, Mistakes
+
+SECTIONS = ("tls_server_config", "http_server_config", "basic_auth_users")
+SETTABLE_HEADERS: dict[str, tuple[str, ...]] = {
+    "Strict-Transport-Security": (),
+    "X-Content-Type-Options": ("nosniff",),
+    "X-Frame-Options": ("deny", "sameorigin"),
+    "X-XSS-Protection": (),
+    "Content-Security-Policy": (),
+}
+"""Headers that may be added, and their values where only some make sense."""
+_VISIBLE = re.compile(r"[\x20-\x7e]+")
+
+
+@dataclass(frozen=True, slots=True)
+class WebConfig:
+    """Who may ask, over what, and what every answer carries besides."""
+
+    tls: TlsConfig | None = None
+    users: Users | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    files: tuple[Path, ...] = ()
+    """All that was read; when one of them changes, it is read again."""
+
+
+def load_web_config(path: Path) -> WebConfig:
+    """Read the file and those it names; ``MistakesError`` holds everything that is wrong."""
+    notes = Mistakes(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigError([f"{path}: cannot be read: {error.strerror}"]) from None
+    whole = yaml_document.parse_yaml(data, notes, SECTIONS)
+    secured = whole.section("tls_server_config", TLS_KNOWN)
+    http = whole.section("http_server_config", ("http2", "headers"))
+    http.flag("http2", default=True)  # known, and without effect: this server speaks HTTP/1.1
+    config = WebConfig(
+        load_tls(secured, path.parent),
+        load_users(whole.section("basic_auth_users")),
+        _headers(http.section("headers")),
+        (path, *tls_files(secured, path.parent)),
+    )
+    if wrong := notes.sentences():
+        raise ConfigError(wrong)
+    return config
+
+
+def _headers(section: ConfigSection) -> tuple[tuple[str, str], ...]:
+    for name, value in section.items():
+        if name not in SETTABLE_HEADERS:
+            section.mistake(name, f"is not supported; supported headers: {', '.join(SETTABLE_HEADERS)}")
+        elif SETTABLE_HEADERS[name] and value not in SETTABLE_HEADERS[name]:
+            section.mistake(name, f"must be {' or '.join(SETTABLE_HEADERS[name])}")
+        elif not _VISIBLE.fullmatch(value):
+            section.mistake(name, "must be one line of ASCII characters")
+    return tuple(section.items())
+
+
+log = logging.getLogger("lustre-exporter")
+_FileStates = tuple[tuple[int, ...] | None, ...]
+
+
+class WebConfigFile:
+    """The latest configuration that was good."""
+
+    def __init__(self, path: Path) -> None:
+        """Read it; ``MistakesError`` when it is not good."""
+        self._path = path
+        self._lock = threading.Lock()
+        self._mark = _file_states((path,))  # before reading: what changes meanwhile is then read again
+        self._config = load_web_config(path)
+        self._told: list[str] = []
+        self.successful = True
+        """Whether the latest reading was good."""
+        self.denied = 0
+        """Requests turned away for want of a right user and password."""
+
+    def config(self) -> WebConfig:
+        """What holds for a connection or request that comes now."""
+        with self._lock:
+            mark = _file_states(self._config.files)
+            if mark != self._mark or not self.successful:  # what a bad one names may turn up later
+                self._mark = mark
+                self._read()
+            return self._config
+
+    def reload(self) -> bool:
+        """Read it whether or not a file has changed; whether it is good. What is wrong is in the log."""
+        with self._lock:
+            self._mark, self._told = _file_states(self._config.files), []
+            self._read()
+            return self.successful
+
+    def deny(self) -> None:
+        """Count a request that was turned away."""
+        with self._lock:
+            self.denied += 1
+
+    def _read(self) -> None:
+        try:
+            config = load_web_config(self._path)
+            if mistakes := self._opened(config):
+                raise ConfigError(mistakes)
+        except ConfigError as mistakes:
+            if mistakes.sentences != self._told:
+                wrong = "\n  ".join(["", *mistakes.sentences])
+                log.error("cannot load the web configuration; the previous one stays in use: %s", wrong)
+            self._told, self.successful = mistakes.sentences, False
+            return
+        if not self.successful:
+            log.warning("web configuration loaded again without mistakes")
+        self._config, self._told, self.successful = config, [], True
+
+    def _opened(self, config: WebConfig) -> list[str]:
+        """What a file, emptied by a slip or half written, would throw open. To open it on purpose takes a restart."""
+        wrong = []
+        if self._config.tls is not None and config.tls is None:
+            wrong.append(f"{self._path}: tls_server_config is missing; restart the exporter to serve without TLS")
+        if self._config.users is not None and config.users is None:
+            wrong.append(f"{self._path}: basic_auth_users is missing; restart the exporter to serve without passwords")
+        return wrong
+
+
+def _file_states(files: tuple[Path, ...]) -> _FileStates:
+    return tuple([_file_state(path) for path in files])
+
+
+def _file_state(path: Path) -> tuple[int, ...] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+class ConfigError(ValueError):
+    """Mistakes in the settings, one sentence each."""
+
+    def __init__(self, sentences: list[str]) -> None:
+        super().__init__("\n".join(sentences))
+        self.sentences = sentences

@@ -1,0 +1,193 @@
+"""``tls_server_config``: the names of Prometheus' exporter-toolkit, applied to Python's ``ssl``.
+
+Where ``ssl`` has no exact equivalent, this is stricter, never more open: ``RequireAnyClientCert`` (a certificate that
+nobody verifies) requires one signed by ``client_ca_file``; ``RequestClientCert`` (a certificate that nobody uses)
+requests none.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+
+from httpserver.yaml_document import ConfigSection
+
+TLS_SETTINGS = (
+    "cert_file", "key_file", "client_ca_file", "client_auth_type", "client_allowed_sans", "min_version", "max_version",
+    "cipher_suites", "prefer_server_cipher_suites", "curve_preferences", "cert", "key", "client_ca",
+)  # fmt: skip
+INLINE_SETTINGS = ("cert", "key", "client_ca")
+TLS_VERSIONS = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
+CLIENT_AUTH = {
+    "NoClientCert": ssl.CERT_NONE,
+    "RequestClientCert": ssl.CERT_NONE,
+    "RequireAnyClientCert": ssl.CERT_REQUIRED,
+    "RequireClientCert": ssl.CERT_REQUIRED,
+    "VerifyClientCertIfGiven": ssl.CERT_OPTIONAL,
+    "RequireAndVerifyClientCert": ssl.CERT_REQUIRED,
+}
+TLS12_CIPHERS = {
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA": "ECDHE-ECDSA-AES128-SHA",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA": "ECDHE-ECDSA-AES256-SHA",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA": "ECDHE-RSA-AES128-SHA",
+    "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA": "ECDHE-RSA-AES256-SHA",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384": "ECDHE-ECDSA-AES256-GCM-SHA384",
+    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256": "ECDHE-RSA-AES128-GCM-SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384": "ECDHE-RSA-AES256-GCM-SHA384",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-ECDSA-CHACHA20-POLY1305",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
+}
+TLS13_CIPHERS = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
+"""Known, but in TLS 1.3 no one has a choice: all of them are on."""
+CURVES = {"CurveP256": "prime256v1", "CurveP384": "secp384r1", "CurveP521": "secp521r1", "X25519": "X25519"}
+
+
+@dataclass(frozen=True, slots=True)
+class TlsConfig:
+    """How connections are secured."""
+
+    context: ssl.SSLContext
+    allowed_sans: frozenset[str] = frozenset()
+    """Names of which a client's certificate must carry one; empty: any."""
+
+    def accepts_client(self, secured: ssl.SSLSocket) -> bool:
+        """Whether this client, whose certificate has been checked, is one of those expected."""
+        if not self.allowed_sans:
+            return True
+        certificate = secured.getpeercert() or {}
+        return not self.allowed_sans.isdisjoint(_names(certificate.get("subjectAltName", ())))
+
+
+def _names(pairs: Iterable[object]) -> Iterator[str]:
+    """Names of a certificate as one writes them: ``::1``, not ``0:0:0:0:0:0:0:1``."""
+    for pair in pairs:
+        match pair:
+            case ("IP Address", str(address)):
+                yield str(ip_address(address.strip()))
+            case (_, str(name)):
+                yield name
+
+
+def tls_files(section: ConfigSection, folder: Path) -> tuple[Path, ...]:
+    """The files it names, below the configuration's folder unless absolute."""
+    names = ("cert_file", "key_file", "client_ca_file")
+    return tuple([folder / section.text(name) for name in names if name in section])
+
+
+def load_tls(section: ConfigSection, folder: Path) -> TlsConfig | None:
+    """How to secure connections; None when they are not to be. Mistakes are noted."""
+    if not section:
+        return None
+    for name in INLINE_SETTINGS:
+        if name in section:
+            section.mistake(name, f"is not supported; write the value to a file and set {name}_file")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    _certificate(context, section, folder)
+    _clients(context, section, folder)
+    _versions(context, section)
+    _ciphers(context, section)
+    _curve(context, section)
+    return TlsConfig(context, _sans(section))
+
+
+def _certificate(context: ssl.SSLContext, section: ConfigSection, folder: Path) -> None:
+    missing = [name for name in ("cert_file", "key_file") if not section.text(name)]
+    for name in missing:
+        section.wrong(section.at, f"tls_server_config.{name} is missing; TLS needs a certificate and its key")
+    present = [name for name in ("cert_file", "key_file") if name not in missing and _readable(section, name, folder)]
+    if len(present) < 2:
+        return
+    try:
+        # An encrypted key would ask for its password at a terminal that is not there.
+        context.load_cert_chain(folder / section.text("cert_file"), folder / section.text("key_file"), lambda: "")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", None) or error
+        section.mistake("cert_file", f"certificate and key do not match or are not PEM ({_plain(reason)})")
+
+
+def _clients(context: ssl.SSLContext, section: ConfigSection, folder: Path) -> None:
+    policy = section.text("client_auth_type") or "NoClientCert"
+    if policy not in CLIENT_AUTH:
+        section.mistake("client_auth_type", f"{policy!r} is not one of {', '.join(CLIENT_AUTH)}")
+        return
+    authority = "client_ca_file" in section
+    if authority and policy == "NoClientCert":
+        section.mistake("client_ca_file", "has no effect; set client_auth_type: RequireAndVerifyClientCert beside it")
+    if CLIENT_AUTH[policy] is not ssl.CERT_NONE and not authority:
+        section.mistake("client_auth_type", f"{policy} needs client_ca_file with the CA of the clients' certificates")
+    if authority and _readable(section, "client_ca_file", folder):
+        try:
+            context.load_verify_locations(folder / section.text("client_ca_file"))
+        except (OSError, ValueError) as error:
+            reason = _plain(getattr(error, "reason", None) or error)
+            section.mistake("client_ca_file", f"has no PEM certificates ({reason})")
+    context.verify_mode = CLIENT_AUTH[policy]
+
+
+def _sans(section: ConfigSection) -> frozenset[str]:
+    sans = frozenset(section.words("client_allowed_sans"))
+    if sans and CLIENT_AUTH.get(section.text("client_auth_type")) is not ssl.CERT_REQUIRED:
+        section.mistake("client_allowed_sans", "needs client_auth_type: RequireAndVerifyClientCert")
+    return sans
+
+
+def _readable(section: ConfigSection, name: str, folder: Path) -> bool:
+    try:
+        with (folder / section.text(name)).open("rb") as file:
+            file.read(1)
+    except OSError as error:
+        section.mistake(name, f"cannot read {folder / section.text(name)}: {error.strerror}")
+        return False
+    return True
+
+
+def _versions(context: ssl.SSLContext, section: ConfigSection) -> None:
+    for name in ("min_version", "max_version"):
+        version = section.text(name) or {"min_version": "TLS12", "max_version": "TLS13"}[name]
+        if version not in TLS_VERSIONS:
+            section.mistake(name, f"{version!r} is neither TLS12 nor TLS13; older versions are not supported")
+        elif name == "min_version":
+            context.minimum_version = TLS_VERSIONS[version]
+        else:
+            context.maximum_version = TLS_VERSIONS[version]
+    if (section.text("min_version"), section.text("max_version")) == ("TLS13", "TLS12"):
+        section.mistake("max_version", "is older than min_version")
+
+
+def _ciphers(context: ssl.SSLContext, section: ConfigSection) -> None:
+    names = section.words("cipher_suites")
+    for name in names:
+        if name not in TLS12_CIPHERS and name not in TLS13_CIPHERS:
+            section.mistake("cipher_suites", f"{name!r} is not one of {', '.join((*TLS12_CIPHERS, *TLS13_CIPHERS))}")
+    if not section.flag("prefer_server_cipher_suites", default=True):
+        context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE
+    older = [TLS12_CIPHERS[name] for name in names if name in TLS12_CIPHERS]
+    if older:
+        context.set_ciphers(":".join(older))
+    elif names and section.text("max_version") != "TLS12":
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+    elif names:
+        section.mistake("cipher_suites", "has none that TLS12, the max_version, could use")
+
+
+def _curve(context: ssl.SSLContext, section: ConfigSection) -> None:
+    names = section.words("curve_preferences")
+    for name in names:
+        if name not in CURVES:
+            section.mistake("curve_preferences", f"{name!r} is not one of {', '.join(CURVES)}")
+    if len(names) > 1:
+        section.mistake("curve_preferences", "this Python supports one curve; name one, or omit the setting")
+    if len(names) == 1 and names[0] in CURVES:
+        try:
+            context.set_ecdh_curve(CURVES[names[0]])
+        except (ssl.SSLError, ValueError):  # X25519 with Python before 3.11.5 or so, Debian 12's among them
+            section.mistake("curve_preferences", f"this Python's OpenSSL does not support {names[0]!r}")
+
+
+def _plain(reason: object) -> str:
+    return str(reason).lower().replace("_", " ")

@@ -1,0 +1,1 @@
+"""Client mounts: name and data operations, caches, read-ahead, and the connections to each target."""

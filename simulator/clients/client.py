@@ -1,0 +1,290 @@
+"""A client mount as applications call it: name operations, and statahead for ``ls -l``.
+
+Each name operation (create, open, close, unlink, stat) is a conversation with one MDT.
+
+Statahead: a client that recognises ``ls -l`` requests the attributes of the next names before they are needed. It sends
+one request per name, a window of them at a time; from 2.16 on, many names go in one batched request. The OSTs hold the
+sizes of files with objects, so these are requested ahead too (asynchronous glimpse lock, AGL).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from random import Random
+
+from lustre.changelog.record import RecordType
+from lustre.fid import Fid
+from simulator import counters
+from simulator.clients.data import DataPath
+from simulator.clients.handle import FileHandle
+from simulator.clients.mdc import Mdc
+from simulator.clients.mount import ClientSettings, PageCache, Servers, StataheadCounters
+from simulator.clients.osc import Osc
+from simulator.clients.readahead import ReadAhead
+from simulator.counters import Stats, microseconds
+from simulator.engine import Completion, Engine, Steps, gather
+from simulator.network import NETWORK_SECONDS, NetworkAdapter
+from simulator.servers.changelog import CLOSE_CREATE, OPEN_CREATE, OPEN_MODE_BASE, Actor
+from simulator.servers.namespace import Inode
+
+OPEN_READ, OPEN_WRITE = 1, 2
+DESTROY_SECONDS = 0.5
+"""From an unlink until the MDT has told the OSTs to destroy the objects."""
+
+
+class Names:
+    """The name operations of one mount."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._looking_up: dict[Fid, Completion] = {}
+
+    def mkdir(
+        self, parent: Inode, name: str, actor: Actor, mdt_index: int | None = None, shards: tuple[int, ...] = ()
+    ) -> Steps[Inode]:  # fmt: skip
+        """A new directory, with its parent's default layout when the parent has one of its own."""
+        client, servers, began = self._client, self._client.servers, self._client.engine.now
+        yield from client.mdcs[parent.shard(name)].ask("mkdir", actor.job_id, parent)
+        index = parent.shard(name) if mdt_index is None else mdt_index
+        fid = servers.namespace.new_fid(index, client.index)
+        inode = servers.namespace.add(parent, name, fid, index, client.time, directory=True)
+        inode.uid, inode.gid = actor.uid, actor.gid
+        inode.layout = parent.layout if parent.parent is not None else None
+        inode.shards = shards
+        servers.mdts[index].inodes_used += 1
+        client.record(RecordType.MKDIR, inode, actor, parent=parent, name=name)
+        client.stats.tally("mkdir", client.since(began))
+        return inode
+
+    def create(self, parent: Inode, name: str, actor: Actor) -> Steps[FileHandle]:
+        """Create a file and open it for writing. Its layout is the directory's, or else the file system's."""
+        client, servers, began = self._client, self._client.servers, self._client.engine.now
+        self._check_permission()
+        shard = parent.shard(name)
+        yield from client.mdcs[shard].ask("mknod", actor.job_id, parent)
+        layout = servers.placement.create(parent.layout or servers.namespace.root.layout)
+        targets = {stripe.ost_index for part in layout.components for stripe in part.objects}
+        if waiting := max((servers.osts[index].precreated.seconds() for index in targets), default=0.0):
+            yield waiting
+        fid = servers.namespace.new_fid(shard, client.index)
+        try:
+            inode = servers.namespace.add(parent, name, fid, shard, client.time, directory=False)
+        except FileExistsError:
+            servers.placement.release(layout)
+            raise
+        inode.layout = layout
+        inode.data_lock = client.index if layout.components[0].on_mdt else -1
+        inode.uid, inode.gid = actor.uid, actor.gid
+        mdt = servers.mdts[shard]
+        mdt.inodes_used += 1
+        mdt.tally(actor.job_id, "open", client.since(began))
+        client.record(RecordType.CREATE, inode, actor, parent=parent, name=name)
+        mode = OPEN_MODE_BASE | OPEN_CREATE
+        client.record(RecordType.OPEN, inode, actor, OPEN_CREATE, parent=parent, open_mode=mode)
+        client.stats.tally("mknod", client.since(began))
+        return self._opened(inode, actor, OPEN_CREATE, began, writable=True)
+
+    def open(self, inode: Inode, actor: Actor, *, write: bool = False) -> Steps[FileHandle]:
+        """Open a file that is there."""
+        client, began = self._client, self._client.engine.now
+        mode = OPEN_WRITE if write else OPEN_READ
+        self._check_permission()
+        yield from client.mdcs[inode.mdt_index].ask("open", actor.job_id)
+        if inode.unlinked:
+            raise _gone(inode)
+        client.record(RecordType.OPEN, inode, actor, mode, open_mode=OPEN_MODE_BASE | mode)
+        return self._opened(inode, actor, mode, began, writable=write)
+
+    def close(self, handle: FileHandle) -> Steps[None]:
+        """Close; what is still dirty goes out a while later."""
+        client, inode, began = self._client, handle.inode, self._client.engine.now
+        yield from client.mdcs[inode.mdt_index].ask("close", handle.actor.job_id)
+        flags = CLOSE_CREATE if handle.flags == OPEN_CREATE else handle.flags
+        client.record(RecordType.CLOSE, inode, handle.actor, flags)
+        inode.writers -= handle.writable
+        if handle.dirty:
+            client.data.write_back.later(handle)
+        client.stats.tally("openclosetime", microseconds(client.engine.now - handle.opened_at))
+        client.stats.tally("close", client.since(began))
+
+    def unlink(self, inode: Inode, actor: Actor) -> Steps[None]:
+        """Remove a file's name, and the file; its objects are destroyed when the MDT tells the OSTs."""
+        client, servers, began = self._client, self._client.servers, self._client.engine.now
+        parent, name = inode.parent, inode.name
+        yield from client.mdcs[inode.mdt_index].ask("unlink", actor.job_id, parent)
+        if inode.unlinked:
+            raise _gone(inode)
+        servers.namespace.remove(inode, client.time)
+        servers.mdts[inode.mdt_index].inodes_used -= 1
+        client.cache.drop(inode.fid)
+        if inode.layout is not None:
+            for part in inode.layout.components:
+                for stripe in part.objects:
+                    client.oscs[stripe.ost_index].cancel_lock(client.jitter(0.003))
+            client.engine.after(client.jitter(DESTROY_SECONDS), servers.placement.release, inode.layout)
+            inode.layout = None
+        client.record(RecordType.UNLINK, inode, actor, 1, parent=parent, name=name)
+        client.stats.tally("unlink", client.since(began))
+
+    def getattr(self, inode: Inode, actor: Actor) -> Steps[None]:
+        """stat(2)."""
+        client, began = self._client, self._client.engine.now
+        yield from self.attributes(inode, actor)
+        client.stats.tally("getattr", client.since(began))
+
+    def attributes(self, inode: Inode, actor: Actor) -> Steps[None]:
+        """What the MDT knows, and the size from the OSTs that hold a part of the file."""
+        mdc = self._client.mdcs[inode.mdt_index]
+        if self._client.settings.parallel_lookups or inode.parent is None:
+            yield from mdc.ask("getattr", actor.job_id, inode=inode)
+        else:
+            yield from self._alone(inode.parent, mdc.ask("getattr", actor.job_id, inode=inode))
+        yield from self.glimpse(inode, actor)
+
+    def glimpse(self, inode: Inode, actor: Actor) -> Steps[None]:
+        """The size, from every object. Of data on the MDT another client may have the lock: then the MDT asks it."""
+        client = self._client
+        if inode.data_lock not in {-1, client.index}:
+            yield from client.mdcs[inode.mdt_index].ask("glimpse", actor.job_id)
+            yield 2 * NETWORK_SECONDS
+        stripes = [stripe for part in (inode.layout.components if inode.layout else ()) for stripe in part.objects]
+        if len(stripes) == 1:
+            yield from client.oscs[stripes[0].ost_index].glimpse(actor.job_id)
+        elif stripes:
+            asked = [client.engine.spawn(client.oscs[stripe.ost_index].glimpse(actor.job_id)) for stripe in stripes]
+            yield gather(asked)
+
+    def _alone(self, directory: Inode, steps: Steps[None]) -> Steps[None]:
+        """Do something while no other process of this node looks up a name of the directory."""
+        turn, before = Completion(), self._looking_up.get(directory.fid)
+        self._looking_up[directory.fid] = turn
+        if before is not None:
+            yield before
+        try:
+            yield from steps
+        finally:
+            if self._looking_up[directory.fid] is turn:
+                del self._looking_up[directory.fid]
+            turn.succeed()
+
+    def _opened(self, inode: Inode, actor: Actor, flags: int, began: float, *, writable: bool) -> FileHandle:
+        client = self._client
+        handle = FileHandle(inode, actor, flags, client.engine.now, writable=writable)
+        handle.window = client.data.window(handle)
+        inode.writers += writable
+        inode.lease_broken |= writable
+        client.stats.tally("open", client.since(began))
+        client.stats.tally("opencount", 1)
+        return handle
+
+    def _check_permission(self) -> None:
+        for _ in range(4):
+            self._client.stats.tally("inode_permission", microseconds(self._client.jitter(0.00002)))
+
+
+def _gone(inode: Inode) -> FileNotFoundError:
+    return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), inode.name)
+
+
+NAMES_PER_READDIR = 16384
+"""Names in one answer: 256 pages of 64."""
+STATS_BEFORE_STATAHEAD = 2
+"""Names stat'ed in directory order before statahead starts."""
+
+
+class Statahead:
+    """One process walking through one directory."""
+
+    def __init__(self, client: Client, names: Sequence[Inode], actor: Actor) -> None:
+        self._client = client
+        self._names = names
+        self._actor = actor
+        self._ready: dict[int, Completion] = {}
+        self._asked = 0
+
+    def stat(self, number: int) -> Steps[None]:
+        """The attributes of one name, asked for ahead where that has begun."""
+        client, counters = self._client, self._client.statahead
+        began = client.engine.now
+        if number == STATS_BEFORE_STATAHEAD:
+            counters.total += 1
+            counters.list_total += 1
+        if number >= STATS_BEFORE_STATAHEAD:
+            self._ask_ahead(number)
+        if number in self._ready:
+            counters.hit_total += 1
+            yield self._ready.pop(number)
+            yield client.jitter(0.000005)
+        else:
+            counters.miss_total += 1
+            yield from client.names.attributes(self._names[number], self._actor)
+        client.stats.tally("getattr", client.since(began))
+        client.stats.tally("inode_permission", 1)
+
+    def _ask_ahead(self, number: int) -> None:
+        settings = self._client.settings.statahead
+        if not settings.max_names:
+            return
+        last = min(number + settings.max_names, len(self._names))
+        batch = settings.batch_max or 1
+        self._asked = max(self._asked, number)
+        while self._asked < last and (last - self._asked >= batch or last == len(self._names) or self._asked == number):
+            some = range(self._asked, min(self._asked + batch, last))
+            inodes = [self._names[i] for i in some]
+            done = self._client.engine.spawn(self._fetch(inodes))
+            self._ready.update(dict.fromkeys(some, done))
+            self._asked = some.stop
+
+    def _fetch(self, inodes: Sequence[Inode]) -> Steps[None]:
+        client = self._client
+        mdc = client.mdcs[inodes[0].mdt_index]
+        yield from mdc.batch("getattr", len(inodes), self._actor.job_id)
+        client.statahead.agl_total += sum(inode.layout is not None for inode in inodes)
+        yield gather([client.engine.spawn(client.names.glimpse(inode, self._actor)) for inode in inodes])
+
+
+class Client:
+    """One mount."""
+
+    def __init__(self, engine: Engine, index: int, settings: ClientSettings, servers: Servers, rng: Random) -> None:
+        self.index = index
+        self.engine = engine
+        self.settings = settings
+        self.servers = servers
+        self.rng = rng
+        self.mounted_at = engine.now
+        self.stats = Stats(counters.LLITE_STATS, engine.now)
+        self.read_ahead = ReadAhead(engine, settings.read_ahead)
+        self.cache = PageCache(settings.cache_bytes)
+        self.statahead = StataheadCounters()
+        suffix = settings.instance
+        wire = NetworkAdapter(engine, settings.network_bytes_per_second)
+        self.oscs = tuple(Osc(engine, f"{ost.name}-osc-{suffix}", ost, settings.osc, wire) for ost in servers.osts)
+        self.mdcs = tuple(Mdc(engine, f"{mdt.name}-mdc-{suffix}", mdt) for mdt in servers.mdts)
+        self.names = Names(self)
+        self.data = DataPath(self)
+
+    @property
+    def time(self) -> float:
+        """Epoch seconds."""
+        return self.servers.epoch_ns / 1e9 + self.engine.now
+
+    def since(self, began: float) -> int:
+        """Microseconds since a virtual time."""
+        return microseconds(self.engine.now - began)
+
+    def jitter(self, seconds: float) -> float:
+        """A time that is not the same twice."""
+        return seconds * self.rng.lognormvariate(0.0, 0.5)
+
+    def record(
+        self, kind: RecordType, inode: Inode, actor: Actor, flags: int = 0, *, parent: Inode | None = None,
+        name: str = "", open_mode: int | None = None,
+    ) -> None:  # fmt: skip
+        """Have the file's MDT write a changelog record."""
+        self.servers.mdts[inode.mdt_index].changelog.add(
+            kind, self.time, inode.fid, actor, flags=flags, parent=parent.fid if parent else None, name=name,
+            open_mode=open_mode,
+        )  # fmt: skip

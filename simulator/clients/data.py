@@ -1,0 +1,346 @@
+"""Reads and writes of one mount: dirty pages, layout changes that writes cause, and RPCs under extent locks.
+
+Direct writes are sent at once and are safe when they return. Buffered writes return when the pages are copied. Dirty
+pages are sent when a whole RPC has come together, at fsync, when a connection may hold no more of them, when another
+client wants the lock, or some seconds after the file was closed, whichever comes first.
+
+A write may reach a component that has no objects yet, or a mirrored file: the layout has to change first. The client
+asks the MDT, which revokes the layout lock from every holder, this client included. With the lock goes what the client
+has in its cache below that layout, so dirty pages of the part already written are sent first, and the writer waits for
+them.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from lustre.changelog.record import RecordType
+from lustre.fid import Fid
+from lustre.layout.model import Layout
+from simulator.clients.handle import FileHandle
+from simulator.clients.osc import Osc
+from simulator.clients.readahead import ReadAheadWindow
+from simulator.engine import Completion, Steps, gather
+from simulator.network import NETWORK_SECONDS
+from simulator.servers import layouts
+from simulator.servers.changelog import SERVER
+from simulator.servers.locks import Lock
+from simulator.servers.namespace import Inode
+from simulator.servers.objects import StoredObject
+from simulator.servers.placement import Extent, bytes_on_mdt, extents, is_instantiated, writable_end
+
+if TYPE_CHECKING:
+    from simulator.clients.client import Client
+
+LOCK_GRAIN_BYTES = 4096
+_DONE = Completion()
+_DONE.succeed()
+
+
+class Transfer:
+    """The way out of one mount."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.flush_object: Callable[[Fid], Completion] = lambda fid: _DONE
+        """What is called when somebody else wants a lock: write out what is dirty of an object."""
+
+    def all(self, handle: FileHandle, pieces: Iterable[Extent], *, write: bool, direct: bool) -> list[Completion]:
+        """Send every piece."""
+        return [self.one(handle, piece, write=write, direct=direct) for piece in pieces]
+
+    def one(self, handle: FileHandle, piece: Extent, *, write: bool, direct: bool) -> Completion:
+        """Send one piece, once its lock is there."""
+        osc = self._client.oscs[piece.ost_index]
+        stored = osc.ost.store.objects.get(piece.fid)
+        if stored is None:
+            gone = Completion()
+            gone.fail(FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), handle.inode.name))
+            return gone
+        if not direct and piece.fid not in handle.locked:
+            handle.locked.add(piece.fid)
+            osc.enqueue_lock()
+        start, end = _locked_range(piece)
+        flush = partial(self.flush_object, piece.fid)
+        lock = stored.locks.known(self._client.index, start, end, write, flush)
+        if lock is None and write and not direct:
+            return self._under_its_lock(osc, stored, handle, piece)
+        if lock is None:
+            asking = stored.locks.ask(self._client.index, start, end, write, flush, NETWORK_SECONDS)
+            return self._client.engine.spawn(self._locked(asking, osc, stored, handle, piece, write, direct))
+        lock.using += 1
+        sent = osc.transfer(write, stored, piece.offset, piece.size_bytes, handle.actor.job_id, direct)
+        sent.then(lock.put)
+        return sent
+
+    def _under_its_lock(self, osc: Osc, stored: StoredObject, handle: FileHandle, piece: Extent) -> Completion:
+        """Dirty pages go out under the lock they were dirtied under, and ask for none.
+
+        That lock may be on its way back; who wants it waits for these pages, and they cannot wait for him.
+        """
+        return osc.transfer(True, stored, piece.offset, piece.size_bytes, handle.actor.job_id, False)
+
+    def hold(self, handle: FileHandle, pieces: Iterable[Extent]) -> Steps[None]:
+        """Have the locks below which pages may be dirtied; what others hold is called back first."""
+        for piece in pieces:
+            osc = self._client.oscs[piece.ost_index]
+            stored = osc.ost.store.objects.get(piece.fid)
+            if stored is not None:
+                start, end = _locked_range(piece)
+                flush = partial(self.flush_object, piece.fid)
+                if stored.locks.known(self._client.index, start, end, True, flush) is None:
+                    osc.enqueue_lock()
+                    asked = stored.locks.ask(self._client.index, start, end, True, flush, NETWORK_SECONDS)
+                    (yield from asked).put(_DONE)
+
+    def to_mdt(self, handle: FileHandle, size_bytes: int, *, write: bool) -> Completion:
+        """Data of a file that lies on its MDT."""
+        mdc = self._client.mdcs[handle.inode.mdt_index]
+        return self._client.engine.spawn(mdc.transfer(write, size_bytes, handle.actor.job_id))
+
+    def _locked(
+        self, asking: Steps[Lock], osc: Osc, stored: StoredObject, handle: FileHandle, piece: Extent, write: bool,
+        direct: bool,
+    ) -> Steps[None]:  # fmt: skip
+        osc.enqueue_lock()
+        lock = yield from asking
+        try:
+            yield osc.transfer(write, stored, piece.offset, piece.size_bytes, handle.actor.job_id, direct)
+        finally:
+            lock.put(_DONE)
+
+
+def _locked_range(piece: Extent) -> tuple[int, int]:
+    """Locks cover whole pages."""
+    return piece.offset // LOCK_GRAIN_BYTES * LOCK_GRAIN_BYTES, -(
+        -(piece.offset + piece.size_bytes) // LOCK_GRAIN_BYTES
+    ) * LOCK_GRAIN_BYTES
+
+
+PAGE_BYTES = 4096
+
+
+class WriteBack:
+    """Dirty pages of one mount."""
+
+    def __init__(self, client: Client, transfer: Transfer) -> None:
+        self._client = client
+        self._transfer = transfer
+        self._holders: dict[Fid, FileHandle] = {}
+        transfer.flush_object = self._flush_object
+
+    def mark_dirty(self, handle: FileHandle, pieces: list[Extent]) -> None:
+        """Pages were written to."""
+        for piece in pieces:
+            self._client.oscs[piece.ost_index].dirty_bytes += handle.mark_dirty([piece])
+            self._holders[piece.fid] = handle
+
+    def clean(self, handle: FileHandle, least_bytes: int = 0) -> list[Extent]:
+        """Take out what is dirty, of the objects that have at least so much of it."""
+        pieces = handle.clean(least_bytes)
+        for piece in pieces:
+            self._client.oscs[piece.ost_index].dirty_bytes -= piece.size_bytes
+            self._holders.pop(piece.fid, None)
+        return pieces
+
+    def flush(self, handle: FileHandle, least_bytes: int = 0) -> Steps[None]:
+        """Write out what is dirty, and wait for it."""
+        pieces = self.clean(handle, least_bytes)
+        on_mdt = [sent for sent in handle.on_mdt if not sent.done]
+        handle.on_mdt.clear()
+        yield gather([*on_mdt, *self._transfer.all(handle, pieces, write=True, direct=False)])
+
+    def send_full_rpcs(self, handle: FileHandle) -> Steps[None]:
+        """Send what makes a whole RPC; wait while a connection has more unwritten pages than it may."""
+        if not handle.dirty:
+            return
+        limits = self._client.settings.osc
+        sent = self._client.engine.spawn(self.flush(handle, limits.max_pages_per_rpc * PAGE_BYTES))
+        if any(osc.unwritten_bytes > limits.max_dirty_bytes for osc in self._client.oscs):
+            yield sent
+            yield from self.flush(handle)
+
+    def later(self, handle: FileHandle) -> None:
+        """A file was closed with dirty pages: they go out after a while, or when somebody needs them to."""
+        client = self._client
+        handle.inode.write_back = lambda: client.engine.spawn(self.flush(handle))
+        client.engine.after(client.settings.write_back_seconds, self._due, handle)
+
+    def _due(self, handle: FileHandle) -> None:
+        handle.inode.write_back = None
+        if handle.inode.unlinked:
+            self.clean(handle)
+        else:
+            self._client.engine.spawn(self.flush(handle))
+
+    def _flush_object(self, fid: Fid) -> Completion:
+        """Somebody else wants the lock of an object."""
+        handle = self._holders.get(fid)
+        if handle is None:
+            return gather([])
+        self._client.cache.drop(handle.inode.fid)
+        return self._client.engine.spawn(self.flush(handle))
+
+
+class LayoutChanges:
+    """Layout changes that writes of one mount bring about."""
+
+    def __init__(self, client: Client, write_back: WriteBack) -> None:
+        self._client = client
+        self._write_back = write_back
+        self._osts = client.servers.osts_for_mirrors
+
+    def make_writable(self, handle: FileHandle, offset: int, end: int) -> Steps[int]:
+        """Make the bytes from an offset writable; how far they are without another change."""
+        inode = handle.inode
+        assert inode.layout is not None
+        if layouts.mirrors_in_sync(inode.layout):
+            yield from self._ask(handle)
+            if inode.layout is not None and layouts.mirrors_in_sync(inode.layout):
+                inode.layout = layouts.with_stale_mirrors(inode.layout, self._osts)
+                self._record(handle, RecordType.FLR_WRITE)
+        end = writable_end(inode.layout, offset, end)
+        ready = self._ready_up_to(inode.layout, offset, end)
+        if ready > offset or inode.layout is None:
+            return ready
+        yield from self._ask(handle)
+        if inode.layout is not None and not is_instantiated(layouts.mirror_to_write(inode.layout, self._osts), end):
+            only = layouts.mirror_to_write(inode.layout, self._osts)
+            component_end = self._component_end(inode.layout, offset, end)
+            inode.layout = self._client.servers.placement.reach(inode.layout, component_end, only)
+            inode.lease_broken = True
+            self._record(handle, RecordType.LAYOUT)
+        ready = self._ready_up_to(inode.layout, offset, end)
+        if ready <= offset:
+            raise OSError(errno.ENODATA, os.strerror(errno.ENODATA), inode.name)  # the layout ends before
+        return ready
+
+    def _ask(self, handle: FileHandle) -> Steps[None]:
+        """The MDT gives components their objects for no job."""
+        if handle.dirty:
+            yield from self._write_back.flush(handle)
+        yield from self._client.mdcs[handle.inode.mdt_index].ask("layout", "")
+
+    def _record(self, handle: FileHandle, kind: RecordType) -> None:
+        inode = handle.inode
+        known = inode.parent if self._client.rng.random() < 0.5 else None  # the MDT may not have the parent at hand
+        self._client.record(kind, inode, SERVER, parent=known)
+
+    def _component_end(self, layout: Layout, offset: int, end: int) -> int:
+        """As far as the component at an offset goes, or the write."""
+        for part in layouts.mirror_to_write(layout, self._osts).components:
+            inside = part.extent_start <= offset and (part.extent_end is None or offset < part.extent_end)
+            if inside and "extension" not in part.flags:
+                return end if part.extent_end is None else min(end, part.extent_end)
+        return end
+
+    def _ready_up_to(self, layout: Layout | None, offset: int, end: int) -> int:
+        """How far from an offset the components have their objects."""
+        if layout is None:
+            return end
+        missing = [part.extent_start for part in layouts.mirror_to_write(layout, self._osts).components
+                   if "init" not in part.flags and (part.extent_end is None or part.extent_end > offset)]  # fmt: skip
+        return max(min([end, *missing]), offset)
+
+
+class DataPath:
+    """Reads and writes of one mount."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._transfer = Transfer(client)
+        self.write_back = WriteBack(client, self._transfer)
+        self._reach = LayoutChanges(client, self.write_back)
+
+    def write(self, handle: FileHandle, offset: int, size_bytes: int, *, direct: bool) -> Steps[None]:
+        """One call that writes, component by component."""
+        client, inode, began = self._client, handle.inode, self._client.engine.now
+        at, end = offset, offset + size_bytes
+        while at < end:
+            layout = inode.layout
+            if layout is not None and (not is_instantiated(layout, end) or layouts.mirrors_in_sync(layout)):
+                stop = yield from self._reach.make_writable(handle, at, end)
+            else:
+                stop = writable_end(layout, at, end)
+            yield from self._write_part(handle, at, stop - at, direct=direct)
+            at = stop
+        inode.wrote(end, client.time)
+        client.stats.tally("write_bytes", size_bytes)
+        client.stats.tally("write", client.since(began))
+
+    def read(self, handle: FileHandle, offset: int, size_bytes: int, *, direct: bool) -> Steps[int]:
+        """One call that reads; how many bytes it got. What the client has in its cache costs nothing but the copy."""
+        client, inode, began = self._client, handle.inode, self._client.engine.now
+        size = max(min(size_bytes, inode.size_bytes - offset), 0)
+        if size == 0:
+            return 0
+        if direct:
+            yield self._fetch(handle, offset, size, direct=True)
+        elif client.cache.has(inode.fid, offset + size):
+            yield self._copying(size)
+            client.stats.tally("cached_read_bytes", size)
+        else:
+            assert handle.window is not None
+            yield from handle.window.read(offset, size, inode.size_bytes)
+            if handle.window.from_front:
+                client.cache.keep(inode.fid, offset + size)
+        inode.atime = client.time
+        client.stats.tally("read_bytes", size)
+        client.stats.tally("read", client.since(began))
+        return size
+
+    def fsync(self, handle: FileHandle) -> Steps[None]:
+        """Write out what is dirty, then have each OST that holds a part, and the MDT, make it safe."""
+        client, inode, began = self._client, handle.inode, self._client.engine.now
+        yield from self.write_back.flush(handle)
+        parts = inode.layout.components if inode.layout is not None else ()
+        osts = sorted({stripe.ost_index for part in parts for stripe in part.objects})
+        job_id = handle.actor.job_id
+        yield gather([client.engine.spawn(client.oscs[index].sync(job_id)) for index in osts])
+        yield from client.mdcs[inode.mdt_index].ask("sync", job_id)
+        client.stats.tally("fsync", client.since(began))
+
+    def window(self, handle: FileHandle) -> ReadAheadWindow:
+        """Read-ahead for a file just opened."""
+
+        def fetch(start: int, size: int) -> Completion:
+            return self._fetch(handle, start, size, direct=False)
+
+        return ReadAheadWindow(self._client.read_ahead, fetch, handle.inode.fid)
+
+    def _write_part(self, handle: FileHandle, offset: int, size: int, *, direct: bool) -> Steps[None]:
+        client, inode = self._client, handle.inode
+        pieces = self._written(inode, offset, size)
+        on_mdt = bytes_on_mdt(inode.layout, offset, size) if inode.layout is not None else 0
+        sent = [self._transfer.to_mdt(handle, on_mdt, write=True)] if on_mdt else []
+        if direct:
+            yield gather([*sent, *self._transfer.all(handle, pieces, write=True, direct=True)])
+            return
+        yield self._copying(size)
+        yield from self._transfer.hold(handle, pieces)
+        handle.on_mdt += sent
+        self.write_back.mark_dirty(handle, pieces)
+        yield from self.write_back.send_full_rpcs(handle)
+        client.cache.keep(inode.fid, offset + size)
+        client.stats.count("hybrid_noswitch", 1)
+
+    def _copying(self, size_bytes: int) -> float:
+        return self._client.jitter(self._client.settings.copy_seconds_per_mib * size_bytes / (1 << 20))
+
+    def _written(self, inode: Inode, offset: int, size: int) -> list[Extent]:
+        if inode.layout is None:
+            return []
+        return extents(layouts.mirror_to_write(inode.layout, self._client.servers.osts_for_mirrors), offset, size)
+
+    def _fetch(self, handle: FileHandle, start: int, size: int, *, direct: bool) -> Completion:
+        if handle.inode.layout is None:
+            return gather([])
+        layout = layouts.mirror_to_read(handle.inode.layout, self._client.servers.osts)
+        on_mdt = bytes_on_mdt(layout, start, size)
+        sent = [self._transfer.to_mdt(handle, on_mdt, write=False)] if on_mdt else []
+        sent += self._transfer.all(handle, extents(layout, start, size), write=False, direct=direct)
+        return sent[0] if len(sent) == 1 else gather(sent)

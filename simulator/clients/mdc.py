@@ -1,0 +1,108 @@
+"""The metadata client: one mount's connection to one MDT."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from simulator import counters
+from simulator.counters import Histogram, Stats, microseconds
+from simulator.engine import Completion, Engine, Steps
+from simulator.network import NETWORK_SECONDS
+from simulator.servers.mdt import Mdt
+from simulator.servers.namespace import Inode
+
+_REQUESTS: dict[str, tuple[str, str]] = {
+    "open": ("", "intent_lock"),
+    "mknod": ("ldlm_ibits_enqueue", "create"),
+    "close": ("mds_close", "close"),
+    "unlink": ("", "unlink"),
+    "mkdir": ("", "create"),
+    "getattr": ("mds_getattr_lock", "getattr"),
+    "setattr": ("", "setattr"),
+    "getxattr": ("mds_getxattr", "getxattr"),
+    "setxattr": ("", "setxattr"),
+    "sync": ("mds_sync", "fsync"),
+    "statfs": ("mds_statfs", ""),
+    "layout": ("ldlm_ibits_enqueue", "intent_lock"),
+    "rename": ("", "rename"),
+    "glimpse": ("ldlm_ibits_enqueue", ""),
+    "readpage": ("", "read_page"),
+}
+"""What an operation counts in ``stats`` and in ``md_stats`` of the mdc."""
+_MODIFYING = frozenset(("mknod", "unlink", "mkdir", "setattr", "setxattr", "rename", "close"))
+
+
+class Mdc:
+    """One client's view of one MDT."""
+
+    max_rpcs_in_flight = 8
+    max_mod_rpcs_in_flight = 7
+
+    def __init__(self, engine: Engine, name: str, mdt: Mdt) -> None:
+        self.name = name
+        self.mdt = mdt
+        self.stats = Stats(counters.MDC_STATS, engine.now)
+        self.md_stats = Stats(counters.MDC_MD_STATS, engine.now)
+        self.modifying = Histogram()
+        self.modifying_in_flight = 0
+        self.in_flight = 0
+        self.locks = 0
+        self._engine = engine
+        self._waiting: deque[Completion] = deque()
+
+    def transfer(self, write: bool, size_bytes: int, job_id: str) -> Steps[None]:
+        """Data of a file that lies on the MDT."""
+        self.in_flight += 1
+        yield NETWORK_SECONDS
+        yield from self.mdt.data(write, size_bytes, job_id)
+        yield NETWORK_SECONDS
+        self._answered()
+
+    def _slot(self) -> Completion:
+        """Done when a request may be sent that had to wait for one on the way."""
+        turn = Completion()
+        self._waiting.append(turn)
+        return turn
+
+    def _answered(self) -> None:
+        self.in_flight -= 1
+        if self._waiting:
+            self._waiting.popleft().succeed()
+
+    def batch(self, operation: str, names: int, job_id: str) -> Steps[None]:
+        """One request for several names: one way there, one way back, the work of each."""
+        while self.in_flight >= self.max_rpcs_in_flight:
+            yield self._slot()
+        began = self._engine.now
+        self.in_flight += 1
+        yield NETWORK_SECONDS
+        yield from self.mdt.work(operation, job_id, names=names)
+        yield NETWORK_SECONDS
+        self._answered()
+        self.stats.tally("req_waittime", microseconds(self._engine.now - began))
+        self.md_stats.count("intent_getattr_async", names)
+
+    def ask(
+        self, operation: str, job_id: str, directory: Inode | None = None, inode: Inode | None = None
+    ) -> Steps[None]:  # fmt: skip
+        """One request and its answer; ``directory`` is the one whose names change, ``inode`` the file it is about."""
+        while self.in_flight >= self.max_rpcs_in_flight:
+            yield self._slot()
+        began = self._engine.now
+        request, md_counter = _REQUESTS[operation]
+        self.in_flight += 1
+        if operation in _MODIFYING:
+            self.modifying_in_flight += 1
+            self.modifying.tally(self.modifying_in_flight)
+        self.stats.tally("req_active", self.in_flight)
+        yield NETWORK_SECONDS
+        yield from self.mdt.work(operation, job_id, directory, inode=inode)
+        yield NETWORK_SECONDS
+        self._answered()
+        self.modifying_in_flight -= operation in _MODIFYING
+        waited = microseconds(self._engine.now - began)
+        self.stats.tally("req_waittime", waited)
+        if request:
+            self.stats.tally(request, 1 if request == "ldlm_ibits_enqueue" else waited)
+        if md_counter:
+            self.md_stats.tally(md_counter)

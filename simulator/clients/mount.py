@@ -1,0 +1,114 @@
+"""One mount of one node: its settings, its page cache, and the servers it is connected to."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from lustre.fid import Fid
+from simulator.clients.osc import OscSettings
+from simulator.clients.readahead import ReadAheadSettings
+from simulator.servers.mdt import Mdt
+from simulator.servers.namespace import Namespace
+from simulator.servers.ost import Ost
+from simulator.servers.placement import Placement
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class StataheadSettings:
+    """Tunables of ``llite.*``."""
+
+    max_names: int = 128
+    batch_max: int = 64
+    """Names in one request (2.16 and later); 0: one request a name."""
+
+
+@dataclass(slots=True)
+class StataheadCounters:
+    """``statahead_stats``."""
+
+    total: int = 0
+    wrong: int = 0
+    agl_total: int = 0
+    list_total: int = 0
+    fname_total: int = 0
+    hit_total: int = 0
+    miss_total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """One mount of one node."""
+
+    mount_point: str = "/mnt/lustre"
+    nid: str = "10.0.2.15@tcp"
+    instance: str = "ff110001298dd800"
+    cache_bytes: int = 2961 << 20
+    write_back_seconds: float = 5.0
+    """Dirty pages of a closed file go out after this time at the latest."""
+    copy_seconds_per_mib: float = 0.002
+    """What a processor needs to copy between the application and the page cache."""
+    parallel_lookups: bool = True
+    """False for Linux before 4.7: processes of one node look up names of one directory one after the other."""
+    network_bytes_per_second: float | None = None
+    """Of the client's adapter; None: never the limit."""
+    osc: OscSettings = field(default_factory=OscSettings)
+    read_ahead: ReadAheadSettings = field(default_factory=ReadAheadSettings)
+    statahead: StataheadSettings = field(default_factory=StataheadSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """What every client talks to."""
+
+    fsname: str
+    namespace: Namespace
+    placement: Placement
+    mdts: Sequence[Mdt]
+    osts: Sequence[Ost]
+    epoch_ns: int
+    """Nanoseconds of the epoch at virtual time zero."""
+    prefers_flash_mirrors: bool = True
+    """Whether the MDS looks at what OSTs are made of when it chooses the mirror that is written; since 2.15."""
+
+    @property
+    def osts_for_mirrors(self) -> Sequence[Ost]:
+        """What that choice is made by; nothing before 2.15."""
+        return self.osts if self.prefers_flash_mirrors else ()
+
+
+class PageCache:
+    """Bytes per file.
+
+    >>> cache = PageCache(8192)
+    >>> cache.keep(Fid(1, 1), 4096); cache.keep(Fid(1, 2), 8192)
+    >>> cache.has(Fid(1, 1), 4096), cache.has(Fid(1, 2), 8192), cache.used_bytes
+    (False, True, 8192)
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.used_bytes = 0
+        self._files: OrderedDict[Fid, int] = OrderedDict()
+
+    def keep(self, fid: Fid, size_bytes: int) -> None:
+        """The first so many bytes of a file are here now."""
+        before = self._files.pop(fid, 0)
+        self._files[fid] = max(before, size_bytes)
+        self.used_bytes += self._files[fid] - before
+        while self.used_bytes > self.max_bytes:
+            _, dropped = self._files.popitem(last=False)
+            self.used_bytes -= dropped
+
+    def drop(self, fid: Fid) -> None:
+        """The file is gone, or somebody else changed it."""
+        self.used_bytes -= self._files.pop(fid, 0)
+
+    def has(self, fid: Fid, size_bytes: int) -> bool:
+        """Whether a read up to there needs no server."""
+        return self._files.get(fid, 0) >= size_bytes > 0

@@ -1,0 +1,166 @@
+"""The object storage client: one mount's connection to one OST. It collects, limits and counts RPCs.
+
+Requests of the same moment go together: pieces of one object become one RPC, up to its largest size.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from functools import partial
+
+from simulator import counters
+from simulator.counters import Histogram, Stats, microseconds
+from simulator.engine import Completion, Engine, Steps, gather
+from simulator.network import NETWORK_SECONDS, NetworkAdapter, Rpc
+from simulator.servers.objects import StoredObject
+from simulator.servers.ost import Ost
+
+PAGE_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class OscSettings:
+    """Tunables of ``osc.*``."""
+
+    max_rpcs_in_flight: int = 8
+    max_pages_per_rpc: int = 1024
+    max_dirty_bytes: int = 64 << 20
+    gather_seconds: float = 0.0005
+    """How long a piece waits for others to go with it."""
+
+
+class OscHistograms:
+    """``rpc_stats``: one side, reads or writes."""
+
+    def __init__(self) -> None:
+        self.pages = Histogram()
+        self.in_flight = Histogram()
+        self.offset = Histogram()
+        self.latency = Histogram()
+
+
+class Osc:
+    """One client's view of one OST."""
+
+    def __init__(
+        self, engine: Engine, name: str, ost: Ost, settings: OscSettings, wire: NetworkAdapter | None = None
+    ) -> None:
+        self.name = name
+        self.ost = ost
+        self.settings = settings
+        self.stats = Stats(counters.OSC_STATS, engine.now)
+        self.histograms = (OscHistograms(), OscHistograms())
+        self.in_flight = [0, 0]
+        self.direct_in_flight = 0
+        self.dirty_bytes = 0
+        self.writing_bytes = 0
+        """Of writes asked for and not yet answered."""
+        self.locks = 0
+        self._engine = engine
+        self._wire = wire or NetworkAdapter(engine, None)
+        self._gathering: list[Rpc] = []
+        self._ready: deque[Rpc] = deque()
+
+    @property
+    def unwritten_bytes(self) -> int:
+        """Dirty pages, and those on their way: together no more than ``max_dirty_mb``."""
+        return self.dirty_bytes + self.writing_bytes
+
+    @property
+    def pages_waiting(self) -> tuple[int, int]:
+        """Pages of reads and of writes not yet sent."""
+        waiting = [*self._gathering, *self._ready]
+        pages = [(rpc.write, -(-rpc.size_bytes // PAGE_BYTES)) for rpc in waiting]
+        return sum(n for write, n in pages if not write), sum(n for write, n in pages if write)
+
+    def transfer(
+        self, write: bool, stored: StoredObject, offset: int, size: int, job_id: str, sync: bool
+    ) -> Completion:  # fmt: skip
+        """Read or write a piece of an object, in as many RPCs as it takes; done when all are answered."""
+        step = self.settings.max_pages_per_rpc * PAGE_BYTES
+        last = offset + size
+        self.writing_bytes += size * write
+        starts = range(offset, last, step)
+        parts = [Rpc(write, stored, [(at, min(step, last - at))], job_id, sync) for at in starts]
+        if not self._gathering:
+            self._engine.after(self.settings.gather_seconds, self._unplug)
+        for part in parts:
+            if not any(known.merge(part, step) for known in self._gathering):
+                self._gathering.append(part)
+        return parts[0].done if len(parts) == 1 else gather(part.done for part in parts)
+
+    def _unplug(self) -> None:
+        self._ready.extend(self._gathering)
+        self._gathering.clear()
+        self._send()
+
+    def _send(self) -> None:
+        while self._ready and sum(self.in_flight) < self.settings.max_rpcs_in_flight:
+            rpc = self._ready.popleft()
+            self.in_flight[rpc.write] += 1
+            self.direct_in_flight += rpc.sync
+            rpc.sent_at = self._engine.now
+            self._count_sent(rpc)
+            sending = self._wire.seconds(True, rpc.size_bytes) if rpc.write else 0.0
+            self._engine.after(NETWORK_SECONDS + sending, self.ost.bulk.serve, rpc, partial(self._reply, rpc))
+
+    def _reply(self, rpc: Rpc, error: OSError | None) -> None:
+        receiving = 0.0 if rpc.write else self._wire.seconds(False, rpc.size_bytes)
+        self._engine.after(NETWORK_SECONDS + receiving, self._answered, rpc, error)
+
+    def _answered(self, rpc: Rpc, error: OSError | None) -> None:
+        self.in_flight[rpc.write] -= 1
+        self.writing_bytes -= rpc.size_bytes * rpc.write
+        self.direct_in_flight -= rpc.sync
+        seconds = self._engine.now - rpc.sent_at
+        self.stats.tally("req_waittime", microseconds(seconds))
+        self.stats.tally("ost_write" if rpc.write else "ost_read", microseconds(seconds))
+        self.histograms[rpc.write].latency.tally_log2(int(seconds * 1e9) >> 10)  # the kernel's cheap microseconds
+        if error is None:
+            self.stats.tally("write_bytes" if rpc.write else "read_bytes", rpc.size_bytes)
+            rpc.done.succeed()
+        else:
+            rpc.done.fail(error)
+        self._send()
+
+    def sync(self, job_id: str) -> Steps[None]:
+        """Ask the OST to make everything safe."""
+        began = self._engine.now
+        yield NETWORK_SECONDS
+        yield from self.ost.sync(job_id)
+        yield NETWORK_SECONDS
+        self.request("ost_sync", self._engine.now - began)
+
+    def glimpse(self, job_id: str) -> Steps[None]:
+        """Ask for the size of an object without taking its lock from anybody."""
+        began = self._engine.now
+        yield NETWORK_SECONDS
+        yield from self.ost.getattr(job_id)
+        yield NETWORK_SECONDS
+        self.stats.tally("req_waittime", microseconds(self._engine.now - began))
+        self.stats.tally("ldlm_glimpse_enqueue", 1)
+
+    def request(self, name: str, seconds: float) -> None:
+        """Count a small request and its answer."""
+        self.stats.tally("req_waittime", microseconds(seconds))
+        self.stats.tally("req_active", 1 + sum(self.in_flight))
+        self.stats.tally(name, microseconds(seconds))
+
+    def enqueue_lock(self) -> None:
+        """Take an extent lock; it stays with the client until the file goes."""
+        self.locks += 1
+        self.stats.tally("ldlm_extent_enqueue", 1)
+
+    def cancel_lock(self, seconds: float) -> None:
+        """Give an extent lock back."""
+        if self.locks:
+            self.locks -= 1
+            self.request("ldlm_cancel", seconds)
+
+    def _count_sent(self, rpc: Rpc) -> None:
+        side = self.histograms[rpc.write]
+        side.pages.tally_log2(-(-rpc.size_bytes // PAGE_BYTES))
+        side.in_flight.tally(self.in_flight[rpc.write])
+        side.offset.tally_log2(rpc.fragments[0][0] // PAGE_BYTES + 1)
+        self.stats.tally("req_active", sum(self.in_flight))

@@ -1,0 +1,182 @@
+"""Jobs on large files: sequential streams, small random I/O in one file, and one file shared by all processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from simulator.clients.handle import FileHandle
+from simulator.engine import Steps, gather
+from simulator.jobs.job import FileJob, Run
+
+
+@dataclass(frozen=True, slots=True)
+class Streaming(FileJob):
+    """A file from front to end, over and over; ``threads`` take the next piece in turn. On several nodes: one each."""
+
+    job_id: str = "ior_stream.1002"
+    path: str = "/proj/flow/stream.dat"
+    call_bytes: int = 4 << 20
+    file_bytes: int = 1 << 30
+    threads: int = 1
+    direct: bool = False
+    """Past the client's cache; otherwise through it, with read-ahead when reading."""
+    think_seconds: float = 0.005
+
+    def files(self) -> tuple[tuple[str, int], ...]:
+        """Files that exist before it starts, with their sizes."""
+        return tuple((path, self.file_bytes) for path in stream_paths(self))
+
+
+@dataclass(frozen=True, slots=True)
+class StreamingWriter(Streaming):
+    """Writes it, past the cache unless told otherwise."""
+
+    threads: int = 2
+    direct: bool = True
+    fresh: bool = False
+    """Create the file and write it, instead of overwriting one that is there."""
+
+    def files(self) -> tuple[tuple[str, int], ...]:
+        """Files that exist before it starts, with their sizes."""
+        return () if self.fresh else tuple((path, self.file_bytes) for path in stream_paths(self))
+
+    def processes(self, run: Run) -> Iterator[Steps[None]]:
+        """Its threads, sharing one open file."""
+        yield _stream(run, self, self._call, write=True)
+
+    def _call(self, run: Run, handle: FileHandle, offset: int) -> Steps[None]:
+        yield from run.client.data.write(handle, offset, self.call_bytes, direct=self.direct)
+        run.got(self.call_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamingReader(Streaming):
+    """Reads it; through the page cache and read-ahead unless ``direct``."""
+
+    job_id: str = "ior_read.1002"
+
+    def processes(self, run: Run) -> Iterator[Steps[None]]:
+        """Its threads, sharing one open file."""
+        yield _stream(run, self, self._call, write=False)
+
+    def _call(self, run: Run, handle: FileHandle, offset: int) -> Steps[None]:
+        run.got((yield from run.client.data.read(handle, offset, self.call_bytes, direct=self.direct)))
+
+
+Call = Callable[[Run, FileHandle, int], Steps[None]]
+
+
+def stream_paths(job: Streaming) -> list[str]:
+    """The file of each node; a job on one node has the path as it is."""
+    return [job.path] + [f"{job.path}.{rank}" for rank in range(1, job.nodes)]
+
+
+def _stream(run: Run, job: Streaming, call: Call, *, write: bool) -> Steps[None]:
+    engine, names = run.client.engine, run.client.names
+    path = stream_paths(job)[run.rank]
+    if isinstance(job, StreamingWriter) and job.fresh:
+        directory, _, name = path.rpartition("/")
+        handle = yield from names.create(run.lookup(directory), name, run.actor)
+    else:
+        handle = yield from names.open(run.lookup(path), run.actor, write=write)
+    turn = [0]
+    yield gather([engine.spawn(_thread(run, handle, turn, job, call)) for _ in range(job.threads)])
+    yield from names.close(handle)
+
+
+def _thread(run: Run, handle: FileHandle, turn: list[int], job: Streaming, call: Call) -> Steps[None]:
+    calls = max(job.file_bytes // job.call_bytes, 1)
+    while run.active:
+        yield run.think(job.think_seconds)
+        offset = turn[0] % calls * job.call_bytes
+        turn[0] += 1
+        try:
+            yield from call(run, handle, offset)
+        except OSError as error:
+            run.failed(error)
+            yield 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class RandomWriter(FileJob):
+    """Several processes, each with one write under way."""
+
+    job_id: str = "fio_rand.1001"
+    path: str = "/proj/rand/table.dat"
+    client: int = 1
+    call_bytes: int = 4096
+    file_bytes: int = 128 << 20
+    processes_count: int = 8
+    read_share: float = 0.0
+    """Of the calls; the others write."""
+
+    def files(self) -> tuple[tuple[str, int], ...]:
+        """Files that exist before it starts, with their sizes."""
+        return ((self.path, self.file_bytes),)
+
+    def processes(self, run: Run) -> Iterator[Steps[None]]:
+        """Its processes, each with the file open."""
+        yield from (self._process(run) for _ in range(self.processes_count))
+
+    def _process(self, run: Run) -> Steps[None]:
+        names = run.client.names
+        handle: FileHandle = yield from names.open(run.lookup(self.path), run.actor, write=True)
+        while run.active:
+            offset = run.rng.randrange(self.file_bytes // self.call_bytes) * self.call_bytes
+            try:
+                if self.read_share and run.rng.random() < self.read_share:
+                    yield from run.client.data.read(handle, offset, self.call_bytes, direct=True)
+                else:
+                    yield from run.client.data.write(handle, offset, self.call_bytes, direct=True)
+                run.got(self.call_bytes)
+            except OSError as error:
+                run.failed(error)
+                yield 0.1
+        yield from names.close(handle)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedFile(FileJob):
+    """Process p of n does piece p, then p + n, and so on: strides, as a job that writes one record of each process."""
+
+    job_id: str = "ior_hard.1012"
+    path: str = "/proj/shared/one.dat"
+    nodes: int = 2
+    threads: int = 1
+    piece_bytes: int = 47008
+    pieces_each: int = 200
+    write: bool = True
+    direct: bool = False
+    think_seconds: float = 0.0
+
+    def files(self) -> tuple[tuple[str, int], ...]:
+        """The file, with all its pieces."""
+        return ((self.path, self.piece_bytes * self.pieces_each * self.nodes * self.threads),)
+
+    def processes(self, run: Run) -> Iterator[Steps[None]]:
+        """Its processes on one node."""
+        yield from (self._process(run, run.rank * self.threads + thread) for thread in range(self.threads))
+
+    def _process(self, run: Run, number: int) -> Steps[None]:
+        names, data = run.client.names, run.client.data
+        members = self.nodes * self.threads
+        handle = yield from names.open(run.lookup(self.path), run.actor, write=self.write)
+        run.team.begin("piece", run.now)
+        for turn in range(self.pieces_each):
+            if not run.active:
+                break
+            yield run.think(self.think_seconds)
+            offset = (turn * members + number) * self.piece_bytes
+            try:
+                if self.write:
+                    yield from data.write(handle, offset, self.piece_bytes, direct=self.direct)
+                else:
+                    yield from data.read(handle, offset, self.piece_bytes, direct=self.direct)
+                run.got(self.piece_bytes)
+                run.did("piece")
+            except OSError as error:
+                run.failed(error)
+        if self.write:
+            yield from data.fsync(handle)
+        yield from names.close(handle)

@@ -1,0 +1,83 @@
+"""What passes between clients and servers: bulk RPCs, and the network adapter that limits them."""
+
+from __future__ import annotations
+
+from simulator.engine import Completion, Engine
+from simulator.servers.objects import StoredObject
+
+NETWORK_SECONDS = 0.0002
+"""One way between a client and a server."""
+Fragment = tuple[int, int]
+"""Offset in the object, and bytes."""
+
+
+class Rpc:
+    """Reads or writes of one object by one job; contiguous pieces are one fragment."""
+
+    __slots__ = ("done", "fragments", "job_id", "sent_at", "size_bytes", "stored", "sync", "write")
+
+    def __init__(self, write: bool, stored: StoredObject, fragments: list[Fragment], job_id: str, sync: bool) -> None:
+        self.write = write
+        self.stored = stored
+        self.fragments = fragments
+        self.size_bytes = sum(size for _, size in fragments)
+        self.job_id = job_id
+        self.sync = sync
+        self.sent_at = 0.0
+        self.done = Completion()
+
+    def merge(self, other: Rpc, size_bytes_max: int) -> bool:
+        """Take another RPC for the same object in, when it is of the same kind and fits."""
+        if other.stored is not self.stored or other.write is not self.write or other.job_id != self.job_id:
+            return False
+        if other.sync is not self.sync or self.size_bytes + other.size_bytes > size_bytes_max:
+            return False
+        self.fragments = merged_fragments([*self.fragments, *other.fragments])
+        self.size_bytes += other.size_bytes
+        self.done.then(other.finish_with)
+        return True
+
+    def finish_with(self, done: Completion) -> None:
+        """The RPC that took this one in has its answer."""
+        if done.error is None:
+            self.done.succeed()
+        else:
+            self.done.fail(done.error)
+
+
+def merged_fragments(fragments: list[Fragment]) -> list[Fragment]:
+    """The same bytes in as few pieces as possible.
+
+    >>> merged_fragments([(1048576, 4096), (0, 1048576), (2097152, 512)])
+    [(0, 1052672), (2097152, 512)]
+    """
+    result: list[Fragment] = []
+    for offset, size in sorted(fragments):
+        if result and sum(result[-1]) >= offset:
+            start = result[-1][0]
+            result[-1] = (start, max(sum(result[-1]), offset + size) - start)
+        else:
+            result.append((offset, size))
+    return result
+
+
+class NetworkAdapter:
+    """Shared by all connections of one mount.
+
+    >>> wire = NetworkAdapter(Engine(), 1e9)
+    >>> wire.seconds(True, 10**6), wire.seconds(True, 10**6), wire.seconds(False, 10**6)
+    (0.001, 0.002, 0.001)
+    """
+
+    def __init__(self, engine: Engine, bytes_per_second: float | None) -> None:
+        self._engine = engine
+        self._rate = bytes_per_second
+        self._free_at = [0.0, 0.0]
+
+    def seconds(self, outgoing: bool, size_bytes: int) -> float:
+        """Time until so many bytes more have passed; none when the adapter is never the limit."""
+        if self._rate is None:
+            return 0.0
+        start = max(self._engine.now, self._free_at[outgoing])
+        self._free_at[outgoing] = start + size_bytes / self._rate
+        return self._free_at[outgoing] - self._engine.now

@@ -1,0 +1,318 @@
+"""Scenarios: a cluster, jobs and events, read from a TOML file. Mistakes are reported with their line.
+
+::
+
+    title = "…"
+    teaches = "…"
+    seconds = 120
+    model = "events"                    # or "flows", for thousands of clients: see :mod:`simulator.fluid`
+    cluster = "recorded_test_bed"       # or "measured_test_bed", or tables: see :mod:`simulator.toml_settings`
+
+    [costs]
+    preset = "production"               # the cost of calls and moves: see :mod:`simulator.costs`
+
+    [[job]]
+    kind = "small_files"                # see _JOBS below
+    job_id = "mdt_small.1001"
+    start_seconds = 30
+
+    [[event]]                           # see :mod:`simulator.scenarios.events`
+    at = 60
+    kind = "slow"
+    target = "OST0003"
+    factor = 2.0
+
+    [variant.alone]
+    without = ["mdt_small.1001"]
+    [variant.flash_covers.job."mdt_small.1001"]
+    layout = [{extent_end = "2M", pool = "flash"}, {extent_start = "2M", pool = "hdd"}]
+
+Every other key of a job is a field of its class in :mod:`simulator.jobs`; ``layout`` is a list of tables with the
+fields of :class:`lustre.layout.model.Component`, one per component. A variant is the scenario without some jobs, or
+with other values for some of their fields.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from importlib import resources
+from typing import Any
+
+from simulator import toml_settings
+from simulator.cluster import Cluster
+from simulator.costs import PRESETS, CallCosts
+from simulator.fluid.cluster import FluidCluster
+from simulator.jobs import Job
+from simulator.jobs.large_files import RandomWriter, SharedFile, StreamingReader, StreamingWriter
+from simulator.jobs.metadata import LsScan, Mdtest
+from simulator.jobs.small_files import SmallFileWriter
+from simulator.scenarios.events import Event, Timeline, event_from
+from simulator.settings import ClusterSettings, measured_test_bed, recorded_test_bed
+from simulator.toml_settings import cluster_from
+
+_JOBS: Mapping[str, type[Any]] = {
+    "streaming_write": StreamingWriter,
+    "streaming_read": StreamingReader,
+    "small_files": SmallFileWriter,
+    "random_write": RandomWriter,
+    "mdtest": Mdtest,
+    "ls": LsScan,
+    "shared_file": SharedFile,
+}
+_KEYS = frozenset(("title", "teaches", "seconds", "model", "cluster", "job", "event", "variant", "costs"))
+_MODELS: Mapping[str, type[Cluster]] = {"events": Cluster, "flows": FluidCluster}
+_CLUSTERS: Mapping[str, Callable[[int], ClusterSettings]] = {
+    "recorded_test_bed": recorded_test_bed,
+    "measured_test_bed": measured_test_bed,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What will happen, and what it teaches."""
+
+    title: str
+    teaches: str
+    seconds: float
+    cluster: Callable[[int], ClusterSettings]
+    """The cluster's description for a seed."""
+    jobs: tuple[Job, ...]
+    events: tuple[Event, ...] = ()
+    others: Mapping[str, tuple[Job, ...]] = field(default_factory=dict)
+    """The jobs of its variants, by name."""
+    model: str = "events"
+
+    def settings(self, seed: int = 1) -> ClusterSettings:
+        """The cluster's description."""
+        return self.cluster(seed)
+
+    def build(self, seed: int = 1) -> Cluster:
+        """The cluster at virtual time zero, with its events to come."""
+        cluster = _MODELS[self.model](self.cluster(seed), self.jobs)
+        Timeline(self.events).apply(cluster)
+        return cluster
+
+    def variants(self) -> dict[str, Scenario]:
+        """The same scenario with other jobs; the name ``contended`` is the scenario as it stands, unless it says so."""
+        return {name: replace(self, jobs=jobs, others={}) for name, jobs in self.others.items()}
+
+
+def parse(text: str) -> Scenario:
+    """A scenario from TOML. Raises ValueError naming everything that is wrong, with its line."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"scenario: {error}") from None
+    wrong: list[str] = []
+    jobs = [_job(number, dict(entry), wrong) for number, entry in enumerate(table.get("job", ()), start=1)]
+    events = [
+        event_from(dict(entry), f"event {number}", wrong) for number, entry in enumerate(table.get("event", ()), 1)
+    ]
+    cluster = _cluster(table.get("cluster", "recorded_test_bed"), wrong)
+    costs = _costs(table.get("costs", {}), wrong)
+    if cluster is not None:
+        cluster = partial(_with_costs, cluster, costs)
+    done = tuple(job for job in jobs if job is not None)
+    others = {name: _variant(done, name, entry, wrong) for name, entry in table.get("variant", {}).items()}
+    if (model := table.get("model", "events")) not in _MODELS:
+        wrong.append(f"model: {model!r} is not one of {', '.join(_MODELS)}")
+    if model == "flows" and any(getattr(job, "directories_count", 0) for job in done):
+        wrong.append("model: flows make all their files in one directory, so directories_count needs events")
+    if not jobs:
+        wrong.append("job: a scenario needs at least one")
+    seconds = table.get("seconds", 120)
+    if not isinstance(seconds, (int, float)) or isinstance(seconds, bool) or seconds <= 0:
+        wrong.append(f"seconds: {seconds!r} is no number above 0")
+    if unknown := sorted(set(table) - _KEYS):
+        wrong += [f"{key}: a scenario has no such key; it has {', '.join(sorted(_KEYS))}" for key in unknown]
+    happening = tuple(one for one in events if one is not None)
+    if cluster is not None and not wrong:
+        settings = cluster(1)
+        wrong += name_errors(settings)
+        wrong += job_errors(done, settings)
+        wrong += event_errors(happening, [job.job_id for job in done], settings)
+    if wrong or cluster is None:
+        raise ValueError("scenario: " + "; ".join(with_line(text, reason) for reason in wrong))
+    title, teaches = str(table.get("title", "")), str(table.get("teaches", ""))
+    return Scenario(title, teaches, float(seconds), cluster, done, happening, others, model)
+
+
+def library(name: str) -> Scenario:
+    """A scenario of this package by its name: ``noisy_neighbour`` (or ``noisy-neighbour``)."""
+    file = resources.files("simulator") / "scenarios" / f"{name.replace('-', '_')}.toml"
+    return parse(file.read_text(encoding="utf-8"))
+
+
+def names() -> tuple[str, ...]:
+    """The names of all scenarios of this package."""
+    folder = resources.files("simulator") / "scenarios"
+    found = (entry.name for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    return tuple(sorted(name.removesuffix(".toml").replace("_", "-") for name in found))
+
+
+def _cluster(entry: Any, wrong: list[str]) -> Callable[[int], ClusterSettings] | None:
+    if isinstance(entry, Mapping):
+        described = cluster_from(entry, wrong)
+        return described.with_seed if described is not None else None
+    if entry not in _CLUSTERS:
+        wrong.append(f"cluster: {entry!r} is not one of {', '.join(_CLUSTERS)}")
+        return None
+    return _CLUSTERS[entry]
+
+
+def _costs(table: Mapping[str, Any], wrong: list[str]) -> CallCosts:
+    rest = dict(table)
+    preset = rest.pop("preset", "production")
+    if preset not in PRESETS:
+        wrong.append(f"costs: preset {preset!r} is not one of {', '.join(PRESETS)}")
+        return PRESETS["production"]
+    costs = toml_settings.with_values(PRESETS[preset], rest, wrong, "costs")
+    wrong += [f"costs.{key}: {rest[key]} is negative" for key in rest if getattr(costs, key, 0) < 0]
+    return costs
+
+
+def _with_costs(cluster: Callable[[int], ClusterSettings], costs: CallCosts, seed: int) -> ClusterSettings:
+    return replace(cluster(seed), costs=costs)
+
+
+def _job(number: int, entry: dict[str, Any], wrong: list[str]) -> Job | None:
+    kind = entry.pop("kind", None)
+    if kind not in _JOBS:
+        wrong.append(f"job {number}: kind {kind!r} is not one of {', '.join(_JOBS)}")
+        return None
+    found: list[str] = []
+    job: Job | None = toml_settings.settings_from(_JOBS[kind], entry, found, f"job {number}")
+    wrong += [reason.replace(toml_settings.kind_name(_JOBS[kind]), kind, 1) for reason in found]
+    return job
+
+
+def _variant(jobs: tuple[Job, ...], name: str, entry: Mapping[str, Any], wrong: list[str]) -> tuple[Job, ...]:
+    changes: Mapping[str, Mapping[str, Any]] = entry.get("job", {})
+    known = {job.job_id for job in jobs}
+    if unknown := sorted((set(changes) | set(entry.get("without", ()))) - known):
+        wrong.append(f"variant {name}: no job {', '.join(unknown)}")
+    return tuple(
+        toml_settings.with_values(job, changes.get(job.job_id, {}), wrong, f"variant {name}")
+        for job in jobs
+        if job.job_id not in entry.get("without", ())
+    )
+
+
+_POOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,15}")
+_FSNAME = re.compile(r"[A-Za-z0-9_-]{1,8}")
+_AT_LEAST_ONE = frozenset((
+    "nodes", "threads", "call_bytes", "file_bytes", "piece_bytes", "pieces_each", "processes_count", "names", "times",
+    "files_each",
+))  # fmt: skip
+_MAY_BE_ZERO = frozenset(((Mdtest, "file_bytes"), (SmallFileWriter, "call_bytes")))
+_NOT_NEGATIVE = frozenset(("start_seconds", "think_seconds", "keep", "rereads_per_second", "burst_seconds", "client",
+                           "directories_count"))  # fmt: skip
+
+
+def job_errors(wanted: Sequence[Job], cluster: ClusterSettings) -> Iterator[str]:
+    """What cannot be of jobs on a cluster."""
+    for number, job in enumerate(wanted, start=1):
+        where = f"job {number}"
+        for attribute in fields(job):
+            value = getattr(job, attribute.name)
+            least = 0 if (type(job), attribute.name) in _MAY_BE_ZERO else 1
+            if attribute.name in _AT_LEAST_ONE and value < least:
+                yield f"{where}.{attribute.name}: {value} is less than {least}"
+            if attribute.name in _NOT_NEGATIVE and value < 0:
+                yield f"{where}.{attribute.name}: {value} is negative"
+        if not job.job_id:
+            yield f"{where}.job_id: is empty"
+        if job.job_id in {other.job_id for other in wanted[: number - 1]}:
+            yield f"{where}.job_id: {job.job_id!r} is an earlier job already"
+        if job.stop_seconds <= job.start_seconds:
+            yield f"{where}.stop_seconds: {job.stop_seconds:g} is not after its start at {job.start_seconds:g}"
+        if getattr(job, "files_per_second", 1.0) <= 0:
+            yield f"{where}.files_per_second: needs more than 0"
+        if min(getattr(job, "sizes", (1,)), default=0) < 1:
+            yield f"{where}.sizes: needs at least one size, each of 1 byte or more"
+        for part in job.layout.components if job.layout is not None else ():
+            if part.pool and part.pool not in cluster.pools:
+                yield f"{where}.layout: there is no pool {part.pool!r}, only {', '.join(cluster.pools) or 'none'}"
+
+
+def event_errors(wanted: Iterable[Event], names: Iterable[str], cluster: ClusterSettings) -> Iterator[str]:
+    """What cannot be of events: targets and jobs that are not there."""
+    known = set(names)
+    targets = {f"OST{index:04x}" for index in range(len(cluster.osts))}
+    targets |= {f"MDT{index:04x}" for index in range(len(cluster.mdts))}
+    for number, event in enumerate(wanted, start=1):
+        target = event.text("target").rpartition("-")[2]
+        if "target" in event.values and target not in targets:
+            yield f"event {number}.target: there is no {event.text('target')!r}"
+        if "job" in event.values and event.text("job") not in known:
+            yield f"event {number}.job: there is no job {event.text('job')!r}"
+        if "pool" in event.values and event.text("pool") not in cluster.pools:
+            yield f"event {number}.pool: there is no pool {event.text('pool')!r}"
+        if event.at < 0:
+            yield f"event {number}.at: {event.at:g} is before the beginning"
+
+
+def name_errors(cluster: ClusterSettings) -> Iterator[str]:
+    """Names that become names of files."""
+    for pool in cluster.pools:
+        if not _POOL_NAME.fullmatch(pool):
+            yield f"cluster.ost.pool: {pool!r} is no name of a pool: letters, digits, '_', '-', '.', 15 at most"
+    if not _FSNAME.fullmatch(cluster.fsname):
+        yield f"cluster.fsname: {cluster.fsname!r} is no name of a file system: letters, digits, '_', '-', 8 at most"
+
+
+_HEADER = re.compile(r"\s*(\[\[?)\s*([^\]]+?)\s*\]")
+_ENTRY = re.compile(r"(job|event) (\d+)")
+_TABLE = re.compile(r"(cluster(?:\.\w+)?|variant [^:]+|\w+)")
+_KEY = re.compile(r"(?: has no |\.)([\w-]+)[^.]*?(?::|$|,)")
+
+
+def with_line(text: str, reason: str) -> str:
+    r"""A reason with the line it is about; the reason as it is when no line can be told.
+
+    >>> text = "seconds = 10\n[[job]]\nkind = 'ls'\n[[job]]\nkind = 'ls'\ncolour = 1\n"
+    >>> with_line(text, "job 2: ls has no colour"), with_line(text, "job 1: kind 'ls'"), with_line(text, "seconds: too
+    short") ('line 6: job 2: ls has no colour', "line 2: job 1: kind 'ls'", 'line 1: seconds: too short')
+    """
+    lines = text.splitlines()
+    entry, table = _ENTRY.match(reason), _TABLE.match(reason)
+    if entry:
+        begin = _header_line(lines, entry[1], int(entry[2]))
+    elif table is not None:
+        name = table[1].replace("variant ", "variant.")
+        begin = _header_line(lines, name, 1) or _header_line(lines, name.rpartition(".")[0], 1)
+    else:
+        begin = None
+    keys = [*_KEY.findall(reason), table[1].rpartition(".")[2] if table is not None else ""]
+    if begin is None:
+        number = _key_line(lines, 0, table[1] if table is not None else "")
+        return f"line {number}: {reason}" if number is not None else reason
+    found = [number for key in keys if (number := _key_line(lines, begin, key)) is not None]
+    return f"line {found[0] if found else begin}: {reason}"
+
+
+def _header_line(lines: list[str], name: str, which: int) -> int | None:
+    """The line of the nth table of a name, or of the first one below it."""
+    for exact in (True, False):
+        seen = 0
+        for number, line in enumerate(lines, start=1):
+            header = _HEADER.match(line)
+            if header and (header[2] == name or (not exact and header[2].startswith(f"{name}."))):
+                seen += 1
+                if seen == which:
+                    return number
+    return None
+
+
+def _key_line(lines: list[str], begin: int, key: str) -> int | None:
+    """The line of a key in the table that begins there."""
+    for number in range(begin, len(lines)):
+        if begin and _HEADER.match(lines[number]):
+            return None
+        if re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", lines[number]):
+            return number + 1
+    return None

@@ -1,0 +1,1 @@
+"""Metadata and object storage targets: names, changelogs, layouts, objects, locks, journals and recovery."""

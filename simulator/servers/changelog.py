@@ -1,0 +1,138 @@
+"""The changelog of one MDT: records of what happened to names and files, oldest first, and its users."""
+
+from __future__ import annotations
+
+import errno
+import os
+from bisect import bisect_right
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from lustre.changelog.encode import encode
+from lustre.changelog.record import Record, RecordType
+from lustre.fid import Fid
+
+NO_FID = Fid(0, 0)
+OPEN_CREATE, CLOSE_CREATE = 0xCA, 0xC2
+"""Record flags of an open that created the file, and of the close of that handle."""
+OPEN_MODE_BASE = 0xD000
+FLAG_WRITE = 0x2
+RECORDS_MAX = 400_000
+"""Beyond this the older half goes, as the garbage collection of a real MDT does to idle consumers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who did it: a job on a client. The server itself acts without a job id."""
+
+    job_id: str = ""
+    uid: int = 0
+    gid: int = 0
+    nid: str = "0@<0:0>"
+
+
+SERVER = Actor()
+DEFAULT_MASK = frozenset(RecordType) - {RecordType.ATIME, RecordType.OPEN, RecordType.GETXATTR, RecordType.DENIED_OPEN}
+"""What a user without a mask of its own gets where the server has none either (``CHANGELOG_DEFMASK``)."""
+QUICK_START_MASK = DEFAULT_MASK | {RecordType.OPEN}
+"""As the quick start of tierd sets it: ``+OPEN``."""
+
+
+@dataclass(slots=True)
+class ChangelogUser:
+    """One registered reader."""
+
+    cleared_index: int
+    cleared_at: float = 0.0
+
+
+class Changelog:
+    """Records of one MDT, kept until all users have cleared them; of users that never clear, only the newest are kept.
+
+    As Lustre 2.17 does it (``mdd_changelog_user_register``, ``mdd_changelog_user_purge`` and ``mdd_changelog_clear``):
+    without any user nothing is recorded, and the numbers stand still. Reading never fails for that: the device of a
+    client gives what is in the log, which is then nothing.
+    """
+
+    def __init__(self, mask: Collection[RecordType] = QUICK_START_MASK) -> None:
+        self.last_index = 0
+        self.users: dict[str, ChangelogUser] = {"cl1": ChangelogUser(0)}
+        self._last_user = 1
+        self._records: list[Record] = []
+        self.set_mask(mask)
+
+    @property
+    def mask(self) -> tuple[RecordType, ...]:
+        """Types of records that are written."""
+        return tuple(kind for kind in RecordType if self._mask_bits >> kind & 1)
+
+    def set_mask(self, mask: Collection[RecordType]) -> None:
+        """Write these types of records from now on; marks are always among them."""
+        self._mask_bits = sum(1 << kind for kind in {RecordType.MARK, *mask})
+
+    def add(
+        self, kind: RecordType, time: float, target: Fid, actor: Actor, *, flags: int = 0, parent: Fid | None = None,
+        name: str = "", open_mode: int | None = None, xattr_name: str = "",
+    ) -> None:  # fmt: skip
+        """One more record; ``time`` in seconds of the epoch. Nothing without a user, or for a type that is masked."""
+        if not self.users or not self._mask_bits >> kind & 1 or not self._keeps_close(kind, flags):
+            return
+        self.last_index += 1
+        record = Record(
+            self.last_index, kind, time, flags, target, parent or NO_FID, name.encode(), job_id=actor.job_id.encode(),
+            uid=actor.uid, gid=actor.gid, nid=actor.nid, open_mode=open_mode,
+            xattr_name=xattr_name.encode(),
+        )  # fmt: skip
+        self._records.append(record)
+        if len(self._records) > RECORDS_MAX:
+            del self._records[: RECORDS_MAX // 2]
+
+    def _keeps_close(self, kind: RecordType, flags: int) -> bool:
+        """Where opens are not recorded, only the close of who could write is (``mdd_close``)."""
+        return kind is not RecordType.CLOSE or bool(self._mask_bits >> RecordType.OPEN & 1 or flags & FLAG_WRITE)
+
+    def read(self, after_index: int) -> bytes:
+        """Bytes of the records with a higher index, as the character device gives them."""
+        first = bisect_right(self._records, after_index, key=_index)
+        return b"".join(map(encode, self._records[first:]))
+
+    def forget(self) -> None:
+        """The records there are get lost; numbers go on."""
+        self._records.clear()
+
+    def register(self, now: float = 0.0) -> str:
+        """A new user; its name. It is given what comes from now on."""
+        self._last_user += 1
+        name = f"cl{self._last_user}"
+        self.users[name] = ChangelogUser(self.last_index, now)
+        return name
+
+    def deregister(self, user: str = "cl1") -> None:
+        """A user is forgotten, by an administrator or as too far behind, with the records that no other one needs.
+
+        Raises OSError ENOENT for one that is not known.
+        """
+        if self.users.pop(user, None) is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), user)
+        self._purge(min((one.cleared_index for one in self.users.values()), default=self.last_index))
+
+    def clear(self, up_to_index: int, now: float, user: str = "cl1") -> None:
+        """A user needs the records up to this one no longer.
+
+        Raises OSError: EINVAL for a record that is not written yet, ENOENT for a user that is not known, and for an
+        index before the one it has cleared.
+        """
+        if up_to_index > self.last_index:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), user)
+        known = self.users.get(user)
+        if known is None or known.cleared_index > up_to_index:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), user)
+        known.cleared_index, known.cleared_at = up_to_index, now
+        self._purge(min(one.cleared_index for one in self.users.values()))
+
+    def _purge(self, up_to_index: int) -> None:
+        del self._records[: bisect_right(self._records, up_to_index, key=_index)]
+
+
+def _index(record: Record) -> int:
+    return record.index

@@ -1,0 +1,129 @@
+"""The journal of a target: changes become safe together in one commit, and metadata is written home later.
+
+A commit is two I/Os one after the other: the blocks of the transaction with their descriptor, then the commit record. A
+request that arrives while a commit runs joins the next one. Without a request, a commit happens every five seconds when
+something changed. After a commit the changed metadata blocks still have to go to their own places (checkpoint); blocks
+near each other go together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+from simulator.devices.device import Device, Io
+from simulator.engine import Completion, Engine
+
+BLOCK_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class JournalSettings:
+    """How a target's file system writes its metadata."""
+
+    interval_seconds: float = 5.0
+    batch_seconds: float = 0.015
+    """A commit somebody waits for holds back this long at most, and no longer than commits take, for others to join."""
+    checkpoint_ios_max: int = 64
+    blocks_per_checkpoint_io: int = 4
+    """Metadata blocks that lie together and leave as one I/O."""
+
+
+class Journal:
+    """Group commit on one device."""
+
+    def __init__(
+        self, engine: Engine, device: Device, settings: JournalSettings, position_bytes: int, home: Device | None = None
+    ) -> None:  # fmt: skip
+        self.commits = 0
+        self._engine = engine
+        self._device = device
+        self._home_device = home or device
+        """Where metadata lives: the target's own disks, also when the journal has a device of its own."""
+        self._settings = settings
+        self._position_bytes = position_bytes
+        self._head_bytes = 0
+        self._blocks: set[Hashable] = set()
+        self._home: set[Hashable] = set()
+        self._redo: list[object] = []
+        self._committing: list[object] = []
+        self._joined: list[Completion] = []
+        self._running = False
+        self._timer = False
+        self._batching = False
+        self._started_at = 0.0
+        self._commit_seconds = 0.0
+
+    def change(self, *blocks: Hashable, redo: object = None) -> None:
+        """These metadata blocks changed: they go to the journal once per transaction, and home once per checkpoint.
+
+        ``redo`` is the request that changed them: its client keeps it until the commit, and sends it again if need be.
+        """
+        self._blocks.update(blocks)
+        if redo is not None:
+            self._redo.append(redo)
+        if not self._timer:
+            self._timer = True
+            self._engine.after(self._settings.interval_seconds, self._interval)
+
+    def uncommitted(self) -> list[object]:
+        """Requests whose changes would be lost with the server."""
+        return [*self._committing, *self._redo]
+
+    def commit(self) -> Completion:
+        """Make all changes so far safe; at once when there are none."""
+        done = Completion()
+        if not self._blocks and not self._running:
+            done.succeed()
+            return done
+        self._joined.append(done)
+        if not self._running and not self._batching:
+            self._batching = True
+            self._engine.after(min(self._settings.batch_seconds, self._commit_seconds), self._start)
+        return done
+
+    def _interval(self) -> None:
+        self._timer = False
+        if self._blocks and not self._running and not self._batching:
+            self._start()
+        self._checkpoint()
+        if self._home or self._blocks:
+            self._timer = True
+            self._engine.after(self._settings.interval_seconds, self._interval)
+
+    def _start(self) -> None:
+        self._running = True
+        self._batching = False
+        self._started_at = self._engine.now
+        waiting, self._joined = self._joined, []
+        blocks, self._blocks = self._blocks, set()
+        self._home |= blocks
+        self._committing, self._redo = self._redo, []
+        self._write(BLOCK_BYTES * (1 + len(blocks)), lambda: self._write(BLOCK_BYTES, lambda: self._done(waiting)))
+
+    def _write(self, size_bytes: int, then: Callable[[], None]) -> None:
+        position = self._position_bytes + self._head_bytes
+        self._head_bytes = (self._head_bytes + size_bytes) % (64 << 20)
+        self._device.submit(Io(True, position, size_bytes, then))
+
+    def _done(self, waiting: list[Completion]) -> None:
+        self.commits += 1
+        self._running = False
+        self._committing = []
+        self._commit_seconds = (3 * self._commit_seconds + self._engine.now - self._started_at) / 4
+        if self._joined:
+            self._start()
+        for completion in waiting:
+            completion.succeed()
+
+    def _checkpoint(self) -> None:
+        per_io = self._settings.blocks_per_checkpoint_io
+        ios = min(-(-len(self._home) // per_io), self._settings.checkpoint_ios_max)
+        self._home.clear()
+        for number in range(ios):
+            place = self._position_bytes // 2 + number * (1 << 20)
+            self._home_device.submit(Io(True, place, per_io * BLOCK_BYTES, _nothing))
+
+
+def _nothing() -> None:
+    """Nobody waits for a checkpoint."""

@@ -1,0 +1,130 @@
+"""How writes change a layout: mirrors become stale and are resynced, self-extending components grow.
+
+File-level redundancy decides which mirror is read and which is written, and which are stale. A self-extending component
+grows piece by piece while its targets have space; otherwise the next component begins. An ``extension`` component
+stands behind the component it extends: it begins where that one ends now and ends where that one may end at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lustre.layout.model import Component, Layout
+
+if TYPE_CHECKING:
+    from simulator.servers.ost import Ost
+
+
+def mirrors_of(layout: Layout) -> dict[int, list[Component]]:
+    """Components by mirror, in file order."""
+    groups: dict[int, list[Component]] = {}
+    for part in layout.components:
+        groups.setdefault(part.mirror_id, []).append(part)
+    return groups
+
+
+def mirror_to_read(layout: Layout, osts: Sequence[Ost]) -> Layout:
+    """The part of a layout that a client reads: the preferred copy, or the fastest that is true and can be reached."""
+    if layout.mirror_count == 1:
+        return layout
+
+    def rank(parts: list[Component]) -> tuple[bool, bool, bool]:
+        targets = [osts[stripe.ost_index] for part in parts for stripe in part.objects]
+        stale = any("stale" in part.flags for part in parts)
+        away = any(ost.away for ost in targets)
+        slow = any(ost.rotational for ost in targets)
+        return stale or away, not any("prefer" in part.flags for part in parts), slow
+
+    best = min(mirrors_of(layout).values(), key=rank)
+    return replace(layout, components=tuple(best))
+
+
+def mirror_to_write(layout: Layout, osts: Sequence[Ost] = ()) -> Layout:
+    """The part of a layout that takes writes: of the copies that are true the preferred, else the first.
+
+    Since 2.15 the MDS prefers, where nobody has said otherwise, the copy with the most objects on OSTs that do not
+    rotate (``lod_fill_mirrors``): then ``osts`` says which these are. Copies that cannot be reached come last.
+    """
+    if layout.mirror_count == 1:
+        return layout
+    true = [parts for parts in mirrors_of(layout).values() if not any("stale" in part.flags for part in parts)]
+
+    def rank(parts: list[Component]) -> tuple[bool, bool, int]:
+        targets = [osts[stripe.ost_index] for part in parts for stripe in part.objects] if osts else []
+        fast = sum(not ost.rotational for ost in targets)
+        return any(ost.away for ost in targets), not any("prefer" in part.flags for part in parts), -fast
+
+    best = min(true, key=rank)
+    return replace(layout, components=tuple(best))
+
+
+def mirrors_in_sync(layout: Layout) -> bool:
+    """Whether a write has to mark the other copies first."""
+    return layout.mirror_count > 1 and layout.state != "wp"
+
+
+def with_stale_mirrors(layout: Layout, osts: Sequence[Ost] = ()) -> Layout:
+    """The layout once one copy is being written to: the others are stale until somebody brings them up to date."""
+    primary = mirror_to_write(layout, osts).components[0].mirror_id
+    parts = tuple(
+        part if part.mirror_id == primary or "stale" in part.flags else replace(part, flags=(*part.flags, "stale"))
+        for part in layout.components
+    )
+    return replace(layout, components=parts, generation=layout.generation + 1, state="wp")
+
+
+def with_synced_mirrors(layout: Layout) -> Layout:
+    """The layout when all copies are the same again."""
+    parts = tuple(replace(part, flags=tuple(flag for flag in part.flags if flag != "stale"))
+                  for part in layout.components)  # fmt: skip
+    return replace(layout, components=parts, generation=layout.generation + 1, state="ro")
+
+
+def extended(layout: Layout, end_bytes: int, room: Callable[[Component], int]) -> Layout:
+    """The layout with boundaries moved so that a write up to there has components.
+
+    >>> flash = Component(0, 1 << 20, "flash", flags=("init",))
+    >>> space = Component(1 << 20, 1 << 30, "flash", flags=("extension",), extension_size=64 << 20)
+    >>> disks = Component(1 << 30, None, "hdd")
+    >>> plenty = extended(Layout((flash, space, disks)), 2 << 20, lambda part: 1 << 40)
+    >>> [(p.pool, p.extent_start >> 20, p.extent_end and p.extent_end >> 20) for p in plenty.components]
+    [('flash', 0, 65), ('flash', 65, 1024), ('hdd', 1024, None)]
+    >>> full = extended(Layout((flash, space, disks)), 2 << 20, lambda part: 0)
+    >>> [(p.pool, p.extent_start >> 20, p.extent_end and p.extent_end >> 20) for p in full.components]
+    [('flash', 0, 1), ('hdd', 1, None)]
+    """
+    parts = list(layout.components)
+    if not any("extension" in part.flags for part in parts):
+        return layout
+    index = 0
+    while index < len(parts):
+        space = parts[index]
+        if "extension" in space.flags and index and space.extent_start < end_bytes:
+            _extend_or_end(parts, index, end_bytes, room)
+            continue_at = index if index < len(parts) and "extension" not in parts[index].flags else index + 1
+            index = continue_at
+        else:
+            index += 1
+    return replace(layout, components=tuple(parts))
+
+
+def _extend_or_end(parts: list[Component], index: int, end_bytes: int, room: Callable[[Component], int]) -> None:
+    before, space = parts[index - 1], parts[index]
+    last = space.extent_end
+    step = space.extension_size or space.stripe_size or 64 << 20
+    at = space.extent_start
+    following = parts[index + 1] if index + 1 < len(parts) and parts[index + 1].mirror_id == space.mirror_id else None
+    left = room(before)
+    while at < end_bytes and (last is None or at < last) and (left >= step or following is None):
+        left -= step
+        at = at + step if last is None else min(at + step, last)
+    parts[index - 1] = replace(before, extent_end=at)
+    if at < end_bytes and following is not None:  # no room: the next component takes over from here
+        parts[index + 1] = replace(following, extent_start=at)
+        del parts[index]
+    elif last is not None and at >= last:
+        del parts[index]
+    else:
+        parts[index] = replace(space, extent_start=at)

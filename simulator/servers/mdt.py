@@ -1,0 +1,187 @@
+"""A metadata target: names, opens, closes; a few cores, a journal on flash, and the changelog.
+
+``SERVICE_SECONDS`` and the constants beside it give the processor time of each request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from lustre.fid import Fid
+from simulator import counters
+from simulator.costs import CALLER
+from simulator.counters import BrwStats, JobStats, Stats, microseconds
+from simulator.devices import DeviceSettings, build
+from simulator.devices.device import Io
+from simulator.devices.flash import FlashSettings
+from simulator.engine import Completion, Engine, Steps
+from simulator.servers.changelog import Changelog
+from simulator.servers.health import Health
+from simulator.servers.journal import Journal, JournalSettings
+from simulator.servers.namespace import Inode
+from simulator.servers.objects import Capacity
+
+SERVICE_SECONDS: dict[str, float] = {
+    "open": 0.0006,
+    "mknod": 0.0016,
+    "close": 0.0005,
+    "unlink": 0.0009,
+    "mkdir": 0.0025,
+    "getattr": 0.0002,
+    "setattr": 0.0009,
+    "getxattr": 0.0002,
+    "setxattr": 0.0006,
+    "statfs": 0.00004,
+    "sync": 0.0002,
+    "layout": 0.0012,
+    "rename": 0.0020,
+    "readpage": 0.0010,
+    "glimpse": 0.0001,
+}
+"""Processor time of one operation; ``layout`` instantiates a component, ``glimpse`` finds out how large a file is whose
+data lie here. The kernel counts neither."""
+REQUEST_SECONDS = 0.0001
+"""The part of it that is taking a request in and sending the answer; a batch of names needs it once."""
+DIRECTORIES_MAX = 1000
+DIRECTORY_SECONDS = 0.0001
+"""The part of a create or unlink that holds the directory: its block, its lock."""
+DATA_SECONDS = 0.0004
+"""Processor time of one read or write of data on the MDT."""
+
+
+@dataclass(frozen=True, slots=True)
+class MdtSettings:
+    """One MDT."""
+
+    device: DeviceSettings = field(default_factory=FlashSettings)
+    capacity: Capacity = field(default_factory=lambda: Capacity(1 << 30, 81920))
+    cores: int = 2
+    work_factor: float = 1.0
+    """Slower processors take more of the same times."""
+
+
+class Mdt:
+    """One MDT and its counters."""
+
+    def __init__(self, engine: Engine, name: str, index: int, settings: MdtSettings, rng: Random,
+                 queue_wait_seconds: Callable[[], float] | None = None) -> None:  # fmt: skip
+        self.name = name
+        self.index = index
+        self.settings = settings
+        self.device = build(engine, settings.device)
+        self.journal = Journal(engine, self.device, JournalSettings(), settings.capacity.size_bytes // 2)
+        self.stats = Stats(counters.MDT_STATS, engine.now)
+        self.jobs = JobStats(counters.MDT_STATS)
+        self.brw = BrwStats(engine.now)
+        self.changelog = Changelog()
+        self.inodes_used = 0
+        self.health = Health()
+        self.data_bytes = 0
+        self._engine = engine
+        self._rng = rng
+        self._caller_rng = Random(f"{CALLER} at {name}")  # noqa: S311 - a model, not a secret
+        """Chance of its own: that somebody looks changes the jobs by the time it takes, not by chance."""
+        self._queue_wait = queue_wait_seconds
+        """What a request waits behind those that are not modelled one by one."""
+        self._lost: list[object] = []
+        self._directory_free_at: dict[Fid, float] = {}
+        self._core_free_at = [0.0] * settings.cores
+
+    @property
+    def short_name(self) -> str:
+        """``MDT0000``."""
+        return self.name[-7:]
+
+    @property
+    def inodes_free(self) -> int:
+        """Files that could still be created."""
+        return max(self.settings.capacity.inodes - 260 - self.inodes_used, 0)
+
+    @property
+    def recovering(self) -> bool:
+        """Whether it waits for its clients to replay."""
+        return self.health.status == "RECOVERING"
+
+    def data(self, write: bool, size_bytes: int, job_id: str) -> Steps[None]:
+        """Read or write data that lies here (DoM)."""
+        while self.health.away:
+            yield self.health.back
+        began = self._engine.now
+        yield self._core(DATA_SECONDS * self.settings.work_factor, self._rng)
+        stored = Completion()
+        place = self._rng.randrange(1 << 20) * 4096
+        self.brw.begin(write, size_bytes, 1, 1)
+        self.device.submit(Io(write, place, size_bytes, stored.succeed))
+        yield stored
+        self.brw.end(write, self._engine.now - began)
+        self.data_bytes += size_bytes * write
+        name = "write" if write else "read"
+        self.tally(job_id, f"{name}_bytes", size_bytes)
+        self.tally(job_id, name, microseconds(self._engine.now - began))
+
+    def work(self, operation: str, job_id: str, directory: Inode | None = None, names: int = 1,
+             inode: Inode | None = None) -> Steps[None]:  # fmt: skip
+        """One operation: wait for a core, use it, count it. Names of one directory change one after the other."""
+        while self.health.away:
+            yield self.health.back
+        began = self._engine.now
+        seconds = SERVICE_SECONDS[operation] * names - REQUEST_SECONDS * (names - 1)
+        if inode is not None and inode.layout is not None and inode.layout.components[0].on_mdt:
+            seconds += SERVICE_SECONDS["glimpse"]  # a lock to look at, an object to ask for its size
+        if self._queue_wait is not None:
+            yield self._queue_wait()
+        yield self._core(seconds * self.settings.work_factor, self._caller_rng if job_id == CALLER else self._rng)
+        if directory is not None and (wait := self._directory_lock(directory)):
+            yield wait
+        if operation in _CHANGING:
+            self.journal.change((operation, self._rng.randrange(64)), redo=operation)
+        if operation == "sync":
+            yield self.journal.commit()
+        if operation not in _UNCOUNTED:
+            for _ in range(names):
+                self.tally(job_id, operation, microseconds(self._engine.now - began))
+
+    def fail(self) -> None:
+        """Its server is down, and with it what was not in the journal yet."""
+        self._lost = self.journal.uncommitted()
+        self.health.leave(self._engine.now)
+
+    def replay(self) -> Completion:
+        """It is back: clients send again what had been answered and was not safe yet. Done when all of that is."""
+        lost = [redo for redo in self._lost if isinstance(redo, str)]
+        self.health.replayed += len(lost)
+        return self._engine.spawn(self._again(lost))
+
+    def _again(self, operations: list[str]) -> Steps[None]:
+        for operation in operations:
+            yield self._core(SERVICE_SECONDS[operation] * self.settings.work_factor, self._rng)
+        yield self.journal.commit()
+
+    def tally(self, job_id: str, name: str, value: int) -> None:
+        """Count an operation for the target and for the job."""
+        self.stats.tally(name, value)
+        self.jobs.tally(job_id, name, value, self._engine.now)
+
+    def _directory_lock(self, directory: Inode) -> float:
+        """Time until the part of an operation that needs the directory (of this MDT) alone is over."""
+        seconds = DIRECTORY_SECONDS * self.settings.work_factor
+        free_at = self._directory_free_at.get(directory.fid, 0.0)
+        now = self._engine.now
+        if len(self._directory_free_at) > DIRECTORIES_MAX:
+            self._directory_free_at = {fid: time for fid, time in self._directory_free_at.items() if time > now}
+        self._directory_free_at[directory.fid] = max(now, free_at) + seconds
+        return max(free_at - now, 0.0)
+
+    def _core(self, seconds: float, rng: Random) -> float:
+        """Time until a core has done that much work."""
+        now = self._engine.now
+        free_at = min(self._core_free_at)
+        done_at = max(now, free_at) + seconds * rng.lognormvariate(0.0, 0.5)
+        self._core_free_at[self._core_free_at.index(free_at)] = done_at
+        return done_at - now
+
+
+_UNCOUNTED = frozenset(("layout", "glimpse"))
+_CHANGING = frozenset(("mknod", "unlink", "mkdir", "setattr", "setxattr", "layout", "rename"))

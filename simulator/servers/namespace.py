@@ -1,0 +1,130 @@
+"""The namespace: directories, files, their FIDs and their layouts."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator
+from zlib import crc32
+
+from lustre.fid import Fid
+from lustre.layout.model import Layout
+from simulator.engine import Completion
+
+ROOT_FID = Fid(0x200000007, 1)
+
+
+class Inode:
+    """A file or a directory.
+
+    ``content`` stands for what is in a file: it changes with every write, never by a move. ``write_back`` starts
+    writing out what a closed file left dirty on some client.
+    """
+
+    __slots__ = (
+        "atime", "children", "content", "data_lock", "fid", "gid", "is_directory", "layout", "lease_broken",
+        "mdt_index", "migrating", "mtime", "name", "parent", "shards", "size_bytes", "uid", "unlinked", "write_back",
+        "writers", "xattrs",
+    )  # fmt: skip
+
+    def __init__(self, fid: Fid, mdt_index: int, parent: Inode | None, name: str, now: float) -> None:
+        self.fid = fid
+        self.mdt_index = mdt_index
+        self.parent = parent
+        self.name = name
+        self.is_directory = False
+        self.children: dict[str, Inode] = {}
+        self.layout: Layout | None = None
+        self.shards: tuple[int, ...] = ()
+        self.size_bytes = 0
+        self.content = 0
+        self.atime = self.mtime = now
+        self.uid = self.gid = 0
+        self.writers = 0
+        self.data_lock = -1
+        """The client that may write the data on the MDT without asking; -1: none."""
+        self.lease_broken = False
+        self.unlinked = False
+        self.migrating = False
+        self.write_back: Callable[[], Completion] | None = None
+        self.xattrs: dict[str, bytes] = {}
+
+    def shard(self, name: str) -> int:
+        """The MDT that keeps a name of this directory: its own, or by hash one of those it is striped over."""
+        return self.shards[crc32(name.encode()) % len(self.shards)] if self.shards else self.mdt_index
+
+    @property
+    def path(self) -> str:
+        """Where it is, from the root of the file system."""
+        parts: list[str] = []
+        inode: Inode | None = self
+        while inode is not None and inode.parent is not None:
+            parts.append(inode.name)
+            inode = inode.parent
+        return "/" + "/".join(reversed(parts))
+
+    def wrote(self, end_bytes: int, now: float) -> None:
+        """A write has landed."""
+        self.size_bytes = max(self.size_bytes, end_bytes)
+        self.content = hash((self.content, end_bytes, round(now * 1e9)))
+        self.mtime = now
+
+
+class Namespace:
+    """One tree over all MDTs. A FID's sequence says which MDT and which client made it."""
+
+    def __init__(self, now: float) -> None:
+        self.root = Inode(ROOT_FID, 0, None, "", now)
+        self.root.is_directory = True
+        self._by_fid: dict[Fid, Inode] = {ROOT_FID: self.root}
+        self._next_id: dict[int, int] = {}
+
+    def new_fid(self, mdt_index: int, client_index: int) -> Fid:
+        """The next FID a client takes from an MDT's sequence."""
+        sequence = 0x200000402 + mdt_index * 0x40000000 + client_index
+        number = self._next_id[sequence] = self._next_id.get(sequence, 0) + 1
+        return Fid(sequence, number)
+
+    def add(self, parent: Inode, name: str, fid: Fid, mdt_index: int, now: float, *, directory: bool) -> Inode:
+        """A new name. Raises OSError EEXIST when there is one already."""
+        if name in parent.children:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+        inode = Inode(fid, mdt_index, parent, name, now)
+        inode.is_directory = directory
+        parent.children[name] = inode
+        parent.mtime = now
+        self._by_fid[fid] = inode
+        return inode
+
+    def remove(self, inode: Inode, now: float) -> None:
+        """Take a name away, and with it the file."""
+        assert inode.parent is not None
+        del inode.parent.children[inode.name]
+        inode.parent.mtime = now
+        inode.unlinked = True
+        del self._by_fid[inode.fid]
+
+    def lookup(self, path: str) -> Inode:
+        """The file or directory of a path. Raises OSError ENOENT or ENOTDIR."""
+        inode = self.root
+        for name in path.split("/"):
+            if not name:
+                continue
+            if not inode.is_directory:
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+            child = inode.children.get(name)
+            if child is None:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+            inode = child
+        return inode
+
+    def by_fid(self, fid: Fid) -> Inode:
+        """The file of a FID. Raises FileNotFoundError when nothing has it any more."""
+        try:
+            return self._by_fid[fid]
+        except KeyError:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(fid)) from None
+
+    def files(self) -> Iterator[Inode]:
+        """Every file there is."""
+        return (inode for inode in self._by_fid.values() if not inode.is_directory)

@@ -1,0 +1,223 @@
+"""The objects on one OST: the space they take, and where ldiskfs places their bytes on the disk.
+
+Writes above a certain size take whole windows, a power of two in length and aligned to it, each directly behind the
+last one taken by anybody: files written at the same time lie side by side in the order of their writes, and the disks
+see one stream. Small files come from a region of their own, packed without gaps. A window reserves the place for its
+part of the file even where a hole stays in front: the tail of a file whose first component is elsewhere lies behind an
+empty piece.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from bisect import bisect_right
+from dataclasses import dataclass
+
+from lustre.fid import Fid
+from lustre.filesystem import Space
+from simulator.servers.locks import ExtentLocks
+
+BLOCK_BYTES = 4096
+
+
+class StoredObject:
+    """One object. It takes room from its first byte to its last: holes inside a component are not modelled."""
+
+    __slots__ = ("_blocks", "end_bytes", "fid", "locks", "start_bytes")
+
+    def __init__(self, fid: Fid) -> None:
+        self.fid = fid
+        self.start_bytes = -1
+        self.end_bytes = 0
+        self.locks = ExtentLocks()
+        self._blocks = BlockMap()
+
+    @property
+    def position_bytes(self) -> int:
+        """Where on the disk it begins."""
+        return self._blocks.first
+
+    def runs(self, offset: int, size_bytes: int) -> list[tuple[int, int]]:
+        """Where on the disk a piece of it lies."""
+        return self._blocks.runs(offset, size_bytes)
+
+    def take(self, allocator: BlockAllocator, start_bytes: int, end_bytes: int) -> None:
+        """Have a place on the disk for a piece of it."""
+        self._blocks.take(allocator, start_bytes, end_bytes)
+
+    @property
+    def allocated_bytes(self) -> int:
+        """Room it takes, in whole blocks."""
+        if self.start_bytes < 0:
+            return 0
+        first, last = self.start_bytes // BLOCK_BYTES, -(-self.end_bytes // BLOCK_BYTES)
+        return (last - first) * BLOCK_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """Room of a target. ``reserved_share`` is what ldiskfs keeps back: free, but not available."""
+
+    size_bytes: int
+    inodes: int
+    reserved_share: float = 0.065
+    overhead_bytes: int = 1528 << 10
+    overhead_inodes: int = 260
+
+
+class ObjectStore:
+    """Objects by FID, with their room accounted for."""
+
+    def __init__(self, ost_index: int, capacity: Capacity) -> None:
+        self.capacity = capacity
+        self.objects: dict[Fid, StoredObject] = {}
+        self.used_bytes = 0
+        self.withheld_bytes = 0
+        """Taken by somebody this model knows nothing about."""
+        self.created = 0
+        self.destroyed = 0
+        self._sequence = 0x280000401 + ost_index * 0x40000000
+        self._blocks = BlockAllocator(capacity.size_bytes)
+
+    def create(self) -> StoredObject:
+        """A new empty object; its place on the disk is chosen when it is written to."""
+        self.created += 1
+        stored = StoredObject(Fid(self._sequence, self.created + 1))
+        self.objects[stored.fid] = stored
+        return stored
+
+    def grow(self, stored: StoredObject, start_bytes: int, end_bytes: int) -> int:
+        """Take room for a write; how much it took. Raises OSError ENOSPC and takes nothing when there is not enough."""
+        before = stored.allocated_bytes
+        old = stored.start_bytes, stored.end_bytes
+        stored.start_bytes = start_bytes if old[0] < 0 else min(old[0], start_bytes)
+        stored.end_bytes = max(old[1], end_bytes)
+        more = stored.allocated_bytes - before
+        if more > self.space().avail_bytes:
+            stored.start_bytes, stored.end_bytes = old
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.used_bytes += more
+        stored.take(self._blocks, start_bytes, end_bytes)
+        return more
+
+    def destroy(self, fid: Fid) -> int:
+        """Give an object's room back; how much it was."""
+        stored = self.objects.pop(fid)
+        self.destroyed += 1
+        self.used_bytes -= stored.allocated_bytes
+        return stored.allocated_bytes
+
+    def space(self) -> Space:
+        """Room as statfs shows it."""
+        capacity = self.capacity
+        free = max(capacity.size_bytes - capacity.overhead_bytes - self.used_bytes - self.withheld_bytes, 0)
+        avail = max(free - int(capacity.size_bytes * capacity.reserved_share), 0)
+        return Space(capacity.size_bytes, free, avail)
+
+    @property
+    def inodes_free(self) -> int:
+        """Objects that could still be created."""
+        return max(self.capacity.inodes - self.capacity.overhead_inodes - len(self.objects), 0)
+
+
+_FAR = 1 << 62
+SMALL_BYTES = 64 << 10
+WINDOW_BYTES = 4 << 20
+PACK_BYTES = 4096
+
+
+class BlockAllocator:
+    """Free space of one target: two places from which it is taken."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self._size_bytes = size_bytes
+        self._large = 0
+        self._small = size_bytes // 4 * 3
+
+    def window(self, start: int, end: int, *, small: bool) -> tuple[int, int, int]:
+        """A piece for bytes of an object: where in the object it starts and ends, and where on the disk."""
+        if small:
+            first, last = start // PACK_BYTES * PACK_BYTES, -(-end // PACK_BYTES) * PACK_BYTES
+            position, self._small = self._small, self._small + last - first
+            return first, last, position % self._size_bytes
+        base = start // WINDOW_BYTES * WINDOW_BYTES
+        if end - base > WINDOW_BYTES:
+            length = -(-(end - base) // WINDOW_BYTES) * WINDOW_BYTES
+            position = self._aligned(WINDOW_BYTES, length)
+        else:
+            length = 1 << (end - base - 1).bit_length()
+            position = self._aligned(length, length)
+        return base, base + length, position
+
+    def _aligned(self, to: int, length: int) -> int:
+        position = -(-self._large // to) * to
+        if position + length > self._size_bytes:
+            position = 0
+        self._large = position + length
+        return position
+
+
+class BlockMap:
+    """The pieces of one object, sorted, without overlaps.
+
+    >>> allocator = BlockAllocator(1 << 40)
+    >>> tail, stream = BlockMap(), BlockMap()
+    >>> tail.take(allocator, 1 << 20, 4 << 20); stream.take(allocator, 0, 4 << 20)
+    >>> tail.runs(1 << 20, 3 << 20), stream.runs(0, 4 << 20)
+    ([(1048576, 3145728)], [(4194304, 4194304)])
+    """
+
+    __slots__ = ("_pieces",)
+
+    def __init__(self) -> None:
+        self._pieces: list[tuple[int, int, int]] = []
+
+    @property
+    def first(self) -> int:
+        """A place on the disk that tells objects apart; 0 before the first write."""
+        return self._pieces[0][2] if self._pieces else 0
+
+    def take(self, allocator: BlockAllocator, start: int, end: int) -> None:
+        """Have a place for all bytes of a write."""
+        pieces = self._pieces
+        while start < end:
+            index = bisect_right(pieces, (start, _FAR, 0))
+            before = pieces[index - 1][1] if index else 0
+            if before > start:
+                start = before
+                continue
+            after = pieces[index][0] if index < len(pieces) else _FAR
+            small = end <= SMALL_BYTES and not pieces
+            first, last, position = allocator.window(start, min(end, after), small=small)
+            low, high = max(first, before), min(last, after)
+            pieces.insert(index, (low, high, position + low - first))
+            start = high
+
+    def runs(self, start: int, size: int) -> list[tuple[int, int]]:
+        """Where the bytes of a read or write lie; bytes nobody wrote lie nowhere and count as at the beginning."""
+        pieces, end = self._pieces, start + size
+        index = max(bisect_right(pieces, (start, _FAR, 0)) - 1, 0)
+        found: list[tuple[int, int]] = []
+        while index < len(pieces) and pieces[index][0] < end:
+            first, last, position = pieces[index]
+            low, high = max(start, first), min(end, last)
+            if low < high:
+                found.append((position + low - first, high - low))
+            index += 1
+        return joined_runs(found) or [(self.first, size)]
+
+
+def joined_runs(runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same with neighbours on the disk joined.
+
+    >>> joined_runs([(0, 4096), (4096, 4096), (16384, 512)])
+    [(0, 8192), (16384, 512)]
+    """
+    result: list[tuple[int, int]] = []
+    for position, size in runs:
+        if result and sum(result[-1]) == position:
+            result[-1] = (result[-1][0], result[-1][1] + size)
+        else:
+            result.append((position, size))
+    return result

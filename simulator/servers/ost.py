@@ -1,0 +1,335 @@
+"""An object storage target: bulk reads and writes, precreated objects, caches, and the small requests.
+
+A write is submitted to the disk at once; when the client wants it safe (direct I/O), the answer waits for the journal
+as well. A job therefore waits only for the queue of the device: its own I/Os and those of all others.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from random import Random
+from typing import TypeAlias
+
+from lustre.fid import Fid
+from simulator import counters
+from simulator.counters import BrwStats, JobStats, Stats, microseconds
+from simulator.devices import DeviceSettings, build
+from simulator.devices.device import DelayedDevice, Io
+from simulator.devices.flash import AcceleratorSettings, FlashSettings, with_accelerator
+from simulator.engine import Completion, Engine, Steps, gather
+from simulator.network import Fragment, Rpc
+from simulator.servers.health import Health
+from simulator.servers.journal import Journal, JournalSettings
+from simulator.servers.objects import Capacity, ObjectStore, StoredObject
+
+
+@dataclass(frozen=True, slots=True)
+class OstSettings:
+    """One OST. ``preparing`` seconds are spent on an RPC before its I/O is given to the disk."""
+
+    device: DeviceSettings
+    capacity: Capacity
+    journal: JournalSettings = field(default_factory=JournalSettings)
+    preparing_seconds: float = 0.0002
+    preparing_seconds_per_mib: float = 0.0012
+    precreate_batch: int = 32
+    precreate_seconds: float = 0.00003
+    """What making one object costs the target; they are made ahead, and creates wait for one when none is left."""
+    precreate_ahead: int = 20_000
+    """The most objects that are there before anybody wants them (``max_create_count``)."""
+    journal_device: DeviceSettings | None = None
+    """A journal on a device of its own, as ClusterStor has on SSDs; None: on the target's disks."""
+    accelerator: AcceleratorSettings | None = None
+    read_cache_bytes: int = 0
+    """Pages of objects the server keeps (``read_cache_enable``); ldiskfs on disks has it on, the test bed was small."""
+    write_back_bytes_max: int = 0
+    """Writes up to this size are answered from memory (``writeback_max_io_kb``); 0: none."""
+
+
+AHEAD_MAX = 20_000
+
+
+class Precreated:
+    """Of one OST. Files that want objects faster than they are made wait."""
+
+    def __init__(self, engine: Engine, seconds_each: float, ahead: int = AHEAD_MAX) -> None:
+        self._engine = engine
+        self._seconds_each = seconds_each
+        self._ahead = ahead
+        self._spent_until = -ahead * seconds_each
+
+    def seconds(self) -> float:
+        """Take one; how long until it is there.
+
+        >>> store = Precreated(Engine(), 0.001)
+        >>> [store.seconds() for _ in range(20_002)][-2:]
+        [0.0, 0.001]
+        """
+        full = self._engine.now - self._ahead * self._seconds_each
+        self._spent_until = max(self._spent_until, full) + self._seconds_each
+        return max(round(self._spent_until - self._engine.now, 9) - self._seconds_each, 0.0)
+
+
+CHUNK_BYTES = 64 << 10
+
+
+class ServerCache:
+    """Chunks of objects, the one used longest ago goes first. A size of 0 keeps nothing.
+
+    >>> cache = ServerCache(1 << 20, 0)
+    >>> cache.passed(Fid(1, 1), [(0, 65536)])
+    >>> cache.holds(Fid(1, 1), [(4096, 4096)]), cache.holds(Fid(1, 1), [(0, 131072)]), cache.hits, cache.misses
+    (True, False, 1, 1)
+    """
+
+    def __init__(self, max_bytes: int, write_back_bytes_max: int) -> None:
+        self.hits = self.misses = 0
+        self._chunks_max = max_bytes // CHUNK_BYTES
+        self._write_back_bytes_max = write_back_bytes_max
+        self._chunks: OrderedDict[tuple[Fid, int], None] = OrderedDict()
+        self._dropped: set[Fid] = set()
+
+    def answers_from_memory(self, size_bytes: int) -> bool:
+        """Whether a write of that size is answered from memory."""
+        return size_bytes <= self._write_back_bytes_max
+
+    def passed(self, fid: Fid, fragments: Iterable[Fragment]) -> None:
+        """Bytes of an object went by, in whichever direction."""
+        if not self._chunks_max:
+            return
+        self._dropped.discard(fid)
+        for key in _chunks_of(fid, fragments):
+            self._chunks[key] = None
+            self._chunks.move_to_end(key)
+        while len(self._chunks) > self._chunks_max:
+            self._chunks.popitem(last=False)
+
+    def holds(self, fid: Fid, fragments: list[Fragment]) -> bool:
+        """Whether a read needs no disk; counts it as hit or miss."""
+        if not self._chunks_max:
+            return False
+        hit = fid not in self._dropped and all(key in self._chunks for key in _chunks_of(fid, fragments))
+        self.hits += hit
+        self.misses += not hit
+        return hit
+
+    def drop(self, fid: Fid) -> None:
+        """The object is gone; its chunks leave when room is needed."""
+        if self._chunks_max:
+            self._dropped.add(fid)
+
+
+def _chunks_of(fid: Fid, fragments: Iterable[Fragment]) -> Iterable[tuple[Fid, int]]:
+    for offset, size in fragments:
+        for number in range(offset // CHUNK_BYTES, (offset + size - 1) // CHUNK_BYTES + 1):
+            yield fid, number
+
+
+Reply: TypeAlias = Callable[[OSError | None], None]
+BITMAP_BYTES = 128 << 20
+INODES_PER_BLOCK = 16
+
+
+class BulkService:
+    """Bulk RPCs of one OST, and their counters."""
+
+    def __init__(self, engine: Engine, ost: Ost) -> None:
+        self.brw = BrwStats(engine.now)
+        self.service = Stats(counters.OST_IO_STATS, engine.now)
+        """``ost_io`` of the node's service threads, the part of this OST."""
+        self.cache = ServerCache(ost.settings.read_cache_bytes, ost.settings.write_back_bytes_max)
+        self.active = 0
+        self.read_bytes = 0
+        self.written_bytes = 0
+        self._engine = engine
+        self._ost = ost
+        self._in_flight = [0, 0]
+
+    def serve(self, rpc: Rpc, reply: Reply) -> None:
+        """An RPC has arrived; ``reply`` takes the error, or None."""
+        self._engine.spawn(self._serve(rpc)).then(lambda served: reply(served.error))
+
+    def again(self, rpc: Rpc) -> Completion:
+        """A client sends a write again that the target had answered and lost before it was safe."""
+        return self._transfer(rpc)
+
+    def _serve(self, rpc: Rpc) -> Steps[None]:
+        ost = self._ost
+        while ost.health.away:
+            yield ost.health.back
+        arrived = self._engine.now
+        self.active += 1
+        self._count_service(ost.jitter(0.0004))
+        mib = rpc.size_bytes / (1 << 20)
+        prepared = ost.jitter(ost.settings.preparing_seconds + ost.settings.preparing_seconds_per_mib * mib)
+        yield prepared
+        try:
+            if rpc.write:
+                self._allocate(rpc)
+            self._count(rpc, prepared)
+            if not rpc.write and self.cache.holds(rpc.stored.fid, rpc.fragments):
+                return
+            stored = self._transfer(rpc)
+            self.cache.passed(rpc.stored.fid, rpc.fragments)
+            if rpc.write and rpc.sync:
+                yield ost.journal.commit()  # both are on their way at the same time
+            elif rpc.write and self.cache.answers_from_memory(rpc.size_bytes):
+                return
+            yield stored
+            while ost.health.gone:  # no answer comes from a server that is down; the client asks again
+                yield ost.health.back
+        finally:
+            self.active -= 1
+            name = "ost_write" if rpc.write else "ost_read"
+            self.service.tally(name, microseconds(self._engine.now - arrived))
+
+    def _allocate(self, rpc: Rpc) -> None:
+        store = self._ost.store
+        if rpc.stored.fid not in store.objects:
+            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+        first, last = rpc.fragments[0], rpc.fragments[-1]
+        number = rpc.stored.fid.object_id
+        blocks: tuple[tuple[str, int], ...] = (("inode", number // INODES_PER_BLOCK),)
+        if store.grow(rpc.stored, first[0], last[0] + last[1]):
+            blocks += ("extents", number), ("bitmap", rpc.stored.position_bytes // BITMAP_BYTES)
+        self._ost.journal.change(*blocks, redo=rpc)
+
+    def _count(self, rpc: Rpc, prepared_seconds: float) -> None:
+        operation, unit = ("write", "write_bytes") if rpc.write else ("read", "read_bytes")
+        self._ost.tally(rpc.job_id, unit, rpc.size_bytes)
+        self._ost.tally(rpc.job_id, operation, microseconds(prepared_seconds))
+        if rpc.write:
+            self.written_bytes += rpc.size_bytes
+        else:
+            self.read_bytes += rpc.size_bytes
+
+    def _transfer(self, rpc: Rpc) -> Completion:
+        """All of an RPC's I/O to the device."""
+        done = Completion()
+        began = self._engine.now
+        runs = [run for offset, size in rpc.fragments for run in rpc.stored.runs(offset, size)]
+        left = len(runs)
+        in_flight = self._in_flight
+        self.brw.begin(rpc.write, rpc.size_bytes, left, in_flight[rpc.write] + 1)
+        in_flight[rpc.write] += left
+
+        def one_done() -> None:
+            nonlocal left
+            left -= 1
+            in_flight[rpc.write] -= 1
+            if left == 0:
+                self.brw.end(rpc.write, self._engine.now - began)
+                done.succeed()
+
+        for place, size in runs:
+            self._ost.device.submit(Io(rpc.write, place, size, one_done))
+        return done
+
+    def _count_service(self, waited_seconds: float) -> None:
+        service = self.service
+        service.tally("req_waittime", microseconds(waited_seconds))
+        service.tally("req_qdepth", 0)
+        service.tally("req_active", self.active)
+        service.tally("req_timeout", 5)
+        service.tally("reqbuf_avail", 64)
+
+
+class Ost:
+    """One OST and its counters."""
+
+    def __init__(self, engine: Engine, name: str, index: int, settings: OstSettings, rng: Random,
+                 queue_wait_seconds: Callable[[], float] | None = None) -> None:  # fmt: skip
+        self.name = name
+        self.index = index
+        self.settings = settings
+        self.device = with_accelerator(engine, build(engine, settings.device), settings.accelerator)
+        if queue_wait_seconds is not None:
+            self.device = DelayedDevice(engine, self.device, queue_wait_seconds)
+        self.store = ObjectStore(index, settings.capacity)
+        log = build(engine, settings.journal_device) if settings.journal_device else self.device
+        self.journal = Journal(engine, log, settings.journal, settings.capacity.size_bytes // 2, self.device)
+        self.stats = Stats(counters.OST_STATS, engine.now)
+        self.jobs = JobStats(counters.OST_STATS)
+        self.degraded = False
+        self.health = Health()
+        self.precreated = Precreated(engine, settings.precreate_seconds, settings.precreate_ahead)
+        self.rotational = not isinstance(settings.device, FlashSettings)
+        self._engine = engine
+        self._rng = rng
+        self._precreated = 0
+        self._lost: list[object] = []
+        self.bulk = BulkService(engine, self)
+
+    @property
+    def away(self) -> bool:
+        """Whether it answers nobody: gone, or in recovery."""
+        return self.health.away
+
+    @property
+    def recovering(self) -> bool:
+        """Whether it waits for its clients to replay."""
+        return self.health.status == "RECOVERING"
+
+    def fail(self) -> None:
+        """Its server is down, and with it what was not in the journal yet."""
+        self._lost = self.journal.uncommitted()
+        self.health.leave(self._engine.now)
+
+    def replay(self) -> Completion:
+        """It is back: clients send again what had been answered and was not safe yet. Done when all of that is."""
+        lost = [redo for redo in self._lost if isinstance(redo, Rpc)]
+        self.health.replayed += len(lost)
+        return gather(self.bulk.again(rpc) for rpc in lost if rpc.stored.fid in self.store.objects)
+
+    def sync(self, job_id: str) -> Steps[None]:
+        """Make what was written safe: what fsync asks for."""
+        while self.health.away:
+            yield self.health.back
+        began = self._engine.now
+        yield self.jitter(self.settings.preparing_seconds)
+        yield self.journal.commit()
+        self.tally(job_id, "sync", microseconds(self._engine.now - began))
+
+    def getattr(self, job_id: str) -> Steps[None]:
+        """Say how large an object is."""
+        while self.health.away:
+            yield self.health.back
+        seconds = self.jitter(self.settings.preparing_seconds / 4)
+        yield seconds
+        self.tally(job_id, "getattr", microseconds(seconds))
+
+    def create_object(self) -> StoredObject:
+        """An object for a new file; they are made ahead, a batch at a time, when an MDT asks."""
+        if self._precreated == 0:
+            self._precreated = self.settings.precreate_batch
+            number = self.store.created
+            self.journal.change(*(("inode", (number + i) // INODES_PER_BLOCK) for i in range(self._precreated)))
+            self.stats.tally("create", microseconds(self.jitter(0.004)))
+        self._precreated -= 1
+        return self.store.create()
+
+    def destroy_object(self, fid: Fid) -> None:
+        """A file is gone: its object goes, and its room comes back when the transaction is written."""
+        stored = self.store.objects[fid]
+        self.bulk.cache.drop(fid)
+        blocks = [("inode", fid.object_id // INODES_PER_BLOCK), ("bitmap", stored.position_bytes // BITMAP_BYTES)]
+        self.journal.change(*blocks, ("extents", fid.object_id))
+        self.store.destroy(fid)
+        self.stats.tally("destroy", microseconds(self.jitter(0.002)))
+
+    def statfs(self) -> None:
+        """Somebody asked how much room there is."""
+        self.stats.tally("statfs", microseconds(self.jitter(0.00001)))
+
+    def tally(self, job_id: str, name: str, value: int) -> None:
+        """Count an operation for the target and for the job."""
+        self.stats.tally(name, value)
+        self.jobs.tally(job_id, name, value, self._engine.now)
+
+    def jitter(self, seconds: float) -> float:
+        """A time that is not the same twice."""
+        return seconds * self._rng.lognormvariate(0.0, 0.5)

@@ -1,0 +1,267 @@
+"""Object placement: a template becomes a layout, and each component gets objects on OSTs of its pool.
+
+A component gets its objects when the first write reaches it. The OSTs come from the pool, or from the pool it spills
+to: round robin while their free space is similar, otherwise weighted by free space.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import NamedTuple
+
+from lustre.fid import Fid
+from lustre.layout.model import Component, Layout, StripeObject
+from simulator.servers.layouts import extended
+from simulator.servers.ost import Ost
+
+ROOM_BYTES_MIN = 4 << 20
+"""An OST with less room than this gets no new objects."""
+QOS_THRESHOLD = 0.17
+"""Up to this difference in room targets take turns; beyond it the emptier ones are likelier (``qos_threshold_rr``)."""
+SPILL_HOPS_MAX = 10
+STATFS_EACH_TIME_MAX = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Spill:
+    """``lod.*.pool.NAME.spill_target`` and ``spill_threshold_pct``."""
+
+    target: str
+    threshold_percent: float
+
+
+class OstSelector:
+    """Remembers whose turn it is."""
+
+    def __init__(
+        self, osts: Sequence[Ost], pools: Mapping[str, tuple[int, ...]], spills: Mapping[str, Spill], rng: Random
+    ) -> None:  # fmt: skip
+        self._osts = osts
+        self._pools = pools
+        self._spills = spills
+        self._rng = rng
+        self._turn: dict[str, int] = {}
+        self._known: dict[str, tuple[int, list[Ost]]] = {}
+        """By pool, how often the list may still be used, and who has room."""
+
+    def pool(self, name: str) -> str:
+        """The pool that is used when one is asked for: another while the first is fuller than its threshold."""
+        for _ in range(SPILL_HOPS_MAX):
+            spill = self._spills.get(name)
+            if spill is None or self._used_percent(name) < spill.threshold_percent:
+                break
+            name = spill.target
+        return name
+
+    def targets(self, part: Component, room_bytes: int = ROOM_BYTES_MIN) -> list[Ost]:
+        """OSTs for the objects of a component. Raises OSError ENOSPC when no target has room."""
+        name = self.pool(part.pool)
+        fit = self._fit(name, room_bytes)
+        if not fit:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        healthy = [ost for ost in fit if not ost.degraded]
+        count = self._count(part, len(fit))
+        if len(healthy) >= min(count, len(fit)) or (part.stripe_count <= 0 and healthy):
+            fit = healthy
+            count = self._count(part, len(fit))
+        if 0 <= part.stripe_offset < len(self._osts) and self._osts[part.stripe_offset] in fit:
+            first = fit.index(self._osts[part.stripe_offset])
+            return [fit[(first + i) % len(fit)] for i in range(count)]
+        if count < len(fit) and self._uneven(fit):
+            return self._weighted(fit, count)
+        start = self._turn.get(name, 0)
+        self._turn[name] = start + count
+        return [fit[(start + i) % len(fit)] for i in range(count)]
+
+    def _fit(self, name: str, room_bytes: int) -> list[Ost]:
+        """Targets of a pool with room. Of a large pool they are looked at now and then, as an MDT does with statfs."""
+        members = self._pools[name] if name else tuple(range(len(self._osts)))
+        if len(members) <= STATFS_EACH_TIME_MAX:
+            return [self._osts[i] for i in members if self._fits(self._osts[i], room_bytes)]
+        uses, fit = self._known.get(name, (0, []))
+        if not uses or not all(self._fits(ost, room_bytes) for ost in fit[:: max(len(fit) // 8, 1)]):
+            uses, fit = len(members), [self._osts[i] for i in members if self._fits(self._osts[i], room_bytes)]
+        self._known[name] = uses - 1, fit
+        return fit
+
+    def _count(self, part: Component, fit: int) -> int:
+        if part.overstriped:
+            return -part.stripe_count * fit if part.stripe_count < 0 else part.stripe_count or 1
+        return fit if part.stripe_count < 0 else min(part.stripe_count or 1, fit)
+
+    def _fits(self, ost: Ost, room_bytes: int) -> bool:
+        return not ost.away and ost.store.space().avail_bytes >= room_bytes
+
+    def _uneven(self, fit: list[Ost]) -> bool:
+        some = fit if len(fit) <= STATFS_EACH_TIME_MAX else self._rng.sample(fit, 8)
+        room = [ost.store.space().avail_bytes for ost in some]
+        return max(room) - min(room) > QOS_THRESHOLD * max(room)
+
+    def _weighted(self, fit: list[Ost], count: int) -> list[Ost]:
+        left, chosen = list(fit), []
+        for _ in range(count):
+            weights = [ost.store.space().avail_bytes for ost in left]
+            (ost,) = self._rng.choices(left, weights)
+            left.remove(ost)
+            chosen.append(ost)
+        return chosen
+
+    def _used_percent(self, name: str) -> float:
+        spaces = [self._osts[i].store.space() for i in self._pools.get(name, ())]
+        size = sum(space.size_bytes for space in spaces)
+        return 100.0 * (1 - sum(space.avail_bytes for space in spaces) / size) if size else 0.0
+
+
+DEFAULT_STRIPE_BYTES = 4 << 20
+
+
+class Extent(NamedTuple):
+    """A piece of a file in one object."""
+
+    ost_index: int
+    fid: Fid
+    offset: int
+    size_bytes: int
+
+
+class Placement:
+    """Turns templates into layouts with objects."""
+
+    def __init__(
+        self, osts: Sequence[Ost], pools: Mapping[str, tuple[int, ...]], spills: Mapping[str, Spill] | None = None,
+        rng: Random | None = None,
+    ) -> None:  # fmt: skip
+        self._osts = osts
+        self._pools = pools
+        self._choice = OstSelector(osts, pools, spills or {}, rng or Random(0))  # noqa: S311 - a model, not a secret
+
+    def create(self, template: Layout | None) -> Layout:
+        """The layout of a new file: objects only in the first component. Raises OSError ENOSPC, EINVAL."""
+        self.check(template)
+        template = template or Layout((Component(),), composite=False)
+        first = {min(part.extent_start for part in template.components)}
+        parts: list[Component] = []
+        for number, given in enumerate(template.components, start=1):
+            keep = tuple(flag for flag in given.flags if flag in ("prefer", "extension"))
+            part = replace(given, stripe_size=given.stripe_size or DEFAULT_STRIPE_BYTES, flags=keep, objects=(),
+                           component_id=number if template.composite else 0)  # fmt: skip
+            parts.append(part)
+        parts = self._with_objects(parts, [part.extent_start in first for part in parts])
+        state = "ro" if template.mirror_count > 1 else template.state
+        generation = len(parts) if template.composite else 0
+        return Layout(tuple(parts), generation, template.mirror_count, template.composite, state)
+
+    def reach(self, layout: Layout, end_bytes: int, only: Layout | None = None) -> Layout:
+        """The layout with objects for all components a write up to there needs. Raises OSError ENOSPC.
+
+        ``only`` is the part of a mirrored layout that is written to. A component that extends itself gets longer as
+        long as its targets have room.
+        """
+        layout = extended(layout, end_bytes, self._room)
+        touched = {part.component_id for part in (only or layout).components}
+        wanted = [part.component_id in touched and _missing(part, end_bytes) for part in layout.components]
+        parts = self._with_objects(layout.components, wanted)
+        return replace(layout, components=tuple(parts), generation=layout.generation + 1)
+
+    def check(self, template: Layout | None) -> None:
+        """Raise OSError EINVAL for an unknown pool."""
+        for part in template.components if template is not None else ():
+            if part.pool and part.pool not in self._pools:
+                raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), part.pool)
+
+    def release(self, layout: Layout) -> None:
+        """Destroy the objects of a file that is gone, or of the layout it had before a migration."""
+        for part in layout.components:
+            for stripe in part.objects:
+                self._osts[stripe.ost_index].destroy_object(stripe.fid)
+
+    def _with_objects(self, parts: Sequence[Component], wanted: Sequence[bool]) -> list[Component]:
+        """Components with objects where they are wanted. Raises OSError, and leaves none, when one cannot have them."""
+        done: list[Component] = []
+        try:
+            for part, needed in zip(parts, wanted, strict=True):
+                done.append(self._instantiated(part) if needed else part)
+        except OSError:
+            self.release(Layout(tuple(part for part, needed in zip(done, wanted, strict=False) if needed)))
+            raise
+        return done
+
+    def _instantiated(self, part: Component) -> Component:
+        if part.on_mdt:
+            return replace(part, stripe_count=0, flags=("init", *part.flags))
+        targets = self._choice.targets(part)
+        pool = self._choice.pool(part.pool)
+        objects = tuple(StripeObject(ost.index, ost.create_object().fid) for ost in targets)
+        return replace(part, stripe_count=len(objects), stripe_offset=targets[0].index, pool=pool,
+                       flags=("init", *part.flags), objects=objects)  # fmt: skip
+
+    def _room(self, part: Component) -> int:
+        """Room of the fullest target of a component."""
+        osts = [self._osts[stripe.ost_index] for stripe in part.objects]
+        if not osts:
+            members = self._pools[part.pool] if part.pool else range(len(self._osts))
+            return max((self._osts[i].store.space().avail_bytes for i in members), default=0)
+        return min(ost.store.space().avail_bytes for ost in osts)
+
+
+def _missing(part: Component, end_bytes: int) -> bool:
+    return part.extent_start < end_bytes and "init" not in part.flags and "extension" not in part.flags
+
+
+def is_instantiated(layout: Layout, end_bytes: int) -> bool:
+    """Whether every component that a write up to there needs has its objects."""
+    return all("init" in part.flags or part.extent_start >= end_bytes for part in layout.components)
+
+
+def writable_end(layout: Layout | None, offset: int, end_bytes: int) -> int:
+    """How far a write may go before the layout ends. Raises OSError ENODATA when it has ended before."""
+    last = layout.components[-1].extent_end if layout is not None else None
+    if last is None:
+        return end_bytes
+    if offset >= last:
+        raise OSError(errno.ENODATA, os.strerror(errno.ENODATA))
+    return min(end_bytes, last)
+
+
+def extents(layout: Layout, offset: int, size_bytes: int) -> list[Extent]:
+    """The pieces of a range of a file, those that lie together in an object joined.
+
+    >>> one, two = StripeObject(2, Fid(1, 1)), StripeObject(3, Fid(2, 1))
+    >>> striped = Layout((Component(stripe_count=2, stripe_size=1048576, objects=(one, two)),), composite=False)
+    >>> [(e.ost_index, e.offset, e.size_bytes) for e in extents(striped, 1048576, 3145728)]
+    [(2, 1048576, 1048576), (3, 0, 2097152)]
+    """
+    found: list[Extent] = []
+    for part in layout.components:
+        start = max(offset, part.extent_start)
+        end = offset + size_bytes if part.extent_end is None else min(offset + size_bytes, part.extent_end)
+        found += [Extent(stripe.ost_index, stripe.fid, *place) for stripe, *place in _pieces(part, start, end)]
+    return sorted(found)
+
+
+def bytes_on_mdt(layout: Layout, offset: int, size_bytes: int) -> int:
+    """How much of a range lies on the MDT."""
+    end = offset + size_bytes
+    return sum(
+        max(min(end, end if part.extent_end is None else part.extent_end) - max(offset, part.extent_start), 0)
+        for part in layout.components
+        if part.on_mdt
+    )
+
+
+def _pieces(part: Component, start: int, end: int) -> Iterator[tuple[StripeObject, int, int]]:
+    """For each object of a component that has a part of a range: from where in the object, and how much."""
+    unit, count = part.stripe_size, len(part.objects)
+    if start >= end or not count:
+        return
+    first, last = start // unit, (end - 1) // unit
+    for number in range(first, min(last, first + count - 1) + 1):
+        row, column = divmod(number, count)
+        more = (last - number) // count
+        skipped = start - first * unit if number == first else 0
+        missing = (last + 1) * unit - end if number + more * count == last else 0
+        yield part.objects[column], row * unit + skipped, (more + 1) * unit - skipped - missing

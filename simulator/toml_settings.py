@@ -1,0 +1,228 @@
+"""Settings from the tables of a TOML file, and a whole cluster from ``[cluster]``.
+
+Every key is a field of a settings class, a nested table is a nested class. Sizes may be written as text: ``"4M"``. All
+mistakes are collected, each with its place in the file.
+
+The cluster: how many targets of which kind, in which pools, and how many clients::
+
+    [cluster]
+    release = "2.15"
+    [[cluster.ost]]
+    count = 4
+    pool = "hdd"
+    size = "180T"
+    device = {kind = "raid", disks = 41}
+    [[cluster.mdt]]
+    count = 2
+    [cluster.client]
+    count = 64
+    [cluster.spill]
+    flash = {target = "hdd", threshold_percent = 80}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from lustre.layout.model import Component, Layout
+from lustre.layout.size import parse_size
+from simulator.clients.mount import ClientSettings
+from simulator.devices.flash import FlashSettings
+from simulator.devices.hdd import HddSettings
+from simulator.devices.raid import RaidSettings
+from simulator.devices.throttled import ThrottledSettings
+from simulator.releases import RELEASES
+from simulator.servers.mdt import MdtSettings
+from simulator.servers.ost import OstSettings
+from simulator.servers.placement import Spill
+from simulator.settings import ClusterSettings
+
+T = TypeVar("T")
+_TYPE_NAMES = {int: "whole number", float: "number", str: "text", bool: "true or false"}
+DEVICES: Mapping[str, type[Any]] = {
+    "flash": FlashSettings, "hdd": HddSettings, "raid": RaidSettings, "throttled": ThrottledSettings,
+}  # fmt: skip
+
+
+def settings_from(kind: type[T], table: Mapping[str, Any], wrong: list[str], where: str) -> T | None:
+    """A settings object, or None with the reasons in ``wrong``.
+
+    >>> wrong = []
+    >>> settings_from(FlashSettings, {"channels": 4, "size_bytes": "2M"}, wrong, "device")
+    FlashSettings(bytes_per_second=400000000.0, latency_seconds=0.0002, channels=4, size_bytes=2097152)
+    >>> settings_from(FlashSettings, {"colour": 1}, wrong, "device"), wrong
+    (None, ['device: flash has no colour'])
+    """
+    values = _fields(kind, table, wrong, where)
+    if values is None:
+        return None
+    try:
+        return kind(**values)
+    except TypeError as error:
+        wrong.append(f"{where}: {error}")
+        return None
+
+
+def kind_name(kind: type[Any]) -> str:
+    """A class as people call it in a scenario."""
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in kind.__name__).strip("_").removesuffix("_settings")
+
+
+def layout_from(components: list[dict[str, Any]]) -> Layout:
+    """A layout from tables with the fields of a component; several mirrors are told apart by ``mirror_id``."""
+    parts = tuple(Component(**{key: _plain(key, value) for key, value in part.items()}) for part in components)
+    mirrors = len({part.mirror_id for part in parts})
+    return Layout(parts, mirror_count=mirrors, composite=len(parts) > 1 or any(part.on_mdt for part in parts))
+
+
+def _plain(key: str, value: Any) -> Any:
+    if isinstance(value, str) and key.startswith(("extent_", "stripe_size", "extension_")):
+        return parse_size(value)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _value(hint: Any, value: Any, wrong: list[str], where: str) -> Any:
+    if get_origin(hint) in (Union, UnionType):
+        choices = [choice for choice in get_args(hint) if choice is not NoneType]
+        if set(choices) <= set(DEVICES.values()):
+            return _device(value, wrong, where)
+        hint = choices[0]
+    if hint is Layout:
+        return _layout(value, wrong, where)
+    if is_dataclass(hint) and isinstance(value, Mapping):
+        assert isinstance(hint, type)
+        return settings_from(hint, value, wrong, where)
+    return _plain_value(hint, value, wrong, where)
+
+
+def _plain_value(hint: Any, value: Any, wrong: list[str], where: str) -> Any:
+    """A number, a text, a list of them; a size may be a text."""
+    if get_origin(hint) is tuple:
+        if not isinstance(value, list):
+            wrong.append(f"{where}: {value!r} is no list")
+            return ()
+        return tuple(_plain_value(get_args(hint)[0], item, wrong, where) for item in value)
+    try:
+        if hint is int and isinstance(value, str):
+            return parse_size(value)
+    except ValueError as error:
+        wrong.append(f"{where}: {error}")
+        return 0
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    fits = {int: number and isinstance(value, int), float: number, str: isinstance(value, str),
+            bool: isinstance(value, bool)}  # fmt: skip
+    if not fits.get(hint, True):
+        wrong.append(f"{where}: {value!r} is no {_TYPE_NAMES[hint]}")
+    return float(value) if hint is float and isinstance(value, int) else value
+
+
+def _layout(value: Any, wrong: list[str], where: str) -> Layout | None:
+    known = {field.name for field in fields(Component)}
+    if not isinstance(value, list) or not all(isinstance(part, Mapping) for part in value) or not value:
+        wrong.append(f"{where}: needs a list of tables, one for each component")
+        return None
+    if unknown := sorted({key for part in value for key in part} - known):
+        wrong.append(f"{where}: a component has no {', '.join(unknown)}")
+        return None
+    try:
+        return layout_from(value)
+    except (TypeError, ValueError) as error:
+        wrong.append(f"{where}: {error}")
+        return None
+
+
+def _device(table: Any, wrong: list[str], where: str) -> Any:
+    kind = str(table.get("kind")) if isinstance(table, Mapping) else ""
+    if kind not in DEVICES:
+        wrong.append(f"{where}: kind {kind!r} is not one of {', '.join(DEVICES)}")
+        return None
+    return settings_from(DEVICES[kind], {key: value for key, value in table.items() if key != "kind"}, wrong, where)
+
+
+def with_values(value: T, table: Mapping[str, Any], wrong: list[str], where: str) -> T:
+    """A settings object with other values for some of its fields."""
+    new = _fields(type(value), table, wrong, where)
+    return value if new is None else replace(value, **new)  # type: ignore[type-var]
+
+
+def _fields(kind: type[Any], table: Mapping[str, Any], wrong: list[str], where: str) -> dict[str, Any] | None:
+    """Values for fields of a settings class, or None with the reasons in ``wrong``."""
+    if unknown := sorted(set(table) - {field.name for field in fields(kind)}):
+        wrong.append(f"{where}: {kind_name(kind)} has no {', '.join(unknown)}")
+        return None
+    hints, before = get_type_hints(kind), len(wrong)
+    values = {key: _value(hints[key], value, wrong, f"{where}.{key}") for key, value in table.items()}
+    return values if len(wrong) == before else None
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedCluster:
+    """A described cluster; ``with_seed`` makes it one that can be run."""
+
+    described: ClusterSettings
+
+    def with_seed(self, seed: int) -> ClusterSettings:
+        """The same for one run."""
+        return replace(self.described, seed=seed)
+
+
+def cluster_from(table: Mapping[str, Any], wrong: list[str]) -> DescribedCluster | None:
+    """The cluster of a table, or None with the reasons in ``wrong``."""
+    rest = dict(table)
+    osts, pools = _osts_from(rest.pop("ost", []), wrong)
+    mdts = [settings_from(MdtSettings, entry, wrong, "cluster.mdt") for entry in _repeated(rest.pop("mdt", [{}]))]
+    clients = _clients_from(dict(rest.pop("client", {})), wrong)
+    spills = {
+        pool: settings_from(Spill, entry, wrong, "cluster.spill") for pool, entry in rest.pop("spill", {}).items()
+    }
+    release = rest.pop("release", "2.17")
+    if release not in RELEASES:
+        wrong.append(f"cluster.release: {release!r} is not one of {', '.join(RELEASES)}")
+    plain = {field.name for field in fields(ClusterSettings)} - {"osts", "pools", "mdts", "clients", "spills", "costs"}
+    if unknown := sorted(set(rest) - plain):
+        wrong.append(f"cluster: has no {', '.join(unknown)}")
+    if not osts:
+        wrong.append("cluster.ost: a cluster needs at least one")
+    if wrong:
+        return None
+    return DescribedCluster(ClusterSettings(
+        tuple(osts), pools, {pool: spill for pool, spill in spills.items() if spill is not None},
+        mdts=tuple(mdt for mdt in mdts if mdt is not None), clients=clients,
+        version=RELEASES[release].version, **rest,
+    ))  # fmt: skip
+
+
+def _repeated(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {key: value for key, value in entry.items() if key != "count"}
+        for entry in entries
+        for _ in range(entry.get("count", 1))
+    ]
+
+
+def _osts_from(entries: list[dict[str, Any]], wrong: list[str]) -> tuple[list[OstSettings], dict[str, tuple[int, ...]]]:
+    osts: list[OstSettings] = []
+    pools: dict[str, tuple[int, ...]] = {}
+    for entry in _repeated(entries):
+        pool, size = entry.pop("pool", ""), parse_size(str(entry.pop("size", "1T")))
+        entry["capacity"] = {"size_bytes": size, "inodes": entry.pop("inodes", max(size >> 16, 4096))}
+        entry["device"] = {"size_bytes": size, **entry.get("device", {})}
+        ost = settings_from(OstSettings, entry, wrong, "cluster.ost")
+        if ost is not None:
+            if pool:
+                pools[pool] = (*pools.get(pool, ()), len(osts))
+            osts.append(ost)
+    return osts, pools
+
+
+def _clients_from(table: dict[str, Any], wrong: list[str]) -> tuple[ClientSettings, ...]:
+    count = table.pop("count", 1)
+    described = settings_from(ClientSettings, table, wrong, "cluster.client") or ClientSettings()
+    return tuple(
+        replace(described, instance=f"ff11{number:012x}", nid=f"10.1.{number // 250}.{number % 250 + 2}@o2ib",
+                mount_point=described.mount_point if number == 0 else f"{described.mount_point}{number + 1}")
+        for number in range(count)
+    )  # fmt: skip

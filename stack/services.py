@@ -1,0 +1,132 @@
+"""Prometheus, Alertmanager and Grafana: their configuration below one folder, and their processes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tierd.clock import Clock
+
+ROOT = Path(__file__).parent.parent
+SCRAPE_SECONDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """On 127.0.0.1."""
+
+    exporter: int
+    tierd: int
+    prometheus: int
+    alertmanager: int
+    grafana: int
+
+
+def prometheus_command(folder: Path, ports: Ports) -> list[str]:
+    """Its settings, and the command."""
+    file = folder / "prometheus.yml"
+    file.write_text(f"""\
+global: {{scrape_interval: {SCRAPE_SECONDS}s, evaluation_interval: {SCRAPE_SECONDS}s}}
+rule_files: ["{ROOT}/alerts/rules/*.yml"]
+alerting: {{alertmanagers: [{{static_configs: [{{targets: ["127.0.0.1:{ports.alertmanager}"]}}]}}]}}
+scrape_configs:
+  - {{job_name: lustre, static_configs: [{{targets: ["127.0.0.1:{ports.exporter}"]}}]}}
+  - {{job_name: tierd, static_configs: [{{targets: ["127.0.0.1:{ports.tierd}"]}}]}}
+""", encoding="utf-8")
+    return ["prometheus", f"--config.file={file}", f"--storage.tsdb.path={folder}/prometheus",
+            f"--web.listen-address=127.0.0.1:{ports.prometheus}", "--log.level=warn"]
+
+
+def alertmanager_command(folder: Path, ports: Ports) -> list[str]:
+    """The example of ``alerts/``, but for tierd's port, and the command."""
+    example = (ROOT / "alerts" / "alertmanager.yml").read_text(encoding="utf-8")
+    file = folder / "alertmanager.yml"
+    file.write_text(example.replace("127.0.0.1:9170", f"127.0.0.1:{ports.tierd}"), encoding="utf-8")
+    return ["alertmanager", f"--config.file={file}", f"--storage.path={folder}/alertmanager",
+            "--cluster.listen-address=", f"--web.listen-address=127.0.0.1:{ports.alertmanager}", "--log.level=warn"]
+
+
+def grafana_environment(folder: Path, ports: Ports) -> dict[str, str]:
+    """Its provisioning, and its environment: everybody may look, nobody is asked who they are."""
+    given = ROOT / "dashboards" / "provisioning"
+    provisioning = folder / "provisioning"
+    for kind in ("dashboards", "datasources"):
+        (provisioning / kind).mkdir(parents=True)
+    boards = (given / "dashboards" / "lustre.yml").read_text(encoding="utf-8")
+    source = (given / "datasources" / "prometheus.yml").read_text(encoding="utf-8")
+    (provisioning / "dashboards" / "lustre.yml").write_text(
+        boards.replace("/var/lib/grafana/dashboards/lustre", f"{ROOT}/dashboards/json"), encoding="utf-8")
+    (provisioning / "datasources" / "prometheus.yml").write_text(
+        source.replace("localhost:9090", f"127.0.0.1:{ports.prometheus}").replace("30s", f"{SCRAPE_SECONDS}s"),
+        encoding="utf-8")
+    return {
+        "GF_PATHS_DATA": f"{folder}/grafana", "GF_PATHS_LOGS": f"{folder}/grafana/log",
+        "GF_PATHS_PLUGINS": f"{folder}/grafana/plugins", "GF_PATHS_PROVISIONING": str(provisioning),
+        "GF_SERVER_HTTP_ADDR": "127.0.0.1", "GF_SERVER_HTTP_PORT": str(ports.grafana),
+        "GF_AUTH_ANONYMOUS_ENABLED": "true", "GF_AUTH_ANONYMOUS_ORG_ROLE": "Viewer",
+        "GF_ANALYTICS_REPORTING_ENABLED": "false", "GF_ANALYTICS_CHECK_FOR_UPDATES": "false",
+        "GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH": f"{ROOT}/dashboards/json/lustre-at-a-glance.json",
+    }
+
+
+def grafana_command(home: str) -> list[str] | None:
+    """The command of a Grafana below ``GRAFANA_HOME`` or on the PATH; None where there is none."""
+    if home:
+        for name in ("grafana", "grafana-server"):
+            if (Path(home) / "bin" / name).exists():
+                return [f"{home}/bin/{name}", *(("server",) if name == "grafana" else ()), f"--homepath={home}"]
+        return None
+    for name in ("grafana", "grafana-server"):
+        if found := shutil.which(name):
+            packaged = Path("/usr/share/grafana")
+            installed = packaged if packaged.exists() else Path(found).resolve().parent.parent
+            return [found, *(("server",) if name == "grafana" else ()), f"--homepath={installed}"]
+    return None
+
+
+START_TIMEOUT_SECONDS = 60.0
+
+
+class StartError(RuntimeError):
+    """A program did not come up; the words say which, and the end of what it wrote."""
+
+
+@contextmanager
+def program(command: Sequence[str], ready: str, log: Path, clock: Clock,
+            environment: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Run a program until the block ends; entered when its URL answers. Raises StartError."""
+    if shutil.which("setpriv"):
+        command = ["setpriv", "--pdeathsig", "TERM", *command]  # even kill -9 of this process leaves nothing running
+    with log.open("wb") as out:
+        process = subprocess.Popen(  # noqa: S603 -- Prometheus, Alertmanager, Grafana, with arguments of our own
+            command, stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
+            env={**os.environ, **(environment or {})})
+    try:
+        await_answer(process, ready, log, clock)
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=15)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def await_answer(process: subprocess.Popen[bytes], url: str, log: Path, clock: Clock) -> None:
+    """Wait until a URL answers."""
+    until = clock.now() + START_TIMEOUT_SECONDS
+    while True:
+        try:
+            urllib.request.urlopen(url, timeout=5).close()  # noqa: S310 -- on loopback
+            return
+        except OSError as error:
+            stopped = process.poll() is not None or clock.wait(0.2)
+            if stopped or clock.now() > until:
+                raise StartError(f"{url} does not answer: {log.read_text(errors='replace')[-1000:]}") from error

@@ -1,0 +1,118 @@
+"""What was compiled shows what is shown without: the same lines and numbers, whatever a kernel or a fault may print."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exporter import templates
+from exporter.exposition import Counter, Histogram, single_values
+from lustre.formats import compiled, header
+from tests.spoilt import texts
+
+if not compiled.AVAILABLE:
+    pytest.skip("the modules in C were not built: no compiler, or no Python.h", allow_module_level=True)
+TREE = "2.17.57/tree-load-1"
+NODE = b'fs="100%",target="OST0000"'
+counts = st.lists(st.integers(0, 1 << 50), min_size=1, max_size=20)
+keys = st.lists(st.sampled_from([b"\na: ", b"\nb: ", b"a", b"\n"]), max_size=4).map(tuple)
+summands = st.lists(st.one_of(st.integers(0, 50), st.integers(-(1 << 66), 1 << 66), st.just((1 << 63) - 1)), max_size=6)
+
+
+@given(counts, st.integers(0, 18), st.booleans())
+def test_tables_are_printed_as_they_are_without(column, usual, overflow) -> None:
+    family = Histogram("sizes", "", ("fs",), "", usual=single_values(usual))
+    bounds = (*map(float, range(1, len(column))), float("inf") if overflow else float(len(column)))
+    template = templates.packed(templates.of_table(family, NODE, [b',d="r"', b',d="w"'], bounds))
+    both = [family.buckets(NODE + extra, bounds, column) for extra in (b',d="r"', b',d="w"')]
+    assert templates.fill(template, (*column, *column)) == b"".join(both)
+
+
+@given(st.integers(0, (1 << 64) - 1))
+def test_numbers_and_seconds_are_printed_whole(value) -> None:
+    for unit in ("", "seconds"):
+        template = templates.packed(templates.of_samples(Counter("a_total", "", ("fs",), "", unit), NODE, [b""]))
+        digits = b"%d.%06d" % divmod(value, 10**6) if unit else b"%d" % value
+        assert templates.fill(template, (value,)) == b"a_total{%b} %b\n" % (NODE, digits)
+
+
+def test_what_does_not_fit_a_template_is_an_error_and_no_line() -> None:
+    template = templates.packed(b"a \x01 b \x02\n")
+    for values in ((), (1,), (1, 2, 3), (1, -2), (1, 1 << 64), (1, "2")):
+        with pytest.raises((ValueError, OverflowError, TypeError)):
+            templates.fill(template, values)
+    with pytest.raises(ValueError, match="fewer"):
+        templates.fill(b"\0\0\1", ())
+    with pytest.raises(ValueError, match="packed"):
+        templates.fill(b"\xff\xff\x01a", (1,))
+
+
+@given(st.binary(max_size=200), st.integers(0, 200), st.integers(0, 200))
+def test_a_mark_is_of_the_part_alone(text, begin, end) -> None:
+    if begin <= end <= len(text):
+        assert compiled.mark(text, begin, end) == compiled.mark(b"-" + text[begin:end] + b"-", 1, end - begin + 1)
+        for place in range(begin, end):
+            other = text[:place] + bytes([text[place] ^ 1]) + text[place + 1 :]
+            assert compiled.mark(other, begin, end) != compiled.mark(text, begin, end)
+    else:
+        with pytest.raises(ValueError, match="in the text"):
+            compiled.mark(text, begin, end)
+
+
+def test_a_mark_below_times_does_not_see_the_times(capture) -> None:
+    known = texts(capture(TREE), "stats") + texts(capture(TREE), "rpc_stats")
+    for text in known:
+        rest = header.after(text)
+        assert compiled.mark_below_times(text) == compiled.mark_below_times(rest)
+        assert compiled.mark_below_times(text) == compiled.mark_below_times(b" snapshot_time: 9.5 secs\n" + text)
+        assert compiled.mark_below_times(text) != compiled.mark_below_times(text + b"0")
+    assert len({compiled.mark_below_times(text) for text in known}) == len({header.after(text) for text in known})
+
+
+@given(st.text(st.sampled_from("ab: \n"), max_size=60), keys)
+def test_what_follows_keys_is_found_alike(text, keys) -> None:
+    assert compiled.following(text.encode(), keys) == compiled._following(text.encode(), keys)
+
+
+@given(summands, summands, summands, st.booleans())
+def test_growth_is_added_up_as_it_is_without(sums, before, now, rising) -> None:
+    size = min(len(sums), len(before), len(now))
+    sums, before, now = sums[:size], tuple(before[:size]), now[:size]
+    if rising:
+        now = list(map(max, before, now))
+    expected = [*sums]
+    assert compiled.grow(sums, before, now) == compiled.plain_grow(expected, before, now)
+    assert sums == expected
+
+
+@pytest.mark.parametrize("wrong", [((), [], []), ([], [], [1]), ([1], ["1"], [2]), ([1], [1], None), (["1"], [1], [2])])
+def test_what_cannot_be_added_up_is_an_error(wrong) -> None:
+    with pytest.raises(TypeError):
+        compiled.grow(*wrong)
+
+
+def scraped(root: Path, flags: tuple[str, ...], *blocked: str) -> bytes:
+    """What the exporter prints of a tree when these modules cannot be imported."""
+    program = (
+        "import sys\n"
+        f"sys.modules.update(dict.fromkeys({blocked!r}))\n"
+        "from exporter.__main__ import main\n"
+        "main(sys.argv[1:])\n"
+    )
+    asked = ["--once", f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys", *flags]
+    ran = subprocess.run([sys.executable, "-c", program, *asked], capture_output=True, check=True)
+    lines = ran.stdout.splitlines(keepends=True)
+    return b"".join([line for line in lines if not line.startswith((b"lustre_exporter_", b"process_", b"python_"))])
+
+
+@pytest.mark.parametrize(("flags", "least"), [(("--collector.osc.per-target",), 3000), (("--jobs.limit=3",), 1000)])
+def test_an_installation_without_them_shows_the_same(capture, flags, least) -> None:
+    root = capture(TREE)
+    without = scraped(root, flags, "lustre.formats._texts", "exporter.jobs._lines")
+    assert scraped(root, flags) == without
+    assert without.count(b"\n") > least

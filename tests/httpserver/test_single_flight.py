@@ -1,0 +1,71 @@
+"""Callers that share a call, run beside it, or wait for their turn."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from httpserver.single_flight import SingleFlight, WaitTimeoutError
+from tests.exporter.test_app import WAIT
+
+
+def test_concurrent_callers_share_one_pass() -> None:
+    flight: SingleFlight[str, int] = SingleFlight()
+    entered, go_on = threading.Event(), threading.Event()
+    calls: list[int] = []
+    results: list[int] = []
+
+    def make(_: float) -> int:
+        calls.append(1)
+        entered.set()
+        assert go_on.wait(WAIT)
+        return len(calls)
+
+    first = threading.Thread(target=lambda: results.append(flight.do("all", make, WAIT)))
+    first.start()
+    assert entered.wait(WAIT)
+    others = [threading.Thread(target=lambda: results.append(flight.do("all", make, WAIT)))
+              for _ in range(5)]
+    for thread in others:
+        thread.start()
+    while flight.waiting("all") < len(others):
+        pass
+    go_on.set()
+    for thread in (first, *others):
+        thread.join(WAIT)
+    assert results == [1] * 6
+    assert flight.do("all", make, WAIT) == 2
+
+
+def test_a_failed_pass_is_not_shared() -> None:
+    flight: SingleFlight[str, int] = SingleFlight()
+
+    def fail(_: float) -> int:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        flight.do("all", fail, WAIT)
+    assert flight.do("all", lambda _: 7, WAIT) == 7
+
+
+def test_a_long_pass_of_some_collectors_keeps_no_scrape_of_others_waiting() -> None:
+    flight: SingleFlight[frozenset[str], str] = SingleFlight(frozenset.isdisjoint)
+    entered, go_on = threading.Event(), threading.Event()
+
+    def slow(_: float) -> str:
+        entered.set()
+        assert go_on.wait(WAIT)
+        return "jobs"
+
+    jobs = frozenset({"jobs"})
+    long = threading.Thread(target=lambda: flight.do(jobs, slow, WAIT))
+    long.start()
+    assert entered.wait(WAIT)
+    assert flight.do(frozenset({"llite", "osc"}), lambda _: "beside", WAIT) == "beside"
+    for same in (jobs, jobs | {"osc"}):
+        with pytest.raises(WaitTimeoutError):
+            flight.do(same, lambda _: "never", 0.01)
+    go_on.set()
+    long.join(WAIT)
+    assert flight.do(jobs, lambda left: f"{0 < left <= 5}", 5.0) == "True"

@@ -1,0 +1,249 @@
+"""Faults and events, and what the parameter files and the port show then."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from lustre.changelog.decode import decode
+from lustre.changelog.record import RecordType
+from lustre.formats import recovery_status
+from simulator.cluster import Cluster
+from simulator.filesystem import SimulatedFilesystem
+from simulator.jobs.large_files import StreamingWriter
+from simulator.jobs.small_files import SmallFileWriter
+from simulator.parameters import render
+from simulator.scenarios import scenario
+from simulator.scenarios.events import Event, Timeline
+from simulator.servers.ost import Ost
+from simulator.settings import recorded_test_bed
+
+STREAM = "ior_stream.1002"
+HDD = ("OST0002", "OST0003", "OST0004", "OST0005")
+
+
+def cluster(*events: Event, noise: bool = False) -> Cluster:
+    jobs = (StreamingWriter(), SmallFileWriter()) if noise else (StreamingWriter(),)
+    made = Cluster(recorded_test_bed(), jobs)
+    Timeline(events).apply(made)
+    return made
+
+
+def text(of: Cluster, path: str) -> str:
+    return render(of)[path].decode()
+
+
+def test_a_slow_disk_holds_the_stream_back() -> None:
+    made = cluster(Event(10, "slow", {"target": "OST0003", "factor": 3.0}))
+    made.advance(20)
+    assert made.log.mean(STREAM, 12, 20) < 0.45 * made.log.mean(STREAM, 2, 10)
+
+
+def test_a_degraded_target_says_so_and_gets_no_new_files_while_others_have_room() -> None:
+    made = cluster(Event(2, "degraded", {"target": "OST0003", "rebuild_share": 0.5}), noise=True)
+    made.advance(3)
+    before = made.osts[3].store.created
+    made.advance(7)
+    assert made.log.mean(STREAM, 4, 10) < 0.7 * 66
+    assert made.osts[3].store.created == before
+    assert text(made, "sys/fs/lustre/obdfilter/lustre-OST0003/degraded") == "1\n"
+    Event(0, "healthy", {"target": "OST0003"})(made)
+    assert text(made, "sys/fs/lustre/obdfilter/lustre-OST0003/degraded") == "0\n"
+
+
+def test_a_full_target_shows_no_room_and_takes_no_new_files() -> None:
+    made = cluster(Event(2, "full", {"target": "OST0002", "free_percent": 0.1}), noise=True)
+    made.advance(4)
+    created = made.osts[2].store.created
+    made.advance(4)
+    assert made.osts[2].store.created == created
+    assert int(text(made, "sys/fs/lustre/obdfilter/lustre-OST0002/kbytesavail")) < 2100
+
+
+def test_a_target_in_recovery_stops_who_needs_it_until_it_is_over() -> None:
+    made = cluster(Event(5, "failover", {"target": "OST0004", "seconds": 4.0}))
+    made.advance(7)
+    assert "state: DISCONN" in text(made, "sys/kernel/debug/lustre/osc/lustre-OST0004-osc-ff110001298dd800/import")
+    made.advance(4)
+    path = "sys/kernel/debug/lustre/obdfilter/lustre-OST0004/recovery_status"
+    assert recovery_status.parse(render(made)[path]).status == b"RECOVERING"
+    made.advance(9)
+    assert made.log.mean(STREAM, 7, 12) == 0
+    assert made.log.mean(STREAM, 15, 20) > 60
+    over = recovery_status.parse(render(made)[path])
+    assert over.status == b"COMPLETE"
+
+
+def test_a_target_that_is_gone_stays_away() -> None:
+    made = cluster(Event(3, "gone", {"target": "OST0005"}))
+    made.advance(20)
+    assert made.log.mean(STREAM, 6, 20) == 0
+
+
+def test_without_its_mdt_nobody_creates_files() -> None:
+    made = cluster(Event(5, "failover", {"target": "MDT0000", "seconds": 3.0}), noise=True)
+    made.advance(20)
+    assert made.log.mean("mdt_small.1001", 7, 10) == 0
+    assert made.log.mean("mdt_small.1001", 14, 20) > 15
+
+
+def test_without_a_user_nothing_is_recorded_and_reading_goes_on() -> None:
+    made = cluster(Event(5, "changelog_deregistered", {"target": "MDT0000"}), noise=True)
+    made.advance(6)
+    log, port = made.mdts[0].changelog, SimulatedFilesystem(made)
+    end = log.last_index
+    made.advance(3)
+    assert end == log.last_index > 0
+    assert port.changelog("MDT0000", 0) == b"", "as an empty log is read: no error"
+    assert "cl1" not in text(made, "sys/kernel/debug/lustre/mdd/lustre-MDT0000/changelog_users")
+    with pytest.raises(OSError, match="cl1") as failure:
+        port.clear_changelog("MDT0000", "cl1", end)
+    assert failure.value.errno == errno.ENOENT
+    assert log.register() == "cl2"
+    made.advance(3)
+    records, _ = decode(port.changelog("MDT0000", 0))
+    assert records[0].index == end + 1, "the numbers show no gap"
+
+
+def test_beside_another_user_records_go_on_and_its_own_are_kept() -> None:
+    made = cluster(Event(2, "changelog_registered", {"target": "MDT0000"}),
+                   Event(5, "changelog_deregistered", {"target": "MDT0000"}), noise=True)
+    made.advance(3)
+    log, port = made.mdts[0].changelog, SimulatedFilesystem(made)
+    needed = log.users["cl2"].cleared_index
+    made.advance(3)
+    records, _ = decode(port.changelog("MDT0000", 0))
+    assert records[0].index == needed + 1
+    port.clear_changelog("MDT0000", "cl2", log.last_index)
+    assert port.changelog("MDT0000", 0) == b""
+    with pytest.raises(OSError, match="Invalid argument"):
+        port.clear_changelog("MDT0000", "cl2", log.last_index + 1)
+
+
+def test_a_mask_leaves_its_records_out() -> None:
+    made = cluster(Event(0, "changelog_mask", {"target": "MDT0000", "without": "CREAT"}), noise=True)
+    made.advance(3)
+    records, _ = decode(SimulatedFilesystem(made).changelog("MDT0000", 0))
+    kinds = {record.type for record in records}
+    assert RecordType.CLOSE in kinds
+    assert RecordType.CREATE not in kinds
+    assert "CREAT" not in text(made, "sys/kernel/debug/lustre/mdd/lustre-MDT0000/changelog_mask").split()
+
+
+def test_a_gap_leaves_later_records_with_later_numbers() -> None:
+    made = cluster(Event(5, "changelog_gap", {"target": "MDT0000"}), noise=True)
+    made.advance(4.99)
+    lost = made.mdts[0].changelog.last_index
+    made.advance(1)
+    assert made.mdts[0].changelog.last_index > lost
+    assert len(made.mdts[0].changelog.read(0)) < 40_000
+
+
+def test_an_exporter_nobody_reaches_leaves_the_files_as_they_were(tmp_path: Path) -> None:
+    made = cluster(Event(5, "exporter_unreachable", {"seconds": 10.0}))
+    made.advance(4)
+    assert made.write_parameters(tmp_path) > 0
+    made.advance(3)
+    assert not made.exporter_reachable
+    assert made.write_parameters(tmp_path) == 0
+    made.advance(10)
+    assert made.write_parameters(tmp_path) > 0
+
+
+def test_clocks_jump_and_spans_do_not() -> None:
+    made = cluster(Event(5, "clock_jump", {"seconds": -3600.0}))
+    made.advance(4)
+    before = made.epoch
+    made.advance(2)
+    assert made.epoch == pytest.approx(before + 2 - 3600)
+    assert "elapsed_time                        6.0" in text(
+        made, "sys/kernel/debug/lustre/llite/lustre-ff110001298dd800/stats")  # fmt: skip
+
+
+def test_a_user_moves_files_too() -> None:
+    made = cluster(Event(5, "mover", {"directory": "/proj/ingest", "pool": "flash", "files": 5}), noise=True)
+    made.advance(15)
+    layouts = [inode.layout for inode in made.namespace.files() if inode.layout]
+    assert 1 <= [layout.components[0].pool for layout in layouts].count("flash") <= 5
+
+
+def test_a_job_changes_its_habits() -> None:
+    made = cluster(Event(5, "job", {"job": "mdt_small.1001", "set": {"files_per_second": 2.0}}), noise=True)
+    made.advance(15)
+    assert made.log.mean("mdt_small.1001", 7, 15) < 0.2 * made.log.mean("mdt_small.1001", 1, 5)
+    assert set(made.runs) == {STREAM, "mdt_small.1001"}
+
+
+def test_events_are_written_in_scenarios() -> None:
+    parsed = scenario.parse("""
+        [[job]]
+        kind = "streaming_write"
+        [[event]]
+        at = 3
+        kind = "slow"
+        target = "OST0002"
+        factor = 4.0
+    """)
+    made = parsed.build()
+    made.advance(4)
+    assert made.osts[2].device.slowdown == 4.0
+
+
+def test_wrong_events_are_named() -> None:
+    with pytest.raises(ValueError, match=r"event 1: kind 'fire'.*event 2: slow has no colour"):
+        scenario.parse('[[job]]\nkind="streaming_write"\n[[event]]\nat=1\nkind="fire"\n[[event]]\nat=1\nkind="slow"\ncolour=1')
+
+
+@pytest.mark.parametrize(("target", "path"), [
+    ("OST0004", "sys/kernel/debug/lustre/obdfilter/lustre-OST0004/recovery_status"),
+    ("MDT0000", "sys/kernel/debug/lustre/mdt/lustre-MDT0000/recovery_status"),
+])  # fmt: skip
+def test_clients_come_back_and_send_again_what_was_not_safe(target: str, path: str) -> None:
+    made = cluster(Event(7, "failover", {"target": target, "seconds": 6.0}), noise=True)
+    made.advance(14)
+    assert "connected_clients: 0/2" in text(made, path)
+    made.advance(1.9)
+    assert "connected_clients: 1/2" in text(made, path)
+    before = made.target(target).health.replayed
+    made.advance(0.3)
+    assert made.target(target).health.replayed > before == 0
+    made.advance(8)
+    over = text(made, path)
+    assert "completed_clients: 2/2" in over
+    assert f"replayed_requests: {made.target(target).health.replayed}\n" in over
+
+
+def test_what_is_sent_again_loads_the_disk() -> None:
+    made = Cluster(recorded_test_bed(), (StreamingWriter(direct=False, stop_seconds=6.0),))
+    made.advance(5.9)
+    ost = made.target("OST0003")
+    assert isinstance(ost, Ost)
+    Event(0, "failover", {"target": "OST0003", "seconds": 2.0})(made)
+    made.advance(2.5)
+    before = ost.bulk.brw.writes["pages per bulk r/w"].total
+    made.advance(1.2)
+    assert ost.health.status == "RECOVERING"
+    assert ost.bulk.brw.writes["pages per bulk r/w"].total == before + ost.health.replayed > before
+
+
+def test_connections_keep_the_history_of_their_states() -> None:
+    made = cluster(Event(5, "failover", {"target": "OST0004", "seconds": 4.0}))
+    path = "sys/kernel/debug/lustre/osc/lustre-OST0004-osc-ff110001298dd800/state"
+    assert text(made, path).startswith("current_state: FULL\nstate_history:\n - [ 1795000000, CONNECTING ]\n")
+    made.advance(6)
+    assert text(made, path).startswith("current_state: DISCONN")
+    assert text(made, path).endswith(" - [ 1795000005, DISCONN ]\n")
+    made.advance(10)
+    assert text(made, path).startswith("current_state: FULL")
+    assert text(made, path).endswith(" - [ 1795000013, RECOVER ]\n - [ 1795000013, FULL ]\n")
+
+
+def test_no_answer_comes_from_a_server_that_is_down() -> None:
+    made = cluster(Event(5, "gone", {"target": "OST0005"}))
+    made.advance(5)
+    answered = sum(client.oscs[5].stats["write_bytes"].samples for client in made.clients)
+    made.advance(10)
+    late = sum(client.oscs[5].stats["write_bytes"].samples for client in made.clients)
+    assert late - answered <= 1  # the one whose answer was on its way

@@ -1,0 +1,264 @@
+"""Several activities at once, in virtual time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from lustre.layout.model import Component, Layout
+from simulator.cluster import Cluster
+from simulator.filesystem import SimulatedFilesystem
+from simulator.fluid.cluster import FluidCluster
+from simulator.jobs.large_files import StreamingWriter
+from simulator.jobs.small_files import SmallFileWriter
+from simulator.scheduler import StuckError, VirtualScheduler
+from simulator.settings import recorded_test_bed
+
+MIB = 1 << 20
+FLASH = Layout((Component(pool="flash"),), composite=False)
+
+
+@pytest.fixture
+def scheduler() -> Iterator[VirtualScheduler]:
+    with VirtualScheduler(Cluster(recorded_test_bed())) as made:
+        yield made
+
+
+@pytest.fixture
+def cluster(scheduler: VirtualScheduler) -> Cluster:
+    return scheduler._cluster
+
+
+def test_what_one_waits_for_does_not_hold_up_another(scheduler: VirtualScheduler, cluster: Cluster) -> None:
+    seen: list[tuple[str, float]] = []
+
+    def slow() -> None:
+        scheduler.sleep(10)
+        seen.append(("slow", cluster.now))
+
+    scheduler.spawn("slow", slow)
+    scheduler.every("quick", 3.0, lambda: seen.append(("quick", cluster.now)))
+    scheduler.run_until(10.5)
+    assert seen == [("quick", 3.0), ("quick", 6.0), ("quick", 9.0), ("slow", 10.0)]
+
+
+def test_a_step_longer_than_its_period_is_followed_at_once_by_the_next(
+    scheduler: VirtualScheduler, cluster: Cluster
+) -> None:
+    begun: list[float] = []
+
+    def step() -> None:
+        begun.append(cluster.now)
+        cluster.advance(7)
+
+    scheduler.every("step", 5.0, step)
+    scheduler.run_until(20)
+    assert begun == [5.0, 12.0, 19.0]
+
+
+def test_steps_under_way_can_be_brought_to_their_end(scheduler: VirtualScheduler, cluster: Cluster) -> None:
+    done: list[tuple[str, float]] = []
+
+    def step(name: str, seconds: float) -> None:
+        scheduler.sleep(seconds)
+        done.append((name, cluster.now))
+
+    scheduler.every("long", 5.0, lambda: step("long", 7.0))
+    scheduler.every("short", 3.0, lambda: step("short", 2.0))
+    scheduler.run_until(6)
+    assert done == [("short", 5.0)]
+    scheduler.finish()
+    assert done == [("short", 5.0), ("short", 8.0), ("long", 12.0)], "no step was begun after 6 s"
+    assert cluster.now == 12.0
+    scheduler.finish()
+    assert cluster.now == 12.0
+    scheduler.run_until(14)
+    assert done[3:] == [("short", 14.0)], "what was held up goes on"
+
+
+def run(model: type[Cluster], seed: int) -> list[tuple[str, float]]:
+    """Two that move files and one that looks, beside jobs."""
+    cluster = model(recorded_test_bed(seed), (StreamingWriter(), SmallFileWriter()))
+    for number in range(20):
+        cluster.make_file(f"/proj/old/{number}", MIB)
+    filesystem = SimulatedFilesystem(cluster)
+    seen: list[tuple[str, float]] = []
+
+    def move(name: str, numbers: range) -> None:
+        for number in numbers:
+            filesystem.migrate(f"/proj/old/{number}", FLASH)
+            seen.append((name, cluster.now))
+
+    with VirtualScheduler(cluster) as scheduler:
+        scheduler.spawn("even", lambda: move("even", range(0, 20, 2)))
+        scheduler.spawn("odd", lambda: move("odd", range(1, 20, 2)))
+        scheduler.every(
+            "look", 0.5, lambda: seen.append((f"{cluster.throughput('ior_stream.1002', 0, 9)}", cluster.now))
+        )
+        scheduler.run_until(10)
+    return seen
+
+
+@pytest.mark.parametrize("model", [Cluster, FluidCluster])
+def test_the_same_seed_gives_the_same_run_and_another_seed_another(model: type[Cluster]) -> None:
+    one = run(model, 1)
+    assert one == run(model, 1)
+    assert one != run(model, 2)
+    assert [time for _, time in one] == sorted(time for _, time in one)
+    assert {name for name, _ in one} > {"even", "odd"}
+
+
+def test_two_moves_at_once_overlap() -> None:
+    alone = [time for name, time in run(Cluster, 1) if name == "even"]
+    cluster = Cluster(recorded_test_bed(1), (StreamingWriter(), SmallFileWriter()))
+    for number in range(20):
+        cluster.make_file(f"/proj/old/{number}", MIB)
+    for number in range(20):
+        SimulatedFilesystem(cluster).migrate(f"/proj/old/{number}", FLASH)
+    assert alone[-1] < 0.75 * cluster.now
+
+
+def test_an_error_of_an_activity_ends_the_run(scheduler: VirtualScheduler) -> None:
+    def broken() -> None:
+        scheduler.sleep(1)
+        raise ValueError("a bug")
+
+    scheduler.spawn("broken", broken)
+    with pytest.raises(ValueError, match="a bug"):
+        scheduler.run_until(5)
+
+
+def test_activities_end_with_the_run_and_the_cluster_has_its_time_back() -> None:
+    cluster = Cluster(recorded_test_bed())
+    ended: list[bool] = []
+
+    def forever() -> None:
+        try:
+            while True:
+                cluster.advance(1)
+        finally:
+            ended.append(True)
+
+    with VirtualScheduler(cluster) as scheduler:
+        going_on = scheduler.spawn("forever", forever)
+        never_begun = scheduler.spawn("never begun", forever)
+        scheduler._ready.remove(never_begun)
+        scheduler.run_until(3.5)
+        assert not going_on.over.done
+    assert ended == [True]
+    assert going_on.thread is not None
+    assert not going_on.thread.is_alive()
+    cluster.advance(1)
+    assert cluster.now == 4.5
+
+
+def test_a_lock_is_waited_for_in_virtual_time(scheduler: VirtualScheduler, cluster: Cluster) -> None:
+    lock, had = scheduler.lock(), list[tuple[str, float]]()
+
+    def hold(name: str, seconds: float) -> None:
+        with lock, lock:
+            had.append((name, cluster.now))
+            scheduler.sleep(seconds)
+
+    def impatient() -> None:
+        assert not lock.acquire(blocking=False)
+        assert not lock.acquire(timeout=1.5)
+        had.append(("impatient", cluster.now))
+        assert lock.acquire(timeout=5.0)
+        had.append(("impatient", cluster.now))
+        lock.release()
+
+    scheduler.spawn("first", lambda: hold("first", 4))
+    scheduler.spawn("second", lambda: hold("second", 1))
+    scheduler.spawn("impatient", impatient)
+    scheduler.run_until(10)
+    assert had == [("first", 0.0), ("impatient", 1.5), ("second", 4.0), ("impatient", 5.0)]
+    with pytest.raises(RuntimeError):
+        lock.release()
+
+
+def test_an_event_is_waited_for_in_virtual_time(scheduler: VirtualScheduler, cluster: Cluster) -> None:
+    event, seen = scheduler.event(), list[tuple[bool, float]]()
+
+    def waiting() -> None:
+        seen.append((event.wait(2.0), cluster.now))
+        seen.append((event.wait(), cluster.now))
+        event.clear()
+        seen.append((event.wait(1.0), cluster.now))
+
+    def happening() -> None:
+        scheduler.sleep(5)
+        event.set()
+
+    scheduler.spawn("waiting", waiting)
+    scheduler.spawn("happening", happening)
+    scheduler.run_until(10)
+    assert seen == [(False, 2.0), (True, 5.0), (False, 6.0)]
+    assert not event.is_set()
+
+
+def test_an_executor_works_abreast(scheduler: VirtualScheduler, cluster: Cluster) -> None:
+    def work(seconds: float) -> float:
+        scheduler.sleep(seconds)
+        if seconds == 4.0:
+            raise OSError("it failed")
+        return cluster.now
+
+    def asking() -> None:
+        with scheduler.executor(2) as executor:
+            assert list(executor.map(work, (3.0, 1.0, 1.0, 3.0))) == [3.0, 1.0, 2.0, 5.0]
+            broken = executor.submit(work, 4.0)
+            with pytest.raises(OSError, match="it failed"):
+                broken.result()
+            assert isinstance(broken.exception(), OSError)
+        assert cluster.now == 9.0
+
+    asked = scheduler.spawn("asking", asking)
+    scheduler.run_until(20)
+    assert asked.over.done
+
+
+def test_who_is_no_activity_lets_all_of_them_live(scheduler: VirtualScheduler, cluster: Cluster) -> None:
+    seen: list[float] = []
+    scheduler.every("step", 1.0, lambda: seen.append(cluster.now))
+    cluster.make_file("/old", 64 * MIB)
+    SimulatedFilesystem(cluster).migrate("/old", FLASH)
+    assert seen
+    cluster.advance(2)
+    answered: list[float] = []
+
+    def asking() -> None:
+        cluster.advance(1)
+        answered.append(cluster.now)
+
+    stranger = threading.Thread(target=asking)
+    stranger.start()
+    stranger.join()
+    assert answered == [cluster.now]
+    assert seen == [float(number) for number in range(1, int(cluster.now) + 1)]
+
+
+def test_an_activity_that_waits_for_a_lock_of_the_machine_is_named(cluster: Cluster) -> None:
+    lock = threading.Lock()
+    with VirtualScheduler(cluster, timeout_seconds=0.2) as scheduler:
+
+        def holds() -> None:
+            with lock:
+                scheduler.sleep(1)
+
+        def wants() -> None:
+            with lock:
+                pass
+
+        scheduler.spawn("holds", holds)
+        scheduler.spawn("wants", wants)
+        with pytest.raises(StuckError, match=r"(?s)wants waits for something that is not virtual.*in wants"):
+            scheduler.run_until(5)
+
+
+def test_an_activity_does_not_drive(scheduler: VirtualScheduler) -> None:
+    scheduler.spawn("driver", lambda: scheduler.run_until(5))
+    with pytest.raises(RuntimeError, match="cannot drive"):
+        scheduler.run_until(1)

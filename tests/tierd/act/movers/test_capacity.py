@@ -1,0 +1,132 @@
+"""Whether the targets of a pool, and the owner's quota, have room for what is to be moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from lustre.errors import of_errno
+from lustre.filesystem import Quota, Space
+from lustre.layout.model import Component, Layout
+from tests.tierd.act.movers.minicalls import MiniCalls
+from tests.tierd.act.movers.minilustre import FLASH, PAGE, PFL, MiniLustre
+from tierd.act.movers import capacity
+from tierd.act.movers.capacity import Destination
+from tierd.act.movers.checks import read_facts
+from tierd.act.movers.moves import Move
+
+
+def room_reason(lustre: MiniLustre, wanted: Layout, quota: Callable[[int, int, str], Quota] | None = None) -> str:
+    facts = read_facts(MiniCalls(lustre), "/a")
+    destination = Destination(lambda: lustre.pool_members, lustre.space, quota or lustre.quota)
+    refusal = capacity.DestinationState(destination).refusal(Move("/a", wanted), facts)
+    return "" if refusal is None else refusal.reason
+
+
+@pytest.fixture
+def lustre() -> MiniLustre:
+    found = MiniLustre()
+    found.create("/a", bytes(10 * PAGE))
+    return found
+
+
+def in_pool(name: str, count: int = 1) -> Layout:
+    return Layout((Component(pool=name, stripe_count=count),), composite=False)
+
+
+def test_pools(lustre: MiniLustre) -> None:
+    assert room_reason(lustre, FLASH) == ""
+    assert room_reason(lustre, in_pool("nosuch")) == "no-such-pool"
+    assert room_reason(lustre, in_pool("empty")) == "empty-pool"
+    assert room_reason(lustre, in_pool("flash", 3)) == "wanted-layout"
+    assert room_reason(lustre, in_pool("flash", -1)) == ""
+
+
+def test_part_of_a_pool_stays_free(lustre: MiniLustre) -> None:
+    lustre.room_bytes = 21 * PAGE  # 10 are taken, 10 more would fit, but then nothing would be left
+    assert room_reason(lustre, FLASH) == ""
+    lustre.room_bytes = 15 * PAGE
+    assert room_reason(lustre, FLASH) == "room"
+
+
+def test_a_pool_whose_targets_cannot_be_reached_has_no_room(lustre: MiniLustre) -> None:
+    lustre.pool_members["flash"] = ("lustre-OST00ff",)
+    assert room_reason(lustre, FLASH) == "room"
+
+
+def test_needed_bytes_by_pool() -> None:
+    assert capacity.bytes_per_pool(PFL, 10 * PAGE) == {"flash": 8 * PAGE, "hdd": 2 * PAGE}
+    assert capacity.bytes_per_pool(PFL, PAGE) == {"flash": PAGE, "hdd": 0}
+
+
+@pytest.mark.parametrize(("kind", "owner", "pool"), [(0, 1001, ""), (0, 1001, "flash"), (1, 1001, "flash"), (2, 7, "")])
+def test_the_owners_quota_counts_though_root_may_exceed_it(
+        lustre: MiniLustre, kind: int, owner: int, pool: str) -> None:
+    lustre.quotas[kind, owner, pool] = Quota(used_bytes=PAGE, soft_limit_bytes=0, hard_limit_bytes=12 * PAGE)
+    assert room_reason(lustre, FLASH) == ""
+    lustre.quotas[kind, owner, pool] = Quota(used_bytes=PAGE, soft_limit_bytes=5 * PAGE, hard_limit_bytes=12 * PAGE)
+    assert room_reason(lustre, FLASH) == "quota"
+
+
+def test_no_quotas_and_quotas_that_cannot_be_read(lustre: MiniLustre) -> None:
+    def fails(number: int) -> Callable[[int, int, str], Quota]:
+        def quota(kind: int, owner: int, pool: str) -> Quota:
+            raise of_errno(number, "quotactl")
+
+        return quota
+
+    assert room_reason(lustre, FLASH, fails(3)) == ""
+    assert room_reason(lustre, FLASH, fails(5)) == "quota"
+
+
+def refusals(lustre: MiniLustre, paths: list[str], wanted: Layout = FLASH) -> list[str]:
+    """Reasons for files that are looked at together."""
+    asked: list[tuple[int, int, str]] = []
+
+    def quota(kind: int, owner: int, pool: str) -> Quota:
+        asked.append((kind, owner, pool))
+        return lustre.quota(kind, owner, pool)
+
+    batch = capacity.DestinationState(Destination(lambda: lustre.pool_members, lustre.space, quota))
+    found = [batch.refusal(Move(path, wanted), read_facts(MiniCalls(lustre), path)) for path in paths]
+    assert len(asked) == len(set(asked)), "each quota is asked for once a batch"
+    return ["" if refusal is None else refusal.reason for refusal in found]
+
+
+def test_files_of_a_batch_must_fit_together(lustre: MiniLustre) -> None:
+    """Each of them fits alone: looked at one by one, all would go, and the pool would be full."""
+    paths = [f"/f{n}" for n in range(4)]
+    for path in paths:
+        lustre.create(path, bytes(10 * PAGE))
+    lustre.room_bytes = 66 * PAGE  # of each of two targets, and 50 are taken: two more fit, and something stays free
+    assert refusals(lustre, paths) == ["", "", "room", "room"]
+    lustre.room_bytes = 1 << 30
+    lustre.quotas[0, 1001, ""] = Quota(50 * PAGE, 0, 75 * PAGE)
+    assert refusals(lustre, paths) == ["", "", "quota", "quota"]
+    lustre.quotas = {(2, 7, "flash"): Quota(0, 15 * PAGE, 0)}
+    assert refusals(lustre, paths) == ["", "quota", "quota", "quota"]
+
+
+def test_a_quota_that_not_every_target_has_told_is_not_known(lustre: MiniLustre) -> None:
+    lustre.quotas[0, 1001, ""] = Quota(0, 0, 1 << 30, whole=False)
+    assert refusals(lustre, ["/a"]) == ["quota"]
+    lustre.quotas[0, 1001, ""] = Quota(0, 0, 0, whole=False)  # without a limit it does not matter
+    assert refusals(lustre, ["/a"]) == [""]
+
+
+def test_pools_and_room_are_read_once_a_batch(lustre: MiniLustre) -> None:
+    asked: list[str] = []
+
+    def pools() -> dict[str, tuple[str, ...]]:
+        asked.append("pools")
+        return lustre.pool_members
+
+    def space() -> dict[str, Space]:
+        asked.append("space")
+        return lustre.space()
+
+    batch = capacity.DestinationState(Destination(pools, space, lustre.quota))
+    for _ in range(16):
+        batch.refusal(Move("/a", FLASH), read_facts(MiniCalls(lustre), "/a"))
+    assert asked == ["pools", "space"]

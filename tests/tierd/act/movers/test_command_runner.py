@@ -1,0 +1,48 @@
+"""A command that tierd started does not outlive it, however it ends."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tierd.act.movers.lfs import FinishedCommand, command_runner, parent_death_prefix
+
+LONG_SECONDS = 20
+OURS = """
+import sys
+from tierd.act.movers.lfs import command_runner, parent_death_prefix
+runner(60.0, before=tie())(("sh", "-c", "exec 3> " + sys.argv[1] + "; exec sleep 60"))
+"""
+
+
+@pytest.mark.skipif(not parent_death_prefix(), reason="setpriv of this machine cannot tie a command to its parent")
+def test_a_command_ends_when_we_are_killed(tmp_path: Path) -> None:
+    """A pipe the command holds open comes to its end when the command does."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen([sys.executable, "-c", OURS, str(pipe)], cwd=Path(__file__).parents[4]) as ours:
+        reading = os.open(pipe, os.O_RDONLY)  # waits until the command has opened it
+        ours.kill()
+        ended, _, _ = select.select([reading], [], [], LONG_SECONDS)
+        os.close(reading)
+    assert ended
+
+
+def test_a_tied_command_runs_as_any_other() -> None:
+    assert command_runner(10.0, before=parent_death_prefix())(
+        ("sh", "-c", "echo said >&2; exit 16")
+    ) == FinishedCommand(16, "said\n")
+
+
+def test_without_setpriv_nothing_is_tied(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert parent_death_prefix() == ()
+    old = tmp_path / "setpriv"
+    old.write_text("#!/bin/sh\necho \"setpriv: unrecognized option '--pdeathsig'\" >&2\nexit 1\n")
+    old.chmod(0o755)
+    assert parent_death_prefix() == ()

@@ -1,0 +1,108 @@
+"""What others do to a file while the lease engine moves it: theirs stands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lustre.filesystem import FileFlags, Hsm, HsmFlags
+from tests.tierd.act.movers.lease_world import World, pools_of_file
+from tests.tierd.act.movers.lease_world import world as world
+from tierd.act.movers import lease
+from tierd.act.movers.moves import MoveResult
+
+
+@pytest.mark.parametrize("step", ["create_volatile", "read", "write", "sync", "set_times", "swap_and_close"])
+def test_a_writer_wins_at_any_step(world: World, step: str) -> None:
+    world.at(step, lambda: world.lustre.write("/a", b"THEIRS", 2))
+    assert world.move().result is MoveResult.GAVE_WAY
+    assert pools_of_file(world) == ["hdd"]
+    assert world.lustre.contents("/a")[:8] == b"fiTHEIRS"
+
+
+@pytest.mark.parametrize("size", [0, 5, 100_000])
+def test_a_truncate_wins_even_when_it_comes_last(world: World, size: int) -> None:
+    world.at("swap_and_close", lambda: world.lustre.truncate_name("/a", size))
+    assert world.move().result is MoveResult.GAVE_WAY
+    assert len(world.lustre.contents("/a")) == size
+
+
+def test_a_file_open_for_writing_is_not_touched(world: World) -> None:
+    world.lustre.open_writer("/a")
+    outcome = world.move()
+    assert (outcome.result, outcome.reason) == (MoveResult.GAVE_WAY, "busy")
+    assert "create_volatile" not in world.calls.made
+
+
+LATE: list[dict[str, Any]] = [
+    {"pin": b"- pool: hdd\n"}, {"flags": FileFlags.APPEND_ONLY}, {"project": 8}, {"uid": 1002}]
+RELEASED: dict[str, Any] = {"hsm": Hsm(HsmFlags.EXISTS | HsmFlags.RELEASED)}
+
+
+@pytest.mark.parametrize("change", LATE)
+@pytest.mark.parametrize("step", ["data_version", "write", "sync"])
+def test_what_speaks_against_a_move_is_seen_as_late_as_can_be(world: World, step: str, change: dict[str, Any]) -> None:
+    world.at(step, lambda: changed(world, change))
+    assert world.move().result in {MoveResult.GAVE_WAY, MoveResult.FAILED}
+    assert pools_of_file(world) == ["hdd"]
+
+
+def test_the_archive_is_asked_again_when_a_copy_takes_long(world: World) -> None:
+    """It is a request each time, and an archive that begins while a small file is copied loses nothing by the move."""
+    world.lustre.write("/a", bytes(lease.CHUNK_BYTES), 1)
+    world.at("sync", lambda: changed(world, RELEASED))
+    assert world.move().result is MoveResult.GAVE_WAY
+    assert pools_of_file(world) == ["hdd"]
+
+
+@pytest.mark.parametrize("change", [*LATE[:2], RELEASED])
+def test_what_speaks_against_a_move_just_before_the_lease(world: World, change: dict[str, Any]) -> None:
+    world.at("lease", lambda: changed(world, change))
+    assert world.move().result is MoveResult.REFUSED
+    assert pools_of_file(world) == ["hdd"]
+
+
+@pytest.mark.parametrize("change", LATE[2:])
+def test_given_away_just_before_the_lease(world: World, change: dict[str, Any]) -> None:
+    world.at("lease", lambda: changed(world, change))
+    assert world.move().result is MoveResult.DONE
+    assert world.node.store.owner == (world.node.uid, 1001, world.node.project)
+
+
+def changed(world: World, change: dict[str, Any]) -> None:
+    for name, value in change.items():
+        setattr(world.node, name, value)
+
+
+def test_removed_while_copied(world: World) -> None:
+    world.at("write", lambda: world.lustre.unlink("/a"))
+    assert world.move().result is MoveResult.GAVE_WAY
+    world.lustre.settle()
+    assert not world.lustre.live_stores()
+
+
+def test_renamed_while_copied_is_moved_all_the_same(world: World) -> None:
+    world.at("write", lambda: world.lustre.rename("/a", "/b"))
+    assert world.move().result is MoveResult.DONE
+    assert world.lustre.contents("/b") == world.data
+
+
+def test_attributes_set_while_copied_stay(world: World) -> None:
+    world.at("write", lambda: world.node.xattrs.update({"user.late": b"1"}))
+    assert world.move().result is MoveResult.DONE
+    assert world.node.xattrs == {"user.late": b"1"}
+
+
+def test_given_to_another_project_in_the_last_instant_is_told(world: World) -> None:
+    """The exchange compares owners, not projects: the objects then count for the wrong one."""
+    world.at("swap_and_close", lambda: setattr(world.node, "project", 8))
+    outcome = world.move()
+    assert outcome.result is MoveResult.DOUBTFUL
+    assert "belongs to project 8" in outcome.detail
+
+
+def test_given_to_another_owner_in_the_last_instant_stops_the_exchange(world: World) -> None:
+    world.at("swap_and_close", lambda: setattr(world.node, "uid", 1002))
+    assert world.move().result is MoveResult.FAILED
+    assert pools_of_file(world) == ["hdd"]

@@ -1,0 +1,151 @@
+"""What the lease engine finds out about a copy and after an exchange, whatever it was told."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+
+import pytest
+
+from lustre.errors import NoSpace, of_errno
+from lustre.layout.model import Component, Layout
+from lustre.layout.setstripe import setstripe_arguments
+from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
+from tests.tierd.act.movers.lease_world import World
+from tests.tierd.act.movers.lease_world import world as world
+from tests.tierd.act.movers.minilustre import PAGE
+from tierd.act.movers.moves import MoveResult
+
+
+def test_a_copy_that_reads_differently_is_thrown_away(world: World) -> None:
+    world.calls.corrupt_writes = True
+    outcome = world.move()
+    assert (outcome.result, outcome.reason) == (MoveResult.FAILED, "error")
+    assert "reads differently" in outcome.detail
+    assert world.lustre.contents("/a") == world.data
+
+
+def test_a_full_pool_leaves_the_file_where_it_is(world: World) -> None:
+    def fills() -> None:
+        world.lustre.room_bytes = PAGE
+
+    world.at("create_volatile", fills)
+    outcome = world.move()
+    assert (outcome.result, outcome.reason) == (MoveResult.FAILED, "no-space")
+    assert isinstance(outcome.error, NoSpace)
+    assert world.lustre.contents("/a") == world.data
+    assert len(world.lustre.live_stores()) == 1
+
+
+def test_success_that_was_reported_as_an_error_is_found_out(world: World) -> None:
+    world.calls.lose_reply = True
+    outcome = world.move()
+    assert outcome.result is MoveResult.DONE
+    assert "yet it was done" in outcome.detail
+
+
+def test_an_error_that_was_reported_as_success_is_found_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(world.calls, "swap_and_close", lambda *arguments: None)
+    outcome = world.move()
+    assert (outcome.result, outcome.reason) == (MoveResult.FAILED, "not-moved")
+
+
+def test_a_file_that_cannot_be_looked_at_afterwards_is_doubtful(world: World) -> None:
+    def fails() -> None:
+        raise of_errno(errno.EIO, "open by FID")
+
+    world.calls.lose_reply = True
+    world.at("open_fid", fails, occurrence=None)
+    outcome = world.move()
+    assert (outcome.result, outcome.reason) == (MoveResult.DOUBTFUL, "unknown")
+
+
+def test_an_mdt_that_does_not_answer_is_not_taken_for_a_file_that_is_gone(world: World) -> None:
+    """Linux makes ESTALE of every error of opening by a file handle: only the MDT says that a file is gone."""
+    def unreachable() -> None:
+        raise of_errno(errno.ESHUTDOWN, "fid2path")
+
+    world.calls.lose_reply = True
+    world.at("open_fid", lambda: world.lustre.unlink("/a"))
+    before = world.calls.before
+
+    def and_silent(name: str, number: int) -> None:
+        before(name, number)
+        if name == "exists":
+            unreachable()
+
+    world.calls.before = and_silent
+    assert world.move().result is MoveResult.DOUBTFUL
+
+
+def test_one_look_that_goes_wrong_is_not_the_last(world: World) -> None:
+    def fails() -> None:
+        raise of_errno(errno.ESTALE, "open by FID")
+
+    world.calls.lose_reply = True
+    world.at("open_fid", fails)
+    assert world.move().result is MoveResult.DONE
+
+
+def test_lost_extended_attributes_are_doubtful(world: World) -> None:
+    world.node.xattrs["user.origin"] = b"beamline"
+    world.calls.lose_reply = True
+    world.at("open_fid", world.node.xattrs.clear)
+    outcome = world.move()
+    assert outcome.result is MoveResult.DOUBTFUL
+    assert "user.origin" in outcome.detail
+
+
+@pytest.mark.parametrize("step", ["layout", "status", "open_fid"])
+def test_written_right_after_the_exchange_is_nothing_to_doubt(world: World, step: str) -> None:
+    after_the_exchange(world, step, lambda: world.lustre.write("/a", b"new", 0))
+    assert world.move().result is MoveResult.DONE
+    assert world.lustre.contents("/a").startswith(b"new")
+
+
+def test_a_file_that_got_shorter_without_anybody_having_written_is_doubtful(world: World) -> None:
+    def shortened() -> None:
+        world.node.store.data.pop()
+
+    after_the_exchange(world, "status", shortened)
+    outcome = world.move()
+    assert outcome.result is MoveResult.DOUBTFUL
+    assert "8195 bytes and had 8196" in outcome.detail
+
+
+def test_objects_that_are_gone_are_not_a_file_that_is_gone(world: World) -> None:
+    """ENOENT of a target, for a file that is still there, is what an exchange across MDTs would look like."""
+    def destroyed() -> None:
+        raise of_errno(errno.ENOENT, "get data version")
+
+    world.calls.lose_reply = True
+    world.at("data_version", destroyed, occurrence=None, since="swap_and_close")
+    outcome = world.move()
+    assert (outcome.result, outcome.reason) == (MoveResult.DOUBTFUL, "unknown")
+
+
+def test_a_copy_outside_of_its_pool_is_never_exchanged(world: World) -> None:
+    world.at("create_volatile", lambda: world.lustre.pool_members.update(flash=()), occurrence=None)
+    outcome = world.move()
+    assert outcome.result is MoveResult.FAILED
+    assert "outside of pool" in outcome.detail
+    assert "swap_and_close" not in world.calls.made
+
+
+def test_somebody_elses_move_after_ours_stands(world: World) -> None:
+    def moved_on() -> None:
+        FakeLfs(world.lustre, (PFL64,))(("lfs", "migrate", "--non-block", *setstripe_arguments(PFL64), MOUNT + "/a"))
+
+    after_the_exchange(world, "open_fid", moved_on)
+    outcome = world.move()
+    assert (outcome.result, outcome.reason) == (MoveResult.GAVE_WAY, "moved")
+    assert world.lustre.contents("/a") == world.data
+
+
+PFL64 = Layout((Component(0, 16 * PAGE, pool="flash"), Component(16 * PAGE, None, pool="hdd")))
+
+
+def after_the_exchange(world: World, step: str, act: Callable[[], object]) -> None:
+    if step == "open_fid":
+        world.calls.lose_reply = True
+    world.at(step, act, since="swap_and_close")

@@ -1,0 +1,142 @@
+"""Times of a file that moves: exactly what they were, but for those of somebody who wrote meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lustre.filesystem import Status
+from lustre.layout.model import Layout
+from tests.tierd.act.movers.both_engines import ENGINES, Both
+from tests.tierd.act.movers.minilustre import DOM, DOM_FLASH, FLASH, HDD, PAGE, SECOND, Node
+from tierd.act.movers.moves import MoveResult
+
+OLD = 1_500_000_000 * SECOND
+READ = 1_600_000_000 * SECOND
+
+
+def old(world: Both) -> Both:
+    world.node.mtime_ns = world.node.store.mtime_ns = OLD
+    world.node.atime_ns = READ
+    return world
+
+
+def times(world: Both) -> tuple[int, int]:
+    return world.node.atime_ns // SECOND, max(world.node.mtime_ns, world.node.store.mtime_ns) // SECOND
+
+
+def test_an_exchange_off_the_mdt_sets_the_modification_time_to_now() -> None:
+    """As Lustre 2.17 does, with ``lfs migrate`` and without: else the tests below would prove nothing."""
+    world = old(Both("lease", DOM))
+    source = world.calls.open_for_swap("/a", direct=False)
+    world.calls.lease(source)
+    volatile = world.calls.create_volatile("/a", 0, FLASH, source)
+    world.calls.set_owner(volatile, 1001, 1001)
+    world.calls.write(volatile, world.data, 0)
+    world.calls.set_times(volatile, READ, OLD)
+    world.calls.swap_and_close(source, volatile, 0, 0)
+    world.calls.close(source)
+    world.calls.close(volatile)
+    assert times(world)[1] > 1_790_000_000
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("present", "wanted"), [(HDD, FLASH), (DOM, DOM_FLASH)], ids=["plain", "DoM to DoM"])
+def test_kept(engine: str, present: Layout, wanted: Layout) -> None:
+    world = old(Both(engine, present))
+    assert world.move(wanted).result is MoveResult.DONE
+    assert times(world) == (READ // SECOND, OLD // SECOND)
+
+
+def test_kept_where_data_leaves_the_mdt() -> None:
+    world = old(Both("lease", DOM))
+    outcome = world.move()
+    assert (outcome.result, outcome.detail) == (MoveResult.DONE, "")
+    assert times(world) == (READ // SECOND, OLD // SECOND)
+    assert world.lustre.contents("/a") == world.data
+
+
+def test_lfs_refuses_what_it_could_not_put_back() -> None:
+    """Nothing tells whether somebody wrote between ``lfs`` and a look afterwards."""
+    world = old(Both("lfs", DOM))
+    outcome = world.move()
+    assert (outcome.result, outcome.reason) == (MoveResult.REFUSED, "times")
+    assert not world.lfs.commands
+    assert times(world) == (READ // SECOND, OLD // SECOND)
+
+
+@pytest.mark.parametrize("step", ["open_fid", "data_version", "set_times", "close"])
+def test_a_writer_after_the_exchange_keeps_his_time(step: str) -> None:
+    world = old(Both("lease", DOM))
+    world.lustre.tick_ns = 0
+    exchanged = written = False
+
+    def before(name: str, _: int) -> None:
+        nonlocal exchanged, written
+        if exchanged and name == step and not written:
+            written = True
+            world.lustre.write("/a", b"theirs", 0)
+        exchanged |= name == "swap_and_close"
+
+    world.calls.before = before
+    assert world.move().result is MoveResult.DONE
+    assert written
+    assert times(world)[1] == world.clock.now()
+    assert world.lustre.contents("/a").startswith(b"theirs")
+
+
+def test_a_reader_after_the_exchange_keeps_his_time() -> None:
+    world = old(Both("lease", DOM))
+    world.calls.before = lambda name, _: setattr(
+        world.node, "atime_ns", READ + 5 * SECOND) if name == "open_fid" else None
+    assert world.move().result is MoveResult.DONE
+    assert times(world) == (READ // SECOND + 5, OLD // SECOND)
+
+
+def test_an_mds_with_a_clock_that_is_ahead() -> None:
+    """Up to 2.17 it drops times set by a client behind it, and reports success."""
+    world = old(Both("lease", DOM))
+    world.lustre.tick_ns, world.lustre.mds_ahead_seconds = 0, 1
+    assert world.move().result is MoveResult.DONE
+    assert times(world) == (READ // SECOND, OLD // SECOND)
+    assert 1.0 <= world.clock.waited_seconds <= 3.0
+
+
+def test_times_that_cannot_be_put_back_are_a_doubt_with_its_cause() -> None:
+    world = old(Both("lease", DOM))
+    world.lustre.tick_ns, world.lustre.mds_ahead_seconds = 0, 3600
+    outcome = world.move()
+    assert outcome.result is MoveResult.DOUBTFUL
+    assert "clock of the MDS" in outcome.detail
+    assert world.lustre.contents("/a") == world.data
+
+
+def test_data_on_the_mdt_may_carry_the_name_of_a_pool() -> None:
+    """Lustre 2.17 puts that of the directory there. It means nothing, and is no object that strayed."""
+    world = Both("lease", DOM)
+    assert [c.pool for c in world.node.store.layout.components] == ["hdd", "hdd"]
+    assert world.move(DOM).result is MoveResult.ALREADY
+    world.lustre.write("/a", b"x" * PAGE, 17 * PAGE)
+    assert world.move(DOM_FLASH).result is MoveResult.DONE
+    assert [c.pool for c in world.node.store.layout.components] == ["hdd", "flash"]
+    assert world.move(DOM_FLASH).result is MoveResult.ALREADY
+
+
+def test_set_also_where_this_client_does_not_see_yet_what_the_mdt_did() -> None:
+    """The truncate on the MDT takes no lock from clients: one that has cached attributes may go on showing them."""
+    world = old(Both("lease", DOM))
+    stat, after = world.calls._status, False
+
+    def cached(node: Node) -> Status:
+        found = stat(node)
+        return replace(found, mtime_ns=OLD) if after and node is world.node else found
+
+    def before(name: str, _: int) -> None:
+        nonlocal after
+        after |= name == "swap_and_close"
+
+    world.calls._status = cached  # type: ignore[method-assign]
+    world.calls.before = before
+    assert world.move().result is MoveResult.DONE
+    assert times(world) == (READ // SECOND, OLD // SECOND)

@@ -1,0 +1,190 @@
+"""Several threads side by side, and how many of them a target has to bear."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lustre.filesystem import Quota
+from tests.tierd.act.movers.minicalls import MiniCalls
+from tests.tierd.act.movers.minilustre import FLASH, HDD, POOLS, MiniLustre
+from tierd.act.movers.capacity import Destination, DestinationState
+from tierd.act.movers.lease import LeaseMover
+from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, never_halt
+from tierd.act.movers.parallel import ParallelMover, ParallelRun, TargetSlots
+
+MEMBERS = {pool: len(members) for pool, members in POOLS.items()}
+TARGETS = tuple(f"lustre-OST000{n}" for n in range(6))
+some_moves = st.lists(st.builds(
+    lambda n, targets, layout: Move(f"/{n}", layout, size_bytes=10, targets=frozenset(targets)),
+    st.integers(0, 10**6), st.sets(st.sampled_from(TARGETS), max_size=3), st.sampled_from((FLASH, HDD)),
+), max_size=40)
+
+
+@given(some_moves, st.integers(1, 8), st.integers(1, 3), st.integers(1, 5), st.randoms(use_true_random=False))
+def test_every_move_once_and_never_more_threads_than_a_target_bears(
+        moves: list[Move], at_once: int, per_target: int, at_a_time: int, random: object) -> None:
+    """Threads end their parts in any order; who is free takes what fits, and only waits when nothing does."""
+    run = ParallelRun(moves, MEMBERS, TargetSlots(per_target), at_a_time, at_once)
+    done: list[Move] = []
+    parts: list[list[Move]] = []
+    while True:
+        while len(parts) < at_once and (part := _take_if_any(run)):
+            parts.append(part)
+            assert 1 <= len(part) <= at_a_time
+        if not parts:
+            break
+        for target in TARGETS:
+            assert sum(any(target in move.targets for move in part) for part in parts) <= per_target
+        for pool, layout in (("flash", FLASH), ("hdd", HDD)):
+            assert sum(any(move.layout is layout for move in part) for part in parts) <= per_target * MEMBERS[pool]
+        part = parts.pop(random.randrange(len(parts)))  # type: ignore[attr-defined]
+        run.done(part)
+        done += part
+    assert Counter(map(id, done)) == Counter(map(id, moves))
+
+
+def _take_if_any(run: ParallelRun) -> list[Move]:
+    """What a thread would take at once, without waiting for others."""
+    part, named = run._fitting()
+    run._places.busy.update(named)
+    return part
+
+
+def test_a_pool_without_targets_holds_up_nobody() -> None:
+    moves = [Move("/a", HDD), Move("/b", FLASH)]
+    run = ParallelRun(moves, {"hdd": 0, "flash": 2}, TargetSlots(1), 1, 2)
+    assert [run.take(), run.take(), run.take()] == [[moves[0]], [moves[1]], []]
+
+
+class Engine:
+    """Waits in each move until as many are at work as should be."""
+
+    files_at_a_time = 1
+
+    def __init__(self, together: int) -> None:
+        self.barrier = threading.Barrier(together, timeout=10)
+        self.fails = False
+        self.threads: set[int] = set()
+        self.batches = 0
+
+    def batch(self) -> DestinationState:
+        self.batches += 1
+        return DestinationState(Destination(lambda: POOLS, dict, lambda kind, owner, pool: Quota(0, 0, 0)))
+
+    def move(
+        self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
+    ) -> Iterator[MoveOutcome]:
+        for move in moves:
+            if self.fails:
+                raise RuntimeError("a mistake")
+            self.threads.add(threading.get_ident())
+            self.barrier.wait()
+            yield MoveOutcome(move, MoveResult.GAVE_WAY if halt() else MoveResult.DONE)
+
+    def examine(self, moves: Sequence[Move]) -> Iterator[MoveOutcome]:
+        return (MoveOutcome(move, MoveResult.MOVABLE) for move in moves)
+
+
+def test_threads_work_at_the_same_time_last_and_ask_once_for_all() -> None:
+    moves = [Move(f"/{n}", HDD, targets=frozenset((TARGETS[n % 2],))) for n in range(8)]
+    engine = Engine(2)
+    mover = ParallelMover(engine, lambda: POOLS, 2, 1)
+    assert {o.move.path for o in mover.move(moves)} == {m.path for m in moves}
+    assert {o.result for o in mover.move(moves, lambda: "stop")} == {MoveResult.GAVE_WAY}
+    assert len(engine.threads) == 2
+    assert engine.batches == 2
+
+
+def test_nobody_waits_for_a_slow_file_of_others() -> None:
+    """With waves, a file that takes long would hold up all those behind it, whose targets are idle."""
+    slow, go_on = threading.Event(), threading.Event()
+
+    class Uneven(Engine):
+        def move(
+            self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
+        ) -> Iterator[MoveOutcome]:
+            for move in moves:
+                if move.path == "/slow":
+                    slow.set()
+                    assert go_on.wait(10)
+                yield MoveOutcome(move, MoveResult.DONE)
+
+    moves = [Move("/slow", HDD, targets=frozenset(("a",)))]
+    moves += [Move(f"/{n}", FLASH, targets=frozenset(("b",))) for n in range(20)]
+    outcomes = ParallelMover(Uneven(1), lambda: POOLS, 2, 1).move(moves)
+    first = [next(outcomes).move.path for _ in range(20)]
+    assert slow.is_set()
+    assert "/slow" not in first
+    go_on.set()
+    assert [outcome.move.path for outcome in outcomes] == ["/slow"]
+
+
+def test_two_callers_share_threads_and_limits() -> None:
+    """The mover may be used from any thread, and from several."""
+    lock, busy, most = threading.Lock(), Counter[str](), Counter[str]()
+
+    class Counting(Engine):
+        def move(
+            self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
+        ) -> Iterator[MoveOutcome]:
+            for move in moves:
+                (target,) = move.targets
+                with lock:
+                    busy[target] += 1
+                    most[target] = max(most[target], busy[target])
+                with lock:
+                    busy[target] -= 1
+                yield MoveOutcome(move, MoveResult.DONE)
+
+    mover = ParallelMover(Counting(1), lambda: POOLS, 3, 1)
+    moves = [Move(f"/{n}", HDD, targets=frozenset((TARGETS[n % 3],))) for n in range(60)]
+    with ThreadPoolExecutor(2) as callers:
+        found = list(callers.map(lambda _: len(list(mover.move(moves))), range(2)))
+    assert (found, set(most.values())) == ([60, 60], {1})
+
+
+def test_given_up_early_it_ends_the_files_at_work_and_begins_no_more() -> None:
+    engine = Engine(1)
+    outcomes = ParallelMover(engine, lambda: POOLS, 2, 1).move([Move(f"/{n}", HDD) for n in range(50)])
+    next(outcomes)
+    outcomes.close()  # type: ignore[attr-defined]
+    seen = ParallelMover(engine, lambda: POOLS, 2, 1).move([Move("/again", HDD)])
+    assert [outcome.move.path for outcome in seen] == ["/again"]
+
+
+def test_halt_is_asked_before_each_file() -> None:
+    lustre = MiniLustre()
+    for number in range(6):
+        lustre.create(f"/{number}", b"data")
+    asked = 0
+
+    def halt() -> str:
+        nonlocal asked
+        asked += 1
+        return "enough" if asked > 2 else ""
+
+    engine = LeaseMover(MiniCalls(lustre), Destination(lambda: POOLS, lustre.space, lustre.quota))
+    outcomes = list(ParallelMover(engine, lambda: POOLS, 1, 1).move([Move(f"/{n}", FLASH) for n in range(6)], halt))
+    assert [o.reason for o in outcomes] == ["", "", *["halted"] * 4]
+
+
+def test_a_mistake_in_an_engine_is_not_swallowed() -> None:
+    engine = Engine(1)
+    engine.fails = True
+    with pytest.raises(RuntimeError):
+        list(ParallelMover(engine, lambda: POOLS, 2, 1).move([Move("/a", HDD)]))
+
+
+def test_without_pools_nothing_is_tried() -> None:
+    def fails() -> dict[str, tuple[str, ...]]:
+        raise OSError(5, "no answer")
+
+    (outcome,) = ParallelMover(Engine(1), fails, 2, 1).move([Move("/a", HDD)])
+    assert outcome.result is MoveResult.FAILED

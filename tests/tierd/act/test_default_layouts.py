@@ -1,0 +1,150 @@
+"""Defaults that are not replaced, what Lustre makes of those it is given, and taking them back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lustre.errors import of_errno
+from lustre.fid import Fid
+from lustre.layout.model import EOF, Component, Foreign, Layout, StripeObject
+from tests.tierd.act.gate_world import FINDING, World, submitted
+from tests.tierd.act.movers.minilustre import FLASH, HDD
+from tierd.act.journal.entry import Entry
+from tierd.act.outcomes import CompletedAct
+from tierd.act.recovery import close_unfinished
+from tierd.model import Action
+
+MIB = 1 << 20
+ON_MDT = Layout((Component(0, 65536, stripe_count=0, stripe_size=65536, pattern="mdt"),
+                 Component(65536, EOF, "hdd")))
+TWICE = Layout((Component(0, EOF, "flash", mirror_id=1), Component(0, EOF, "hdd", mirror_id=2)), mirror_count=2)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def given(world: World, layout: Layout) -> CompletedAct:
+    action = Action("set-default-layout", layout, "because", FINDING.key, "/d")
+    (outcome,) = submitted(world.gate, [action], world.finding)
+    return outcome
+
+
+def done(world: World) -> Entry:
+    (entry,) = world.journal.entries("done")
+    return entry
+
+
+def one(**fields: Any) -> Layout:
+    return Layout((replace(Component(pool="hdd"), **fields),), composite=False)
+
+
+@pytest.mark.parametrize(("present", "problem"), [
+    (TWICE, "gives new files 2 mirrors"),
+    (one(stripe_offset=3), "names OSTs"),
+    (one(objects=(StripeObject(3, Fid(0, 0)),)), "names OSTs"),
+    (one(pattern="raid0,compress"), "has compress, which cannot be put back"),
+    (one(flags=("parity",)), "has parity, which cannot be put back"),
+    (one(pattern="foreign", foreign=Foreign(b"x")), "has foreign, which cannot be put back"),
+])
+def test_a_default_that_could_not_be_put_back_is_left(world: World, present: Layout, problem: str) -> None:
+    world.port.defaults["/d"] = present
+    outcome = given(world, FLASH)
+    assert outcome.result == "refused"
+    assert problem in outcome.detail
+    assert world.port.defaults["/d"] == present
+
+
+def test_mirrors_by_the_default_of_the_root_are_kept_too(world: World) -> None:
+    world.port.defaults |= {"/": TWICE, "/d": None}
+    assert "2 mirrors" in given(world, FLASH).detail
+    world.port.defaults["/d"] = HDD
+    assert given(world, FLASH).result == "done"
+
+
+def test_what_the_root_names_stays_where_it_is(world: World) -> None:
+    world.port.defaults |= {"/": one(stripe_offset=0), "/d": None}
+    assert given(world, FLASH).result == "done"
+    world.undo(done(world), "")
+    assert world.port.defaults == {"/": one(stripe_offset=0), "/d": None}
+
+
+@pytest.mark.parametrize("most", [0, 32768])
+def test_what_the_mdt_cuts_is_taken_back_at_once(world: World, most: int) -> None:
+    world.port.most_data_on_mdt = most
+    outcome = given(world, ON_MDT)
+    assert outcome.result == "failed"
+    assert "dom_stripesize" in outcome.detail
+    assert world.port.defaults["/d"] == HDD
+    world.port.most_data_on_mdt = 65536
+    assert given(world, ON_MDT).result == "done"
+
+
+def test_what_somebody_else_sets_in_this_moment_stays(world: World) -> None:
+    theirs = one(stripe_count=7)
+    change = world.port.set_default_layout
+
+    def both(directory: str, layout: Layout | None) -> None:
+        change(directory, layout)
+        world.port.defaults[directory] = theirs
+
+    world.port.set_default_layout = both  # type: ignore[method-assign]
+    outcome = given(world, ON_MDT)
+    assert (outcome.result, "left so: whole file on hdd (7 stripes)" in outcome.detail) == ("failed", True)
+    assert world.port.defaults["/d"] == theirs
+
+
+@pytest.mark.parametrize("happens", [True, False])
+def test_an_error_says_nothing_of_what_was_done(world: World, happens: bool) -> None:
+    change = world.port.set_default_layout
+
+    def unheard(directory: str, layout: Layout | None) -> None:
+        if happens:
+            change(directory, layout)
+        raise of_errno(5, "set layout", directory)
+
+    world.port.set_default_layout = unheard  # type: ignore[method-assign]
+    assert given(world, FLASH).result == ("done" if happens else "failed")
+    world.port.set_default_layout = change  # type: ignore[method-assign]
+    given(world, FLASH)
+    world.port.set_default_layout = unheard  # type: ignore[method-assign]
+    assert world.undo(done(world), "")[0] == "failed"
+    entry = done(world)
+    assert "not undone: set layout: Input/output error" in entry.detail
+    world.port.set_default_layout = change  # type: ignore[method-assign]
+    assert world.undo(entry, "because")[0] == "undone"
+    assert world.port.defaults["/d"] == HDD
+
+
+def test_what_lustre_makes_of_the_default_that_is_put_back_is_seen(world: World) -> None:
+    """As it would keep the pool of ours, were it not told that there is none."""
+    world.port.defaults["/d"] = before = Layout((Component(stripe_count=4),), composite=False)
+    given(world, FLASH)
+    change = world.port.set_default_layout
+
+    def keeping(directory: str, layout: Layout | None) -> None:
+        assert layout == before
+        change(directory, replace(layout, components=(replace(layout.components[0], pool="flash"),)))
+
+    world.port.set_default_layout = keeping  # type: ignore[method-assign]
+    assert world.undo(done(world), "") == ("failed", "Lustre made another default of the one it had")
+    assert done(world).detail == "not undone: Lustre made another default of the one it had"
+    assert list(close_unfinished(world.journal, world.port, 2.0)) == []
+
+
+@pytest.mark.parametrize("undoing", [False, True])
+def test_a_default_that_is_neither_of_the_two_is_told_after_a_kill(world: World, undoing: bool) -> None:
+    """As Lustre leaves it where the MDT cut it, and tierd was killed before it could take it back."""
+    world.port.most_data_on_mdt = 32768
+    entry = world.journal.intend(Action("set-default-layout", ON_MDT, "", FINDING.key, "/d"), world.finding, HDD, 1.0,
+                                 dry_run=False, fid=world.port.status("/d").fid)
+    world.port.set_default_layout("/d", ON_MDT)
+    if undoing:
+        world.journal.begin_undo(entry, 2.0)
+    ((_, outcome, detail),) = close_unfinished(world.journal, world.port, 2.0)
+    assert (outcome, detail.partition("now: ")[2]) == ("interrupted", "first 32K on the MDT, rest on hdd (1 stripe)")

@@ -1,0 +1,137 @@
+"""Undo reaches the directories that were made below one while it had tierd's default, and no others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lustre.errors import of_errno
+from lustre.filesystem import FileStatus
+from lustre.layout.model import Component, Layout
+from tests.tierd.act.gate_world import FINDING, World, submitted
+from tests.tierd.act.miniport import MiniPort
+from tests.tierd.act.movers.minilustre import FLASH, HDD
+from tests.tierd.act.test_default_layouts import done, given
+from tierd.act.recovery import close_unfinished
+from tierd.act.undo import MAX_SEARCH_SECONDS, Undo
+from tierd.model import Action
+
+OTHER = Layout((Component(pool="hdd", stripe_count=3),), composite=False)
+
+
+class Dated(MiniPort):
+    """Directories have times, and some cannot be listed."""
+
+    times: dict[str, float]
+    closed: frozenset[str] = frozenset()
+
+    def status(self, path: str) -> FileStatus:
+        return replace(super().status(path), mtime=self.times.get(path, 1000.0))
+
+    def subdirectories(self, directory: str) -> list[str]:
+        if directory in self.closed:
+            raise of_errno(5, "list", directory)
+        return super().subdirectories(directory)
+
+    def make(self, path: str) -> None:
+        """As mkdir does it."""
+        self.defaults[path] = self.defaults[path.rpartition("/")[0]]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    made = World(tmp_path)
+    port = Dated(made.lustre)
+    port.times = {}
+    port.defaults = made.port.defaults
+    made.port = port
+    made.undo = Undo(port, made.engine, made.journal, made.clock)
+    return made
+
+
+def make(world: World, *paths: str) -> None:
+    for path in paths:
+        world.port.make(path)  # type: ignore[attr-defined]
+
+
+def test_copies_are_taken_back_with_the_one_they_were_made_from(world: World) -> None:
+    given(world, FLASH)
+    make(world, "/d/new", "/d/new/deeper", "/d/new/deeper/still")
+    world.port.defaults |= {"/d/theirs": OTHER, "/d/none": None}
+    make(world, "/d/theirs/below")
+    assert world.undo(done(world), "because") == ("undone", "because; and in 3 directories made below it meanwhile")
+    assert world.port.defaults == {"/d": HDD, "/d/new": HDD, "/d/new/deeper": HDD, "/d/new/deeper/still": HDD,
+                                   "/d/theirs": OTHER, "/d/theirs/below": OTHER, "/d/none": None}
+
+
+def test_where_there_was_none_there_is_none_again(world: World) -> None:
+    world.port.defaults["/d"] = None
+    given(world, FLASH)
+    make(world, "/d/new")
+    world.undo(done(world), "")
+    assert world.port.defaults == {"/d": None, "/d/new": None}
+
+
+def test_what_had_that_default_before_keeps_it(world: World) -> None:
+    world.port.defaults |= {"/d/old": FLASH, "/d/old/below": FLASH}
+    world.port.times = {"/d/old": 900.0}  # type: ignore[attr-defined]
+    given(world, FLASH)
+    assert world.undo(done(world), "because")[1] == "because; 1 below it had the same default before, and keep it"
+    assert world.port.defaults["/d/old"] == world.port.defaults["/d/old/below"] == FLASH
+
+
+def test_an_act_of_its_own_is_taken_back_on_its_own(world: World) -> None:
+    world.port.defaults["/d/own"] = None
+    given(world, FLASH)
+    (first,) = world.journal.entries("done")
+    own = Action("set-default-layout", FLASH, "because", FINDING.key, "/d/own")
+    assert [outcome.result for outcome in submitted(world.gate, [own], world.finding)] == ["done"]
+    make(world, "/d/own/below")
+    assert world.undo(first, "because") == ("undone", "because")
+    assert world.port.defaults["/d/own"] == FLASH
+    assert world.undo(done(world), "")[0] == "undone"
+    assert world.port.defaults == {"/d": HDD, "/d/own": None, "/d/own/below": None}
+
+
+def test_what_cannot_be_reached_is_told(world: World) -> None:
+    given(world, FLASH)
+    make(world, "/d/a", "/d/b", "/d/b/c")
+    world.port.closed = frozenset({"/d/b"})  # type: ignore[attr-defined]
+    result, detail = world.undo(done(world), "because")
+    assert (result, world.port.defaults["/d/b"], world.port.defaults["/d/b/c"]) == ("undone", HDD, FLASH)
+    assert detail == ("because; and in 2 directories made below it meanwhile; directories made below it meanwhile may "
+                      "still have it (list: Input/output error): lfs getstripe -d -r")
+
+
+def test_it_takes_no_longer_than_it_may(world: World) -> None:
+    given(world, FLASH)
+    make(world, "/d/a", "/d/b", "/d/c")
+    change = world.port.set_default_layout
+
+    def slow(directory: str, layout: Layout | None) -> None:
+        change(directory, layout)
+        world.clock.time += MAX_SEARCH_SECONDS - 1
+
+    world.port.set_default_layout = slow  # type: ignore[method-assign]
+    assert "there was no time to look further" in world.undo(done(world), "")[1]
+
+
+def test_a_claim_that_is_lost_meanwhile_ends_it(world: World) -> None:
+    given(world, FLASH)
+    make(world, "/d/a")
+    said = iter(("", "another tierd has taken this file system over"))
+    undo = Undo(world.port, world.engine, world.journal, world.clock, lambda: next(said))
+    assert "another tierd" in undo(done(world), "")[1]
+    assert world.port.defaults == {"/d": HDD, "/d/a": FLASH}
+
+
+def test_an_undo_that_was_ended_in_the_middle_says_what_may_be_left(world: World) -> None:
+    given(world, FLASH)
+    make(world, "/d/a")
+    entry = done(world)
+    world.journal.begin_undo(entry.id, 2.0)
+    world.port.set_default_layout("/d", HDD)
+    ((_, outcome, detail),) = close_unfinished(world.journal, world.port, 3.0)
+    assert (outcome, "made below it meanwhile may still have it" in detail) == ("undone", True)

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tierd.act.limits import Budget, MoveCost
+from tierd.config.act import Limits, Rate
+
+PLENTY = Rate(1e9, 1e15)
+TARGETS = ("t0", "t1", "t2")
+
+
+def goes(budget: Budget, size_bytes: int, now: float) -> bool:
+    return budget.take(MoveCost(size_bytes), now) is None
+
+
+@st.composite
+def costs(draw: st.DrawFn) -> MoveCost:
+    size = draw(st.integers(0, 5 << 20))
+    pools = draw(st.dictionaries(st.sampled_from(("flash", "hdd")), st.integers(0, size), max_size=2))
+    targets = draw(st.dictionaries(st.sampled_from(TARGETS), st.integers(0, size), max_size=3))
+    return MoveCost(size, pools, targets)
+
+
+def within(taken: int, moved: int, largest: int, rate: Rate, seconds: float) -> bool:
+    files = max(1.0, rate.files_per_second * 2) + rate.files_per_second * seconds
+    return taken <= files + 1e-6 and moved <= rate.bytes_per_second * (seconds + 2) + largest + 1e-3
+
+
+@given(st.lists(st.tuples(costs(), st.floats(0, 3)), max_size=200), st.floats(0.1, 50), st.floats(1e5, 1e8),
+       st.floats(0.1, 50), st.floats(1e5, 1e8))
+def test_never_faster_than_allowed_overall_nor_for_any_pool_or_target(
+        files: list[tuple[MoveCost, float]], files_s: float, bytes_s: float, part_files_s: float, part_bytes_s: float,
+) -> None:
+    part = Rate(part_files_s, part_bytes_s)
+    limits = Limits(files_s, bytes_s, 2.0, per_pool=part, per_target=part, pools={"flash": Rate(1.0, 1e6)})
+    now, budget = 100.0, Budget(limits, 100.0)
+    gone: list[MoveCost] = []
+    for cost, pause in files:
+        now += pause
+        if budget.take(cost, now) is None:
+            gone.append(cost)
+    seconds = now - 100.0
+    sizes = [cost.size_bytes for cost in gone]
+    assert within(len(sizes), sum(sizes), max(sizes, default=0), Rate(files_s, bytes_s), seconds)
+    for name in ("flash", "hdd"):
+        sizes = [cost.pools[name] for cost in gone if name in cost.pools]
+        assert within(len(sizes), sum(sizes), max(sizes, default=0), limits.pools.get(name, part), seconds)
+    for name in TARGETS:
+        sizes = [cost.targets[name] for cost in gone if name in cost.targets]
+        assert within(len(sizes), sum(sizes), max(sizes, default=0), part, seconds)
+
+
+@given(costs(), st.floats(0.01, 10), st.floats(1e4, 1e7))
+def test_every_file_goes_in_the_end(cost: MoveCost, files_s: float, bytes_s: float) -> None:
+    rate = Rate(files_s, bytes_s)
+    budget = Budget(Limits(files_s, bytes_s, 2.0, per_pool=rate, per_target=rate), 0.0)
+    assert budget.take(cost, 0.0) is None
+    later = 1 / files_s + cost.size_bytes / bytes_s + 3.0
+    assert budget.take(cost, later) is None
+
+
+def test_a_refusal_takes_nothing_and_names_the_limit() -> None:
+    budget = Budget(Limits(1.0, 1e6, burst_seconds=1.0), 0.0)
+    assert goes(budget, 10, 0.0)
+    wait = budget.take(MoveCost(10), 0.1)
+    assert wait is not None
+    assert (wait.sentence, wait.everything) == ("1 files a second are reached", True)
+    assert goes(budget, 10, 1.1)
+
+
+def test_a_busy_target_holds_up_only_what_lies_on_it_and_costs_others_nothing() -> None:
+    budget = Budget(Limits(100.0, 1e9, 1.0, per_pool=PLENTY, per_target=Rate(1.0, 1e9)), 0.0)
+    assert budget.take(MoveCost(10, {"hdd": 10}, {"t0": 10}), 0.0) is None
+    wait = budget.take(MoveCost(10, {"hdd": 10}, {"t0": 5, "t1": 5}), 0.0)
+    assert wait is not None
+    assert (wait.sentence, wait.everything) == ("target t0: 1 files a second are reached", False)
+    assert budget.take(MoveCost(10, {"hdd": 10}, {"t1": 10}), 0.0) is None  # nothing was taken from it a line above
+
+
+def test_a_pool_may_have_a_rate_of_its_own() -> None:
+    budget = Budget(Limits(100.0, 1e9, 1.0, per_pool=PLENTY, pools={"flash": Rate(1.0, 1e9)}), 0.0)
+    assert budget.take(MoveCost(10, {"flash": 10}), 0.0) is None
+    assert budget.take(MoveCost(10, {"hdd": 10}), 0.0) is None
+    wait = budget.take(MoveCost(10, {"flash": 0}), 0.0)
+    assert wait is not None
+    assert wait.sentence == "pool flash: 1 files a second are reached"
+
+
+def test_a_file_larger_than_the_bucket_goes_when_the_bucket_is_full_and_is_paid_for_later() -> None:
+    budget = Budget(Limits(100.0, 1e6, burst_seconds=1.0), 0.0)
+    assert goes(budget, 5_000_000, 0.0)
+    assert not goes(budget, 1, 3.0)
+    assert goes(budget, 1, 6.0)
+
+
+def test_a_clock_that_jumps_back_gives_nothing_away() -> None:
+    budget = Budget(Limits(1.0, 1e6, burst_seconds=1.0), 100.0)
+    assert goes(budget, 10, 100.0)
+    assert not goes(budget, 10, 50.0)
+    assert not goes(budget, 10, 100.5)

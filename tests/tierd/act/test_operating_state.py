@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tierd.act.operating_state import MaintenanceGuard
+from tierd.config.act import DAYS, outside_windows, parse_window
+from tierd.config.load import ConfigurationError
+from tierd.config.load import parse as configuration
+
+FRIDAY_NOON = datetime(2026, 11, 20, 12, 0).timestamp()
+HOUR = 3600.0
+
+
+@pytest.fixture
+def berlin() -> Iterator[None]:
+    before = os.environ.get("TZ")
+    os.environ["TZ"] = "CET-1CEST,M3.5.0,M10.5.0/3"
+    time.tzset()
+    yield
+    if before is None:
+        del os.environ["TZ"]
+    else:
+        os.environ["TZ"] = before
+    time.tzset()
+
+
+def test_no_window_is_always() -> None:
+    assert outside_windows((), FRIDAY_NOON) == ""
+
+
+def test_over_midnight_the_end_belongs_to_the_day_it_began() -> None:
+    nights = ("Mon-Fri 20:00-06:00",)
+    assert "outside of the maintenance windows" in outside_windows(nights, FRIDAY_NOON)
+    assert outside_windows(nights, FRIDAY_NOON + 8 * HOUR) == ""
+    assert outside_windows(nights, FRIDAY_NOON + 17 * HOUR) == ""  # Saturday 05:00
+    assert outside_windows(nights, FRIDAY_NOON + 32 * HOUR) != ""  # Saturday 20:00
+    assert outside_windows((*nights, "sat,Sun 0:00-24:00"), FRIDAY_NOON + 32 * HOUR) == ""
+
+
+@pytest.mark.usefixtures("berlin")
+def test_hours_are_those_of_this_node_in_summer_and_winter() -> None:
+    assert outside_windows(("12:00-13:00",), datetime.fromisoformat("2026-07-01T10:30:00+00:00").timestamp()) == ""
+    assert outside_windows(("12:00-13:00",), datetime.fromisoformat("2026-12-01T11:30:00+00:00").timestamp()) == ""
+    assert outside_windows(("12:00-13:00",), datetime.fromisoformat("2026-12-01T10:30:00+00:00").timestamp()) != ""
+
+
+@given(st.sampled_from(DAYS), st.sampled_from(DAYS), st.integers(0, 1439), st.integers(0, 1440))
+def test_a_window_is_as_long_as_it_says(first: str, last: str, begin: int, end: int) -> None:
+    if begin == end:
+        return
+    window = parse_window(f"{first}-{last} {begin // 60:02}:{begin % 60:02}-{end // 60:02}:{end % 60:02}")
+    days = (DAYS.index(last) - DAYS.index(first)) % 7 + 1
+    held = sum(window.holds(day, minute) for day in range(7) for minute in range(1440))
+    assert held == days * ((end - begin) if begin < end else (1440 - begin + end))
+
+
+@pytest.mark.parametrize("text", ["", "tonight", "Mon 25:00-26:00", "Mon 08:70-09:00", "Mon 08:00-08:00",
+                                  "Mon-Tue-Wed 1:00-2:00", "Montag 1:00-2:00", "08:00", "Mon 08:00-24:01"])
+def test_what_is_no_window_stops_the_start(text: str) -> None:
+    with pytest.raises(ValueError, match="maintenance window"):
+        parse_window(text)
+    with pytest.raises(ConfigurationError, match=r"t\.toml:2: act\.windows\.0: .*maintenance window"):
+        configuration(f"[act]\nwindows = [{text!r}]\n".encode(), "t.toml")
+
+
+def test_a_touched_file_stops_everything(tmp_path: Path) -> None:
+    pause = tmp_path / "pause"
+    still = MaintenanceGuard(str(pause))
+    assert still(FRIDAY_NOON) == still.by_file() == ""
+    pause.touch()
+    assert still(FRIDAY_NOON) == f"{pause} is there; remove it to go on"
+    pause.write_bytes(b"disk swap, \xff ann\nsecond line")
+    assert "('disk swap, \ufffd ann')" in still.by_file()
+    pause.unlink()
+    assert still(FRIDAY_NOON) == ""
+
+
+def test_whatever_has_the_name_counts_and_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert MaintenanceGuard(str(tmp_path / "pipe")).by_file()
+    assert MaintenanceGuard(str(tmp_path)).by_file()
+    (tmp_path / "file").touch()
+    assert "Not a directory" in MaintenanceGuard(str(tmp_path / "file" / "pause")).by_file()
+
+
+def test_outside_of_a_window_things_may_still_be_taken_back() -> None:
+    still = MaintenanceGuard("", ("20:00-21:00",))
+    assert still(FRIDAY_NOON)
+    assert still.by_file() == ""

@@ -1,0 +1,139 @@
+"""What tierctl shows of a daemon over the simulated cluster: what an administrator types, and reads."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from tests.tierd.site import Site, failed, fetched, shown
+from tests.tierd.site import site as site
+from tierd.cli.tierctl import main, parser
+from tierd.cli.top import quiet_text, screen
+from tierd.daemon.client import ask
+
+
+def test_a_finding_is_explained_from_its_numbers_to_the_verdict(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.run(until=55)
+    assert shown(capsys, "findings", site=site).startswith("F1  noisy-neighbour: ior_stream.1002 streams at")
+    early = shown(capsys, "explain", "F1", site=site)
+    assert "it holds now" in early
+    assert "Verdict: none yet." in early
+    site.run(until=130)
+    told = shown(capsys, "explain", "1", site=site)  # by the act
+    assert told.startswith("F1, noisy-neighbour, found 20")
+    for part in ("slowdown: 1.", "Where it comes from, by the changelogs: /proj/ingest.",
+                 "SET default layout of /proj/ingest", "Acts: 1 set-default-layout done; 0 B moved.",
+                 "whole file on hdd (1 stripe) -> first 1M on flash (1 stripe), rest on hdd (1 stripe)",
+                 "UTC: it helped, and was kept. The victim had"):
+        assert part in told
+    assert "it helped" in shown(capsys, "status", site=site)
+
+
+@pytest.mark.parametrize(("name", "says"), [
+    ("F99", "the journal has no finding F99"), ("7", "the journal has no act 7"),
+    ("x", "neither a finding (F3) nor an act"), ("F" + "9" * 30, "neither a finding"), ("", "neither")])
+def test_what_cannot_be_explained_is_said(site: Site, capsys: pytest.CaptureFixture[str], name: str, says: str) -> None:
+    assert says in failed(capsys, "explain", name, site=site)
+
+
+def test_a_plan_is_shown_and_nothing_is_done(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "nothing is found that tierd would act on" in shown(capsys, "plan", site=site)
+    shown(capsys, "drain", "looking first", site=site)
+    site.run(until=55)
+    plan = shown(capsys, "plan", site=site)
+    assert plan.startswith("DRAINING: looking first; the queue is empty (tierctl resume goes on); mode full\n")
+    assert "  lfs setstripe -E 1M -c 1 -p flash -E -1 " in plan
+    assert " -p hdd /proj/ingest\n" in plan
+    assert shown(capsys, "history", site=site) == "nothing was done yet\n"
+    site.filesystem.set_xattr("/proj", "user.tierd", b"off")
+    site.run(until=70)
+    assert "not done: /proj/ingest: user.tierd is off at /proj" in shown(capsys, "plan", site=site)
+
+
+def test_why_nothing_is_done_stands_in_status_explain_and_on_the_page(site: Site,
+                                                                     capsys: pytest.CaptureFixture[str]) -> None:
+    """It stood in the log alone."""
+    site.settings = replace(site.settings, benefit=replace(site.settings.benefit, least_gain=0.9))
+    site.begin_again(site.cluster)
+    site.run(until=55)
+    why = re.compile(r"ior_stream\.1002: it would win [\d.]+ of [\d.]+ MB/s, which is less than 90")
+    status = shown(capsys, "status", site=site)
+    assert why.search(status)
+    assert "to change that: lower benefit.least_gain" in status
+    assert why.search(shown(capsys, "explain", "F1", site=site))
+    page = fetched(site, "/")[1]
+    assert why.search(page)
+    assert "to change that: lower benefit.least_gain" in page
+
+
+@pytest.mark.parametrize(("act", "says"), [
+    ({"mode": "observe"}, "mode observe: findings are reported, and nothing is planned"),
+    ({"mode": "recommend"}, "mode recommend holds there: 1 act recommended and not done"),
+    ({"on": ("outgrown-component",)}, "findings of kind noisy-neighbour are reported only (act.on)")])
+def test_what_the_settings_keep_from_being_done_stands_in_status(site: Site, capsys: pytest.CaptureFixture[str],
+                                                                act: dict[str, Any], says: str) -> None:
+    site.settings = replace(site.settings, act=replace(site.settings.act, **act))
+    site.begin_again(site.cluster)
+    site.run(until=55)
+    assert f"not done: {says}" in shown(capsys, "status", site=site)
+
+
+def test_the_live_view_shows_who_slows_whom(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no look yet" in shown(capsys, "top", "--once", site=site)
+    site.run(until=55)
+    told = shown(capsys, "top", site=site)
+    assert "F1 noisy-neighbour: ior_stream.1002" in told
+    assert re.search(r"lustre-OST0002 .* 1\.\d\d x", told)
+    assert re.search(r"mdt_small\.1001 .* noise *\n", told)
+    assert re.search(r"ior_stream\.1002 .* slowed *\n", told)
+    answer = json.loads(shown(capsys, "top", "--json", site=site))
+    assert {row["role"] for row in answer["jobs"]} == {"noise", "slowed"}
+    assert quiet_text(answer | {"targets": [], "jobs": []}) == "no job is at work, as far as can be seen"
+    screen(answer | {"paused": "[bold]x\x1b[2J", "faults": {"a": "[/]"}})  # no markup, no escapes
+
+
+@pytest.mark.parametrize(("width", "target_columns"), [
+    (120, "TARGET read/s write/s ops/s jobs slowdown condition"), (50, "TARGET read/s write/s ops/s jobs slowdown"),
+    (40, "TARGET read/s write/s slowdown"), (20, "TARGET slowdown")])
+def test_a_narrow_view_has_fewer_columns_and_cuts_none(site: Site, width: int, target_columns: str) -> None:
+    site.run(until=55)
+    answer = ask(site.socket, {"request": "top"})
+    for row in answer["targets"]:
+        row["target"] = row["target"].removeprefix("lustre-")
+    with io.StringIO() as page:
+        Console(file=page, width=width).print(screen(answer, width))
+        lines = page.getvalue().splitlines()
+    (header,) = (line for line in lines if line.startswith("TARGET"))
+    assert header.split() == target_columns.split()
+    assert any(line.startswith("OST0002") for line in lines)
+    assert "…" not in "".join(lines)
+
+
+def test_before_the_first_look_the_answer_has_the_same_keys(site: Site) -> None:
+    before = ask(site.socket, {"request": "top"})
+    site.run(until=15)
+    assert before.keys() == ask(site.socket, {"request": "top"}).keys()
+
+
+def test_advice_is_told_with_its_command(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no advice yet" in shown(capsys, "advise", site=site)
+    site.run(until=10)
+    assert shown(capsys, "advise", site=site)
+
+
+def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
+    operations = (Path(__file__).parents[2] / "docs/operations.md").read_text(encoding="utf-8")
+    commands = next(action for action in parser()._actions if action.dest == "command").choices
+    assert commands is not None
+    for name in commands:
+        with pytest.raises(SystemExit):
+            main([name, "--help"])
+        assert len(capsys.readouterr().out.splitlines()) > 5
+        assert f"tierctl {name}" in operations, name

@@ -1,0 +1,58 @@
+"""tierctl where people and programs stop listening: Ctrl-C, a reader that goes, a full disk."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.tierd.site import Site
+from tests.tierd.site import site as site
+
+LOV = Path(__file__).parents[1] / "captures/2.17.57/layouts/pfl2.lustre.lov.hex"
+CTL = [sys.executable, "-m", "tierd.cli.tierctl"]
+
+
+@pytest.mark.parametrize("command", [["status"], ["top"], ["promote", "/a"], ["submit", "/a"]], ids=lambda c: c[0])
+def test_ctrl_c_is_no_error_of_ours(tmp_path: Path, command: list[str]) -> None:
+    with socket.socket(socket.AF_UNIX) as daemon:
+        daemon.bind(str(tmp_path / "s"))
+        daemon.listen()
+        process = subprocess.Popen([*CTL, *command, "--socket", str(tmp_path / "s")], stderr=subprocess.PIPE)
+        connection, _ = daemon.accept()  # it waits for an answer now
+        with connection:
+            connection.recv(1)
+            process.send_signal(signal.SIGINT)
+            _, complaint = process.communicate(timeout=60)
+    assert (process.returncode, complaint) == (130, b"interrupted\n")
+
+
+def test_a_full_disk_is_named() -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([*CTL, "layout", "--lov", LOV], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (1, b"standard output: No space left on device\n")
+
+
+def test_a_reader_that_goes_is_told_nothing() -> None:
+    process = subprocess.Popen([*CTL, "layout", "--lov", LOV], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    with process.stderr:
+        assert process.stderr.read() == b""
+    assert process.wait() == 1
+
+
+def test_a_terminal_that_cannot_go_back_is_shown_it_once(site: Site) -> None:
+    keeper, terminal = os.openpty()
+    with open(keeper, "rb", buffering=0) as shown:
+        with open(terminal, "wb", buffering=0) as out:
+            done = subprocess.run([*CTL, "top", "--socket", site.socket], stdout=out, check=False, timeout=60,
+                                  env={**os.environ, "TERM": "dumb"})
+        assert done.returncode == 0
+        assert shown.read(4096).startswith(b"tierd at work; mode full\r\n")

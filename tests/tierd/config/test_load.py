@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tierd.config.load import ConfigurationError, load, parse
+from tierd.config.settings import Settings
+
+
+def test_an_empty_file_is_the_defaults() -> None:
+    assert parse(b"", "tierd.toml") == Settings()
+
+
+def test_every_mistake_is_told_at_once_with_line_and_mend() -> None:
+    text = b"""\
+history_seconds = "long"
+
+[noisy_neighbour]
+entre = 0.8
+leave = 7
+
+[noisy_neighbour.classes]
+small_file_bytes = -1
+
+[small_files_to_flahs]
+"""
+    with pytest.raises(ConfigurationError) as caught:
+        parse(text, "tierd.toml")
+    lines = str(caught.value).splitlines()
+    assert sorted(line.split(" ")[0] for line in lines) == [
+        "tierd.toml:10:", "tierd.toml:1:", "tierd.toml:4:", "tierd.toml:5:", "tierd.toml:8:"]
+    told = str(caught.value)
+    assert "noisy_neighbour.entre: unknown setting; known here: before_windows, classes, enter" in told
+    assert "noisy_neighbour.classes.small_file_bytes: Input should be greater than 0 (it is -1)" in told
+    assert "small_files_to_flahs: unknown setting; known here:" in told
+
+
+@pytest.mark.parametrize(("text", "says"), [
+    ('[filesystem]\nmount = "mnt/lustre"', "filesystem.mount: give the whole path, from / on (it is 'mnt/lustre')"),
+    ("[journal]\nkeep_days = 7", "journal.keep_days: give at least 30 days, or 0 to keep records for ever (it is 7)"),
+    ("[journal]\nkeep_days = -1", "journal.keep_days: give at least 30 days, or 0 to keep records for ever (it is -1)"),
+    ('[act]\njournal = ""', "act.journal: give the whole path, from / on (it is '')"),
+    ('[act]\nsocket = "tierd.sock"', "act.socket: give the whole path, from / on (it is 'tierd.sock')"),
+    (f'[act]\nsocket = "/{"s" * 107}"', "act.socket: give a path of 107 bytes at the most, for it is that of a socket"),
+    ('[act]\npause_file = "pause"', "act.pause_file: give the whole path, from / on (it is 'pause')"),
+    ('[act]\ndry_run = "no"', "act.dry_run: Input should be a valid boolean (it is 'no')"),
+    ("[act]\ndry_run = 0", "act.dry_run: Input should be a valid boolean (it is 0)"),
+    ('[sense]\nexporters = ["oss1:9169/metrics"]', "sense.exporters.0: give the whole address: http://oss01:9169/"),
+    ('[sense]\nclients = ["ftp://login1"]', "sense.clients.0: give the whole address: http://oss01:9169/metrics"),
+    ('[sense.prometheus]\nurl = "prom:9090"', "sense.prometheus: url: give the whole address: https://prometheus"),
+    ('[sense]\nmdts = ["0"]', "sense.mdts.0: name the metadata target as MDT0000"),
+    ('[sense.readers]\n"lustre-MDT0000" = "cl1"', "sense.readers.lustre-MDT0000: name the metadata target as MDT0000"),
+    ('[sense.readers]\nMDT0000 = "1"', "sense.readers.MDT0000: name the reader as lctl changelog_register did: cl1"),
+    ('[small_files_to_flash]\nflash_pool = "hdd"', "small_files_to_flash: flash_pool and hdd_pool are both 'hdd'"),
+    ('[small_files_to_flash]\nhdd_pool = ""', "small_files_to_flash: flash_pool and hdd_pool need names"),
+    ('[[scopes]]\npath = "/a"\nsmall_files_to_flash.hdd_pool = "flash"', "flash_pool and hdd_pool are both 'flash'"),
+])
+def test_what_could_not_work_is_told_before_it_is_tried(text: str, says: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parse(text.encode(), "tierd.toml")
+    (line,) = str(caught.value).splitlines()
+    assert says in line
+
+
+@pytest.mark.parametrize("data", [b"x = [", b"\xff\xfe", b"x = 1\nx = 2\n"])
+def test_what_is_no_toml_is_named(data: bytes) -> None:
+    with pytest.raises(ConfigurationError, match=r"tierd\.toml: not a TOML file"):
+        parse(data, "tierd.toml")
+
+
+def test_a_file_is_named_by_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "tierd.toml"
+    path.write_text("[verify]\nleast_gain = 2\n")
+    with pytest.raises(ConfigurationError, match=re.escape(f"{path}:2: verify.least_gain")):
+        load(path)
+
+
+def test_detectors_have_tables_of_their_own_and_their_mistakes_are_told_with_the_others() -> None:
+    text = b"""\
+[verify]
+least_gain = 2
+
+[detect.hot_small_files]
+least_opens = 0
+enabled = "perhaps"
+
+[detect.small_random_io.classes]
+smoll_rpc_bytes = 1
+
+[detect.hot_large_files]
+"""
+    with pytest.raises(ConfigurationError) as caught:
+        parse(text, "tierd.toml")
+    lines = str(caught.value).splitlines()
+    assert sorted(line.split(" ")[0] for line in lines) == [
+        "tierd.toml:11:", "tierd.toml:2:", "tierd.toml:5:", "tierd.toml:6:", "tierd.toml:9:"]
+    told = str(caught.value)
+    assert "detect.hot_small_files.least_opens: Input should be greater than or equal to 1 (it is 0)" in told
+    assert "detect.hot_large_files: unknown setting; known here: cold_on_flash, flash_pressure, hot_small_files" in told
+    assert "known here: small_file_bytes, small_rpc_bytes, stream_rpc_bytes" in told
+
+
+def test_a_detector_takes_the_settings_of_its_table() -> None:
+    settings = parse(b"[detect.hot_small_files]\nenabled = false\n", "tierd.toml")
+    chosen = {configured.detector.name: configured.settings for configured in settings.detect}
+    assert not chosen["hot-small-files"].enabled
+    assert chosen["imbalance"].enabled
+    assert settings != Settings()
+
+
+@pytest.mark.parametrize("text", ["detect = 3\n", "[detect]\nhot_small_files = 3\n"])
+def test_what_is_no_table_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"tierd\.toml:\d: detect"):
+        parse(text.encode(), "tierd.toml")
+
+
+def test_a_scope_takes_from_the_file_what_it_does_not_say() -> None:
+    text = b"""\
+[act]
+mode = "observe"
+[small_files_to_flash]
+flash_pool = "nvme"
+[small_files_to_flash.sizing]
+least_samples = 7
+[[scopes]]
+path = "/scratch/"
+[[scopes]]
+path = "/scratch/ml"
+mode = "full"
+[scopes.small_files_to_flash]
+reserve = 0.3
+[scopes.limits]
+files_per_second = 2
+"""
+    settings = parse(text, "tierd.toml")
+    assert settings.scope_of("/home").mode == "observe"
+    assert settings.scope_of("/scratch/x").mode == "observe"
+    assert settings.scope_of("/scratchy").path == "/"
+    inner = settings.scope_of("/scratch/ml/run")
+    policy = inner.small_files_to_flash
+    assert (inner.mode, policy.flash_pool, policy.reserve) == ("full", "nvme", 0.3)
+    assert policy.sizing.least_samples == 7
+    assert inner.limits is not None
+    assert inner.limits.files_per_second == 2
+    assert settings.modes == {"observe", "full"}
+
+
+def test_mistakes_in_scopes_are_told_with_their_lines() -> None:
+    text = b"""\
+[[scopes]]
+path = "scratch"
+[[scopes]]
+path = "/a"
+mode = "all"
+[scopes.limits]
+files = 1
+[claim]
+expiry_seconds = 1
+"""
+    with pytest.raises(ConfigurationError) as caught:
+        parse(text, "t")
+    lines = str(caught.value).splitlines()
+    assert [line.split(" ")[0] for line in lines] == ["t:2:", "t:5:", "t:7:", "t:9:"]
+    assert "begins with / at the root" in lines[0]
+    assert "known here: burst_seconds, bytes_per_second, files_per_second, per_pool, per_target, pools" in lines[2]
+    with pytest.raises(ConfigurationError, match="more than one are for /a"):
+        parse(b"[[scopes]]\npath = '/a'\n[[scopes]]\npath = '/a/'\n", "t")
+
+
+def test_a_mistake_that_scopes_inherit_is_told_once_where_it_stands() -> None:
+    text = b"""
+[small_files_to_flash]
+reserve = 2
+[act]
+mode = "fast"
+[[scopes]]
+path = "/a"
+[[scopes]]
+path = "/b"
+mode = "slow"
+[[scopes]]
+[scopes.small_files_to_flash]
+reserve = 3
+"""
+    with pytest.raises(ConfigurationError) as caught:
+        parse(text, "t.toml")
+    told = [line.partition(" (it is")[0] for line in str(caught.value).splitlines()]
+    assert [line.split(": ")[:2] for line in told] == [
+        ["t.toml:5", "act.mode"], ["t.toml:10", "scopes.1.mode"], ["t.toml:11", "scopes.2.path"],
+        ["t.toml:13", "scopes.2.small_files_to_flash.reserve"], ["t.toml:3", "small_files_to_flash.reserve"]]

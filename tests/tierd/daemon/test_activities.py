@@ -1,0 +1,233 @@
+"""Looking, planning, acting and judging beside each other: what one waits for holds up no other."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lustre.fid import Fid
+from lustre.filesystem import FileStatus, Space
+from lustre.layout.model import Layout
+from simulator.cluster import Cluster
+from simulator.costs import PRESETS
+from simulator.fluid.cluster import FluidCluster
+from simulator.scheduler import VirtualScheduler
+from simulator.settings import recorded_test_bed
+from tests.tierd.daemon.test_hung_filesystem import Door
+from tests.tierd.simulated import NOISE, STREAM
+from tests.tierd.site import READ_AGAIN, Clearing
+from tierd.act.movers.moves import PortMover
+from tierd.config.settings import Settings
+from tierd.daemon.client import ask
+from tierd.daemon.service import Service
+from tierd.sense.readings import Reading
+from tierd.simulation.world import VirtualClock, parameter_files
+
+LOOK_SECONDS, CALL_SECONDS = 10.0, 2.0
+ONSET = 100.0
+"""When the neighbour comes."""
+
+
+class Slow(Clearing):
+    """A file system whose every call takes long; reading changelogs takes none, for that has a thread of its own."""
+
+    def __init__(self, cluster: Cluster, sleep: Callable[[float], object]) -> None:
+        super().__init__(cluster, costs=PRESETS["free"])
+        self._sleep = sleep
+        self.seconds = 0.0
+
+    def _takes_time(self) -> None:
+        if self.seconds:
+            self._sleep(self.seconds)
+
+    def pools(self) -> dict[str, tuple[str, ...]]:  # type: ignore[override]
+        self._takes_time()
+        return dict(super().pools())
+
+    def space(self) -> dict[str, Space]:  # type: ignore[override]
+        self._takes_time()
+        return dict(super().space())
+
+    def path_of(self, fid: Fid) -> str:
+        self._takes_time()
+        return super().path_of(fid)
+
+    def status(self, path: str) -> FileStatus:
+        self._takes_time()
+        return super().status(path)
+
+    def xattr(self, path: str, name: str) -> bytes:
+        self._takes_time()
+        return super().xattr(path, name)
+
+    def layout(self, path: str) -> Layout | None:
+        self._takes_time()
+        return super().layout(path)
+
+    def set_default_layout(self, directory: str, layout: Layout | None) -> None:
+        self._takes_time()
+        super().set_default_layout(directory, layout)
+
+    def migrate(self, path: str, layout: Layout) -> None:
+        self._takes_time()
+        super().migrate(path, layout)
+
+
+@dataclass
+class Busy:
+    """A service whose activities go on beside each other in virtual time, and somebody who asks now and then."""
+
+    at_once: VirtualScheduler
+    cluster: Cluster
+    filesystem: Slow
+    settings: Settings
+    service: Service
+    look_seconds: float = 0.0
+    said: list[tuple[float, str]] = field(default_factory=list)
+    waited: list[float] = field(default_factory=list)
+    """How long answers took."""
+
+    def when(self, words: str) -> float:
+        return next((time for time, sentence in self.said if words in sentence), float("inf"))
+
+    def moved(self) -> list[float]:
+        """When files were moved."""
+        return sorted(entry.intended_at - self.cluster.epoch + self.cluster.now
+                      for entry in self.service._journal.entries("done") if entry.kind == "migrate")
+
+    def ask(self) -> None:
+        """As tierctl would, and systemd's watchdog."""
+        for request in ({"request": "status"}, {"request": "findings"}, {"request": "explain", "id": "F1"}):
+            begun = self.cluster.now
+            if request["request"] != "explain" or self.service._journal.has_finding(1):
+                self.service._handler(request)
+            self.waited.append(self.cluster.now - begun)
+        assert self.service.beat()
+
+    def status(self) -> dict[str, Any]:
+        return self.service._handler({"request": "status"})
+
+
+@pytest.fixture
+def busy(tmp_path: Path) -> Iterator[Busy]:
+    cluster = FluidCluster(recorded_test_bed(), (STREAM, replace(READ_AGAIN, start_seconds=ONSET, keep=2000)))
+    with VirtualScheduler(cluster) as at_once:
+        filesystem = Slow(cluster, at_once.sleep)
+        settings = Settings()
+        settings = replace(settings, act=replace(settings.act, dry_run=False, journal=str(tmp_path / "journal.sqlite"),
+                                                 socket=str(tmp_path / "tierd.sock"), pause_file=""),
+                           web=replace(settings.web, enabled=False))
+        read = parameter_files(cluster, tmp_path / "node")
+        said: list[tuple[float, str]] = []
+
+        def reading() -> Reading:
+            at_once.sleep(made.look_seconds)
+            return read()
+
+        service = Service(settings, filesystem, PortMover(filesystem), reading, ["MDT0000", "MDT0001"],
+                          VirtualClock(cluster), lambda words: said.append((cluster.now, words)),
+                          executor=at_once.executor(8))
+        made = Busy(at_once, cluster, filesystem, settings, service, said=said)
+        service.start(lambda activity: at_once.every(activity.name, activity.seconds, activity.run))
+        at_once.every("look", settings.sense.cycle_seconds, service.cycle)
+        at_once.every("ask", 3.0, made.ask)
+        yield made
+        at_once.close()
+        service.close()
+
+
+SLOW = {"looks": (LOOK_SECONDS, 0.0), "calls": (0.0, CALL_SECONDS), "both": (LOOK_SECONDS, CALL_SECONDS)}
+
+
+@pytest.mark.parametrize("what", SLOW)
+def test_files_move_and_a_verdict_comes_however_long_looks_and_calls_take(busy: Busy, what: str) -> None:
+    """On a loaded file system nothing was moved in 4 minutes, and there was no verdict in 5."""
+    busy.at_once.run_until(ONSET)
+    busy.look_seconds, busy.filesystem.seconds = SLOW[what]
+    busy.at_once.run_until(ONSET + 400)
+    found, acted, judged = busy.when("FOUND noisy"), busy.when("SET default layout"), busy.when("KEPT: it helped")
+    assert found < ONSET + 90
+    assert acted < found + 60
+    assert judged < acted + 120
+    moved = busy.moved()
+    assert len(moved) > 5
+    assert moved[0] < judged
+    longest = max(later - earlier for earlier, later in pairwise(moved))
+    assert longest < 60
+    assert max(busy.waited) == 0, "answers wait for no activity"
+    assert busy.service._liveness.alive()
+
+
+def test_what_a_step_waits_for_is_in_the_status(busy: Busy) -> None:
+    busy.at_once.run_until(ONSET)
+    busy.filesystem.seconds = 1000.0
+    busy.at_once.run_until(ONSET + 240)
+    status = busy.status()
+    assert {each["name"] for each in status["activities"] if each["under_way_seconds"] > 60} >= {"facts", "plan"}
+    assert any("has taken" in words and "does not answer" in words for _, words in busy.said)
+    assert status["last_cycle"] > busy.cluster.epoch - 10, "the view is as fresh as ever"
+
+
+def test_moves_of_a_neighbour_that_has_gone_are_dropped(busy: Busy) -> None:
+    busy.service._gate._queue._budget._all._rate = replace(busy.settings.limits.per_pool, files_per_second=0.2)
+    busy.at_once.run_until(ONSET + 45)
+    assert busy.status()["waiting_moves"] > 5
+    busy.cluster.stop(NOISE.job_id)
+    gone = busy.cluster.now
+    busy.at_once.run_until(gone + 60)
+    assert busy.status()["waiting_moves"] == 0
+    assert any("does nothing any more" in words for _, words in busy.said)
+    assert [time for time in busy.moved() if time > gone + 25] == []
+
+
+def test_with_threads_of_its_own_a_move_that_hangs_holds_up_nothing(tmp_path: Path,
+                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    """Real threads: a door instead of time."""
+    cluster = Cluster(recorded_test_bed(), (STREAM,))
+    filesystem = Clearing(cluster)
+    cluster.make_file("/proj/keep/large", 1 << 20)
+    settings = Settings()
+    settings = replace(settings, act=replace(settings.act, dry_run=False, journal=str(tmp_path / "journal.sqlite"),
+                                             socket=str(tmp_path / "tierd.sock"), pause_file=""),
+                       web=replace(settings.web, enabled=False))
+    executor = ThreadPoolExecutor(2)
+    service = Service(settings, filesystem, PortMover(filesystem), parameter_files(cluster, tmp_path / "node"),
+                      ["MDT0000", "MDT0001"], VirtualClock(cluster), lambda _: None, executor=executor)
+    door, migrate = Door(), filesystem.migrate
+    ended = threading.Event()
+
+    def waiting(path: str, layout: Layout) -> None:
+        door()
+        migrate(path, layout)
+        ended.set()
+
+    monkeypatch.setattr(filesystem, "migrate", waiting)
+    cluster.advance(5)
+    service.cycle()
+    service.start()
+    cluster.advance(5)
+    service.cycle()
+    door.open.clear()
+    assert ask(settings.act.socket, {"request": "promote", "path": "/proj/keep/large"})["files"] == 1
+    service.cycle()
+    assert door.waiting.wait(20)
+    for _ in range(3):
+        cluster.advance(5)
+        service.cycle()
+    status = ask(settings.act.socket, {"request": "status"})
+    assert (status["under_way_moves"], status["cycles"]) == (1, 6)
+    closing = threading.Thread(target=service.close)
+    closing.start()
+    door.open.set()
+    closing.join(20)
+    assert not closing.is_alive()
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        executor.submit(lambda: None)
+    assert ended.is_set(), "a move that was under way came to its end before the journal was closed"

@@ -1,0 +1,69 @@
+"""A site where each job has a number for a name: what was done for those that ended is forgotten, and not lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from lustre.layout.model import Component, Layout
+from tests.tierd.simulated import world
+from tierd.act.outcomes import CompletedAct
+from tierd.daemon.remediation import MAX_CLOSED, Remediation
+from tierd.model import Action, Finding
+
+JOBS = 100_000
+FLASH = Layout((Component(pool="flash"),), composite=False)
+
+
+def test_closed_cases_of_a_hundred_thousand_jobs_are_forgotten(tmp_path: Path) -> None:
+    at = world(tmp_path, jobs=())
+    daemon, telling = at.daemon, at.daemon._log
+    with at.journal.transaction():
+        for number in range(JOBS):
+            finding = Finding("noisy-neighbour", float(number), f"{number}", f"v{number}", (), "it is slow", {}, ())
+            telling._numbers[finding.key] = number
+            daemon.tally.gained[finding.victim] = 1.0
+            daemon.tally.gains[finding.victim] = 1.0, 1.0
+            case = Remediation(
+                finding, number, float(number), float(number), FLASH, judged=True, verdict="helped", over=True
+            )
+            daemon._cases[finding.key] = case
+            if number % 1000 == 0:
+                daemon.plan()
+    daemon.plan()
+    assert [case.number for case in daemon.cases] == list(range(JOBS - MAX_CLOSED, JOBS))
+    assert len(telling._numbers) == len(daemon.tally.gained) == len(daemon.tally.gains) == MAX_CLOSED
+
+
+def test_a_case_that_is_open_or_being_taken_back_is_kept_however_old(tmp_path: Path) -> None:
+    daemon = world(tmp_path, jobs=()).daemon
+    for number in range(3 * MAX_CLOSED):
+        finding = Finding("noisy-neighbour", 0.0, f"{number}", "v", (), "it is slow", {}, ())
+        case = Remediation(finding, number, float(number), float(number), FLASH, judged=True, over=True)
+        daemon._cases[finding.key] = replace(case, judged=number > 1, undo_reason="not yet" * (number == 2))
+    daemon.plan()
+    assert [case.number for case in daemon.cases][:4] == [0, 1, 2, 2 * MAX_CLOSED]
+
+
+def test_default_layouts_of_forgotten_cases_are_still_taken_back_when_flash_runs_full(tmp_path: Path) -> None:
+    at = world(tmp_path, jobs=())
+    finding = Finding("noisy-neighbour", 0.0, "1", "v", (), "it is slow", {}, ("/proj/in",))
+    number = at.journal.add_finding(finding)
+    at.cluster.make_directory("/proj/in")
+    action = Action("set-default-layout", FLASH, "because", finding.key, "/proj/in")
+    at.gate.submit([action], number)
+    (outcome,) = at.gate.set_defaults()
+    assert outcome.result == "done"
+    case = Remediation(
+        finding, number, 0.0, 0.0, FLASH, [CompletedAct(action, "done", "", outcome.entry)], judged=True, over=True
+    )
+    at.daemon._cases[finding.key] = case
+    for other in range(MAX_CLOSED):
+        later = replace(finding, aggressor=f"later{other}")
+        at.daemon._cases[later.key] = Remediation(later, 0, 9.0, 9.0, FLASH, judged=True, over=True)
+    at.daemon.plan()
+    assert finding.key not in {case.finding.key for case in at.daemon.cases}
+    full = {target: replace(room, avail_bytes=0) for target, room in at.filesystem.space().items()}
+    at.filesystem.space = lambda: full  # type: ignore[method-assign]
+    at.run(until=20)
+    assert "UNDONE default layout of /proj/in: pool 'flash' is down to its reserve" in at.said

@@ -1,0 +1,129 @@
+"""The further findings in the whole loop, on the simulated test bed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lustre.layout.model import Component, Layout, explain, same_shape
+from simulator.cluster import Cluster
+from simulator.fluid.cluster import FluidCluster
+from simulator.jobs import Job
+from simulator.jobs.small_files import SmallFileWriter
+from tests.tierd.simulated import COVERING, HDD, MIB, NOISE, World, world
+from tests.tierd.worlds import window
+from tierd.config.load import parse
+from tierd.config.settings import Settings
+from tierd.detect.plugin import Common, ConfiguredDetector, Detector, View, no_activities
+from tierd.engine import Engine
+from tierd.model import Finding
+
+TOO_SMALL = Layout((Component(0, 128 << 10, "flash"), Component(128 << 10, None, "hdd")))
+OUTGROWING = replace(NOISE, layout=TOO_SMALL, start_seconds=0.0)
+READING = SmallFileWriter(job_id="py.3", sizes=(64 << 10,), files_per_second=1.0, keep=3000, rereads_per_second=30.0,
+                          directory="/sw/lib")
+FILLING = SmallFileWriter(job_id="fill.4", directory="/old", sizes=(16 * MIB,), files_per_second=8.0, keep=10_000,
+                          layout=Layout((Component(pool="flash"),), composite=False), stop_seconds=30.0)
+
+
+def lived(tmp_path: Path, job: Job, until: float, text: str = "", dry_run: bool = False) -> World:
+    """Flows know nothing of single files that are read again."""
+    model = Cluster if job is READING else FluidCluster
+    at = world(tmp_path, jobs=(job,), settings=parse(text.encode(), "t.toml"), dry_run=dry_run,
+               model=model)
+    at.run(until=until)
+    return at
+
+
+def test_a_component_that_is_outgrown_is_made_larger(tmp_path: Path) -> None:
+    at = lived(tmp_path, OUTGROWING, 150)
+    layout = at.filesystem.layout("/proj/ingest")
+    assert layout is not None
+    assert explain(layout) == "first 1M on flash (1 stripe), rest on hdd (1 stripe)"
+    assert sum(s.startswith("SET default layout") for s in at.said) == 1
+    assert [e.kind for e in at.journal.entries()] == ["set-default-layout"]
+
+
+def test_a_dry_run_says_it_once(tmp_path: Path) -> None:
+    at = lived(tmp_path, OUTGROWING, 240, dry_run=True)
+    assert at.filesystem.layout("/proj/ingest") == TOO_SMALL
+    assert sum(s.startswith("WOULD SET default layout") for s in at.said) == 1
+
+
+@pytest.mark.parametrize("text", ["[act]\non = ['noisy-neighbour']\n", "[act]\nmode = 'observe'\n",
+                                  "[detect.outgrown_component]\nenabled = false\n"])
+def test_what_is_not_to_be_acted_on_is_not(tmp_path: Path, text: str) -> None:
+    at = lived(tmp_path, OUTGROWING, 150, text)
+    assert at.filesystem.layout("/proj/ingest") == TOO_SMALL
+    assert list(at.journal.entries()) == []
+    assert any("FOUND outgrown-component" in s for s in at.said) == ("enabled" not in text)
+
+
+def test_hot_small_files_are_told_and_moved_only_where_that_was_asked_for(tmp_path: Path) -> None:
+    at = lived(tmp_path, READING, 150)
+    assert any("FOUND hot-small-files: py.3 opens" in s for s in at.said)
+    assert list(at.journal.entries()) == []
+
+
+def test_hot_small_files_move_to_flash_after_their_directory(tmp_path: Path) -> None:
+    at = lived(tmp_path, READING, 200, "[act]\non = ['hot-small-files']\n")
+    kinds = [entry.kind for entry in at.journal.entries("done")]
+    assert kinds[0] == "set-default-layout"
+    assert kinds.count("set-default-layout") == 1
+    assert kinds.count("migrate") > 10
+    moved = [entry.place for entry in at.journal.entries("done") if entry.kind == "migrate"]
+    assert len(set(moved)) == len(moved), "each once"
+    assert not any("UNDOING" in s for s in at.said)
+
+
+COLD = "[detect.cold_on_flash]\ncold_days = 0.001\n[cold_to_disk]\ndirectories = ['/old']\n"
+
+
+def test_cold_files_leave_flash_when_it_is_short_and_only_until_it_is_not(tmp_path: Path) -> None:
+    at = lived(tmp_path, FILLING, 400, COLD + "[limits]\nbytes_per_second = 1e9\nfiles_per_second = 100\n")
+    assert any("FOUND cold-on-flash: pool flash is" in s for s in at.said)
+    entries = list(at.journal.entries())
+    assert entries
+    assert {(e.kind, e.outcome) for e in entries} == {("migrate", "done")}
+    used = 1 - sum(at.filesystem.space()[t].avail_bytes for t in at.filesystem.pools()["flash"]) / sum(
+        at.filesystem.space()[t].size_bytes for t in at.filesystem.pools()["flash"])
+    assert 0.55 < used < 0.71
+    layout = at.filesystem.layout(entries[0].place)
+    assert layout is not None
+    assert same_shape(layout, HDD)
+
+
+def test_nothing_leaves_flash_while_there_is_room(tmp_path: Path) -> None:
+    at = lived(tmp_path, replace(FILLING, files_per_second=2.0), 300, COLD)
+    assert list(at.journal.entries()) == []
+
+
+def test_files_that_flash_holds_whole_give_no_cause(tmp_path: Path) -> None:
+    assert lived(tmp_path, replace(NOISE, layout=COVERING), 150).said == []
+
+
+def wet(view: View, _: Common) -> Iterator[Finding]:
+    yield Finding("wet", view.now, "", "", (), "it rains", {}, subject="garden")
+
+
+def test_what_was_seen_before_a_gap_holds_no_more() -> None:
+    engine = Engine(replace(Settings(), detect=(ConfiguredDetector(Detector("wet", Common, wet), Common()),)))
+    held = [bool(engine.think(window(n), no_activities).findings) for n in (*range(12), *range(200, 206))]
+    assert held == [False] * 11 + [True] + [False] * 5 + [True]
+
+
+def broken(_: View, __: Common) -> Iterator[Finding]:
+    raise ZeroDivisionError("of theirs")
+
+
+def test_a_detector_of_somebody_else_that_fails_is_told_and_the_others_go_on(tmp_path: Path) -> None:
+    theirs = ConfiguredDetector(Detector("theirs", Common, broken), Common())
+    at = world(tmp_path, jobs=(OUTGROWING,), settings=replace(Settings(), detect=(theirs, *Settings().detect)))
+    at.run(until=150)
+    words = "detector theirs failed and finds nothing: ZeroDivisionError: of theirs"
+    assert [s for s in at.said if "theirs" in s] == [words]
+    assert words in at.daemon.faults.values()
+    assert any(s.startswith("SET default layout") for s in at.said)

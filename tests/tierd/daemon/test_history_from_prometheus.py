@@ -1,0 +1,105 @@
+"""A start in the middle of the noise: what Prometheus remembers of before is what the stream is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from simulator.fluid.cluster import FluidCluster
+from simulator.settings import recorded_test_bed
+from tests.tierd.simulated import NOISE, STREAM
+from tierd.cli.client import evidence_text
+from tierd.config.settings import Settings
+from tierd.daemon.observe import MAX_TRIES, RETRY_SECONDS, AskHistory
+from tierd.model import Window
+from tierd.sense.http_client import SourceError
+from tierd.sense.prometheus_history import LearnedHistory
+from tierd.sense.readings import window
+from tierd.simulation.world import World, parameter_files, wire
+
+JOBS = frozenset({STREAM.job_id, NOISE.job_id})
+Told = tuple[World, list[str]]
+
+
+def started_late(folder: Path, history: Callable[[list[Window]], AskHistory | None]) -> Told:
+    """tierd begins at 60 s, the noise at 30 s; what was before is remembered by somebody."""
+    cluster = FluidCluster(recorded_test_bed(), (STREAM, NOISE))
+    read = parameter_files(cluster, folder / "before")
+    readings = []
+    for _ in range(6):
+        cluster.advance(4.9)
+        readings.append(read())
+    before = [replace(window(*pair), learnt=True) for pair in pairwise(readings)]
+    cluster.advance(60 - cluster.now)
+    said: list[str] = []
+    return wire(cluster, Settings(), said.append, folder, history=history(before)), said
+
+
+def test_without_a_memory_the_noise_is_all_there_ever_was(tmp_path: Path) -> None:
+    at, said = started_late(tmp_path, lambda before: None)
+    at.run(300)
+    assert not [words for words in said if words.startswith("FOUND")]
+
+
+def test_with_one_the_neighbour_is_found_after_two_minutes(tmp_path: Path) -> None:
+    asked: list[float] = []
+
+    def remembering(before: list[Window]) -> AskHistory:
+        def ask(seen: Window, until: float) -> LearnedHistory:
+            asked.append(until)
+            assert {job for _, job in seen.loads} == JOBS
+            return LearnedHistory(tuple(before), JOBS)
+        return ask
+
+    at, said = started_late(tmp_path, remembering)
+    at.run(180)
+    assert said == ["learnt from Prometheus' history: 5 windows of 2 jobs"]
+    at.run(330)
+    assert len(asked) == 1
+    assert any(words.startswith("FOUND noisy-neighbour: ior_stream.1002") for words in said)
+    assert any(words.startswith("SET default layout of /proj/ingest") for words in said)
+    (case,) = at.daemon.cases
+    learnt = case.finding.evidence["learnt_windows"]
+    assert learnt == 5
+    assert evidence_text("learnt_windows", learnt) == "of the quiet windows, learnt from Prometheus' history: 5"
+
+
+def test_of_a_job_nobody_remembers_nothing_is_concluded(tmp_path: Path) -> None:
+    """That it is not in what was remembered does not mean that it was not there."""
+    at, said = started_late(
+        tmp_path, lambda before: lambda seen, until: LearnedHistory(tuple(before), JOBS - {NOISE.job_id})
+    )
+    at.run(300)
+    assert not [words for words in said if words.startswith("FOUND")]
+
+
+def test_our_own_history_takes_its_place(tmp_path: Path) -> None:
+    at, _ = started_late(tmp_path, lambda before: lambda seen, until: LearnedHistory(tuple(before), JOBS))
+    at.run(70)
+    assert any(w.learnt for w in at.daemon.windows)
+    at.run(60 + Settings().history_seconds + 20, cycle_seconds=60.0)
+    assert not any(w.learnt for w in at.daemon.windows)
+
+
+@pytest.mark.parametrize("answers", [1, MAX_TRIES + 3])
+def test_a_memory_that_does_not_answer_is_asked_again_and_not_for_ever(tmp_path: Path, answers: int) -> None:
+    tries: list[float] = []
+
+    def failing(before: list[Window]) -> AskHistory:
+        def ask(seen: Window, until: float) -> LearnedHistory:
+            tries.append(until)
+            if len(tries) <= answers:
+                raise SourceError("http://p:9090: refused")
+            return LearnedHistory(tuple(before), JOBS)
+        return ask
+
+    at, said = started_late(tmp_path, failing)
+    at.run(60 + (MAX_TRIES + 2) * RETRY_SECONDS)
+    assert len(tries) == min(answers + 1, MAX_TRIES)
+    assert len(set(tries)) == 1, "always of what was before the start"
+    assert said.count("what streams usually get is learnt by looking: http://p:9090: refused") == min(
+        answers, MAX_TRIES)

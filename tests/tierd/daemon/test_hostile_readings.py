@@ -1,0 +1,96 @@
+"""Readings that lie, in all ways at once: the loop goes on, nothing unsafe is done, and it says what it cannot use."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lustre.changelog.record import Record, RecordType
+from lustre.fid import Fid
+from simulator.cluster import Cluster
+from simulator.settings import recorded_test_bed
+from tests.tierd.worlds import TARGETS
+from tierd.config.settings import Settings
+from tierd.sense.readings import IMPLAUSIBLE, JobCounters, Reading, window
+from tierd.simulation.world import wire
+
+JOBS = ("ior.1", "untar.2", "x" * 300, "a b\n\x1b[2J", "", "naïve\udcff.3", "../../etc")
+NUMBERS = st.one_of(st.integers(0, 10**6).map(float), st.sampled_from(
+    [math.nan, math.inf, -math.inf, -1.0, 1e308, 2.0**64, 0.0]))
+COUNTERS = st.builds(
+    JobCounters,
+    st.dictionaries(st.sampled_from(["read", "write", "read_bytes", "write_bytes", "sync", "open", "close", "mknod"]),
+                    NUMBERS),
+    st.dictionaries(st.sampled_from(["read", "write", "read_bytes", "write_bytes"]), NUMBERS),
+    st.dictionaries(st.sampled_from([4096, 1 << 20]), NUMBERS),
+    st.sampled_from(["", "1", "nan", "1795000000", "soon", "9" * 40]))
+PAIRS = st.tuples(st.sampled_from([*TARGETS, "lustre-MDT0000", "lustre-OST" + "f" * 90]), st.sampled_from(JOBS))
+READINGS = st.builds(
+    lambda step, jobs, targets, conditions: (step, jobs, targets, conditions),
+    st.sampled_from([5.0, 5.0, 5.0, 0.0, -3600.0, 1e9, math.nan]),
+    st.dictionaries(PAIRS, COUNTERS, max_size=12), st.frozensets(st.sampled_from(TARGETS)),
+    st.dictionaries(st.sampled_from(TARGETS), st.sampled_from(["full", "degraded"]), max_size=2))
+RECORDS = st.builds(
+    lambda index, kind, target, parent, name, job: Record(index, kind, 1795000000.0, target, parent, name, job_id=job),
+    st.integers(0, 2**63), st.sampled_from(list(RecordType)), st.builds(Fid, st.integers(0, 2**64 - 1),
+                                                                        st.integers(0, 2**32 - 1)),
+    st.builds(Fid, st.integers(0, 2**64 - 1), st.integers(0, 2**32 - 1)), st.binary(max_size=255),
+    st.sampled_from([job.encode("utf-8", "surrogateescape")[:64] for job in JOBS]))
+
+
+class Liar:
+    """A source that tells what it is told to, or cannot be asked."""
+
+    def __init__(self, now: float, readings: Sequence[object], records: Sequence[Record]) -> None:
+        self._time = now
+        self._readings: Iterator[object] = iter(readings)
+        self._records = records
+
+    def reading(self) -> Reading:
+        told = next(self._readings)
+        if told is None:
+            raise ConnectionRefusedError("refused")
+        assert isinstance(told, tuple)
+        step, jobs, targets, conditions = told
+        self._time += step
+        return Reading(self._time, jobs, frozenset(targets) | {target for target, _ in jobs}, conditions)
+
+    def records(self) -> Iterator[Record]:
+        yield from self._records
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.one_of(READINGS, st.none()), min_size=2, max_size=12), st.lists(RECORDS, max_size=10))
+def test_whatever_is_read_the_loop_goes_on_and_changes_nothing(readings: list[object], records: list[Record]) -> None:
+    said: list[str] = []
+    cluster = Cluster(recorded_test_bed(), ())
+    with tempfile.TemporaryDirectory() as folder:
+        at = wire(cluster, Settings(), said.append, Path(folder),
+                   hook=lambda _, clock: Liar(clock.now(), readings, records))
+        for told in readings:
+            at.daemon.cycle(0)
+            if told is None:
+                assert any(words.startswith("blind: ") for words in at.daemon.faults.values())
+        assert list(at.journal.entries()) == []
+        assert all(line.isprintable() for text in said for line in text.splitlines())
+        at.journal.close()
+
+
+@given(st.dictionaries(PAIRS, COUNTERS, max_size=12), st.dictionaries(PAIRS, COUNTERS, max_size=12))
+def test_a_window_holds_numbers_or_says_whose_make_no_sense(
+    before: dict[tuple[str, str], JobCounters], after: dict[tuple[str, str], JobCounters]
+) -> None:
+    targets = frozenset(target for target, _ in (*before, *after))
+    seen = window(Reading(0.0, before, targets), Reading(5.0, after, targets))
+    for load in seen.loads.values():
+        assert math.isfinite(load.moved_bytes)
+        assert math.isfinite(load.operations)
+        assert load.moved_bytes >= 0 <= load.operations
+    for load in seen.namespace.values():
+        assert math.isfinite(load.operations)
+    assert set(seen.conditions.values()) <= {IMPLAUSIBLE}

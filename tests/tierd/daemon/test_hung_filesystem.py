@@ -1,0 +1,144 @@
+"""A metadata server is away: calls into the file system wait until it is back. tierd says so, and is not ended."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.tierd.site import Site, fetched, shown
+from tests.tierd.site import site as site
+from tierd.act.claim import Claim, ClaimFolder
+from tierd.config.act import ClaimSettings
+from tierd.daemon.process import start_heartbeats
+from tierd.daemon.systemd import Notifier, extended_start
+
+
+class Door:
+    """Calls wait in front of it while it is shut."""
+
+    def __init__(self) -> None:
+        self.open = threading.Event()
+        self.open.set()
+        self.waiting = threading.Event()
+
+    def __call__(self) -> None:
+        if not self.open.is_set():
+            self.waiting.set()
+            self.open.wait()
+
+
+@contextmanager
+def in_a_thread(call: Callable[[], object], door: Door) -> Iterator[threading.Thread]:
+    """Until it waits at the door; the door is opened at the end."""
+    door.open.clear()
+    thread = threading.Thread(target=call)
+    thread.start()
+    assert door.waiting.wait(10)
+    try:
+        yield thread
+    finally:
+        door.open.set()
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+def test_a_step_that_waits_for_the_file_system_is_reported_once_and_goes_on(
+        site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    site.run(until=50)
+    door = Door()
+    space = site.filesystem.space
+    monkeypatch.setattr(site.filesystem, "space", lambda: (door(), space())[1])
+    site.cluster.advance(5)
+    with in_a_thread(site.service.cycle, door):
+        assert site.service.beat()
+        assert "so far" not in "".join(site.said)
+        site.cluster.advance(90)
+        assert site.service.beat()
+        assert site.service.beat()
+        (reported,) = [words for words in site.said if "so far" in words]
+        assert " has taken 90 s so far: the file system, or a server of it, does not answer (lfs check" in reported
+        assert reported in shown(capsys, "status", site=site)
+        assert "OST0002" in shown(capsys, "top", "--once", site=site)
+        assert fetched(site, "/-/healthy")[0] == 200
+        assert 'tierd_last_cycle_timestamp_seconds{fs="' in fetched(site, "/metrics")[1]
+    site.run(until=site.cluster.now + 10)
+    assert "so far" not in shown(capsys, "status", site=site)
+
+
+def test_an_act_that_takes_long_is_reported_with_its_place(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    door = Door()
+    change = site.filesystem.set_default_layout
+    monkeypatch.setattr(site.filesystem, "set_default_layout",
+                        lambda directory, layout: (door(), change(directory, layout))[1])
+    with in_a_thread(lambda: site.run(until=55), door):
+        site.cluster.advance(70)
+        assert site.service.beat()
+        (reported,) = [words for words in site.said if "so far" in words]
+        assert reported == "setting default layouts has taken 70 s so far: set-default-layout of /proj/ingest"
+
+
+def test_the_watchdog_hears_of_us_while_the_claim_cannot_be_renewed(site: Site, tmp_path: Path) -> None:
+    """The claim lies on the file system: renewing it in the thread that tells the watchdog got the process killed."""
+    door = Door()
+    site.service._claim = Claim(Hanging(door), "we", lambda: site.cluster.now, ClaimSettings())
+    assert site.service._claim.hold() == ""
+    door.open.clear()
+    with heard(tmp_path) as (systemd, notify):
+        pulses = start_heartbeats(site.service, notify, 0.01)
+        try:
+            assert door.waiting.wait(10)
+            assert [systemd.recv(100) for _ in range(50)] == [b"WATCHDOG=1"] * 50
+        finally:
+            door.open.set()
+            for pulse in pulses:
+                pulse.stop()
+
+
+@contextmanager
+def heard(folder: Path) -> Iterator[tuple[socket.socket, Notifier]]:
+    """What systemd hears, and who tells it."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(folder / "notify"))
+        systemd.settimeout(10)
+        yield systemd, Notifier({"NOTIFY_SOCKET": str(folder / "notify")})
+
+
+class Hanging(ClaimFolder):
+    """A folder whose entries cannot be touched while the door is shut."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._made: dict[str, str] = {}
+
+    def names(self) -> list[str]:
+        return list(self._made)
+
+    def make(self, name: str, content: str) -> None:
+        self._made[name] = content
+
+    def content(self, name: str) -> str:
+        return self._made[name]
+
+    def touch(self, name: str) -> None:
+        self._door()
+
+    def free(self, name: str) -> None:
+        self._made.clear()
+
+    def remove(self, name: str) -> None:
+        del self._made[name]
+
+
+def test_a_start_that_waits_asks_systemd_for_more_time(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    say = logging.getLogger("tierd").warning
+    with heard(tmp_path) as (systemd, notify), extended_start(notify, "/mnt/lustre", say, 0.001):
+        words = {systemd.recv(1000) for _ in range(10)}
+    assert words == {b"EXTEND_TIMEOUT_USEC=60000000\nSTATUS=starting: waiting for the file system at /mnt/lustre"}
+    (told,) = caplog.messages
+    assert told.startswith("the file system at /mnt/lustre keeps the start waiting: a metadata server, or another, may")

@@ -1,0 +1,194 @@
+"""The whole loop, on the simulated test bed, in virtual time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lustre.fid import Fid
+from lustre.layout.model import Component, Layout, same_shape
+from tests.tierd.simulated import COVERING, NOISE, STREAM, Faulty, World, world
+from tierd.config.settings import Settings
+from tierd.model import Action
+
+
+def layout_of(at: World) -> Layout:
+    layout = at.filesystem.layout(NOISE.directory)
+    assert layout is not None
+    return layout
+
+
+def test_the_neighbour_is_found_put_on_flash_and_the_stream_recovers(tmp_path: Path) -> None:
+    at = world(tmp_path)
+    at.run(until=150)
+    alone, after = at.rate(STREAM.job_id, 5, 30), at.rate(STREAM.job_id, 100, 145)
+    assert after >= 0.97 * alone
+    assert layout_of(at).components[0].pool == "flash"
+    told = "\n".join(at.said)
+    assert "FOUND noisy-neighbour: ior_stream.1002 streams at" in told
+    assert "SET default layout of /proj/ingest: first 1M on flash" in told
+    assert "KEPT: it helped. ior_stream.1002:" in told
+    assert [e.outcome for e in at.journal.entries()] == ["done"]
+
+
+def test_a_dry_run_says_the_same_and_changes_nothing(tmp_path: Path) -> None:
+    at = world(tmp_path, dry_run=True)
+    before = at.filesystem.layout(NOISE.directory)
+    at.run(until=90)
+    assert at.filesystem.layout(NOISE.directory) == before
+    assert any(s.startswith("WOULD SET default layout of /proj/ingest") for s in at.said)
+    assert [e.outcome for e in at.journal.entries()] == ["dry-run"]
+
+
+def test_what_does_not_help_is_undone(tmp_path: Path) -> None:
+    """A gain nobody can reach: the act is judged useless, and the directory is as it was."""
+    settings = Settings()
+    settings = replace(settings, verify=replace(settings.verify, least_gain=0.999999, judge_seconds=20.0))
+    at = world(tmp_path, settings=settings)
+    before = at.filesystem.layout(NOISE.directory)
+    at.cluster.slow_down(2, 1.0)
+    at.run(until=70)
+    at.cluster.slow_down(2, 3.0)  # meanwhile one disk fails half-way: the stream stays slow whatever the layout
+    at.run(until=140)
+    assert at.filesystem.layout(NOISE.directory) == before
+    assert any(s.startswith("UNDOING: it did not help") for s in at.said)
+    assert [e.outcome for e in at.journal.entries()] == ["undone"]
+
+
+def test_files_the_job_reads_again_are_moved(tmp_path: Path) -> None:
+    noise = replace(NOISE, rereads_per_second=8.0, files_per_second=10.0, keep=300)
+    at = world(tmp_path, jobs=(STREAM, noise))
+    at.run(until=120)
+    entries = list(at.journal.entries("done"))
+    moved = [e.place for e in entries if e.kind == "migrate"]
+    assert len(moved) > 10
+    present = [p for p in moved if p.rpartition("/")[2] in set(at.filesystem.entries(NOISE.directory))]
+    for path in present:
+        layout = at.filesystem.layout(path)
+        assert layout is not None
+        assert layout.components[0].pool == "flash"
+
+
+def test_a_stream_alone_is_left_alone(tmp_path: Path) -> None:
+    at = world(tmp_path, jobs=(STREAM,))
+    at.run(until=90)
+    assert at.said == []
+
+
+def test_small_files_on_flash_already_are_left_alone(tmp_path: Path) -> None:
+    at = world(tmp_path, jobs=(STREAM, replace(NOISE, layout=COVERING)))
+    at.run(until=120)
+    assert at.said == []
+
+
+def test_a_blind_source_stops_everything_and_says_so(tmp_path: Path) -> None:
+    at = world(tmp_path, hook=lambda near, _: Faulty(near))
+    assert isinstance(at.source, Faulty)
+    at.run(until=40)
+    at.source.fault = ConnectionRefusedError(111, "Connection refused")
+    at.run(until=80)
+    assert [s for s in at.said if "blind" in s] == [
+        "blind: [Errno 111] Connection refused; nothing is done until it can be seen again"]
+    assert at.daemon.faults
+    assert list(at.journal.entries()) == []
+    at.source.fault = None
+    at.run(until=140)
+    assert "blind: well again" in at.said
+    assert [e.outcome for e in at.journal.entries()] == ["done"]
+
+
+def test_flash_running_full_takes_the_default_back_in_time(tmp_path: Path) -> None:
+    noise = replace(NOISE, keep=100_000, files_per_second=20.0)
+    at = world(tmp_path, jobs=(STREAM, noise))
+    before = at.filesystem.layout(noise.directory)
+    at.run(until=240)
+    told = "\n".join(at.said)
+    assert "SET default layout" in told
+    assert "UNDONE default layout of /proj/ingest: pool 'flash' is down to its reserve" in told
+    assert at.filesystem.layout(noise.directory) == before
+    space = at.filesystem.space()
+    assert all(space[t].avail_bytes > 0 for t in at.filesystem.pools()["flash"])
+
+
+class TestGate:
+    """What the gate refuses at the last moment."""
+
+    FINDING = ("noisy-neighbour", "m", "s")
+
+    def act(self, at: World, action: Action) -> tuple[str, str]:
+        at.gate.submit([action], 1)
+        outcomes = at.gate.set_defaults() or at.gate.pump(at.cluster.epoch + 60)
+        (outcome,) = outcomes
+        return outcome.result, outcome.detail
+
+    @pytest.fixture
+    def at(self, tmp_path: Path) -> World:
+        at = world(tmp_path, jobs=(STREAM,))
+        at.cluster.make_directory("/proj/ingest")
+        at.cluster.make_file("/proj/ingest/a", 1 << 20)
+        at.cluster.make_file("/proj/ingest/big", 5 << 20)
+        at.cluster.advance(1)
+        return at
+
+    def test_a_file_that_has_grown_too_large(self, at: World) -> None:
+        assert self.act(at, Action("migrate", COVERING, "", self.FINDING, path="/proj/ingest/big")) == (
+            "refused", "it has grown to 5242880 bytes and no longer fits the flash component")
+
+    def test_a_file_that_is_gone(self, at: World) -> None:
+        action = Action("migrate", COVERING, "", self.FINDING, path="/proj/ingest/x", size_bytes=1 << 40)
+        assert self.act(at, action) == ("gone", "")
+        assert list(at.journal.entries()) == []
+
+    def test_a_file_somebody_writes(self, at: World) -> None:
+        result, detail = self.act(at, Action("migrate", Layout(COVERING.components[1:]), "", self.FINDING,
+                                             path="/proj/flow/stream.dat"))
+        assert result == "gave-way"
+        assert detail
+
+    def test_a_file_is_moved_once(self, at: World) -> None:
+        action = Action("migrate", COVERING, "", self.FINDING, path="/proj/ingest/a", size_bytes=1 << 20)
+        assert self.act(at, action) == ("done", "")
+        moved = at.filesystem.layout("/proj/ingest/a")
+        assert moved is not None
+        assert same_shape(moved, COVERING)
+        assert self.act(at, action) == ("already", "")
+
+    def test_a_move_is_undone_by_moving_back(self, at: World) -> None:
+        was = at.filesystem.layout("/proj/ingest/a")
+        self.act(at, Action("migrate", COVERING, "", self.FINDING, path="/proj/ingest/a", size_bytes=1 << 20))
+        (entry,) = at.journal.entries("done")
+        assert at.undo(entry, "by hand") == ("undone", "by hand")
+        present = at.filesystem.layout("/proj/ingest/a")
+        assert present is not None
+        assert was is not None
+        in_pool = replace(was, components=tuple(replace(c, pool="hdd") for c in was.components))
+        assert same_shape(present, in_pool)  # it had no pool: it gets the one its objects were in
+        (entry,) = at.journal.entries("undone")
+        assert at.undo(entry, "again")[0] == "refused"
+
+    def test_a_default_somebody_changed_since_is_not_taken_back(self, at: World) -> None:
+        at.gate.submit([Action("set-default-layout", COVERING, "", self.FINDING, "/proj/ingest")], 1)
+        at.gate.set_defaults()
+        (entry,) = at.journal.entries()
+        theirs = Layout((COVERING.components[0],))
+        at.filesystem.set_default_layout("/proj/ingest", theirs)
+        assert at.undo(entry, "…") == ("refused", "somebody changed its layout since")
+        assert at.filesystem.layout("/proj/ingest") == theirs
+
+    def test_another_file_of_that_name_is_not_moved(self, at: World) -> None:
+        chosen = Action("migrate", COVERING, "", self.FINDING, path="/proj/ingest/a", fid=Fid(1, 1))
+        assert self.act(at, chosen) == ("refused", "another file has this name now")
+
+    def test_failures_open_the_breaker(self, at: World) -> None:
+        nowhere = Layout((Component(0, None, "none"),))
+        for number in range(30):
+            at.cluster.make_file(f"/proj/ingest/n{number}", 1 << 16)
+        at.gate.submit([Action("migrate", nowhere, "", self.FINDING, path=f"/proj/ingest/n{number}")
+                        for number in range(30)], 1)
+        outcomes = at.gate.pump(at.cluster.epoch + 600)
+        assert [o.result for o in outcomes] == ["failed"] * 10 + ["gave-way"] * 6
+        assert at.gate.waiting == 20
+        assert "of the last moves failed" in at.gate.stance.paused
+        assert at.gate.pump(at.cluster.epoch + 600) == []

@@ -1,0 +1,222 @@
+"""What an administrator, or robinhood, asks for by name: files moved, a queue drained, and how long one waits."""
+
+from __future__ import annotations
+
+import re
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lustre.layout.model import Component, Layout
+from simulator import faults
+from tests.tierd.daemon.test_hung_filesystem import Door, in_a_thread
+from tests.tierd.site import HOSTILE, Site, failed, shown
+from tests.tierd.site import site as site
+from tierd.act.journal.queue_store import Stamp
+from tierd.act.journal.writer import Journal
+from tierd.act.orders import Order, OrderInbox, TryAgainError
+from tierd.cli import progress, submit
+from tierd.cli.tierctl import main, parser
+from tierd.config.scopes import Scope
+from tierd.daemon.client import ask
+from tierd.daemon.control import ControlServer
+
+
+def test_a_drain_finishes_what_is_queued_and_begins_nothing(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(40):
+        site.cluster.make_file(f"/proj/keep/{number}", 1 << 20)
+    shown(capsys, "promote", "/proj/keep", site=site)
+    site.run(until=5)
+    shown(capsys, "drain", site=site)
+    assert "DRAINING: by " in shown(capsys, "status", site=site)
+    assert re.search(r"\d+ moves are left", shown(capsys, "status", site=site))
+    site.run(until=60)
+    history = ask(site.socket, {"request": "history", "last": 100})["entries"]
+    assert {(e["kind"], e["outcome"]) for e in history} == {("migrate", "done")}
+    assert len(history) == 40
+    shown(capsys, "resume", site=site)
+    assert "DRAINING" not in shown(capsys, "status", site=site)
+
+
+class Napping(threading.Event):
+    """While somebody waits, the daemon goes on."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__()
+        self._site = site
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self._site.run(until=self._site.cluster.now + 5)
+        return False
+
+
+def test_one_may_wait_for_the_queue(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(30):
+        site.cluster.make_file(f"/proj/keep/{number}", 1 << 20)
+    shown(capsys, "promote", "/proj/keep", site=site)
+    chosen = parser().parse_args(["drain", "--socket", site.socket, "--wait"])
+    site.run(until=5)
+    assert progress.wait_for_queue(chosen, {}, Napping(site)) == 0
+    assert capsys.readouterr().out.endswith("ended meanwhile: 30 migrate done\n")
+    assert len(ask(site.socket, {"request": "history", "last": 100})["entries"]) == 30
+    assert shown(capsys, "drain", "--wait", site=site).endswith("nothing was done meanwhile\n")
+    shown(capsys, "resume", site=site)
+    shown(capsys, "demote", "/proj/keep", site=site)
+    shown(capsys, "pause", "enough", site=site)
+    assert progress.wait_for_queue(chosen, {}) == 1
+    assert "held: enough; 1 wait" in capsys.readouterr().err
+
+
+def test_a_directory_is_promoted_and_taken_back_to_the_disks(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    small = site.cluster.make_file("/proj/keep/a/small", 700_000)
+    large = site.cluster.make_file("/proj/keep/large", 40 << 20)
+    preview = shown(capsys, "promote", "/mnt/lustre/proj/keep/", "--preview", site=site)
+    assert "would queue 2 files, 42.6 MB, of /proj/keep to flash" in preview
+    assert "lfs migrate --non-block -E 1M -c 1 -p flash -E -1 " in preview
+    site.run(until=10)
+    assert shown(capsys, "history", site=site) == "nothing was done yet\n"
+    assert "queued 2 files" in shown(capsys, "promote", "/proj/keep", site=site)
+    site.run(until=20)
+    for inode in (small, large):
+        assert inode.layout is not None
+        assert inode.layout.components[0].pool == "flash"
+    assert "left out: 2: it is there already" in shown(capsys, "promote", "/proj/keep", site=site)
+    shown(capsys, "demote", "/proj/keep", site=site)
+    site.run(until=40)
+    assert [c.pool for i in (small, large) for c in (i.layout.components if i.layout else ())] == ["hdd", "hdd"]
+    told = shown(capsys, "explain", "1", site=site)
+    assert "asked to promote /proj/keep" in told
+    assert told.startswith("F1, request, made 20")
+    assert "no longer holds" not in told
+    assert "Found" not in told  # again, or before: another order is no trouble that came back
+
+
+def test_data_on_the_mdt_is_not_on_the_disks_whatever_pool_stands_on_it(
+        site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """Lustre 2.17 puts the name of the directory's pool on a component of the MDT."""
+    on_mdt = Component(0, 65536, pool="hdd", pattern="mdt", stripe_count=0)
+    small = site.cluster.make_file("/proj/keep/small", 30_000)
+    site.cluster.make_file("/proj/keep/there", 30_000)
+    small.layout = site.cluster.placement.create(Layout((on_mdt, Component(65536, None, pool="hdd"))))
+    shown(capsys, "demote", "/proj/keep", site=site)
+    site.run(until=20)
+    assert small.layout is not None
+    assert [(c.on_mdt, c.pool) for c in small.layout.components] == [(False, "hdd")]
+
+
+def test_what_is_being_moved_is_waited_for_though_nothing_seems_to_wait(capsys: pytest.CaptureFixture[str],
+                                                                        tmp_path: Path) -> None:
+    idle = {"waiting_moves": 0, "waiting_orders": 0, "held": "", "outcomes": {}, "under_way_moves": 0}
+    answers = [idle | {"under_way_moves": 1}, idle | {"outcomes": {"migrate gave-way": 1}}]
+    server = ControlServer(str(tmp_path / "s"), lambda _: answers.pop(0))
+    chosen = parser().parse_args(["promote", "/a", "--socket", str(tmp_path / "s"), "--wait"])
+    assert progress.wait_for_queue(chosen, {}, Immediate()) == 0
+    server.close()
+    assert capsys.readouterr().out == "ended meanwhile: 1 migrate gave-way\n"
+
+
+class Immediate(threading.Event):
+    """Nobody waits."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        return False
+
+
+def test_an_empty_path_is_a_slip_and_not_the_present_folder(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["promote", "", "--socket", site.socket])
+    assert "an empty path" in capsys.readouterr().err
+    assert failed(capsys, "submit", "", site=site) == "an empty path\n"
+
+
+def test_an_order_keeps_its_bounds_the_room_and_the_owners_wish(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(5):
+        site.cluster.make_file(f"/proj/keep/{number}", 1000)
+    said = shown(capsys, "promote", "/proj/keep", "--max-files", "3", "--preview", site=site)
+    assert "would queue 3 files" in said
+    assert "this one and all after it: 3 files are the most" in said
+    assert "2k" not in shown(capsys, "promote", "/proj/keep", "--max-bytes", "2K", "--preview", site=site)
+    site.filesystem.set_xattr("/proj/keep", "user.tierd", b"off")
+    shown(capsys, "promote", "/proj/keep", site=site)
+    site.run(until=10)
+    assert "its owner wants it left alone" in shown(capsys, "history", "--outcome", "refused", site=site)
+    for target in site.filesystem.pools()["flash"]:
+        faults.fill(site.cluster, target, 5.0)
+    assert "has no room for it above its reserve" in shown(capsys, "promote", "/proj/keep", site=site)
+    assert failed(capsys, "promote", "/etc/passwd", site=site) == (
+        "/etc/passwd: there is no such file or directory on the file system at /mnt/lustre\n")
+    assert "without . and .." in failed(capsys, "promote", "/proj/../etc", site=site)
+
+
+def test_a_dry_run_goes_through_an_order_and_moves_nothing(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.service.close()
+    site.settings = replace(site.settings, act=replace(site.settings.act, dry_run=True, mode="observe"))
+    site.start()
+    inode = site.cluster.make_file("/proj/keep/f", 1000)
+    before = inode.layout
+    assert "a dry run" in shown(capsys, "promote", "/proj/keep/f", site=site)
+    site.run(until=10)
+    assert inode.layout == before
+    assert "dry-run" in shown(capsys, "history", site=site)
+
+
+def test_what_robinhood_hands_over_goes_as_the_mode_allows(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.service.close()
+    site.settings = replace(site.settings, scopes=(Scope("/proj/looked-at", "recommend"),))
+    site.start()
+    moved, kept, odd = (site.cluster.make_file(path, 1000) for path in ("/proj/keep/f", "/proj/looked-at/f", HOSTILE))
+    path = f"/mnt/lustre{moved.path}"
+    assert shown(capsys, "submit", "--reason", "old rule", path, kept.path, odd.path, "/none", "/proj", site=site) == (
+        "taken in: 5\n")
+    site.run(until=10)
+    history = shown(capsys, "history", "--long", site=site)
+    assert "mode recommend holds there" in history
+    assert "(submit) asked for it: old rule" in history
+    pools = [inode.layout.components[0].pool if inode.layout else "" for inode in (moved, kept, odd)]
+    assert pools == ["flash", "", "flash"]
+    assert "\x1b" not in history
+    told = "\n".join(site.said)
+    assert "left out: 1 (No such file or directory)" in told
+    assert "left out: 1 (it is a directory: files are handed over one by one)" in told
+
+
+def test_handing_over_never_waits_for_a_move(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.run(until=10)
+    site.cluster.make_file("/proj/keep/large", 1 << 20)
+    ask(site.socket, {"request": "promote", "path": "/proj/keep/large"})
+    door, migrate = Door(), site.filesystem.migrate
+    monkeypatch.setattr(site.filesystem, "migrate", lambda path, layout: (door(), migrate(path, layout))[1])
+    with in_a_thread(site.service.cycle, door):
+        for request in ({"request": "submit", "paths": ["/proj/x"]}, {"request": "status"}, {"request": "history"},
+                        {"request": "top"}, {"request": "explain", "id": "F1"}, {"request": "pause"}):
+            assert ask(site.socket, request, 10.0)
+        assert ask(site.socket, {"request": "status"})["under_way_moves"] == 1
+    assert ask(site.socket, {"request": "status"})["paused"].startswith("by ")
+
+
+def test_a_full_inbox_asks_to_come_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    Journal(tmp_path / "j").close()
+    inbox = OrderInbox(tmp_path / "j", lambda: Stamp("lustre", False, 1.0), most=2)
+    inbox.put([(Order("promote", "/a", "x"), None)])
+    with pytest.raises(ValueError, match="1 orders wait, of 2 at the most; try again later"):
+        inbox.put([(Order("promote", "/a", "x"), None)] * 2)
+    assert len(inbox.take(9)) == 1
+
+    def full(_: object) -> dict[str, object]:
+        raise TryAgainError("100000 orders wait")
+
+    server = ControlServer(str(tmp_path / "s"), full)
+    assert main(["submit", "/a", "--socket", str(tmp_path / "s")]) == submit.EXIT_TRY_AGAIN
+    server.close()
+    assert main(["submit", "/a", "--socket", str(tmp_path / "s")]) == submit.EXIT_TRY_AGAIN, "it restarts"
+
+    def never(_: object) -> dict[str, object]:
+        raise ValueError("no such thing, now or later")
+
+    server = ControlServer(str(tmp_path / "s"), never)
+    assert main(["submit", "/a", "--socket", str(tmp_path / "s")]) == 1
+    server.close()
+    assert main(["submit", "--socket", str(tmp_path / "s")]) == 1
+    assert "no paths" in capsys.readouterr().err

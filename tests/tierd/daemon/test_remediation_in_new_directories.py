@@ -1,0 +1,120 @@
+"""A neighbour that makes a directory for each of its steps, while what was done in the first is not judged yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from tests.tierd.daemon.remediation_world import Desk, Planned
+from tests.tierd.simulated import COVERING, HDD, NOISE, STREAM, World, world
+from tierd.config.settings import Settings
+from tierd.daemon.remediation import UNDONE_BY_HAND, Remediation
+from tierd.model import Action, Finding
+
+LONG_SECONDS, SHORT_SECONDS = 60.0, 20.0
+"""It is seen for what it is after 20 s, and what was done would be judged 70 s after that."""
+FOUND = Finding("noisy-neighbour", 0.0, "small.2", "stream.1", (), "it is slow", {}, ())
+
+
+def gone_through(at: World, steps: int, seconds: float) -> None:
+    """The neighbour makes one directory after the other, which inherit what the one they lie in has then."""
+    at.cluster.make_directory("/proj/run", HDD)
+    for number in range(steps):
+        begin = NOISE.start_seconds + number * seconds
+        at.run(until=begin)
+        place = f"/proj/run/step{number}"
+        at.cluster.make_directory(place, at.filesystem.layout("/proj/run"))
+        at.cluster.add(replace(NOISE, directory=place, start_seconds=begin, stop_seconds=begin + seconds, layout=None,
+                               keep=100))
+    at.run(until=begin + seconds)
+
+
+def test_each_long_step_goes_to_flash_and_none_is_taken_back(tmp_path: Path) -> None:
+    at = world(tmp_path, jobs=(STREAM,))
+    gone_through(at, 4, LONG_SECONDS)
+    assert [entry.place for entry in at.journal.entries()] == [f"/proj/run/step{number}" for number in range(4)]
+    assert not [words for words in at.said if words.startswith("UND")]
+    alone, last = at.rate(STREAM.job_id, 5, 30), at.rate(STREAM.job_id, at.cluster.now - 20, at.cluster.now - 5)
+    assert last > 0.8 * alone
+
+
+def test_of_many_short_steps_what_they_lie_in_goes_to_flash(tmp_path: Path) -> None:
+    at = world(tmp_path, jobs=(STREAM,))
+    gone_through(at, 15, SHORT_SECONDS)
+    assert "/proj/run" in [entry.place for entry in at.journal.entries()]
+    assert any(words.startswith("KEPT: it helped") for words in at.said)
+    alone, last = at.rate(STREAM.job_id, 5, 30), at.rate(STREAM.job_id, at.cluster.now - 30, at.cluster.now)
+    assert last > 0.97 * alone
+
+
+@dataclass
+class Following(Desk):
+    """One that gives each place a default layout."""
+
+    def found_in(self, *places: str) -> list[str]:
+        """Where a default layout has been set since, once the finding is seen in these places."""
+        before = len(list(self.at.journal.entries()))
+        self.at.cluster.advance(10)
+        self.act([replace(FOUND, directories=places)])
+        return [entry.place for entry in self.at.journal.entries()][before:]
+
+    @property
+    def case(self) -> Remediation:
+        return self.cases[FOUND.key]
+
+
+def defaults(finding: Finding) -> tuple[Action, ...]:
+    return tuple(Action("set-default-layout", COVERING, "because", finding.key, place)
+                 for place in finding.directories)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Following:
+    at = world(tmp_path, jobs=())
+    for place in "abc":
+        at.cluster.make_directory(f"/{place}")
+    desk = Following(at, Planned(defaults))
+    desk.telling.begun(FOUND)
+    return desk
+
+
+def test_only_where_it_has_gone_on_to_is_acted_on(desk: Following) -> None:
+    assert desk.found_in("/a") == ["/a"]
+    begun_at = desk.case.begun_at
+    assert desk.found_in("/a") == []
+    assert desk.planned.asked == 1, "nothing is new"
+    assert desk.found_in("/a", "/b") == ["/b"]
+    assert desk.case.begun_at == begun_at
+    assert desk.case.acted_at == pytest.approx(begun_at + 20, abs=0.1), "judged by what comes after"
+    assert [outcome.action.directory for outcome in desk.case.defaults] == ["/a", "/b"]
+    assert desk.found_in("/b") == []
+    assert desk.planned.asked == 2
+
+
+def test_one_that_always_goes_on_is_judged_some_time(desk: Following) -> None:
+    desk.found_in("/a")
+    desk.at.cluster.advance(Settings().verify.moving_seconds)
+    begun_at = desk.case.acted_at
+    assert desk.found_in("/b") == ["/b"]
+    assert desk.case.acted_at == begun_at
+
+
+@pytest.mark.parametrize("verdict", ["did-not-help", "harmed-others", UNDONE_BY_HAND])
+def test_what_was_taken_back_is_not_tried_elsewhere_while_the_finding_holds(desk: Following, verdict: str) -> None:
+    desk.found_in("/a")
+    desk.case.judged, desk.case.verdict = True, verdict
+    assert desk.found_in("/a", "/b") == []
+    desk.case.over = True
+    assert desk.found_in("/b") == ["/b"]
+
+
+@pytest.mark.parametrize("verdict", ["helped", "cannot-tell"])
+def test_what_was_judged_stays_judged_and_the_next_place_is_another_case(desk: Following, verdict: str) -> None:
+    desk.found_in("/a")
+    desk.case.judged, desk.case.verdict = True, verdict
+    assert desk.found_in("/a", "/b") == ["/b"]
+    assert not desk.case.judged
+    assert [outcome.action.directory for outcome in desk.case.earlier] == ["/a"]
+    assert [outcome.action.directory for outcome in desk.case.defaults] == ["/b"]

@@ -1,0 +1,90 @@
+"""The same trouble, over and back again: each time has a number of its own, and what is done goes with that."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.tierd.daemon.remediation_world import Desk, Planned
+from tests.tierd.simulated import COVERING, HDD, NOISE, world
+from tests.tierd.site import Site, shown
+from tests.tierd.site import site as site
+from tierd.act.journal.writer import Journal
+from tierd.config.settings import Settings
+from tierd.model import Action, Finding
+
+
+def test_each_time_can_be_asked_for(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    shown(capsys, "pause", "only looking", site=site)
+    site.run(until=55)
+    site.cluster.stop(NOISE.job_id)
+    site.run(until=90)
+    site.cluster.add(replace(NOISE, start_seconds=site.cluster.now))
+    site.run(until=130)
+    assert shown(capsys, "findings", site=site).startswith("F2  noisy-neighbour")
+    first, second = (shown(capsys, "explain", name, site=site) for name in ("F1", "F2"))
+    assert "it no longer holds" in first
+    assert "Found again as F2 (20" in first
+    assert "it holds now" in second
+    assert "Found before as F1 (20" in second
+    assert "Found again" not in second
+
+
+def test_the_same_neighbour_in_another_directory_is_acted_on_again(tmp_path: Path) -> None:
+    """Jobs keep their names for months, as ``python3.1001`` does: one case must not be the last of two jobs."""
+    at = world(tmp_path)
+    at.run(until=150)
+    assert sum("KEPT: it helped" in words for words in at.said) == 1
+    at.cluster.stop(NOISE.job_id)
+    at.run(until=190)
+    at.cluster.make_directory("/proj/elsewhere", HDD)
+    at.cluster.add(replace(NOISE, directory="/proj/elsewhere", start_seconds=at.cluster.now))
+    at.run(until=420)
+    where = [words.partition(" of ")[2].partition(":")[0] for words in at.said if words.startswith("SET default")]
+    assert where == [NOISE.directory, "/proj/elsewhere"]
+    assert sum("KEPT: it helped" in words for words in at.said) == 2
+    (case,) = at.daemon.cases
+    assert [outcome.action.directory for outcome in (*case.earlier, *case.defaults)] == where
+    full = {target: replace(room, avail_bytes=0) for target, room in at.filesystem.space().items()}
+    at.filesystem.space = lambda: full  # type: ignore[method-assign]
+    at.run(until=430)
+    assert sum("is down to its reserve" in words for words in at.said) == 2
+
+
+FOUND = Finding("hot-small-files", 100.0, "py.3", "", (), "it reads again and again", {}, ("/sw",), subject="/sw")
+
+
+def test_what_is_done_goes_with_the_finding_that_holds(tmp_path: Path) -> None:
+    at = world(tmp_path, jobs=())
+    at.cluster.make_directory("/sw")
+    file = at.cluster.make_file("/sw/lib", 1000)
+    settings = replace(Settings(), act=replace(Settings().act, on=("hot-small-files",)))
+    default = Action("set-default-layout", COVERING, "because", FOUND.key, "/sw")
+    move = Action("migrate", COVERING, "because", FOUND.key, "/sw", "/sw/lib", 1000, file.fid)
+    desk = Desk(at, Planned(lambda found: (default if found is FOUND else move,)), settings)
+    desk.telling.begun(FOUND)
+    desk.act([FOUND])
+    desk.telling.ended(FOUND, acted_on=True)
+    again = replace(FOUND, time=500.0)
+    desk.telling.begun(again)
+    desk.act([again])
+    assert [move.finding for move in at.journal.queue.all()] == [2]
+    with closing(sqlite3.connect(tmp_path / "journal.sqlite")) as db:
+        told = db.execute("SELECT finding, sentence FROM told").fetchall()
+    assert {number for number, sentence in told if sentence.startswith("SET")} == {1}
+    assert {number for number, sentence in told if sentence.startswith("QUEUED")} == {2}
+
+
+def test_a_journal_of_before_learns_what_findings_are_about(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    Journal(path).close()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("ALTER TABLE findings DROP COLUMN subject")
+        db.commit()
+    journal = Journal(path)
+    assert journal.add_finding(FOUND) == 1
+    journal.close()

@@ -1,0 +1,103 @@
+"""The page of ``tierctl report``: true, whole in itself, and no larger for a week than for an hour."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from lustre.layout.model import Component, Layout
+from tests.tierd.site import Site, failed, shown
+from tests.tierd.site import site as site
+from tierd.act.journal.reader import JournalReader
+from tierd.act.journal.writer import Journal
+from tierd.daemon.client import ask
+from tierd.daemon.report import plot, report_page
+from tierd.daemon.requests import MAX_CURVE_POINTS
+from tierd.model import Action, Finding
+
+
+def test_a_report_loads_nothing(site: Site, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    site.run(until=190)
+    now = site.cluster.epoch
+    answer = ask(site.socket, {"request": "report", "since": now - 200, "until": now})
+    answer["findings"][0]["sentence"] += "<script>\x1b\udcff</script>"
+    text = report_page(answer)
+    text.encode("utf-8")
+    assert "<script>" not in text
+    assert "\x1b" not in text
+    assert not re.search(r"(src|href)\s*=|url\(|@import|http", text)
+    assert "1 noisy-neighbour; 1 acts, 0 files moved, 0.00 GB; of what was judged: 1 helped, kept." in text
+    assert text.count("<svg") == 4
+    assert "ior_stream.1002" in text
+    assert set(answer["samples"]) >= {"findings", "waiting moves", "pool flash", "pool hdd", "victim ior_stream.1002"}
+    got = [rate for _, rate in answer["samples"]["victim ior_stream.1002"]]
+    (judged,) = answer["judgements"]
+    assert got[0] == pytest.approx(judged["usual"], rel=0.1)
+    assert min(got) == pytest.approx(judged["contended"], rel=0.1)
+    assert max(number for _, number in answer["samples"]["findings"]) == 1
+    path = tmp_path / "r.html"
+    assert shown(capsys, "report", "-o", str(path), "--since", "6h", site=site).endswith("0 findings, 0 acts\n")
+    assert "nothing was recorded" in path.read_text()
+    assert "neither a span" in failed(capsys, "report", "--since", "yesterday", site=site)
+
+
+def test_a_report_of_a_day_with_a_million_acts_is_as_large_as_one_of_an_hour(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.sqlite")
+    number = journal.add_finding(Finding("request", 1.0, "root", "", (), "root asked for it", {}))
+    layout = Layout((Component(pool="flash"),), composite=False)
+    first = journal.intend(Action("set-default-layout", layout, "", number, directory="/d"), number, None, 1.0, False)
+    for second in range(2, 1203):
+        at = float(second)
+        move = Action("migrate", layout, "", ("", "", ""), path="/f", size_bytes=10)
+        act = journal.intend(move, number, None, at, False)
+        journal.end(act, "done" if second % 2 else "failed", "", at)
+        journal.add_samples({"findings": at, "waiting moves": 1.0}, at)
+        journal.add_finding(Finding("submission", at, "rbh", "", (), "rbh hands over", {}))
+    reader = JournalReader(tmp_path / "journal.sqlite")
+    assert first == 1
+    acts = reader.acts_between(0.0, 1000.0, 500)
+    assert (len(acts), acts[0].intended_at, acts[-1].intended_at) == (500, 501.0, 1000.0)
+    assert [act.id for act in reader.acts_between(0.0, 1e9, 500, "set-default-layout")] == [1]
+    found = reader.findings_between(0.0, 1e9, 500)
+    assert (len(found), found[-1]["time"]) == (500, 1202.0)
+    assert reader.sums.of_period(2.0, 1001.0) == {
+        "all_acts": 1000, "files_moved": 500, "bytes_moved": 5000, "kinds": {"submission": 1000}, "verdicts": {},
+        "outcomes": {"migrate done": 500, "migrate failed": 500}}
+    assert reader.sums.of_finding(number)["outcomes"]["set-default-layout under way"] == 1
+    curves = reader.samples(0.0, 1e9, 100)
+    assert {name: len(points) for name, points in curves.items()} == {"findings": 100, "waiting moves": 100}
+    assert curves["findings"][0] == (2.0, 2.0)
+    assert max(after[0] - before[0] for before, after in pairwise(curves["findings"])) <= 13
+
+
+def test_the_first_hour_is_not_a_stroke_in_a_week(site: Site) -> None:
+    site.run(until=190)
+    now = site.cluster.epoch
+    week = report_page(ask(site.socket, {"request": "report", "since": now - 7 * 86400, "until": now}))
+    assert "Nothing was recorded before 20" in week
+    across = [float(x) for x in re.findall(r"[ML]([\d.]+) ", re.findall(r' d="([^"]*)"', week)[0])]
+    assert max(across) - min(across) > 600
+    assert "Nothing was recorded" not in report_page(
+        ask(site.socket, {"request": "report", "since": now - 60, "until": now})
+    )
+
+
+def test_a_week_is_a_curve_and_not_dots() -> None:
+    points = [(second, 1.0) for second in range(0, 7 * 86400, 7 * 86400 // MAX_CURVE_POINTS)]
+    path = re.search(r' d="([^"]*)"', plot("t", "u", {"a": points}, 0.0, 7 * 86400.0))
+    assert path is not None
+    assert path[1].count("M") == 1
+
+
+def test_more_history_than_can_be_read_is_refused(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "history gives the last 10000 acts at the most" in failed(capsys, "history", "--last", "10001", site=site)
+
+
+def test_a_curve_is_broken_where_nothing_was_recorded() -> None:
+    drawn = plot("t", "u", {"a": [(0.0, 1.0), (60.0, 2.0), (6000.0, 1.0)]}, 0.0, 6000.0)
+    path = re.search(r' d="([^"]*)"', drawn)
+    assert path is not None
+    assert (path[1].count("M"), path[1].count("L")) == (2, 1)

@@ -1,0 +1,262 @@
+"""What waits when tierd ends or is killed: it goes on afterwards, after another look, or is told of."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from simulator import faults
+from simulator.cluster import Cluster
+from simulator.settings import recorded_test_bed
+from tests.tierd.simulated import STREAM
+from tests.tierd.site import HOSTILE, READ_AGAIN, Site, shown
+from tests.tierd.site import reading as reading
+from tests.tierd.site import site as site
+from tierd.act import recovery
+from tierd.act.journal.queue_store import QueueStore, Stamp
+from tierd.act.journal.writer import Journal
+from tierd.act.orders import Order, OrderInbox
+from tierd.daemon.client import ask
+
+End = Callable[[Site], None]
+
+
+def restarted(site: Site) -> None:
+    site.service.close()
+    site.said.clear()
+    site.start()
+
+
+def killed(site: Site) -> None:
+    """The journal as it is on disk at this instant, and another process that finds it."""
+    folder = site.folder / "killed"
+    shutil.copytree(Path(site.settings.act.journal).parent, folder)
+    site.service.close()
+    site.said.clear()
+    site.settings = replace(site.settings, act=replace(site.settings.act, journal=str(folder / "journal.sqlite")))
+    site.start()
+
+
+def waiting(site: Site, capsys: pytest.CaptureFixture[str], *paths: str) -> None:
+    """Moves in the queue: the first cycle takes the order in, and moves nothing yet."""
+    for path in paths:
+        site.cluster.make_file(path, 700_000)
+    shown(capsys, "promote", "/proj/keep", site=site)
+    site.run(until=site.cluster.now + 5)
+    assert ask(site.socket, {"request": "status"})["waiting_moves"] == len(paths)
+
+
+def told_of(site: Site) -> str:
+    return "\n".join(site.said)
+
+
+def pool(site: Site, path: str) -> str:
+    layout = site.filesystem.layout(path)
+    return layout.components[0].pool if layout else ""
+
+
+@pytest.mark.parametrize("end", [restarted, killed])
+def test_moves_that_wait_go_on_after_a_restart(site: Site, capsys: pytest.CaptureFixture[str], end: End) -> None:
+    paths = ["/proj/keep/a", "/proj/keep/b", HOSTILE]
+    waiting(site, capsys, *paths)
+    end(site)
+    assert "3 moves and 0 orders have waited since before the start: each is looked at again" in told_of(site)
+    site.run(until=site.cluster.now + 5)
+    status = shown(capsys, "status", site=site)
+    assert "3 moves wait, 2.1 MB" in status
+    assert "3 of them from before the start, still to be looked at again" in status
+    site.run(until=site.cluster.now + 10)
+    assert "taken up again after a restart: 3 moves of F1" in told_of(site)
+    assert {pool(site, path) for path in paths} == {"flash"}
+    assert "taken up again after a restart" in shown(capsys, "explain", "F1", site=site)
+    restarted(site)
+    assert site.said == [f"listening on 127.0.0.1:{site.service.web.port}" if site.service.web else ""]
+
+
+@pytest.mark.parametrize("end", [restarted, killed])
+def test_orders_that_nobody_took_in_go_on_after_a_restart(site: Site, capsys: pytest.CaptureFixture[str],
+                                                          end: End) -> None:
+    shown(capsys, "pause", "look", site=site)
+    paths = ["/proj/keep/a", "/proj/old/b", HOSTILE]
+    for path in paths:
+        site.cluster.make_file(path, 1000)
+    shown(capsys, "promote", "/proj/keep", site=site)
+    shown(capsys, "submit", "--reason", "hot \udcff", "/proj/old/b", site=site)
+    end(site)
+    assert "0 moves and 2 orders have waited since before the start" in told_of(site)
+    site.run(until=site.cluster.now + 10)
+    assert "2 orders wait for the next cycle" in shown(capsys, "status", site=site)
+    shown(capsys, "resume", site=site)
+    site.run(until=site.cluster.now + 10)
+    assert {pool(site, path) for path in paths} == {"flash"}
+    assert r"(submit) asked for it: hot \udcff" in shown(capsys, "history", "--long", site=site)
+    restarted(site)
+    assert ask(site.socket, {"request": "status"})["waiting_orders"] == 0
+
+
+def other_file(site: Site) -> None:
+    site.cluster.namespace.remove(site.cluster.namespace.lookup("/proj/keep/a"), site.cluster.epoch)
+    site.cluster.make_file("/proj/keep/a", 1000)
+
+
+def no_file(site: Site) -> None:
+    site.cluster.namespace.remove(site.cluster.namespace.lookup("/proj/keep/a"), site.cluster.epoch)
+
+
+def full(site: Site) -> None:
+    for target in site.filesystem.pools()["flash"]:
+        faults.fill(site.cluster, target, 5.0)
+
+
+def of_another_file_system(site: Site) -> None:
+    with closing(sqlite3.connect(site.settings.act.journal)) as db:
+        db.execute("UPDATE waiting_moves SET fs = 'other'")
+        db.commit()
+
+
+def dry(site: Site) -> None:
+    site.settings = replace(site.settings, act=replace(site.settings.act, dry_run=True))
+
+
+def other_pools(site: Site) -> None:
+    policy = replace(site.settings.small_files_to_flash, flash_pool="nvme")
+    site.settings = replace(site.settings, small_files_to_flash=policy)
+
+
+def late(site: Site) -> None:
+    faults.set_clocks(site.cluster, 8 * 86400.0)
+
+
+@pytest.mark.parametrize(("change", "why"), [
+    (other_file, "another file has this name now"), (no_file, "No such file or directory"),
+    (full, "pool 'flash' has no room for it above its reserve"),
+    (of_another_file_system, "it was meant for file system other"), (dry, "tierd is in a dry run now"),
+    (other_pools, "pool 'flash' is not the one of the configuration any more"), (late, "it is older than 7 days")])
+def test_what_is_not_as_it_was_is_told_and_left_alone(site: Site, capsys: pytest.CaptureFixture[str],
+                                                      change: Callable[[Site], None], why: str) -> None:
+    waiting(site, capsys, "/proj/keep/a")
+    site.service.close()
+    change(site)
+    site.start()
+    site.run(until=site.cluster.now + 20)
+    assert f"not taken up after a restart: 1 move of F1: {why}" in told_of(site)
+    status = shown(capsys, "status", site=site)
+    assert f"not taken up after the start: 1 that waited: {why}" in status
+    assert "no moves wait" in status
+    assert shown(capsys, "history", site=site) == "nothing was done yet\n"
+    restarted(site)
+    assert ask(site.socket, {"request": "status"})["waiting_moves"] == 0
+
+
+def test_what_was_gone_through_in_a_dry_run_is_never_done_for_real(site: Site,
+                                                                   capsys: pytest.CaptureFixture[str]) -> None:
+    act = site.settings.act
+    site.settings = replace(site.settings, act=replace(act, dry_run=True))
+    restarted(site)
+    waiting(site, capsys, "/proj/keep/a")
+    shown(capsys, "submit", "/proj/keep/a", site=site)
+    site.settings = replace(site.settings, act=act)
+    restarted(site)
+    site.run(until=site.cluster.now + 20)
+    assert "not taken up after a restart: 1 move of F1: it was meant for a dry run" in told_of(site)
+    assert "(submit) asked to promote /proj/keep/a: it was meant for a dry run" in told_of(site)
+    assert pool(site, "/proj/keep/a") != "flash"
+
+
+def test_an_order_is_for_what_had_the_name_then(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.cluster.make_file("/proj/keep/a", 1000)
+    shown(capsys, "promote", "/proj/keep/a", site=site)
+    site.service.close()
+    other_file(site)
+    site.start()
+    site.run(until=site.cluster.now + 20)
+    assert "left out: 1 (something else has this name now)" in told_of(site)
+    assert pool(site, "/proj/keep/a") != "flash"
+
+
+def test_moves_of_a_case_that_was_kept_go_on_too(site: Site) -> None:
+    site.settings = replace(site.settings, limits=replace(site.settings.limits, files_per_second=1.0),
+                            verify=replace(site.settings.verify, judge_seconds=20.0))
+    site.begin_again(Cluster(recorded_test_bed(), (STREAM, replace(READ_AGAIN, keep=3000))))
+    site.run_until_said("KEPT: it helped", before=200)
+    assert site.service._gate.waiting > 50
+    moved = len(list(site.service._journal.entries("done")))
+    restarted(site)
+    (case,) = site.service._daemon.cases
+    assert (case.judged, case.verdict) == (True, "helped")
+    site.run(until=site.cluster.now + 20)
+    assert "its case is over" not in told_of(site)
+    assert len(list(site.service._journal.entries("done"))) > moved + 3
+    assert not any(words.startswith("KEPT") for words in site.said), "it is not judged again"
+
+
+def test_what_is_taken_up_is_said_once_however_many_cycles_it_takes(site: Site, capsys: pytest.CaptureFixture[str],
+                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    """explain repeated it for each 500 moves."""
+    monkeypatch.setattr(recovery, "A_CYCLE", 1)
+    waiting(site, capsys, "/proj/keep/a", "/proj/keep/b", HOSTILE)
+    restarted(site)
+    site.run(until=site.cluster.now + 30)
+    assert [words for words in site.said if "taken up" in words] == ["taken up again after a restart: 3 moves of F1"]
+
+
+def test_moves_of_a_case_go_on_with_it(reading: Site) -> None:
+    before = reading.service._gate.waiting
+    assert before > 20
+    restarted(reading)
+    assert reading.service._gate.waiting == before
+    reading.run(until=reading.cluster.now + 20)
+    assert "moves of F1" in told_of(reading)
+    assert ask(reading.socket, {"request": "status"})["waits_for"] == "1 files a second are reached"
+    moved = [e for e in reading.service._journal.entries("done") if e.kind == "migrate"]
+    assert len({e.place for e in moved}) == len(moved) > 5
+
+
+def test_moves_of_a_case_that_is_over_are_left_to_the_next_finding(reading: Site) -> None:
+    reading.service._journal.end(1, "undone", "before a kill, when its moves could not be dropped any more", 0.0)
+    restarted(reading)
+    reading.run(until=reading.cluster.now + 10)
+    assert "its case is over, or too old to be judged; what still holds is found again" in told_of(reading)
+    assert reading.service._gate.waiting == 0
+
+
+def test_moves_of_a_case_that_is_undone_are_dropped_from_the_journal_too(reading: Site) -> None:
+    (case,) = reading.service._daemon.cases
+    restarted(reading)
+    waited = reading.service._gate.waiting
+    assert len(reading.service._gate.drop(case.finding.key)) == waited
+    restarted(reading)
+    assert reading.service._gate.waiting == 0
+
+
+def test_what_is_more_than_the_journal_keeps_is_told(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = QueueStore(site.service._journal._db, maximum=2)
+    site.service._journal.queue = kept
+    waiting(site, capsys, "/proj/keep/a", "/proj/keep/b", "/proj/keep/c")
+    assert "1 of them more than the journal keeps: a restart would lose them" in shown(capsys, "status", site=site)
+    restarted(site)
+    assert "2 moves and 0 orders have waited since before the start" in told_of(site)
+
+
+def test_what_waits_is_told_at_the_end_and_once(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    waiting(site, capsys, "/proj/keep/a")
+    site.service.close()
+    site.service.close()  # as when a reload has failed, and the old configuration too
+    assert told_of(site).count("1 moves and 0 orders wait; the journal keeps them for the next start") == 1
+
+
+def test_a_journal_that_takes_nothing_asks_to_come_again(tmp_path: Path) -> None:
+    Journal(tmp_path / "j").close()
+    inbox = OrderInbox(tmp_path / "j", lambda: Stamp("lustre", False, 1.0))
+    with closing(sqlite3.connect(tmp_path / "j")) as db:
+        db.execute("DROP TABLE waiting_orders")
+    with pytest.raises(ValueError, match=r"the journal does not take it .*; try again later"):
+        inbox.put([(Order("promote", "/a", "x"), None)])
+    assert len(inbox) == 0
+    inbox.close()

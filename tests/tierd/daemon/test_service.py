@@ -1,0 +1,195 @@
+"""The daemon with its socket and journal, over the simulated cluster; tierctl on the other side."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from lustre.layout.model import Component, Layout, same_shape
+from simulator import faults
+from tests.tierd.simulated import NOISE
+from tests.tierd.site import Site, fetched, shown
+from tests.tierd.site import site as site
+from tierd.act.journal.writer import Journal
+from tierd.cli.tierctl import main
+from tierd.daemon.client import ControlError, ask
+from tierd.daemon.report import report_page
+from tierd.daemon.systemd import Notifier
+from tierd.model import Action, Finding
+
+
+def test_an_administrator_sees_what_was_done_and_takes_it_back(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    before = site.filesystem.layout(NOISE.directory)
+    assert before is not None
+    assert "no findings" in shown(capsys, "status", site=site)
+    site.run(until=55)
+    status = shown(capsys, "status", site=site)
+    assert "finding F1: ior_stream.1002 streams at" in status
+    assert re.search(r"looking since .* UTC: a neighbour that was at work within the first 20 s of that is ", status)
+    assert "case F1: mdt_small.1001 against ior_stream.1002 in /proj/ingest since" in status
+    assert "slowdown: 1." in shown(capsys, "findings", site=site)
+    history = shown(capsys, "history", site=site)
+    assert " 1  20" in history
+    assert "done     set-default-layout  /proj/ingest  first 1M on flash" in history
+    assert "undone: set-default-layout of /proj/ingest: by " in shown(capsys, "undo", "1", site=site)
+    present = site.filesystem.layout(NOISE.directory)
+    assert present is not None
+    assert same_shape(present, before)
+
+
+def test_status_says_how_much_is_known_yet(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.run(until=20)
+    learning = "learning what streams usually get, {} looks so far: a neighbour is found against 4 looks without it"
+    assert learning.format(3) in shown(capsys, "status", site=site)
+    site.run(until=50)
+    assert "learning" not in shown(capsys, "status", site=site)
+    faults.set_clocks(site.cluster, -7200.0)
+    site.run(until=65)
+    assert learning.format(1) in shown(capsys, "status", site=site)
+
+
+def test_a_pause_is_kept_until_resume(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown(capsys, "pause", "maintenance", site=site).startswith("paused: maintenance\n")
+    site.run(until=60)
+    assert "PAUSED: maintenance" in shown(capsys, "status", site=site)
+    assert "<p>Paused: maintenance. Mode full.</p>" in fetched(site, "/")[1]
+    assert shown(capsys, "history", site=site) == "nothing was done yet\n"
+    shown(capsys, "resume", site=site)
+    site.run(until=70)
+    assert "set-default-layout" in shown(capsys, "history", site=site)
+
+
+def test_observing_plans_nothing(site: Site) -> None:
+    site.service.close()
+    site.settings = replace(site.settings, act=replace(site.settings.act, mode="observe"))
+    site.start()
+    site.run(until=60)
+    assert any(s.startswith("FOUND") for s in site.said)
+    assert not any(s.startswith("SET") for s in site.said)
+
+
+def test_changelogs_are_cleared_only_after_the_journal_knows(site: Site) -> None:
+    site.run(until=45)
+    kept = Journal(Path(site.settings.act.journal)).positions()
+    assert site.filesystem.cleared == {("MDT0000", "cl1"): kept["MDT0000"]}
+    assert kept["MDT0000"] > 100
+
+
+def test_a_restart_goes_on_where_it_was_and_closes_what_was_under_way(site: Site) -> None:
+    site.run(until=55)
+    journal = Journal(Path(site.settings.act.journal))
+    (entry,) = journal.entries()
+    journal._db.execute("UPDATE actions SET outcome = NULL")
+    positions = journal.positions()
+    site.service.close()
+    site.start()
+    assert any("found unfinished: set-default-layout of /proj/ingest: done" in s for s in site.said)
+    assert [e.outcome for e in journal.entries()] == ["done"]
+    site.cluster.advance(5)
+    site.service.cycle()
+    assert journal.positions()["MDT0000"] >= positions["MDT0000"]
+    assert entry.id == 1
+
+
+def test_the_pause_file_stops_everything_until_it_is_removed(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    pause = site.folder / "pause"
+    pause.write_text("power work until noon\n")
+    site.run(until=60)
+    assert "nothing was done yet" in shown(capsys, "history", site=site)
+    assert "power work until noon" in shown(capsys, "status", site=site)
+    assert "<p>Held: " in fetched(site, "/")[1]
+    assert sum("nothing new is done" in s for s in site.said) == 1
+    pause.unlink()
+    site.run(until=70)
+    assert "changes are made again" in site.said
+    assert "set-default-layout" in shown(capsys, "history", site=site)
+    pause.touch()
+    assert main(["undo", "1", "--socket", site.socket]) == 1
+    assert "refused" in capsys.readouterr().err
+    pause.unlink()
+    assert "undone" in shown(capsys, "undo", "1", site=site)
+
+
+def test_every_source_states_its_age(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "source counters: nothing yet" in shown(capsys, "status", site=site)
+    site.run(until=10)
+    site.cluster.advance(7)
+    status = shown(capsys, "status", site=site)
+    assert "source counters: 7 s old" in status
+    assert "source changelog: 7 s old" in status
+    _, metrics = fetched(site, "/metrics")
+    families = text_string_to_metric_families(metrics)
+    samples = {(s.name, s.labels.get("source", "")): s.value for f in families for s in f.samples}
+    assert samples["tierd_source_age_seconds", "counters"] == pytest.approx(7, abs=0.01)
+    assert samples["tierd_source_age_limit_seconds", "changelog"] == 90
+    assert samples["tierd_source_stale", "counters"] == 0
+    site.cluster.advance(100)
+    assert "source counters: 107 s old, and must be no older than 90 s" in shown(capsys, "status", site=site)
+
+
+def test_two_daemons_share_neither_journal_nor_socket_nor_port(site: Site) -> None:
+    assert site.service.web is not None
+    port = site.service.web.port
+    second = Site(site.cluster, site.filesystem, site.settings, site.folder)
+    with pytest.raises(OSError, match="another tierd writes this journal"):
+        second.start()
+    act = replace(site.settings.act, journal=str(site.folder / "other/journal.sqlite"))
+    second.settings = replace(site.settings, act=act)
+    with pytest.raises(ControlError, match="another tierd answers here"):
+        second.start()
+    second.settings = replace(second.settings, act=replace(act, socket=str(site.folder / "other.sock")),
+                              web=replace(site.settings.web, port=port))
+    with pytest.raises(OSError, match=r"Address already in use: choose another web\.port"):
+        second.start()
+    assert not (site.folder / "other.sock").exists()
+    second.settings = replace(second.settings, web=site.settings.web)
+    second.start()
+    assert ask(second.socket, {"request": "status"})["paused"] == ""
+    second.service.close()
+    assert ask(site.socket, {"request": "status"})["paused"] == ""
+
+
+def test_each_cycle_is_told_in_a_sentence(site: Site) -> None:
+    site.cluster.advance(5)
+    assert site.service.cycle() == "looked; the next look tells what goes on"
+    site.run(until=55)
+    site.cluster.advance(5)
+    assert re.fullmatch(r"2 jobs on 6 targets, \d findings?; 0\.\d s; 1 case being judged", site.service.cycle())
+
+
+def test_systemd_is_told(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / "notify"))
+        Notifier({"NOTIFY_SOCKET": str(tmp_path / "notify")})(READY="1", STATUS="at work")
+        assert systemd.recv(1000) == b"READY=1\nSTATUS=at work"
+    Notifier({})(READY="1")
+    Notifier({"NOTIFY_SOCKET": os.fspath(tmp_path / "gone")})(READY="1")
+
+
+def test_old_acts_leave_the_journal_and_history_says_where_it_begins(site: Site,
+                                                                     capsys: pytest.CaptureFixture[str]) -> None:
+    site.service.close()
+    now, old = site.cluster.now, site.cluster.now - 40 * 86400.0
+    journal = Journal(Path(site.settings.act.journal))
+    finding = journal.add_finding(Finding("noisy-neighbour", old, "m", "s", (), "an old finding", {}))
+    for number, at in enumerate([old] * 600 + [now]):
+        move = Action("migrate", Layout((Component(pool="flash"),)), "because", ("", "", ""), path=f"/proj/{number}")
+        journal.end(journal.intend(move, finding, None, at, dry_run=False), "done", "", at)
+    journal.close()
+    site.settings = replace(site.settings, journal=replace(site.settings.journal, keep_days=30.0))
+    site.start()
+    site.run(until=now + 60)
+    ended = shown(capsys, "history", "--last", "1000", site=site).splitlines()
+    assert ended[-1].startswith("the record begins ")
+    assert ended[-1].endswith("; 600 older acts removed ([journal] keep_days)")
+    assert sum(" migrate " in line and "/proj/600" in line for line in ended) == 1
+    assert not any("/proj/599" in line for line in ended)
+    answer = ask(site.socket, {"request": "report", "since": old - 86400, "until": now + 3600})
+    assert answer["files_moved"] >= 601
+    assert "The journal has single findings and acts since" in report_page(answer)

@@ -1,0 +1,97 @@
+"""What goes wrong on a simulated cluster, as tierd is told of it: by parameter files, changelogs and the port."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from simulator.cluster import Cluster
+from simulator.fluid.cluster import FluidCluster
+from simulator.scenarios.events import Event, Timeline
+from simulator.settings import recorded_test_bed
+from tests.tierd.simulated import NOISE, STREAM
+from tierd.config.settings import Settings
+from tierd.simulation.world import World, wire
+
+
+@pytest.fixture(params=[Cluster, FluidCluster], ids=["events", "flows"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[World, list[str]]]:
+    said: list[str] = []
+    at = wire(request.param(recorded_test_bed(), (STREAM, NOISE)), Settings(), said.append, tmp_path)
+    yield at, said
+    at.journal.close()
+
+
+@pytest.mark.parametrize(("event", "target", "condition"), [
+    (Event(10, "degraded", {"target": "OST0003"}), "lustre-OST0003", "degraded"),
+    (Event(10, "recovery", {"target": "OST0003", "seconds": 60}), "lustre-OST0003", "in recovery"),
+    (Event(10, "recovery", {"target": "MDT0000", "seconds": 60}), "lustre-MDT0000", "in recovery"),
+    (Event(10, "full", {"target": "OST0000", "free_percent": 1.0}), "lustre-OST0000", "full"),
+])  # fmt: skip
+def test_targets_that_are_not_well_are_known(
+    world: tuple[World, list[str]], event: Event, target: str, condition: str
+) -> None:
+    at, _ = world
+    Timeline([event]).apply(at.cluster)
+    at.cluster.advance(9)
+    assert target not in at.source.reading().conditions
+    at.cluster.advance(3)
+    assert at.source.reading().conditions == {target: condition}
+
+
+def test_whoever_cannot_reach_the_exporter_is_told_and_acts_on_nothing(world: tuple[World, list[str]]) -> None:
+    at, said = world
+    Timeline([Event(50, "exporter_unreachable", {"seconds": 30})]).apply(at.cluster)
+    at.run(45)
+    at.cluster.advance(7)
+    with pytest.raises(ConnectionError):
+        at.source.reading()
+    at.run(75)
+    assert any("blind" in words and "refused" in words for words in said)
+    assert not list(at.journal.entries())
+    at.run(130)
+    assert any(entry.outcome == "done" for entry in at.journal.entries())
+
+
+def test_a_consumer_that_was_deregistered_is_told_of_and_nothing_new_is_done(world: tuple[World, list[str]]) -> None:
+    at, said = world
+    Timeline([Event(40, "changelog_deregistered", {"target": "MDT0000"})]).apply(at.cluster)
+    at.run(120)
+    assert any("changelog" in words for words in said)
+    assert not [entry for entry in at.journal.entries() if entry.outcome == "done"]
+
+
+def test_clocks_that_are_set_make_no_noise(world: tuple[World, list[str]]) -> None:
+    at, said = world
+    Timeline([Event(20, "clock_jump", {"seconds": 7200.0})]).apply(at.cluster)
+    at.run(30)
+    assert not [words for words in said if words.startswith("FOUND")]
+    at.run(150)
+    assert all(entry.place.startswith("/proj/ingest") for entry in at.journal.entries())
+
+
+@pytest.mark.parametrize("seconds", [7200.0, -7200.0, -60.0])
+def test_after_a_clock_was_set_a_neighbour_is_found_once_streams_are_known(tmp_path: Path, seconds: float) -> None:
+    """Four windows of a stream alone are evidence; two, between the jump at 20 s and the noise at 30 s, are none."""
+    for begins, finds in ((30.0, False), (45.0, True)):
+        folder = tmp_path / str(begins)
+        folder.mkdir()
+        said: list[str] = []
+        jobs = (STREAM, replace(NOISE, start_seconds=begins))
+        at = wire(FluidCluster(recorded_test_bed(), jobs), Settings(), said.append, folder)
+        Timeline([Event(20, "clock_jump", {"seconds": seconds})]).apply(at.cluster)
+        at.run(begins + 150)
+        (told,) = [words for words in said if "may have to be learnt anew" in words]
+        assert told.startswith("7205 s lie between two looks" if seconds > 0 else "the clock went back by ")
+        assert any(words.startswith("FOUND") for words in said) == finds
+        at.journal.close()
+
+
+def test_a_user_who_moves_files_is_seen_in_the_changelog(world: tuple[World, list[str]]) -> None:
+    at, _ = world
+    Timeline([Event(36, "mover", {"directory": "/proj/ingest", "pool": "flash", "files": 5})]).apply(at.cluster)
+    at.cluster.advance(45)
+    assert b"lfs.1500" in {record.job_id for record in at.source.records()}

@@ -1,0 +1,248 @@
+"""The service kept at work: a bad configuration, a journal that fails, and what was held while it began."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.tierd.site import Site
+from tests.tierd.site import site as site
+from tierd.act.journal.connection import JournalError
+from tierd.act.journal.writer import Journal
+from tierd.config.settings import Settings
+from tierd.daemon.client import ControlError, ask
+from tierd.daemon.service import Service
+from tierd.daemon.supervisor import SupervisedService, Supervisor
+
+
+def starting(site: Site) -> Callable[[Settings], Service]:
+    """How a keeper starts the service of a site, as it would that of this node."""
+
+    def start(settings: Settings) -> Service:
+        site.settings = replace(settings, act=replace(site.settings.act, mode=settings.act.mode,
+                                                      journal=settings.act.journal), web=site.settings.web)
+        site.start()
+        return site.service
+
+    return start
+
+
+@pytest.fixture
+def kept(site: Site, tmp_path: Path) -> Supervisor:
+    site.service.close()
+    (tmp_path / "tierd.toml").touch()
+    return Supervisor(tmp_path / "tierd.toml", site.settings, starting(site))
+
+
+def cycles(site: Site, keeper: Supervisor, until: float) -> list[str]:
+    told = []
+    while site.cluster.now < until:
+        site.cluster.advance(5)
+        told.append(keeper.cycle())
+    return told
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ("[act]\nmod = 1\n", "the old one stays in force"),
+    ("[filesystem]\nmount = '/none'\n", "the old one is in force again: /none: no such mount"),
+    ("[sense.watch]\n'/none' = ''\n", "the old one is in force again: '/none' cannot be watched"),
+    ("[sense.access_logs]\ntargets = 3\n", "the old one stays in force"),
+    ("\xff", "the old one stays in force")])
+def test_a_configuration_that_does_not_work_leaves_the_old_one_in_force(
+        site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str, words: str) -> None:
+    site.service.close()
+    start = starting(site)
+
+    def start_on_the_mount(settings: Settings) -> SupervisedService:
+        if settings.filesystem.mount == "/none":
+            raise FileNotFoundError(2, "no such mount", "/none")
+        site.settings = replace(site.settings, sense=settings.sense)
+        return start(settings)
+
+    path = tmp_path / "tierd.toml"
+    keeper = Supervisor(path, site.settings, start_on_the_mount)
+    before = site.settings
+    path.write_bytes(text.encode("latin-1"))
+    for _ in range(3):  # as often as somebody touches it
+        keeper.reload()
+    assert words in caplog.text
+    assert keeper.settings == before
+    assert "looked" in cycles(site, keeper, 5)[0]
+    assert ask(site.socket, {"request": "status"})["paused"] == ""
+    keeper.close()
+
+
+@pytest.mark.parametrize(("text", "known"), [
+    ("mode = 'full'\ndry_run = false\n", True), ("[sense]\nskew_seconds = 20.0\n", False)])
+def test_a_reload_forgets_what_was_seen_only_where_it_looks_elsewhere(
+        site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str, known: bool) -> None:
+    """To let tierd act after a dry run is a reload, and mostly done while a neighbour is there."""
+    caplog.set_level("INFO")
+    site.service.close()
+    path = tmp_path / "tierd.toml"
+    path.write_text("[act]\nmode = 'observe'\n")
+    keeper = Supervisor(path, replace(site.settings, act=replace(site.settings.act, mode="observe")), starting(site))
+    # what a file of this test does not say is as at the site
+    keeper.settings = replace(keeper.settings, filesystem=Settings().filesystem, sense=Settings().sense)
+    cycles(site, keeper, 45)  # the stream alone for 30 s, then its neighbour
+    path.write_text(f"[act]\njournal = '{site.settings.act.journal}'\n{text}")
+    keeper.reload()
+    cycles(site, keeper, 100)
+    assert ("what streams usually get is still known" in caplog.text) == known
+    assert any(words.startswith("SET default layout") for words in site.said) == known
+    keeper.close()
+
+
+def test_a_journal_that_takes_no_more_stops_everything_is_told_once_and_gone_on_with(
+        site: Site, kept: Supervisor, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    cycles(site, kept, 25)
+    site.service._journal._db.execute("PRAGMA query_only = ON")  # as on a disk that is full, or has become read-only
+    site.cluster.advance(5)
+    journal = f"{site.settings.act.journal}: the journal: attempt to write a readonly database"
+    assert kept.cycle() == f"nothing is done: {journal}"
+    assert caplog.text.count(f"{journal}; nothing is done, and tierctl has no answer, until that is mended") == 1
+    assert "jobs on" in cycles(site, kept, 60)[-1], "it is at work again"
+    assert "at work again" in caplog.text
+    kept.close()
+
+
+class Failing:
+    """A service that starts, and whose journal then takes nothing, so many times."""
+
+    history = None
+
+    def __init__(self, left: list[None]) -> None:
+        self._left = left
+
+    def cycle(self) -> str:
+        if self._left:
+            self._left.pop()
+            raise JournalError(None, "the journal: database or disk is full", "/j")
+        return "looked"
+
+    def beat(self) -> bool:
+        return True
+
+    def remember(self, history: object) -> None:
+        raise AssertionError
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_reload_is_a_reason_to_try_at_once(tmp_path: Path) -> None:
+    (tmp_path / "tierd.toml").touch()
+    left: list[None] = [None] * 3
+    keeper = Supervisor(tmp_path / "tierd.toml", Settings(), lambda _: Failing(left))
+    for _ in range(5):
+        keeper.cycle()
+    assert not left
+    assert keeper.cycle() != "looked"
+    keeper.reload()
+    assert keeper.cycle() == "looked"
+
+
+def test_on_a_full_disk_on_which_it_can_still_start_it_is_told_once(tmp_path: Path,
+                                                                    caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    left: list[None] = [None] * 5
+    keeper = Supervisor(tmp_path / "tierd.toml", Settings(), lambda _: Failing(left))
+    told = [(keeper.cycle(), len(left)) for _ in range(28)]
+    full = "nothing is done: /j: the journal: database or disk is full"
+    assert {words for words, _ in told[:-1]} == {full}
+    assert [left for _, left in told] == [4] + [3] * 2 + [2] * 4 + [1] * 8 + [0] * 13  # each try has words in the log
+    assert told[-1][0] == "looked"
+    assert [record.message.partition(";")[0] for record in caplog.records] == [
+        "/j: the journal: database or disk is full", "at work again"]
+
+
+@pytest.mark.parametrize(("spoil", "words"), [
+    (lambda whole: b"no database " * 1000, "file is not a database"),
+    (lambda whole: whole[: len(whole) // 2], "database disk image is malformed"),
+    (lambda whole: b"\0" * len(whole), "file is not a database")], ids=["words", "half", "zeros"])
+def test_while_the_journal_is_no_journal_it_is_tried_again_and_nothing_is_done(
+        site: Site, kept: Supervisor, caplog: pytest.LogCaptureFixture, spoil: Callable[[bytes], bytes],
+        words: str) -> None:
+    caplog.set_level("INFO")
+    cycles(site, kept, 25)
+    site.service.close()
+    path = Path(site.settings.act.journal)
+    whole = path.read_bytes()
+    spoilt = spoil(whole)
+    path.write_bytes(spoilt)
+    kept._service = None
+    assert {*cycles(site, kept, 50)} == {f"nothing is done: {path}: the journal: {words}"}
+    assert caplog.text.count(words) == 1
+    assert kept.beat()
+    with pytest.raises(ControlError, match="no such socket"):
+        ask(site.socket, {"request": "status"})
+    assert path.read_bytes() == spoilt, "what may be mended by hand is left as it is"
+    path.write_bytes(whole)
+    assert "looked" in cycles(site, kept, 55)[0]
+    assert "at work again" in caplog.text
+    kept.close()
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_journal_taken_away_while_it_is_written_is_noticed(site: Site, kept: Supervisor, *, replaced: bool) -> None:
+    cycles(site, kept, 55)
+    journal = Path(site.settings.act.journal)
+    copy = journal.read_bytes()
+    for file in journal.parent.glob("journal.sqlite*"):
+        if not file.name.endswith(".lock"):
+            file.unlink()
+    if replaced:
+        journal.write_bytes(copy)
+    first, second = cycles(site, kept, 65)
+    words = "another file has its name" if replaced else "No such file or directory, though it was there"
+    assert words in first
+    assert "job" in second  # at work again, on the file that is there now
+    assert "all_outcomes" in ask(site.socket, {"request": "history"})
+
+
+def test_who_asks_while_the_journal_fails_is_told(site: Site) -> None:
+    site.run(until=10)
+    site.service._journal._db.execute("PRAGMA query_only = ON")
+    with pytest.raises(ControlError, match="pause: the journal: attempt to write a readonly database"):
+        ask(site.socket, {"request": "pause"})
+    Path(site.settings.act.journal).unlink()
+    with pytest.raises(ControlError, match="history: the journal: unable to open database file"):
+        ask(site.socket, {"request": "history"})
+    assert site.service._gate.stance.paused, "it holds all the same"
+    site.service._journal._db.execute("PRAGMA query_only = OFF")
+
+
+@pytest.mark.parametrize(("statement", "words"), [
+    ("CREATE TABLE bookmarks (id)", "a database of another program"),
+    ("PRAGMA application_id = 7", "a database of another program"),
+    ("PRAGMA user_version = 2", "a later release of tierd wrote this journal")])
+def test_a_foreign_database_is_refused_and_left_as_it_is(tmp_path: Path, statement: str, words: str) -> None:
+    path = tmp_path / "other.sqlite"
+    db = sqlite3.connect(path)
+    db.execute(statement)
+    db.close()
+    before = path.read_bytes()
+    with pytest.raises(OSError, match=words):
+        Journal(path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["other.sqlite"]
+
+
+def test_a_new_journal_is_told_and_one_that_was_half_made_is_gone_on_with(site: Site) -> None:
+    assert sum("a new journal is begun" in sentence for sentence in site.said) == 1
+    path = Path(site.settings.act.journal)
+    site.service.close()
+    path.unlink()
+    db = sqlite3.connect(path)  # as a process leaves it that is killed while it makes its first journal
+    db.execute(f"PRAGMA application_id = {0x74696572}")
+    db.execute("CREATE TABLE waiting_moves (id INTEGER PRIMARY KEY)")
+    db.execute("DROP TABLE waiting_moves")
+    db.close()
+    site.start()
+    site.run(until=10)
+    assert sum("a new journal is begun" in sentence for sentence in site.said) == 2

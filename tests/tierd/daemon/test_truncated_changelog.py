@@ -1,0 +1,114 @@
+"""A changelog that has been cut off under a running tierd: said within two cycles, and nothing new is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lustre.fid import Fid
+from simulator.cluster import Cluster
+from simulator.filesystem import SimulatedFilesystem
+from simulator.scenarios.events import Event, Timeline
+from simulator.settings import recorded_test_bed
+from tests.tierd.simulated import NOISE, STREAM
+from tests.tierd.site import Site, shown
+from tests.tierd.site import site as site
+from tierd.act.claim import Claim, MountedClaimFolder
+from tierd.act.movers.moves import PortMover
+from tierd.config.settings import Settings
+from tierd.daemon.service import Service
+from tierd.sense.readings import Reading
+from tierd.simulation.world import VirtualClock, parameter_files
+
+CYCLE = 5.0
+
+
+class Client:
+    """tierd on a client that is not the MDS, with exporters that show no changelogs."""
+
+    def __init__(self, folder: Path, reader: str, dry_run: bool = False,
+                 hide: Callable[[Reading], Reading] = lambda reading: replace(reading, changelogs={})) -> None:
+        self.cluster = Cluster(recorded_test_bed(), (STREAM, NOISE))
+        self.said: list[str] = []
+        filesystem, settings = SimulatedFilesystem(self.cluster), Settings()
+        self.settings = replace(
+            settings, act=replace(settings.act, dry_run=dry_run, journal=str(folder / "j.sqlite"), pause_file="",
+                                  socket=str(folder / "s.sock")),
+            sense=replace(settings.sense, readers={"MDT0000": reader} if reader else {}),
+            web=replace(settings.web, enabled=False))
+        read = parameter_files(self.cluster, folder / "node")
+        claim = Claim(MountedClaimFolder(folder / ".tierd"), "host=a", lambda: self.cluster.now, settings.claim)
+        self.marked: list[str] = []
+
+        def mark(mdt: str) -> Fid:
+            self.marked.append(mdt)
+            return filesystem.mark(mdt)
+
+        self.service = Service(self.settings, filesystem, PortMover(filesystem), lambda: hide(read()),
+                               ["MDT0000"], VirtualClock(self.cluster), self.said.append, claim=claim, mark=mark)
+
+    @property
+    def socket(self) -> str:
+        return self.settings.act.socket
+
+    def run(self, until: float) -> None:
+        while self.cluster.now < until:
+            self.cluster.advance(CYCLE)
+            self.service.cycle()
+
+
+@pytest.mark.parametrize("reader", ["cl1", ""], ids=["cleared", "marked"])
+def test_on_a_client_it_is_known_by_clearing_or_by_a_mark(tmp_path: Path, reader: str,
+                                                          capsys: pytest.CaptureFixture[str]) -> None:
+    at = Client(tmp_path, reader)
+    Timeline([Event(22, "changelog_deregistered", {"target": "MDT0000"})]).apply(at.cluster)
+    at.run(20)
+    assert not [words for words in at.said if "changelog" in words]
+    at.run(22 + 3 * CYCLE)
+    (said,) = [words for words in at.said if words.startswith("changelog of MDT0000: ")]
+    assert "lctl --device lustre-MDT0000 changelog_register" in said
+    assert "nothing new is done" in said
+    status = shown(capsys, "status", site=at)  # type: ignore[arg-type] # only its socket is asked for
+    assert "source changelog: " in status
+    assert "lctl --device lustre-MDT0000 changelog_register" in status
+    at.run(90)
+    assert not [entry for entry in at.service._journal.entries() if entry.outcome == "done"]
+    at.service.close()
+
+
+def test_in_a_dry_run_nothing_is_written_and_the_status_says_what_is_not_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at = Client(tmp_path, "", dry_run=True)
+    Timeline([Event(12, "changelog_deregistered", {"target": "MDT0000"})]).apply(at.cluster)
+    at.run(25)
+    assert at.marked == []
+    assert "whether MDT0000 still records is not known" in shown(
+        capsys, "status", site=at)  # type: ignore[arg-type] # only its socket is asked for
+    at.service.close()
+
+
+def test_on_the_mds_a_dry_run_knows_it_too(tmp_path: Path) -> None:
+    at = Client(tmp_path, "cl1", dry_run=True, hide=lambda reading: reading)
+    Timeline([Event(22, "changelog_deregistered", {"target": "MDT0000"})]).apply(at.cluster)
+    at.run(22 + 2 * CYCLE)
+    assert any("its user cl1 is not registered" in words for words in at.said)
+    at.service.close()
+
+
+def test_beside_another_user_it_is_known_though_records_flow(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    Timeline([Event(21, "changelog_registered", {"target": "MDT0000"}),
+              Event(22, "changelog_deregistered", {"target": "MDT0000"})]).apply(site.cluster)
+    site.run(22 + 2 * CYCLE)
+    assert "its user cl1 is not registered" in shown(capsys, "status", site=site)
+
+
+def test_a_mask_without_closes_is_said_with_the_command(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    Timeline([Event(22, "changelog_mask", {"target": "MDT0000", "without": "CLOSE"})]).apply(site.cluster)
+    site.run(22 + 2 * CYCLE)
+    status = shown(capsys, "status", site=site)
+    assert "its mask leaves out CLOSE: " in status
+    assert "lctl set_param -P mdd.lustre-MDT0000.changelog_mask='+CREAT" in status

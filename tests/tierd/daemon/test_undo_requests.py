@@ -1,0 +1,129 @@
+"""What a person takes back: told, kept with the finding, and not judged by what is measured afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lustre.layout.model import Layout
+from tests.tierd.site import Site, failed, shown
+from tests.tierd.site import reading as reading
+from tests.tierd.site import site as site
+from tierd.act.journal.writer import Journal
+from tierd.cli.tierctl import main
+from tierd.daemon.client import ask
+
+
+def judged(journal: Journal) -> int:
+    (number,) = journal._db.execute("SELECT count(*) FROM judgements").fetchone()
+    return int(number)
+
+
+def test_a_layout_taken_back_by_hand_ends_its_case(reading: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    waited = ask(reading.socket, {"request": "status"})["waiting_moves"]
+    assert "undone: set-default-layout of /proj/ingest" in shown(capsys, "undo", "1", site=reading)
+    assert any(sentence.startswith("UNDONE default layout of /proj/ingest: by ") for sentence in reading.said)
+    assert any(sentence.startswith(f"dropped {waited} waiting moves: ") for sentence in reading.said)
+    reading.run(until=reading.cluster.now + 100)
+    assert "UNDONE default layout of /proj/ingest: by " in shown(capsys, "explain", "F1", site=reading)
+    status = shown(capsys, "status", site=reading)
+    assert ": it was taken back by hand\n" in status
+    assert "no moves wait" in status
+    assert "settled since follow" not in shown(capsys, "plan", site=reading)
+    assert judged(reading.service._journal) == 0
+    assert not any(sentence.startswith("KEPT") for sentence in reading.said)
+
+
+def test_one_of_two_layouts_taken_back_leaves_the_case_open_and_drops_the_moves_that_rest_on_it(reading: Site) -> None:
+    daemon, gate = reading.service._daemon, reading.service._gate
+    (case,) = daemon.cases
+    (outcome,) = case.defaults
+    elsewhere = replace(outcome.action, directory="/proj/other")
+    case.defaults.append(replace(outcome, action=elsewhere, entry=4711))
+    gate.submit([replace(elsewhere, kind="migrate", path="/proj/other/f")], case.number)
+    assert gate.waiting > 1
+    ask(reading.socket, {"request": "undo", "id": 1})
+    assert [kept.entry for kept in case.defaults] == [4711]
+    assert not case.judged
+    assert gate.waiting == 1, "what rests on the other one"
+
+
+def test_all_that_was_done_for_a_finding_is_taken_back_with_one_command(reading: Site,
+                                                                        capsys: pytest.CaptureFixture[str]) -> None:
+    reading.run(until=reading.cluster.now + 10)
+    moved = [entry.id for entry in reading.service._journal.entries("done") if entry.kind == "migrate"]
+    assert moved
+    undone = shown(capsys, "undo", "F1", site=reading)
+    assert "F1: " in undone
+    assert "waiting moves dropped, 1 default layout to put back" in undone
+    assert "undone: set-default-layout of /proj/ingest: by " in undone
+    assert f"left in place (acts {moved[0]} to {moved[-1]})" in undone
+    status = ask(reading.socket, {"request": "status"})
+    assert (status["waiting_moves"], status["cases"][0]["verdict"]) == (0, "taken-back")
+    layout = reading.filesystem.layout("/proj/ingest")
+    assert layout is None or layout.components[0].pool != "flash"
+    assert "the journal has no finding F77" in failed(capsys, "undo", "F77", site=reading)
+
+
+def test_moves_are_dropped_before_the_first_of_many_layouts_is_put_back(reading: Site,
+                                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    """They went on until the last of 29 had been."""
+    waiting: list[int] = []
+    change = reading.filesystem.set_default_layout
+
+    def watched(directory: str, layout: Layout | None) -> None:
+        waiting.append(reading.service._gate.waiting)
+        change(directory, layout)
+
+    assert reading.service._gate.waiting
+    monkeypatch.setattr(reading.filesystem, "set_default_layout", watched)
+    ask(reading.socket, {"request": "undo", "id": "F1"})
+    assert waiting[0] == 0
+
+
+def test_what_stands_since_before_a_restart_is_taken_back_once(site: Site) -> None:
+    site.run(until=55)
+    site.service._journal.judgements.add(1, "noisy-neighbour", "flash", 1 << 20, "helped", 1.0, 1.0)
+    site.service.close()
+    site.start()
+    assert ask(site.socket, {"request": "undo", "id": 1})["result"] == "undone"
+    full = {target: replace(room, avail_bytes=0) for target, room in site.filesystem.space().items()}
+    site.filesystem.space = lambda: full  # type: ignore[method-assign]  # a flash pool that has run full since
+    site.run(until=site.cluster.now + 10)
+    assert sum("default layout of /proj/ingest" in sentence and "SET" not in sentence for sentence in site.said) == 1
+
+
+def test_a_taking_back_that_is_to_be_tried_again_is_over_with_one_by_hand(reading: Site) -> None:
+    (case,) = reading.service._daemon.cases
+    case.judged, case.undo_reason = True, "it did not help"  # which failed
+    assert ask(reading.socket, {"request": "undo", "id": 1})["result"] == "undone"
+    assert case.undo_reason == ""
+
+
+def test_what_is_not_taken_back_is_no_success(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    site.run(until=55)
+    shown(capsys, "undo", "1", site=site)
+    told = len(site.said)
+    for form in ([], ["--json"]):
+        assert main(["undo", "1", *form, "--socket", site.socket]) == 1
+    printed = capsys.readouterr()
+    assert printed.err == "refused: set-default-layout of /proj/ingest: it is undone, so there is nothing to undo\n"
+    assert '"result": "refused"' in printed.out
+    assert site.said[told:] == []
+
+
+def test_no_such_outcome_is_not_no_history(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown(capsys, "history", "--outcome", "failed", site=site) == "nothing was done yet\n"
+    site.run(until=55)
+    for form in ([], ["--long"]):
+        assert shown(capsys, "history", "--outcome", "failed", *form, site=site) == (
+            "no act ended so; of all: 1 done\n")
+    for form in ([], ["--json"]):
+        assert main(["history", "--outcome", "nonsense", *form, "--socket", site.socket]) == 1
+    assert capsys.readouterr().err == "no act ended so; of all: 1 done\n"
+    site.service._journal._db.execute("UPDATE actions SET outcome = NULL")
+    assert "/proj/ingest" in shown(capsys, "history", "--outcome", "under way", site=site)
+    with pytest.raises(SystemExit):
+        main(["history", "--last", "0"])
+    assert "'0' is not a number from 1 on" in capsys.readouterr().err

@@ -1,0 +1,137 @@
+"""The advisers that look at clients: ``read-ahead``, ``statahead-waste``, ``rpcs-in-flight``, ``rpc-size``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.tierd.detect.views import look
+from tierd.detect import read_ahead, rpc_size, rpcs_in_flight, statahead
+from tierd.model import ClientLoad, Facts, RpcLoad
+
+MIB = 1 << 20
+NOW = 120.0
+WELL = ClientLoad("n1", "/mnt/l", "lustre", NOW - 10, 60.0, {"hits": 60_000, "misses": 600}, 256 * MIB, 64 * MIB,
+                  {"started": 40, "wrong": 1, "hits": 27_000, "misses": 100}, 128)
+
+
+def facts(*clients: ClientLoad) -> Facts:
+    return Facts(clients=clients)
+
+
+def ahead(**events: float) -> ClientLoad:
+    return replace(WELL, read_ahead=events)
+
+
+def test_well_served_clients_are_not_told() -> None:
+    for detector in (read_ahead, statahead, rpcs_in_flight, rpc_size):
+        assert look(detector.DETECTOR, facts=facts(WELL)) == []
+        assert look(detector.DETECTOR, facts=facts()) == []
+
+
+@pytest.mark.parametrize(("events", "cause", "command"), [
+    ({"hits": 10_000, "misses": 30_000, "hit_max_readahead_issue": 9000}, "budget",
+     "lctl set_param llite.lustre-*.max_read_ahead_mb=512"),
+    ({"hits": 20_000, "misses": 3000, "read_but_discarded": 9000}, "discarded",
+     "lctl set_param llite.lustre-*.max_read_ahead_per_file_mb=32"),
+    ({"hits": 3340, "misses": 32_901, "readpage_not_consecutive": 30_000}, "jumping", "lctl get_param version"),
+])
+def test_each_cause_has_its_mend(events: dict[str, float], cause: str, command: str) -> None:
+    (found,) = look(read_ahead.DETECTOR, facts=facts(ahead(**events)))
+    assert found.subject == f"lustre: {cause}"
+    assert found.advice[0].command == command
+    assert found.advice[0].where == "on client n1"
+    assert found.advice_only
+
+
+def test_clients_with_the_same_trouble_are_told_together() -> None:
+    bad = ahead(hits=3000, misses=30_000, readpage_not_consecutive=30_000)
+    (found,) = look(read_ahead.DETECTOR, facts=facts(*(replace(bad, client=f"n{n}") for n in range(40)), WELL))
+    assert "on 40 clients: n0, n1, n2 and 37 more" in found.sentence
+    assert found.evidence["clients"] == 40
+
+
+def test_a_stride_that_is_foreseen_again_ends_it_only_when_most_hit() -> None:
+    held = {("read-ahead", "", "lustre: jumping")}
+    middling = ahead(hits=18_000, misses=12_000, readpage_not_consecutive=12_000)
+    assert look(read_ahead.DETECTOR, facts=facts(middling)) == []
+    assert look(read_ahead.DETECTOR, facts=facts(middling), active=held)
+
+
+def test_a_client_that_hardly_reads_or_was_looked_at_long_ago_says_nothing() -> None:
+    few = ahead(hits=3, misses=300, readpage_not_consecutive=300)
+    assert look(read_ahead.DETECTOR, facts=facts(few)) == []
+    old = replace(ahead(hits=300, misses=30_000, readpage_not_consecutive=30_000), time=NOW - 1000)
+    assert look(read_ahead.DETECTOR, facts=facts(old)) == []
+
+
+def test_statahead_that_gives_up_is_told() -> None:
+    (found,) = look(statahead.DETECTOR, facts=facts(replace(WELL, statahead={"started": 50, "wrong": 25})))
+    assert found.sentence == "25 of 50 statahead threads gave up (50 %) on client n1"
+    assert found.advice[0].command == "lctl set_param llite.lustre-*.statahead_max=32"
+
+
+def test_entries_missed_count_where_the_release_counts_them() -> None:
+    wasted = replace(WELL, statahead={"started": 50, "wrong": 1, "hits": 5000, "misses": 5000})
+    (found,) = look(statahead.DETECTOR, facts=facts(wasted))
+    assert "5000 of 10000 entries were missed" in found.sentence
+
+
+def rpcs(in_flight: dict[int, float], pages: dict[int, float] | None = None, most_pages: float = 1024.0,
+         kind: str = "osc", direction: str = "write") -> ClientLoad:
+    pool = "hdd" if kind == "osc" else "MDT0000"
+    return replace(WELL, rpcs=(RpcLoad(kind, pool, direction, in_flight, pages or {}, 8.0, most_pages),))
+
+
+def test_a_limit_that_is_always_reached_is_told_with_twice_of_it() -> None:
+    (found,) = look(rpcs_in_flight.DETECTOR, facts=facts(rpcs({1: 100, 5: 900, 8: 4000, 9: 100})))
+    assert found.sentence == ("80 % of 5100 write RPCs to pool hdd were sent with all 8 that may be under way, on "
+                              "client n1")
+    assert found.advice[0].command == "lctl set_param osc.lustre-OST*.max_rpcs_in_flight=16"
+
+
+def test_creates_need_both_limits_raised() -> None:
+    (found,) = look(rpcs_in_flight.DETECTOR, facts=facts(rpcs({8: 5000}, kind="mdc", direction="modify")))
+    assert found.advice[0].command == ("lctl set_param mdc.lustre-MDT*.max_rpcs_in_flight=17 "
+                                       "mdc.lustre-MDT*.max_mod_rpcs_in_flight=16")
+
+
+def test_room_below_the_limit_or_few_rpcs_are_well() -> None:
+    assert look(rpcs_in_flight.DETECTOR, facts=facts(rpcs({1: 3000, 8: 1000}))) == []
+    assert look(rpcs_in_flight.DETECTOR, facts=facts(rpcs({8: 100}))) == []
+
+
+def test_an_unknown_limit_is_never_reached() -> None:
+    unknown = replace(WELL, rpcs=(RpcLoad("osc", "hdd", "read", {8: 5000}),))
+    assert look(rpcs_in_flight.DETECTOR, facts=facts(unknown)) == []
+
+
+def test_full_rpcs_at_a_low_limit_should_be_larger() -> None:
+    (found,) = look(rpc_size.DETECTOR, facts=facts(rpcs({1: 5000}, {64: 100, 256: 4900}, most_pages=256)))
+    assert found.sentence == "98 % of 5000 write RPCs are as large as may be, 1024 KiB to pool hdd, on client n1"
+    assert found.advice[1].command == "lctl set_param osc.lustre-OST*.max_pages_per_rpc=4M"
+
+
+def test_small_rpcs_where_large_may_be_are_the_applications() -> None:
+    (found,) = look(rpc_size.DETECTOR, facts=facts(rpcs({1: 5000}, {64: 5000})))
+    assert found.sentence == "write RPCs have 256 KiB on average where 4096 KiB may be to pool hdd, on client n1"
+    assert "in the application" in {a.where for a in found.advice}
+
+
+@pytest.mark.parametrize("pages", [{1024: 5000.0}, {1: 5000.0}])
+def test_large_rpcs_and_little_traffic_are_well(pages: dict[int, float]) -> None:
+    assert look(rpc_size.DETECTOR, facts=facts(rpcs({1: 5000}, pages))) == []
+
+
+@given(st.dictionaries(st.sampled_from(["hits", "misses", "read_but_discarded", "readpage_not_consecutive",
+                                        "hit_max_readahead_issue"]), st.floats(0, 1e12)),
+       st.dictionaries(st.integers(1, 32), st.floats(0, 1e12)), st.floats(0, 4096), st.floats(0, 256))
+def test_nothing_a_client_may_say_makes_an_adviser_fail(events: dict[str, float], table: dict[int, float],
+                                                        most_pages: float, most: float) -> None:
+    client = replace(WELL, read_ahead=events, statahead={"started": events.get("hits", 0.0)},
+                     rpcs=(RpcLoad("osc", "hdd", "read", table, table, most, most_pages),))
+    for detector in (read_ahead, statahead, rpcs_in_flight, rpc_size):
+        look(detector.DETECTOR, facts=facts(client))

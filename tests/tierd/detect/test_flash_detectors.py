@@ -1,0 +1,108 @@
+"""``flash-pressure`` and ``cold-on-flash``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lustre.fid import Fid
+from tests.tierd.detect.views import FLASH, GB, POOLS, filled, halves, look
+from tests.tierd.worlds import stream
+from tierd.detect import cold_on_flash, flash_pressure
+from tierd.detect.plugin import View
+from tierd.model import Facts, Finding, StoredFile, TargetFill
+
+DAY = 86_400.0
+NOW = 120.0
+"""End of the newest window."""
+
+
+def pressure(used: float, growth: float = 0.0, active: bool = False) -> list[Finding]:
+    return look(flash_pressure.DETECTOR, halves(stream("s.1", 40, seconds=30.0, targets=FLASH)),
+                Facts(pools=POOLS, fill=filled(used, growth=growth)),
+                {("flash-pressure", "", "flash")} if active else ())
+
+
+def test_a_full_pool_is_told_with_who_writes_there() -> None:
+    (found,) = pressure(0.85)
+    assert "pool flash is 85 % full (30.0 GB free" in found.sentence
+    assert "s.1 write 40.0 MB/s to it" in found.sentence
+    assert found.advice_only
+    assert "spill_target=hdd" in found.advice[1].command
+
+
+@pytest.mark.parametrize(("used", "active", "told"), [
+    (0.75, False, False), (0.75, True, True), (0.65, True, False), (0.8, False, True)])
+def test_it_begins_higher_than_it_ends(used: float, active: bool, told: bool) -> None:
+    assert bool(pressure(used, active=active)) == told
+
+
+def test_a_pool_that_will_be_full_within_the_hour_is_told_before() -> None:
+    (found,) = pressure(0.6, growth=20e6)
+    assert "it grows by 40.0 MB/s and is full in 33 minutes" in found.sentence
+    assert pressure(0.6, growth=1e6) == []
+    assert pressure(0.2, growth=40e6) == [], "files that come and go on an empty pool"
+    assert pressure(0.6, growth=-20e6) == []
+
+
+def test_without_room_nothing_is_told() -> None:
+    assert look(flash_pressure.DETECTOR, facts=Facts(pools=POOLS)) == []
+    assert look(flash_pressure.DETECTOR, facts=Facts(fill=filled(0.99))) == []
+
+
+def stored(number: int, days: float, pools: tuple[str, ...] = ("flash",)) -> StoredFile:
+    return StoredFile(Fid(0x200000401, number, 0), f"/proj/old/f{number}", GB, pools, NOW - days * DAY)
+
+
+def cold(used: float, *files: StoredFile, active: bool = False, fill: dict[str, TargetFill] | None = None,
+         ) -> list[Finding]:
+    return look(cold_on_flash.DETECTOR, facts=Facts(pools=POOLS, fill=filled(used) if fill is None else fill,
+                                                    stored=files),
+                active={("cold-on-flash", "", "flash")} if active else ())
+
+
+def test_cold_files_on_short_flash_are_told_with_what_must_go() -> None:
+    (found,) = cold(0.9, stored(1, 30), stored(2, 8), stored(3, 1))
+    assert "90 % full, and 2 of 3 files looked at there, 2.00 GB, were not used for 7 days or more" in found.sentence
+    assert found.evidence["bytes_to_free"] == pytest.approx(0.2 * 200 * GB)
+    assert (found.directories, found.advice_only) == (("/proj/old",), False)
+
+
+def test_coldness_alone_is_no_trouble() -> None:
+    assert cold(0.5, stored(1, 300)) == []
+    assert cold(0.79, stored(1, 300)) == []
+
+
+def test_it_goes_on_to_the_lower_mark() -> None:
+    assert cold(0.75, stored(1, 30), active=True)
+    assert cold(0.69, stored(1, 30), active=True) == []
+
+
+def test_files_that_left_flash_do_not_count() -> None:
+    assert cold(0.9, stored(1, 30, pools=("hdd",))) == []
+
+
+def test_a_pool_of_which_a_target_cannot_be_seen_is_not_short() -> None:
+    fill = filled(0.95)
+    del fill[FLASH[0]]
+    assert cold(0.95, stored(1, 30), fill=fill) == []
+
+
+NVME = ("lustre-OST0006", "lustre-OST0007")
+OF_A_SCOPE = {"flash": FLASH, "nvme": NVME, "hdd": POOLS["hdd"], "sas": NVME[:1]}
+
+
+def test_the_flash_of_a_scope_counts_as_that_of_the_whole_file_system() -> None:
+    fill = {**filled(0.3), **{t: TargetFill(100 * GB, 10 * GB) for t in NVME}}
+    files = (stored(1, 30, ("nvme",)), stored(2, 30))
+    view = View(halves(), Facts(pools=OF_A_SCOPE, fill=fill, stored=files), scope_pool_pairs=(("nvme", "hdd"),))
+    (found,) = cold_on_flash.DETECTOR.detect(view, cold_on_flash.Settings())
+    assert (found.subject, found.targets, found.directories) == ("nvme", NVME, ("/proj/old",))
+    assert "1 of 1 files looked at there" in found.sentence
+    assert "-p hdd" in found.advice[0].command
+    (found,) = flash_pressure.DETECTOR.detect(view, flash_pressure.Settings())
+    assert found.subject == "nvme"
+    assert set(view.flash) == {*FLASH, *NVME}
+    for detector in (cold_on_flash, flash_pressure):
+        assert list(detector.DETECTOR.detect(replace(view, scope_pool_pairs=()), detector.Settings())) == []

@@ -1,0 +1,105 @@
+"""What is remembered of the windows: bounded, and without losing what matters."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.tierd.worlds import TARGETS, small_files, small_io, stream, window
+from tierd.detect.history import MAX_COARSE_LOADS, MAX_LOADS, WHOLE_SECONDS, CoarseWindows, History, thinned
+from tierd.model import Window
+
+CROWD = [f"small.{n}" for n in range(200)]
+
+
+def crowded(number: int, jobs: list[str] = CROWD) -> Window:
+    return window(number, stream("s.1", 60), small_files("m.2", 30), *(small_io(job, 0.5) for job in jobs))
+
+
+def test_few_jobs_are_all_kept_as_they_came() -> None:
+    few = window(0, stream("s.1", 60), small_files("m.2", 0.1), small_io("f.3", 0.1))
+    assert thinned(few) is few
+
+
+def test_of_many_jobs_on_a_target_the_small_ones_are_left_out() -> None:
+    kept = thinned(crowded(0))
+    assert {job for _, job in kept.loads} == {"s.1", "m.2"}
+    assert "m.2" in kept.namespace
+
+
+def test_a_job_that_is_large_on_one_target_stays_there() -> None:
+    assert ("lustre-OST0002", "f.3") in thinned(window(0, *(small_io(job, 0.5) for job in CROWD), stream("s.1", 60),
+                                                       small_io("f.3", 50, targets=TARGETS[:1]))).loads
+
+
+def test_the_last_minutes_are_whole_and_what_was_before_is_coarse_without_gap_or_overlap() -> None:
+    history = History(1800.0)
+    for n in range(500):
+        history.add(window(n, stream("s.1", 60)))
+        windows = history.windows
+        assert all(before.end == after.start for before, after in pairwise(windows))
+        assert windows[-1].end - windows[0].start >= min(5.0 * (n + 1), 1800.0)
+        assert sum(w.seconds == 5.0 for w in windows) * 5.0 >= min(5.0 * (n + 1), WHOLE_SECONDS - 35.0)
+    assert len(windows) < 130
+    moved = sum(load.moved_bytes for w in windows for load in w.loads.values())
+    assert abs(moved / sum(w.seconds for w in windows) / 60e6 - 1) < 1e-9
+
+
+def test_memory_is_bounded_however_many_loads_there_are() -> None:
+    history = History(1800.0)
+    jobs = [f"j.{n}" for n in range(16)]
+    targets = [f"big-OST{n:04x}" for n in range(400)]
+    one = window(0, *(stream(job, 100, targets=targets) for job in jobs))
+    for n in range(120):
+        history.add(Window(n * 5.0, n * 5.0 + 5, one.loads, {}))
+    whole = [w for w in history.windows if w.seconds == 5.0]
+    assert len(whole) <= 12
+    assert sum(len(w.loads) for w in whole) <= MAX_LOADS + 7 * len(one.loads)
+    assert sum(len(w.loads) for w in history.coarse.windows) <= MAX_COARSE_LOADS
+
+
+def test_when_the_clock_goes_back_nothing_before_is_believed() -> None:
+    history = History(1800.0)
+    for n in (100, 101, 102, 3):
+        history.add(window(n, stream("s.1", 60)))
+    assert [w.start for w in history.windows] == [15.0]
+
+
+def test_six_short_windows_make_a_long_one() -> None:
+    coarse = CoarseWindows()
+    done = [coarse.add(window(n, stream("s.1", 40), small_files("m.2", 10))) for n in range(12)]
+    assert done == ([False] * 5 + [True]) * 2
+    first, second = coarse.windows
+    assert (first.start, first.end, second.end) == (0, 30, 60)
+    assert sum(load.write_bytes for (_, job), load in first.loads.items() if job == "s.1") == pytest.approx(40e6 * 30)
+    assert first.namespace["m.2"].creates == 300
+
+
+def test_after_a_gap_it_begins_anew() -> None:
+    coarse = CoarseWindows()
+    for n in range(5):
+        coarse.add(window(n, stream("s.1", 40)))
+    for n in range(100, 106):
+        coarse.add(window(n, stream("s.1", 40)))
+    (only,) = coarse.windows
+    assert (only.start, only.seconds) == (500, 30)
+
+
+def test_what_is_old_is_forgotten() -> None:
+    coarse = CoarseWindows(history_seconds=60)
+    for n in range(60):
+        coarse.add(window(n))
+    assert len(coarse.windows) == 3
+
+
+@given(st.lists(st.floats(1, 1000), min_size=6, max_size=6))
+def test_nothing_is_lost(rates: list[float]) -> None:
+    coarse = CoarseWindows()
+    for n, rate in enumerate(rates):
+        coarse.add(window(n, stream("s.1", rate)))
+    (found,) = coarse.windows
+    assert sum(load.moved_bytes for load in found.loads.values()) == pytest.approx(sum(rates) * 5e6)
+    assert all(sum(load.sizes.values()) == pytest.approx(load.writes) for load in found.loads.values())

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tests.tierd.worlds import window
+from tierd.detect.plugin import Common, ConfiguredDetector, Detector, DetectorRunner, View
+from tierd.model import Finding
+
+SEEN = Finding("wet", 0.0, "", "", (), "it rains", {}, subject="garden")
+
+
+def weather(view: View, _: Common) -> Iterator[Finding]:
+    if view.now in {5.0, 10.0, 15.0, 25.0, 30.0}:
+        yield replace(SEEN, time=view.now)
+
+
+def broken(_: View, __: Common) -> Iterator[Finding]:
+    raise KeyError("no such column")
+
+
+def looks(watch: DetectorRunner, count: int) -> list[bool]:
+    return [bool(watch.look(View([window(n)]))) for n in range(count)]
+
+
+def test_it_begins_after_some_cycles_and_ends_after_some_more() -> None:
+    watch = DetectorRunner([ConfiguredDetector(Detector("wet", Common, weather), Common(begin_looks=3, end_looks=2))])
+    #                        5      10     15    20    25    30    35    40
+    assert looks(watch, 8) == [False, False, True, True, True, True, True, False]
+
+
+def test_one_odd_cycle_begins_nothing() -> None:
+    watch = DetectorRunner([ConfiguredDetector(Detector("wet", Common, weather), Common(begin_looks=4))])
+    assert not any(looks(watch, 8))
+
+
+def test_a_disabled_detector_is_not_asked() -> None:
+    watch = DetectorRunner([ConfiguredDetector(Detector("wet", Common, broken), Common(enabled=False))])
+    assert looks(watch, 3) == [False] * 3
+    assert watch.faults == {}
+
+
+def test_a_detector_that_fails_blinds_itself_only() -> None:
+    watch = DetectorRunner([ConfiguredDetector(Detector("broken", Common, broken), Common()),
+                   ConfiguredDetector(Detector("wet", Common, weather), Common(begin_looks=1))])
+    (found,) = watch.look(View([window(0)]))
+    assert found.kind == "wet"
+    assert watch.faults == {"broken": "KeyError: 'no such column'"}
+
+
+def test_a_detector_is_told_what_holds() -> None:
+    told: list[bool] = []
+
+    def curious(view: View, _: Common) -> Iterator[Finding]:
+        told.append(SEEN.key in view.active)
+        yield SEEN
+
+    watch = DetectorRunner([ConfiguredDetector(Detector("wet", Common, curious), Common(begin_looks=2))])
+    looks(watch, 3)
+    assert told == [False, False, True]

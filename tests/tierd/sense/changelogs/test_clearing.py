@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from tests.tierd.sense.changelogs.test_follow import Log, drained
+from tierd.sense.changelogs.clearing import CLEAR_AGAIN_SECONDS, ChangelogClearing
+from tierd.sense.changelogs.follow import Follower
+
+
+class World:
+    """An MDT whose clearing may fail."""
+
+    def __init__(self) -> None:
+        self.log = Log(3)
+        self.follower = Follower(self.log.read, ["MDT0000"])
+        self.time = 1000.0
+        self.fault = 0
+        self.cleared: list[tuple[str, str, int]] = []
+        self.said: list[str] = []
+        self.clearing = ChangelogClearing(self.clear, {"MDT0000": "cl1"}, self.follower, self, self.said.append)
+
+    def clear(self, mdt: str, reader: str, index: int) -> None:
+        if self.fault:
+            raise OSError(self.fault, os.strerror(self.fault))
+        self.cleared.append((mdt, reader, index))
+
+    def now(self) -> float:
+        return self.time
+
+    def wait(self, seconds: float) -> bool:
+        return False
+
+    def monotonic(self) -> float:
+        return self.time
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_nothing_read_is_nothing_cleared_never_record_zero(world: World) -> None:
+    world.clearing()
+    assert world.cleared == []
+
+
+def test_cleared_when_there_is_something_and_now_and_then_as_a_sign_of_life(world: World) -> None:
+    list(world.follower.records())
+    world.clearing()
+    world.clearing()
+    assert world.cleared == [("MDT0000", "cl1", 3)]
+    world.log.last = 5
+    list(world.follower.records())
+    world.clearing()
+    world.time += CLEAR_AGAIN_SECONDS
+    world.clearing()
+    assert [index for _, _, index in world.cleared] == [3, 5, 5]
+
+
+def test_a_reader_lustre_has_thrown_out_is_a_fault_until_there_is_one_again(world: World) -> None:
+    list(world.follower.records())
+    world.fault = errno.ENOENT
+    for _ in range(3):
+        world.clearing()
+    assert len(world.said) == 1
+    assert "changelog_register" in world.said[0]
+    assert "Lustre knows no reader cl1" in drained(world.follower)[1]
+    world.fault = 0
+    world.clearing()
+    assert "records are missing" in drained(world.follower)[1]
+    assert drained(world.follower)[1] == ""
+
+
+def test_a_changelog_that_ends_before_what_was_read_was_begun_anew(world: World) -> None:
+    list(world.follower.records())
+    world.log.last, world.fault = 2, errno.EINVAL
+    world.clearing()
+    assert drained(world.follower) == ([1, 2], "changelog of MDT0000: it was begun anew")
+
+
+def test_what_lustre_cannot_do_now_is_told_and_tried_again(world: World) -> None:
+    list(world.follower.records())
+    world.fault = errno.EIO
+    world.clearing()
+    assert drained(world.follower)[1] == ""
+    world.fault = 0
+    world.clearing()
+    assert world.cleared
+    assert world.said[-1] == "changelog of MDT0000 can be cleared again for cl1"

@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lustre.changelog.encode import encode
+from lustre.changelog.record import Record, RecordType
+from lustre.fid import Fid
+from tierd.sense.changelogs.follow import MAX_READS, ChangelogError, Follower, MissingRecordsError, TimedCalls
+
+
+class Log:
+    """A changelog that hands out a few records at a time and may forget the oldest."""
+
+    def __init__(self, last: int, batch: int = 3, first: int = 1) -> None:
+        self.first, self.last, self.batch = first, last, batch
+        self.fault: OSError | None = None
+
+    def read(self, _: str, after: int) -> bytes:
+        if self.fault is not None:
+            raise self.fault
+        begin = max(after + 1, self.first)
+        return b"".join(encode(Record(n, RecordType.CLOSE, float(n), target=Fid(1, n)))
+                        for n in range(begin, min(begin + self.batch, self.last + 1)))
+
+
+def drained(follower: Follower) -> tuple[list[int], str]:
+    """All records, and the error after them."""
+    seen: list[int] = []
+    try:
+        for record in follower.records():
+            seen += [record.index]
+    except ChangelogError as error:
+        return seen, str(error)
+    return seen, ""
+
+
+@given(st.integers(0, 20), st.integers(1, 7), st.lists(st.integers(0, 9), max_size=5))
+def test_every_record_once_and_in_order(last: int, batch: int, more: list[int]) -> None:
+    log = Log(last, batch)
+    follower = Follower(log.read, ["MDT0000"], most_reads=1000)
+    seen = [r.index for r in follower.records()]
+    for count in more:
+        log.last += count
+        seen += [r.index for r in follower.records()]
+    assert seen == list(range(1, log.last + 1))
+    assert follower.positions == {"MDT0000": log.last}
+
+
+def test_goes_on_where_it_was_left() -> None:
+    follower = Follower(Log(10).read, ["MDT0000"], {"MDT0000": 7})
+    assert [r.index for r in follower.records()] == [8, 9, 10]
+
+
+def test_a_gap_is_said_after_what_could_be_read() -> None:
+    log = Log(5)
+    follower = Follower(log.read, ["MDT0000"])
+    list(follower.records())
+    log.first, log.last = 9, 12
+    seen, problem = drained(follower)
+    assert "changelog of MDT0000: records 6 to 8 are missing" in problem
+    assert seen == [9, 10, 11, 12]
+    assert list(follower.records()) == []
+
+
+def test_a_gap_is_another_thing_than_a_device_that_cannot_be_read() -> None:
+    log = Log(5)
+    follower = Follower(log.read, ["MDT0000"])
+    list(follower.records())
+    log.first, log.last = 9, 12
+    with pytest.raises(MissingRecordsError):
+        list(follower.records())
+    log.fault = PermissionError(13, "Permission denied")
+    with pytest.raises(ChangelogError) as caught:
+        list(follower.records())
+    assert not isinstance(caught.value, MissingRecordsError)
+
+
+def test_a_changelog_that_grows_faster_than_it_is_read_does_not_hold_up_the_others() -> None:
+    endless, other = Log(10**9, batch=1), Log(2)
+    follower = Follower(lambda mdt, after: (endless if mdt == "MDT0000" else other).read(mdt, after),
+                        ["MDT0000", "MDT0001"])
+    assert len(list(follower.records())) == MAX_READS + 2
+    assert follower.positions == {"MDT0000": MAX_READS, "MDT0001": 2}
+
+
+def test_a_device_that_gives_the_same_again_is_not_asked_for_ever() -> None:
+    follower = Follower(lambda *_: Log(3).read("", 0), ["MDT0000"])
+    seen, problem = drained(follower)
+    assert seen == [1, 2, 3]
+    assert "asked for records after 3, got 3" in problem
+
+
+def test_a_reader_that_was_lost_is_told_until_it_is_back_and_then_once_as_a_gap() -> None:
+    follower = Follower(Log(3).read, ["MDT0000"])
+    follower.lost("MDT0000", "no such reader")
+    assert drained(follower) == ([1, 2, 3], "changelog of MDT0000: no such reader")
+    assert drained(follower) == ([], "changelog of MDT0000: no such reader")
+    follower.restored("MDT0000")
+    with pytest.raises(MissingRecordsError, match="records are missing, for no such reader"):
+        list(follower.records())
+    assert drained(follower) == ([], "")
+    follower.restored("MDT0000")
+    assert drained(follower) == ([], "")
+
+
+def test_a_changelog_that_was_begun_anew_is_read_from_its_beginning() -> None:
+    log = Log(3)
+    follower = Follower(log.read, ["MDT0000"], {"MDT0000": 100})
+    assert drained(follower) == ([], "")
+    follower.restart_from_zero("MDT0000")
+    assert drained(follower) == ([1, 2, 3], "changelog of MDT0000: it was begun anew")
+
+
+def test_one_mdt_that_cannot_be_read_keeps_no_other_from_being_heard() -> None:
+    good, bad = Log(2), Log(2)
+    bad.fault = PermissionError(13, "Permission denied")
+    follower = Follower(lambda mdt, after: (bad if mdt == "MDT0000" else good).read(mdt, after), ["MDT0000", "MDT0001"])
+    seen, problem = drained(follower)
+    assert problem == "changelog of MDT0000: [Errno 13] Permission denied"
+    assert seen == [1, 2]
+
+
+def test_what_is_no_changelog_is_said() -> None:
+    with pytest.raises(ChangelogError, match="changelog of MDT0000"):
+        list(Follower(lambda *_: b"\xff" * 200, ["MDT0000"]).records())
+
+
+class Watch:
+    """A clock that is set by hand."""
+
+    time = 1000.0
+
+    def now(self) -> float:
+        return self.time
+
+    def wait(self, seconds: float) -> bool:
+        raise NotImplementedError
+
+
+class Away:
+    """An MDT that answers once it is back."""
+
+    def __init__(self) -> None:
+        self.back = threading.Event()
+        self.answered = threading.Event()
+        self.asked: list[tuple[str, int]] = []
+        self._log = Log(5)
+
+    def read(self, mdt: str, after: int) -> bytes:
+        self.asked.append((mdt, after))
+        if mdt == "MDT0001":
+            self.back.wait()
+        try:
+            return self._log.read(mdt, after)
+        finally:
+            if mdt == "MDT0001":
+                self.answered.set()
+
+
+@pytest.fixture
+def away() -> Iterator[Away]:
+    away = Away()
+    yield away
+    away.back.set()
+
+
+def heard(follower: Follower) -> tuple[int, str]:
+    count = 0
+    try:
+        for _ in follower.records():
+            count += 1
+    except ChangelogError as error:
+        return count, str(error)
+    return count, ""
+
+
+def test_the_others_are_heard_and_it_is_asked_once(away: Away) -> None:
+    watch = Watch()
+    follower = Follower(TimedCalls(watch, 0.02).reading(away.read), ["MDT0001", "MDT0000"])
+    count, trouble = heard(follower)
+    assert count == 5
+    assert trouble.startswith("changelog of MDT0001: ")
+    assert "no answer for 0 s: its server is away, or recovers" in trouble
+    watch.time += 600
+    count, trouble = heard(follower)
+    assert count == 0
+    assert "no answer for 600 s" in trouble
+    assert away.asked.count(("MDT0001", 0)) == 1
+
+
+def test_what_comes_late_is_not_lost_and_not_asked_for_again(away: Away) -> None:
+    follower = Follower(TimedCalls(Watch(), 0.02).reading(away.read), ["MDT0001"])
+    assert heard(follower)[0] == 0
+    away.back.set()
+    assert away.answered.wait(10)
+    total, trouble = 0, "no answer"
+    while trouble:
+        count, trouble = heard(follower)
+        assert not trouble or "no answer" in trouble
+        total += count
+    assert total == 5
+    assert away.asked == [("MDT0001", 0), ("MDT0001", 3), ("MDT0001", 5)]
+
+
+def test_a_late_answer_to_another_question_is_let_go() -> None:
+    """However close to the next question it comes."""
+    for _ in range(200):
+        back = threading.Event()
+        patience = TimedCalls(Watch(), 0.001)
+        with pytest.raises(TimeoutError):
+            patience("MDT0001", "old", back.wait)
+        with pytest.raises(TimeoutError):
+            patience("MDT0001", "new", lambda: "never asked")
+        back.set()
+        answer = None
+        while answer is None:
+            with suppress(TimeoutError):
+                answer = patience("MDT0001", "new", lambda: "new")
+        assert answer == "new"
+
+
+def test_an_error_is_raised_as_it_was(away: Away) -> None:
+    cleared: list[tuple[str, str, int]] = []
+
+    def clear(mdt: str, reader: str, index: int) -> None:
+        cleared.append((mdt, reader, index))
+        raise FileNotFoundError(2, "no such reader")
+
+    with pytest.raises(FileNotFoundError, match="no such reader"):
+        TimedCalls(Watch(), 10).clearing(clear)("MDT0000", "cl1", 7)
+    assert cleared == [("MDT0000", "cl1", 7)]

@@ -1,0 +1,125 @@
+"""Records are missing: what is known is looked at again, a bit at a time, and nothing stale stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from lustre.changelog.record import Record, RecordType
+from lustre.fid import Fid
+from lustre.filesystem import FileStatus
+from tierd.sense.changelogs.follow import ChangelogError, MissingRecordsError
+from tierd.sense.changelogs.ingest import ChangelogIngest, DirectoryRescan
+from tierd.sense.changelogs.table import ActivityTable
+
+ROOT, ONE, TWO = Fid(1, 1), Fid(1, 2), Fid(1, 3)
+
+
+class Tree:
+    """Directories of files, as far as a catch-up asks."""
+
+    def __init__(self) -> None:
+        self.directories: dict[str, dict[str, Fid]] = {"/one": {}, "/two": {}}
+        self.asked: list[str] = []
+
+    def path_of(self, fid: Fid) -> str:
+        return {ONE: "/one", TWO: "/two"}[fid]
+
+    def entries(self, directory: str) -> Iterator[str]:
+        self.asked.append(directory)
+        if directory not in self.directories:
+            raise FileNotFoundError(2, "gone", directory)
+        return iter(list(self.directories[directory]))
+
+    def status(self, path: str) -> FileStatus:
+        directory, _, name = path.rpartition("/")
+        return FileStatus(self.directories[directory][name], 10, 5.0, 5.0, 0, 0, 1)
+
+
+class World:
+    def __init__(self) -> None:
+        self.tree = Tree()
+        self.table = ActivityTable(self.tree.path_of)
+        self.time = 0.0
+        self.ears = ChangelogIngest(self.table, self.tree, lambda: self.time)  # type: ignore[arg-type]
+        self.number = 0
+
+    def made(self, parent: Fid, name: str, fid: Fid, job: bytes = b"j.1") -> Iterator[Record]:
+        """A file that was created and closed."""
+        self.tree.directories[self.tree.path_of(parent)][name] = fid
+        for kind in (RecordType.CREATE, RecordType.OPEN, RecordType.CLOSE):
+            self.number += 1
+            yield Record(self.number, kind, float(self.number), target=fid, parent=parent, name=name.encode(),
+                         job_id=job)
+
+    def files(self, job: str = "j.1") -> dict[str, list[str]]:
+        return {a.directory: sorted(c.path for c in a.candidates) for a in self.table.of_job(job, 0.0)}
+
+
+def gap() -> Iterator[Record]:
+    yield from ()
+    raise MissingRecordsError("changelog of MDT0000: records 10 to 20 are missing")
+
+
+@pytest.fixture
+def world() -> World:
+    made = World()
+    for name, fid in (("a", Fid(2, 1)), ("b", Fid(2, 2))):
+        assert made.ears.listen(made.made(ONE, name, fid), 1.0) == ""
+    assert made.ears.listen(made.made(TWO, "c", Fid(2, 3)), 1.0) == ""
+    return made
+
+
+def test_what_was_renamed_removed_or_made_meanwhile(world: World) -> None:
+    world.tree.directories["/one"] = {"renamed": Fid(2, 1), "new": Fid(2, 9)}
+    assert world.ears.listen(gap(), 1.0) == ""
+    assert world.files() == {"/one": ["/one/new", "/one/renamed"], "/two": ["/two/c"]}
+
+
+def test_a_directory_that_went_away_is_forgotten(world: World) -> None:
+    del world.tree.directories["/one"]
+    world.ears.listen(gap(), 1.0)
+    assert world.files() == {"/two": ["/two/c"]}
+
+
+def test_another_directory_of_that_name_is_not_taken_for_it(world: World) -> None:
+    world.tree.directories["/one"] = {"a": Fid(3, 1)}
+    world.ears.listen(gap(), 1.0)
+    assert world.files() == {"/two": ["/two/c"]}
+
+
+def test_it_takes_as_many_cycles_as_it_takes_and_says_how_far_it_is(world: World) -> None:
+    world.time = 10.0
+    said = world.ears.listen(gap(), until=1.0)
+    assert said == ("changelog of MDT0000: records 10 to 20 are missing; catching up: 1 of 2 directories looked at "
+                    "again")
+    assert world.tree.asked == ["/two"]  # where something happened last
+    assert world.ears.listen(iter(()), until=1.0) == ""
+    assert world.tree.asked == ["/two", "/one"]
+
+
+def test_it_waits_while_the_changelog_cannot_be_read(world: World) -> None:
+    def blind() -> Iterator[Record]:
+        yield from ()
+        raise ChangelogError("changelog of MDT0000: Permission denied")
+
+    world.time = 10.0
+    world.ears.listen(gap(), until=1.0)
+    assert world.ears.listen(blind(), until=1.0) == "changelog of MDT0000: Permission denied"
+    assert world.ears.listen(iter(()), until=1.0) == ""
+
+
+def test_of_very_many_directories_the_latest_are_looked_at(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tierd.sense.changelogs.ingest.MAX_DIRECTORIES", 1)
+    DirectoryRescan(world.table, world.tree, lambda: 0.0).go_on(1.0)  # type: ignore[arg-type]
+    assert world.files() == {"/two": ["/two/c"]}
+
+
+def test_records_after_the_gap_are_known_too(world: World) -> None:
+    def records() -> Iterator[Record]:
+        yield from world.made(TWO, "d", Fid(2, 4))
+        raise MissingRecordsError("a gap before them")
+
+    assert world.ears.listen(records(), 1.0) == ""
+    assert world.files()["/two"] == ["/two/c", "/two/d"]

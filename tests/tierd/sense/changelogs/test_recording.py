@@ -1,0 +1,234 @@
+"""Whether an MDT still records for tierd: by what it says of itself, and by marks that must come by."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lustre.changelog.record import RecordType
+from lustre.fid import Fid
+from simulator.servers.changelog import QUICK_START_MASK, Actor, Changelog
+from tests.tierd.sense.changelogs.test_follow import drained
+from tierd.sense.changelogs.follow import Follower
+from tierd.sense.changelogs.recording import (
+    MARK_SECONDS,
+    MARK_SECONDS_FOR_MASK,
+    RESTARTED_SECONDS,
+    MarkWriter,
+    RecordingCheck,
+)
+from tierd.sense.readings import ChangelogState
+
+REGISTER = "lctl --device l-MDT0000 changelog_register"
+SET_MASK = "lctl set_param -P mdd.l-MDT0000.changelog_mask='+CREAT"
+
+
+class Site:
+    """One MDT, what is seen of it, and who follows it."""
+
+    def __init__(self, shown: bool, reader: str = "cl1", marks_allowed: bool = True) -> None:
+        self.log = Changelog()
+        self.time = 1000.0
+        self.shown = self.mask_shown = shown
+        self.marks = 0
+        self.recording = RecordingCheck("l", {"MDT0000": reader} if reader else {}, self,
+                                   None if shown else self.mark, lambda: marks_allowed)
+        self.follower = Follower(lambda _, after: self.log.read(after), ["MDT0000"], recording=self.recording)
+
+    def now(self) -> float:
+        return self.time
+
+    def wait(self, seconds: float) -> bool:
+        return False
+
+    def mark(self, _: str) -> Fid:
+        self.marks += 1
+        fid = Fid(9, self.marks)
+        for kind in (RecordType.CREATE, RecordType.RENAME, RecordType.OPEN, RecordType.CLOSE, RecordType.UNLINK):
+            self.log.add(kind, self.time, fid, Actor("tierd.0"), flags=2)
+        return fid
+
+    def work(self, files: int = 3) -> None:
+        for number in range(files):
+            self.log.add(RecordType.CREATE, self.time, Fid(1, self.log.last_index + number), Actor("j"))
+
+    def cycle(self) -> tuple[list[int], str]:
+        self.time += 5
+        if self.shown:
+            users = frozenset(self.log.users)
+            mask = frozenset(kind.label for kind in self.log.mask)
+            self.recording.shown({"l-MDT0000": ChangelogState(self.log.last_index, users,
+                                                                mask if self.mask_shown else None)})
+        return drained(self.follower)
+
+    def within(self, cycles: int) -> str:
+        """The first trouble of so many cycles."""
+        return next(filter(None, (self.cycle()[1] for _ in range(cycles))), "")
+
+
+@pytest.fixture(params=[True, False], ids=["shown", "marked"])
+def site(request: pytest.FixtureRequest) -> Site:
+    at = Site(request.param, reader="cl1" if request.param else "")
+    for _ in range(4):
+        at.work()
+        assert at.cycle()[1] == ""
+    return at
+
+
+def test_a_quiet_mdt_is_no_trouble_and_its_marks_are_not_activity(site: Site) -> None:
+    for _ in range(30):
+        assert site.cycle() == ([], "")
+    assert site.marks <= (0 if site.shown else 30 * 5 / MARK_SECONDS + 2)
+    assert site.recording.note() == ""
+
+
+@pytest.mark.parametrize("reader", ["cl1", ""])
+def test_a_user_that_was_deregistered_is_found_and_the_command_said(reader: str) -> None:
+    site = Site(shown=True, reader=reader)
+    site.work()
+    assert site.cycle()[1] == ""
+    site.log.deregister()
+    site.work()
+    assert REGISTER in site.within(1)
+
+
+def test_one_that_nobody_shows_is_found_by_a_mark_that_does_not_come_by() -> None:
+    site = Site(shown=False, reader="")
+    site.work()
+    site.cycle()
+    site.log.deregister()
+    said = site.within(2 + int(MARK_SECONDS / 5))
+    assert REGISTER in said
+    assert SET_MASK in said
+
+
+def test_a_deregistered_user_is_told_until_another_is_registered_and_then_as_a_gap(site: Site) -> None:
+    site.log.deregister()
+    assert site.within(6)
+    assert site.cycle()[1], "for as long as it lasts"
+    site.log.register()
+    site.recording._readers = {}  # the configuration names the new one, or none
+    assert "records are missing" in next(words for words in (site.cycle()[1] for _ in range(8))
+                                         if "records are missing" in words)
+    site.work()
+    assert site.cycle()[1] == ""
+
+
+@pytest.mark.parametrize("kind", [RecordType.CREATE, RecordType.CLOSE, RecordType.UNLINK, RecordType.RENAME])
+def test_a_mask_without_what_is_needed_is_named(site: Site, kind: RecordType) -> None:
+    site.log.set_mask(QUICK_START_MASK - {kind})
+    said = site.within(6)
+    assert f"its mask leaves out {kind.label}: " in said
+    assert SET_MASK in said
+    site.log.set_mask(QUICK_START_MASK)
+    assert "records are missing" in " ".join(site.cycle()[1] for _ in range(8))
+    assert site.cycle()[1] == ""
+
+
+def test_a_mask_without_what_is_not_needed_is_none_of_our_business(site: Site) -> None:
+    site.log.set_mask(QUICK_START_MASK - {RecordType.OPEN, RecordType.HSM, RecordType.MTIME})
+    assert site.within(12) == ""
+
+
+def test_where_the_mask_alone_is_not_shown_a_mark_tells_it() -> None:
+    site = Site(shown=True)
+    site.recording._mark = site.mark
+    site.mask_shown = False
+    for _ in range(30):
+        site.work()
+        assert site.cycle()[1] == ""
+    assert site.marks == 1
+    site.log.set_mask(QUICK_START_MASK - {RecordType.CLOSE})
+    site.time += MARK_SECONDS_FOR_MASK
+    assert "its mask leaves out CLOSE: " in site.within(6)
+    site.log.set_mask(QUICK_START_MASK)
+    assert "records are missing" in " ".join(site.cycle()[1] for _ in range(8))
+
+
+def test_a_user_replaced_between_two_looks_may_have_left_a_gap() -> None:
+    site = Site(shown=True, reader="")
+    site.work()
+    site.cycle()
+    site.log.deregister()
+    site.log.register()
+    site.work()
+    assert "cl1 were deregistered: what happened since may be missing" in site.cycle()[1]
+    assert site.cycle()[1] == ""
+
+
+def test_records_that_cannot_be_read_though_the_mdt_has_written_more() -> None:
+    site = Site(shown=True)
+    site.work()
+    site.cycle()
+    site.work()
+    site.log.forget()
+    assert site.cycle()[1] == "", "a record just written may be late"
+    assert "the MDT has written more records, and none after 3 can be read" in site.cycle()[1]
+    site.work()
+    assert "records 4 to 6 are missing" in site.cycle()[1]
+
+
+def test_an_index_below_the_position_is_a_log_begun_anew_unless_it_is_only_old() -> None:
+    site = Site(shown=True)
+    site.work(50)
+    site.cycle()
+    site.log = Changelog()
+    site.work()
+    assert site.within(int(RESTARTED_SECONDS / 5) - 2) == ""
+    assert "it was begun anew" in site.within(5) + site.cycle()[1]
+    assert site.follower.positions == {"MDT0000": 3}
+
+
+def test_where_nothing_may_be_written_and_nothing_is_shown_the_status_says_so() -> None:
+    site = Site(shown=False, reader="", marks_allowed=False)
+    assert site.cycle() == ([], "")
+    assert site.recording.note() == ("whether MDT0000 still records is not known: nobody shows its changelog_users, "
+                                     "and nothing is written to find out")
+    site.work()
+    site.cycle()
+    assert site.recording.note() == ""
+
+
+def test_a_mark_that_cannot_be_made_is_no_proof_of_anything() -> None:
+    site = Site(shown=False, reader="")
+
+    def refused(_: str) -> Fid:
+        raise OSError(30, os.strerror(30), "/mnt/l/.tierd")
+
+    site.recording._mark = refused
+    assert site.within(10) == ""
+    assert "Read-only file system" in site.recording.note()
+
+
+@given(st.lists(st.integers(0, 4), max_size=40))
+def test_an_mdt_at_work_is_never_called_silent(work: list[int]) -> None:
+    for shown in (True, False):
+        site = Site(shown, reader="")
+        for files in work:
+            site.work(files)
+            assert site.cycle()[1] == ""
+
+
+def test_a_mark_on_a_mounted_file_system_leaves_nothing_behind(tmp_path: Path) -> None:
+    made: list[tuple[Path, int]] = []
+
+    def make(place: Path, index: int) -> None:
+        made.append((place, index))
+        place.mkdir()
+
+    marks = MarkWriter(tmp_path / ".tierd", lambda place: int(place.name == "MDT0001"), make,
+                         lambda place: Fid(1, place.lstat().st_ino), "host-7")
+    assert marks("MDT0000") != Fid(0, 0)
+    (tmp_path / ".tierd/mark-host-7").touch()  # broken off
+    marks("MDT0000")
+    assert os.listdir(tmp_path / ".tierd") == []
+    marks("MDT0001")
+    marks("MDT0001")
+    assert made == [(tmp_path / ".tierd/MDT0001", 1)]
+    assert os.listdir(tmp_path / ".tierd/MDT0001") == []
+    with pytest.raises(OSError, match="is not on MDT0002: remove it"):
+        marks("MDT0002")

@@ -1,0 +1,112 @@
+"""Servers that answer badly: an error that says why, within the time and the memory allowed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.tierd.sense import loopback_server
+from tests.tierd.sense.loopback_server import Behave, liar, says, written
+from tierd.clock import SystemClock
+from tierd.config.sources import ServerAccess
+from tierd.sense.http_client import HttpClient, SourceError
+
+KINDS = ("text/plain",)
+
+
+def asked(url: str, access: ServerAccess | None = None, seconds: float = 5.0, environment: dict[str, str] | None = None,
+          ) -> bytes:
+    return (
+        HttpClient(access or ServerAccess(most_bytes=1 << 20), seconds, environment or {})
+        .get(url, KINDS, "text/plain")
+        .body
+    )
+
+
+@pytest.mark.parametrize(
+    ("behave", "words"),
+    [
+        (loopback_server.endless, "more than 1048576 bytes"),
+        (loopback_server.bomb, "packed with 'gzip', unasked"),
+        (says("x", "text/html"), "'text/html' in place of 'text/plain'"),
+        (says("x", status="500 Oh\x1b[31m"), "500 Oh"),
+        (says("", "text/plain", "Location: http://elsewhere/", status="302 Found"), "sends us elsewhere (302"),
+        (
+            lambda to, _: to.sendall(loopback_server.head("text/plain", "200 OK", "Content-Length: 99999999")),
+            "99999999 bytes",
+        ),
+        (
+            lambda to, _: to.sendall(loopback_server.head("text/plain", "200 OK", "Content-Length: 9") + b"x"),
+            "ended after 1 of 9",
+        ),
+        (lambda to, _: to.sendall(b"SSH-2.0-OpenSSH_9.2\r\n"), "SSH-2.0"),
+        (lambda to, _: to.sendall(b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200 + b"\r\n"), "100 headers"),
+        (lambda to, _: to.sendall(b"HTTP/1.1 500 " + b"\x1b[2J" * 5000 + b"\r\n\r\n"), r"500 \x1b[2J\x1b[2J"),
+        (lambda to, _: to.sendall(b"HTTP/1.1 99999 Odd\x9b2J\r\n\r\n"), r"99999 Odd\x9b2J"),
+        (lambda to, _: to.sendall(b"\x00\xff\n" * 20_000), r"\x00"),
+        (lambda to, _: None, "closed connection without response"),
+    ],
+)
+def test_a_bad_answer_is_an_error_that_says_why(behave: Behave, words: str) -> None:
+    with liar(behave) as server, pytest.raises(SourceError) as raised:
+        asked(server.url)
+    assert words in str(raised.value)
+    assert server.url in str(raised.value)
+    assert str(raised.value).isprintable()
+    assert len(str(raised.value)) < 1000
+
+
+@pytest.mark.parametrize("behave", [loopback_server.slow_body, loopback_server.slow_head, loopback_server.silent])
+def test_an_answer_that_never_ends_is_given_up(behave: Behave) -> None:
+    clock = SystemClock()
+    begun = clock.now()
+    with liar(behave) as server, pytest.raises(SourceError, match=r"within 0\.3 s|timed out"):
+        asked(server.url, seconds=0.3)
+    assert clock.now() - begun < 20
+
+
+def test_nobody_there() -> None:
+    with pytest.raises(SourceError, match=r"http://127\.0\.0\.1:1/m: .*refused"):
+        asked("http://127.0.0.1:1/m")
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://x/", "oss1:9169", "http://", ""])
+def test_only_http(url: str) -> None:
+    with pytest.raises(SourceError, match="not an http or https URL"):
+        asked(url)
+
+
+def test_a_password_in_a_url_is_refused_and_not_shown() -> None:
+    with pytest.raises(SourceError, match="a password in a URL ends up in logs") as raised:
+        asked("http://me:hidden@127.0.0.1:1/m")
+    assert "hidden" not in str(raised.value)
+
+
+def test_credentials_from_files_and_environment(tmp_path: Path) -> None:
+    password = written(tmp_path / "password", "geheim\n")
+    with liar(says("well")) as server:
+        assert asked(server.url, ServerAccess(user="tierd", password_file=password)) == b"well"
+        asked(server.url, ServerAccess(token_file=written(tmp_path / "token", "abc\n")))
+        asked(server.url, ServerAccess(user="tierd", password_env="P"), environment={"P": "geheim"})
+        asked(server.url, ServerAccess(token_env="T"), environment={"T": "abc"})
+        asked(server.url)
+    found = [re.search("^Authorization: (.*)\r$", request, re.MULTILINE) for request in server.requests]
+    assert [match and match[1] for match in found] == ["Basic dGllcmQ6Z2VoZWlt", "Bearer abc", "Basic dGllcmQ6Z2VoZWlt",
+                                                       "Bearer abc", None]
+
+
+def test_a_secret_that_cannot_be_had_is_named_and_never_shown(tmp_path: Path) -> None:
+    odd = written(tmp_path / "odd", "geheim\nX-Evil: 1\n")
+    for access, words in (
+        (ServerAccess(token_file=str(tmp_path / "none")), "none cannot be read: No such file"),
+        (ServerAccess(token_file=written(tmp_path / "empty", "\n")), "is empty"),
+        (ServerAccess(user="u", password_env="NOT_SET"), "the environment variable NOT_SET is empty"),
+        (ServerAccess(token_file=odd), "more than one line"),
+    ):
+        with liar(says("well")) as server, pytest.raises(SourceError) as raised:
+            asked(server.url, access)
+        assert words in str(raised.value)
+        assert "geheim" not in str(raised.value)
+        assert server.requests == []

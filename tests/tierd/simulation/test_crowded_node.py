@@ -1,0 +1,99 @@
+"""The two neighbours that a real Lustre was tried with, on a node with no processor left: what tierd has to do there.
+
+``docs/calibration.md``, section 4, has the figures of then, and how well the model has them. Times are virtual seconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import pytest
+
+from simulator.scenarios.scenario import library
+from tierd.act.journal.entry import Entry
+from tierd.config.settings import Settings
+from tierd.simulation.run import Outcome, run
+
+STREAM = "ior_stream.1001"
+NOTICED_SECONDS = 30.0
+"""So soon after a neighbour has gone that is known."""
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """One run with tierd."""
+
+    outcome: Outcome
+    since: float
+    until: float
+    """While the neighbour works."""
+
+    @property
+    def found_at(self) -> float:
+        return min(time for time, finding in self.outcome.findings if finding.kind == "noisy-neighbour")
+
+    @property
+    def alone(self) -> float:
+        return self.outcome.mean(STREAM, 5, self.since)
+
+    def done(self, kind: str, since: float, until: float) -> list[Entry]:
+        """Acts of a kind that were begun in a span, and came about."""
+        acts = zip(self.outcome.acted_at, self.outcome.entries, strict=True)
+        return [e for at, e in acts if e.kind == kind and e.outcome in {"done", "undone"} and since <= at < until]
+
+    def said(self, *words: str) -> float:
+        """When it first said a sentence that begins so."""
+        return min((time for time, sentence in self.outcome.said if sentence.startswith(words)), default=float("inf"))
+
+
+@cache
+def crowd(name: str) -> Crowd:
+    scenario = library(name)
+    neighbour = next(job for job in scenario.jobs if job.job_id != STREAM)
+    outcome = run(scenario.build(), scenario.jobs, scenario.seconds, policy=Settings())
+    return Crowd(outcome, neighbour.start_seconds, neighbour.stop_seconds)
+
+
+@pytest.fixture(params=["crowded-directory", "crowded-directories"])
+def either(request: pytest.FixtureRequest) -> Crowd:
+    return crowd(request.param)
+
+
+@pytest.fixture
+def one() -> Crowd:
+    return crowd("crowded-directory")
+
+
+@pytest.fixture
+def many() -> Crowd:
+    return crowd("crowded-directories")
+
+
+def test_the_neighbour_is_found_although_looking_takes_long(either: Crowd) -> None:
+    assert either.since < either.found_at < either.since + 150
+
+
+def test_the_stream_has_its_disks_back_within_a_minute_of_the_finding(one: Crowd) -> None:
+    assert one.outcome.mean(STREAM, one.found_at + 55, one.until) >= 0.95 * one.alone
+
+
+def test_so_it_has_where_each_directory_has_a_default_of_its_own(many: Crowd) -> None:
+    assert many.outcome.mean(STREAM, many.found_at + 60, many.until) >= 0.95 * many.alone
+
+
+def test_the_directories_that_have_defaults_of_their_own_are_changed_within_a_minute(many: Crowd) -> None:
+    changed = many.done("set-default-layout", many.since, many.found_at + 60)
+    assert len({entry.place for entry in changed} - {"/proj/crowds"}) >= 28
+
+
+def test_files_move_while_the_neighbour_works(one: Crowd) -> None:
+    assert len(one.done("migrate", one.since, one.until)) >= 20
+
+
+def test_a_verdict_comes_within_two_minutes_of_the_finding(either: Crowd) -> None:
+    assert either.said("KEPT: it helped") <= either.found_at + 120
+
+
+def test_nothing_is_moved_once_the_neighbour_has_gone(one: Crowd) -> None:
+    assert one.done("migrate", one.until + NOTICED_SECONDS, float("inf")) == []

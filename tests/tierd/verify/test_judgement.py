@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.tierd.worlds import TARGETS, small_files, stream, window
+from tierd.model import Finding, Window
+from tierd.verify.judgement import Act, Judgement, Settings, judge
+
+SETTINGS = Settings(settle_seconds=10, judge_seconds=30, harm_seconds=20)
+FINDING = Finding("noisy-neighbour", 0, "m.2", "s.1", TARGETS, "",
+                  {"victim_usual_bytes_per_second": 66e6, "victim_bytes_per_second": 44e6})
+BEGUN = 50.0
+ELSEWHERE = ("lustre-OST0010", "lustre-OST0011")
+FLASH = ("lustre-OST0000",)
+
+
+def judged(windows: list[Window], now: float = 100.0) -> Judgement:
+    return judge(Act(FINDING, BEGUN, BEGUN, FLASH), windows, now, SETTINGS)
+
+
+def episode(rate: float, noise: bool = True, other: tuple[float, float] | None = None,
+            others_elsewhere: tuple[float, float] | None = None, where: tuple[str, ...] = TARGETS) -> list[Window]:
+    """Ten windows of contention and ten after the act: the victim's rate after, another stream before and after."""
+    found = []
+    for n in range(20):
+        later = n >= 10
+        parts = [stream("s.1", rate if later else 44)]
+        if other:
+            parts.append(stream("t.9", other[later], targets=where))
+        if others_elsewhere:
+            parts += [stream(f"far.{i}", others_elsewhere[later], targets=ELSEWHERE) for i in range(3)]
+        noisy = noise or not later
+        found.append(window(n, *parts, *([small_files("m.2", 20, targets=FLASH if later else TARGETS)]
+                                         if noisy else [])))
+    return found
+
+
+@pytest.mark.parametrize(("rate", "verdict"), [
+    (66, "helped"), (55, "helped"), (45, "did-not-help"), (20, "did-not-help")])
+def test_a_fair_part_of_the_loss_must_be_won_back(rate: float, verdict: str) -> None:
+    assert judged(episode(rate)).verdict == verdict
+
+
+def test_not_before_its_time() -> None:
+    assert judged(episode(66), now=89.0).verdict == "too-early"
+
+
+def test_when_the_noise_has_gone_nothing_is_proven() -> None:
+    assert judged(episode(66, noise=False)).verdict == "cannot-tell"
+
+
+def test_when_the_victim_has_gone_nothing_is_proven() -> None:
+    gone = [window(n, small_files("m.2", 20)) for n in range(20)]
+    assert judged(gone).verdict == "cannot-tell"
+
+
+def test_the_part_won_back_is_told() -> None:
+    assert judged(episode(55)).won_back == pytest.approx(0.5)
+
+
+def test_what_everybody_gained_was_not_the_act() -> None:
+    """The whole file system got faster by a third, the victim with it: the act did nothing."""
+    found = judged(episode(44 * 4 / 3, others_elsewhere=(30, 40)))
+    assert (found.verdict, found.elsewhere) == ("did-not-help", pytest.approx(4 / 3))
+
+
+def test_what_everybody_lost_is_not_held_against_the_act() -> None:
+    assert judged(episode(45)).verdict == "did-not-help"
+    assert judged(episode(45, others_elsewhere=(40, 30))).verdict == "helped"
+
+
+@pytest.mark.parametrize("where", [TARGETS, FLASH])
+def test_others_on_these_disks_or_on_the_flash_must_not_pay(where: tuple[str, ...]) -> None:
+    found = judged(episode(66, other=(20, 15), where=where), now=85.0)
+    assert (found.verdict, set(found.harmed)) == ("harmed-others", {"t.9"})
+    assert found.harmed["t.9"] == pytest.approx(0.25)
+    assert judged(episode(66, other=(20, 19), where=where)).verdict == "helped"
+    assert judged(episode(66, other=(20, 15), where=ELSEWHERE)).verdict == "helped"
+
+
+def test_a_job_that_varies_by_itself_is_not_harmed() -> None:
+    windows = episode(66)
+    uneven = [window(n, stream("t.9", rate)) for n, rate in enumerate([30, 15, 22, 28] * 5)]
+    both = [Window(w.start, w.end, {**w.loads, **u.loads}, w.namespace) for w, u in zip(windows, uneven, strict=True)]
+    assert judged(both).verdict == "helped"
+
+
+def test_metadata_of_others_must_not_pay() -> None:
+    windows = [Window(w.start, w.end, w.loads, {**w.namespace, "db.5": small_files("db.5", 50 if n < 10 else 30)[1]})
+               for n, w in enumerate(episode(66))]
+    found = judged(windows)
+    assert found.verdict == "harmed-others"
+    assert found.harmed["db.5"] == pytest.approx(0.4)

@@ -1,0 +1,185 @@
+"""How much may be moved, and how fast: the cost of a move, rate limits, and the circuit breaker.
+
+Token buckets for files and bytes are filled by the clock that the caller passes in: one pair for everything, one for
+each pool and one for each target. A target may be busy while there is budget for others. The circuit breaker stops all
+moves when too many fail, or when one file is in doubt, until an administrator resumes them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from lustre.layout.model import Component, Layout
+from tierd.config.act import BreakerSettings, Limits, Rate
+
+
+@dataclass(frozen=True, slots=True)
+class MoveCost:
+    """One file. What is on MDTs costs nothing here: no mover puts anything there."""
+
+    size_bytes: int
+    pools: Mapping[str, int] = field(default_factory=dict)
+    """Bytes read from or written to each pool; a pool that is only named is there, with 0."""
+    targets: Mapping[str, int] = field(default_factory=dict)
+    """Bytes read from each target. Where they will be written nobody knows before: that counts for the pool."""
+
+
+def cost_of_move(size_bytes: int, before: Layout | None, wanted: Layout, fsname: str) -> MoveCost:
+    """The cost of giving a file of this size another layout.
+
+    >>> from lustre.fid import Fid
+    >>> from lustre.layout.model import StripeObject
+    >>> hdd = Component(pool="hdd", stripe_count=2, objects=(StripeObject(2, Fid(1, 1)), StripeObject(3, Fid(1, 2))))
+    >>> cost_of_move(3001, Layout((hdd,), composite=False), Layout((Component(pool="flash"),), composite=False), "fs")
+    Cost(size_bytes=3001, pools={'hdd': 3001, 'flash': 3001}, targets={'fs-OST0002': 1501, 'fs-OST0003': 1501})
+    """
+    pools: Counter[str] = Counter()
+    targets: Counter[str] = Counter()
+    for component, held_bytes in bytes_per_component(before, size_bytes):
+        if component.pool:
+            pools[component.pool] += held_bytes
+        for number in component.objects:
+            targets[f"{fsname}-OST{number.ost_index:04x}"] += -(-held_bytes // len(component.objects))
+    for component, held_bytes in bytes_per_component(wanted, size_bytes):
+        if component.pool:
+            pools[component.pool] += held_bytes
+    return MoveCost(size_bytes, dict(pools), dict(targets))
+
+
+def bytes_per_component(layout: Layout | None, size_bytes: int) -> Iterator[tuple[Component, int]]:
+    """The components on OSTs, and how many of the file's bytes each holds."""
+    for component in layout.components if layout is not None else ():
+        if not component.on_mdt:
+            end = size_bytes if component.extent_end is None else min(component.extent_end, size_bytes)
+            yield component, max(0, end - component.extent_start)
+
+
+_SLACK = 1e-9
+"""A bucket holds a sum of many small numbers: what is missing less than this is not missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitReached:
+    """Why a move has to wait. ``everything`` when no other move may go either."""
+
+    sentence: str
+    everything: bool
+
+
+class TokenBucket:
+    """Tokens left. A file takes one file token and its size in byte tokens; a large file may overdraw a full bucket."""
+
+    def __init__(self, rate: Rate, burst_seconds: float, now: float) -> None:
+        self._rate = rate
+        self._burst_seconds = burst_seconds
+        self._files = max(1.0, rate.files_per_second * burst_seconds)
+        self._bytes = rate.bytes_per_second * burst_seconds
+        self._filled_at = now
+
+    def short(self, size_bytes: int, now: float) -> str:
+        """Which rate is reached, so that a file of this size must wait; "" when it need not."""
+        rate = self._rate
+        passed = max(0.0, now - self._filled_at)
+        self._filled_at = max(now, self._filled_at)
+        most_files = max(1.0, rate.files_per_second * self._burst_seconds)
+        most_bytes = rate.bytes_per_second * self._burst_seconds
+        self._files = min(self._files + passed * rate.files_per_second, most_files)
+        self._bytes = min(self._bytes + passed * rate.bytes_per_second, most_bytes)
+        if self._files < 1 - _SLACK:
+            return f"{rate.files_per_second:g} files a second are reached"
+        if size_bytes and self._bytes < min(size_bytes, most_bytes) * (1 - _SLACK):
+            return f"{rate.bytes_per_second / 1e6:g} MB a second are reached"
+        return ""
+
+    @property
+    def left(self) -> tuple[float, float]:
+        """Tokens for files and for bytes, as of the last look."""
+        return self._files, self._bytes
+
+    def spend(self, size_bytes: int) -> None:
+        """Take the tokens."""
+        self._files -= 1
+        self._bytes -= size_bytes
+
+    def give_back(self, size_bytes: int) -> None:
+        """Byte tokens of a file that was not moved; looking at it has cost its file token."""
+        self._bytes = min(self._bytes + size_bytes, self._rate.bytes_per_second * self._burst_seconds)
+
+
+class Budget:
+    """All buckets. Those of pools and targets are made when they are first needed."""
+
+    def __init__(self, limits: Limits, now: float) -> None:
+        self._limits = limits
+        self._all = TokenBucket(Rate(limits.files_per_second, limits.bytes_per_second), limits.burst_seconds, now)
+        self._pools: dict[str, TokenBucket] = {}
+        self._targets: dict[str, TokenBucket] = {}
+
+    def take(self, cost: MoveCost, now: float) -> LimitReached | None:
+        """Take the tokens for a move from every bucket it concerns; or say why not yet, with nothing taken."""
+        wait = self.why_not(cost, now)
+        if wait is None:
+            self._all.spend(cost.size_bytes)
+            for _, _, size_bytes, bucket in self._concerned(cost, now):
+                bucket.spend(size_bytes)
+        return wait
+
+    def give_back(self, cost: MoveCost, now: float) -> None:
+        """The bytes of a move that was refused before any of them was read."""
+        self._all.give_back(cost.size_bytes)
+        for _, _, size_bytes, bucket in self._concerned(cost, now):
+            bucket.give_back(size_bytes)
+
+    @property
+    def left(self) -> tuple[float, float]:
+        """Files and bytes that may be moved at once, as of the last look."""
+        return self._all.left
+
+    def why_not(self, cost: MoveCost, now: float) -> LimitReached | None:
+        """Which rate a move would pass, if any."""
+        reached = self._all.short(cost.size_bytes, now)
+        if reached:
+            return LimitReached(reached, everything=True)
+        for kind, name, size_bytes, bucket in self._concerned(cost, now):
+            reached = bucket.short(size_bytes, now)
+            if reached:
+                return LimitReached(f"{kind} {name}: {reached}", everything=False)
+        return None
+
+    def _concerned(self, cost: MoveCost, now: float) -> list[tuple[str, str, int, TokenBucket]]:
+        """Buckets of the pools and targets of a move, and what it takes from each."""
+        found = [("pool", name, size_bytes, self._pool(name, now)) for name, size_bytes in cost.pools.items()]
+        return found + [("target", name, size_bytes, self._target(name, now))
+                        for name, size_bytes in cost.targets.items()]
+
+    def _pool(self, name: str, now: float) -> TokenBucket:
+        if name not in self._pools:
+            rate = self._limits.pools.get(name, self._limits.per_pool)
+            self._pools[name] = TokenBucket(rate, self._limits.burst_seconds, now)
+        return self._pools[name]
+
+    def _target(self, name: str, now: float) -> TokenBucket:
+        if name not in self._targets:
+            self._targets[name] = TokenBucket(self._limits.per_target, self._limits.burst_seconds, now)
+        return self._targets[name]
+
+
+class CircuitBreaker:
+    """Counts the last moves. Only what Lustre could not do counts: a refusal or a busy file is no failure."""
+
+    def __init__(self, settings: BreakerSettings) -> None:
+        self._settings = settings
+        self._failed: deque[bool] = deque(maxlen=settings.window)
+
+    def note(self, result: str, path: str) -> str:
+        """Take one result in; why nothing more may be moved, or ""."""
+        if result == "doubtful":
+            return f"a file is not as it should be after its move: {path}"
+        self._failed.append(result == "failed")
+        failures = sum(self._failed)
+        if failures >= self._settings.failures and failures >= self._settings.share * len(self._failed):
+            self._failed.clear()
+            return f"{failures} of the last moves failed"
+        return ""

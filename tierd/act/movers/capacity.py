@@ -1,0 +1,180 @@
+"""Whether the destination takes a file: pools with members, space that stays free, and the owner's quota.
+
+A move made by root ignores quotas, and an empty pool takes a file and puts it anywhere. Both are checked before.
+"""
+
+from __future__ import annotations
+
+import errno
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from lustre.filesystem import Calls, Quota, Space
+from lustre.layout.model import Layout
+from tierd.act.limits import bytes_per_component
+from tierd.act.movers.checks import FileFacts, Refusal
+from tierd.act.movers.moves import Move
+from tierd.text import percent
+
+USER, GROUP, PROJECT = 0, 1, 2
+_NO_QUOTAS = {errno.ESRCH, errno.ENOENT, errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL}
+"""What Lustre answers where quotas are not enforced, or the release has none for pools."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where files may go. Asked anew for every batch: others fill pools too."""
+
+    pools: Callable[[], Mapping[str, tuple[str, ...]]]
+    space: Callable[[], Mapping[str, Space]]
+    quota: Callable[[int, int, str], Quota]
+    """Of an owner, by kind (user, group, project), number, and pool ("" for the file system)."""
+    keep_free: float = 0.05
+    """Part of a pool that stays free."""
+
+
+class DestinationState:
+    """The destination as it was when files that move together were looked at, less what those before take.
+
+    Pools and room are read once for all of them: on a file system of hundreds of targets that is a thousand files. So
+    is what belongs to a directory. Any number of threads may use one.
+    """
+
+    def __init__(self, destination: Destination) -> None:
+        self._destination = destination
+        self._lock = threading.RLock()
+        self._projects: dict[str, int] = {}
+        self._given: dict[tuple[str, Layout], bool] = {}
+        self._taken: Counter[str] = Counter()
+        self._quotas: dict[tuple[int, int, str], int | None] = {}
+
+    @property
+    def pools(self) -> Mapping[str, tuple[str, ...]]:
+        """Pools and their members."""
+        with self._lock:
+            return self._pools
+
+    @cached_property
+    def _pools(self) -> Mapping[str, tuple[str, ...]]:
+        return self._destination.pools()
+
+    @cached_property
+    def _space(self) -> Mapping[str, Space]:
+        return self._destination.space()
+
+    def project_beside(self, calls: Calls, path: str) -> int:
+        """Project that a new file in the directory of that path gets."""
+        directory = path.rpartition("/")[0]
+        with self._lock:
+            if directory not in self._projects:
+                self._projects[directory] = calls.project_beside(path)
+            return self._projects[directory]
+
+    def may_inherit(self, path: str, layout: Layout) -> bool:
+        """Whether a new file in the directory of that path may get this layout without its being named.
+
+        True until a file there got another one.
+        """
+        with self._lock:
+            return self._given.get((path.rpartition("/")[0], layout), True)
+
+    def does_not_inherit(self, path: str, layout: Layout) -> None:
+        """A new file in that directory got another layout."""
+        with self._lock:
+            self._given[path.rpartition("/")[0], layout] = False
+
+    def no_room(self, move: Move, size_bytes: int) -> Refusal | None:
+        """Why no file of that size fits there, whoever owns it; None when one does."""
+        with self._lock:
+            found = (self._no_room(move, pool, held) for pool, held in bytes_per_pool(move.layout, size_bytes).items())
+            return next((refusal for refusal in found if refusal is not None), None)
+
+    def refusal(self, move: Move, facts: FileFacts, *, take: bool = True) -> Refusal | None:
+        """Why it does not fit there; None when it does, and then its room counts as taken, unless ``take`` is False."""
+        with self._lock:
+            return self._refusal(move, facts, take)
+
+    def _refusal(self, move: Move, facts: FileFacts, take: bool) -> Refusal | None:
+        wanted = bytes_per_pool(move.layout, facts.status.size_bytes)
+        for pool, needed_bytes in wanted.items():
+            found = self._no_room(move, pool, needed_bytes) or self._over_quota(facts, pool, needed_bytes)
+            if found is not None:
+                return found
+        if take:
+            self._taken.update(wanted)
+            self._take_quota(facts, wanted)
+        return None
+
+    def _no_room(self, move: Move, pool: str, needed_bytes: int) -> Refusal | None:
+        targets = self._pools.get(pool)
+        if targets is None:
+            return Refusal("no-such-pool", f"there is no pool {pool!r}")
+        if not targets:
+            return Refusal("empty-pool", f"pool {pool!r} has no targets: Lustre would put the file anywhere")
+        if any(c.pool == pool and not c.overstriped and c.stripe_count > len(targets) for c in move.layout.components):
+            return Refusal("wanted-layout", f"more stripes than the {len(targets)} targets of pool {pool!r}")
+        rooms = [self._space[target] for target in targets if target in self._space]
+        size_bytes = sum(room.size_bytes for room in rooms)
+        avail_bytes = sum(room.avail_bytes for room in rooms) - self._taken[pool]
+        keep_free = self._destination.keep_free
+        if avail_bytes - needed_bytes < size_bytes * keep_free:
+            return Refusal("room", f"pool {pool!r} has {avail_bytes} bytes left and keeps {percent(keep_free)}")
+        if all(room.avail_bytes <= needed_bytes for room in rooms):
+            return Refusal("room", f"no target of pool {pool!r} has {needed_bytes} bytes")
+        return None
+
+    def _over_quota(self, facts: FileFacts, pool: str, needed_bytes: int) -> Refusal | None:
+        """While both copies exist the file counts twice for its owner, so it must fit once more."""
+        for kind, word, owner in _owners(facts):
+            for place in ("", pool):
+                try:
+                    room_bytes = self._quota(kind, owner, place)
+                except OSError as error:
+                    return Refusal("quota", f"quota of {word} {owner} cannot be read: {error}")
+                if room_bytes is not None and room_bytes < needed_bytes:
+                    where = f" in pool {place!r}" if place else ""
+                    return Refusal("quota", f"{word} {owner} has {room_bytes} bytes of quota left{where}")
+        return None
+
+    def _quota(self, kind: int, owner: int, place: str) -> int | None:
+        """Bytes left; None where there is no limit."""
+        key = kind, owner, place
+        if key not in self._quotas:
+            try:
+                quota = self._destination.quota(kind, owner, place)
+            except OSError as error:
+                if error.errno not in _NO_QUOTAS:
+                    raise
+                self._quotas[key] = None
+            else:
+                left = quota.room_bytes()
+                if left is not None and not quota.whole:
+                    raise OSError(errno.EIO, "not every target says what is used")
+                self._quotas[key] = left
+        return self._quotas[key]
+
+    def _take_quota(self, facts: FileFacts, wanted: Mapping[str, int]) -> None:
+        for kind, _, owner in _owners(facts):
+            for place, taken_bytes in (("", sum(wanted.values())), *wanted.items()):
+                left = self._quotas.get((kind, owner, place))
+                if left is not None:
+                    self._quotas[kind, owner, place] = left - taken_bytes
+
+
+def _owners(facts: FileFacts) -> Iterator[tuple[int, str, int]]:
+    """For whom the file counts. Root, and no project (0), have no limits."""
+    for kind, word, owner in ((USER, "user", facts.status.uid), (GROUP, "group", facts.status.gid),
+                              (PROJECT, "project", facts.project)):
+        if owner:
+            yield kind, word, owner
+
+
+def bytes_per_pool(layout: Layout, size_bytes: int) -> dict[str, int]:
+    """Bytes of a file of that size that the layout puts into each pool; pools it merely names are there with 0."""
+    found: dict[str, int] = {}
+    for component, held_bytes in bytes_per_component(layout, size_bytes):
+        found[component.pool] = found.get(component.pool, 0) + held_bytes
+    return found

@@ -1,0 +1,69 @@
+"""Outcomes of acts: entered into the journal, and counted for metrics and status."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from threading import Lock
+
+from lustre.fid import Fid
+from lustre.layout.model import Layout
+from tierd.act.journal.writer import Journal
+from tierd.act.movers.moves import MoveOutcome as Moved
+from tierd.act.movers.moves import MoveResult
+from tierd.clock import Clock
+from tierd.model import Action
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedAct:
+    """How one act went, and why.
+
+    ``done``, ``already``, ``dry-run``, ``refused``, ``gave-way``, ``failed``, ``doubtful``, or ``gone``: the job had
+    unlinked the file before its turn came.
+    """
+
+    action: Action
+    result: str
+    detail: str
+    entry: int
+    """Its number in the journal; 0 for a file that was gone before."""
+    before: Layout | None = None
+    fid: Fid | None = None
+    """Of the file, when a move was tried."""
+    begun_at: float = 0.0
+    """Of a default layout: files made from about then on have it."""
+
+
+class CompletedActs:
+    """What became of every act since the start."""
+
+    def __init__(self, journal: Journal, clock: Clock) -> None:
+        self._journal = journal
+        self._clock = clock
+        self._lock = Lock()
+        self.counts: Counter[tuple[str, str]] = Counter()
+        """By kind of act and result."""
+        self.last: dict[tuple[str, str], float] = {}
+        """When each kind of act last had each result."""
+        self.moved_bytes = 0
+
+    def ended(self, action: Action, result: str, detail: str, entry: int, before: Layout | None,
+              fid: Fid | None = None, begun_at: float = 0.0) -> CompletedAct:
+        """Enter the end of an act whose intent stands in the journal."""
+        self._journal.end(entry, result, detail, self._clock.now())
+        return self.counted(CompletedAct(action, result, detail, entry, before, fid, begun_at))
+
+    def counted(self, outcome: CompletedAct) -> CompletedAct:
+        """The outcome, counted."""
+        with self._lock:
+            self.counts[outcome.action.kind, outcome.result] += 1
+            self.last[outcome.action.kind, outcome.result] = self._clock.now()
+        return outcome
+
+
+def outcome_of_move(moved: Moved) -> str:
+    """What the engine's result is called in the journal and in metrics."""
+    if moved.reason == "gone":
+        return "gone"
+    return "dry-run" if moved.result is MoveResult.MOVABLE else str(moved.result)

@@ -1,0 +1,175 @@
+"""What all commands that talk to the daemon share: the choice of the daemon, its answer shown, and words for values.
+
+Times, sizes, verdicts and the evidence of findings have the same form in all commands. The name of a figure says its
+unit, which decides how the figure is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tierd.daemon.client import ControlError, ask
+from tierd.text import percent, printable
+
+VERDICT_TEXTS = {
+    "": "being judged", "helped": "it helped, and was kept", "did-not-help": "it did not help, and was taken back",
+    "harmed-others": "others paid for it, and it was taken back",
+    "taken-back": "it was taken back by hand",
+    "cannot-tell": "it cannot be judged: a job has gone, or the figures are in doubt",
+}
+
+
+def verdict_text(name: str, *, judged: bool = True) -> str:
+    """A verdict, for people.
+
+    >>> verdict_text("helped"), verdict_text("", judged=True), verdict_text("", judged=False)
+    ('it helped, and was kept', 'nothing to judge', 'being judged')
+    """
+    return "nothing to judge" if judged and not name else VERDICT_TEXTS.get(name, name)
+
+
+_UNITS: tuple[tuple[str, Callable[[float], str]], ...] = (
+    ("_bytes_per_second", lambda v: f"{v / 1e6:.1f} MB/s"),
+    ("_per_second", lambda v: f"{v:.1f} a second"),
+    ("bytes", lambda v: f"{v / 2**20:.2f} MiB"),
+    ("_bytes_per_file", lambda v: f"{v / 2**20:.2f} MiB"),
+    ("share", percent),
+    ("seconds", lambda v: f"{v:.0f} s"),
+    ("usec", lambda v: f"{v / 1000:.1f} ms"),
+    ("usec_per_rpc", lambda v: f"{v / 1000:.1f} ms"),
+    ("slowdown", lambda v: f"{v:.2f} times"),
+)
+_UNIT_SUFFIXES = ("_bytes_per_second", "_per_second", "_bytes_per_file", "_bytes", "_seconds", "_usec")
+
+
+def evidence_text(name: str, value: float) -> str:
+    """A number of the evidence.
+
+    >>> evidence_text("victim_bytes_per_second", 41.2e6), evidence_text("aggressor_read_share", 0.25)
+    ('victim: 41.2 MB/s', 'aggressor read share: 25 %')
+    >>> evidence_text("slowdown", 1.5), evidence_text("quiet_windows", 12), evidence_text("aggressor_bytes_per_file", 1
+    << 20) ('slowdown: 1.50 times', 'quiet windows: 12', 'aggressor, per file: 1.00 MiB')
+    """
+    if name == "learnt_windows":
+        return f"of the quiet windows, learnt from Prometheus' history: {value:g}"
+    shown = next((form(value) for ending, form in _UNITS if name.endswith(ending)), f"{value:g}")
+    if name.endswith("_bytes_per_file"):
+        return f"{name.removesuffix('_bytes_per_file').replace('_', ' ')}, per file: {shown}"
+    cut = next((c for c in _UNIT_SUFFIXES if name.endswith(c) and name != c.lstrip("_")), "")
+    return f"{name.removesuffix(cut).replace('_', ' ')}: {shown}"
+
+
+RUN = "/run/tierd"
+Answer = dict[str, Any]
+Show = Callable[[Answer], list[str]]
+
+
+def add_daemon_options(command: argparse.ArgumentParser) -> None:
+    """Which daemon, and in which form."""
+    which = command.add_mutually_exclusive_group()
+    which.add_argument("--fs", metavar="NAME", help=f"of several file systems: the tierd that listens in {RUN}/NAME")
+    which.add_argument("--socket", metavar="PATH", help="the tierd that listens there (default: the one of this node)")
+    command.add_argument("--json", action="store_true", help="the whole answer, for programs")
+
+
+def socket_of(chosen: argparse.Namespace, run: Path = Path(RUN)) -> str:
+    """Where the daemon listens. Raises ControlError where several do and none is named."""
+    if chosen.socket:
+        return str(chosen.socket)
+    if chosen.fs:
+        if "/" in chosen.fs or chosen.fs in {".", ".."}:
+            raise ControlError(f"--fs takes the name of an instance, not {chosen.fs!r}")
+        return str(run / chosen.fs / "tierd.sock")
+    alone = run / "tierd.sock"
+    try:
+        several = sorted(p.parent.name for p in run.glob("*/tierd.sock"))
+    except OSError:
+        several = []
+    if alone.exists() or not several:
+        return str(alone)
+    if len(several) == 1:
+        return str(run / several[0] / "tierd.sock")
+    raise ControlError(f"several file systems are looked after here; name one: --fs {' | '.join(several)}")
+
+
+def always(_: Answer) -> bool:
+    """What is true of most answers: what was asked for was done."""
+    return True
+
+
+def ask_and_show(chosen: argparse.Namespace, request: Mapping[str, Any], show: Show,
+          went_well: Callable[[Answer], bool] = always) -> int:
+    """Ask and show; 1 when the daemon does not answer or refuses, with the reason on standard error."""
+    try:
+        with spinner(str(request["request"])):
+            answer = ask(socket_of(chosen), request)
+    except ControlError as error:
+        print(error, file=sys.stderr)
+        return 1
+    well = went_well(answer)
+    print(json.dumps(answer, indent=1) if chosen.json else "\n".join(map(printable, show(answer))),
+          file=sys.stdout if well or chosen.json else sys.stderr)
+    return 0 if well else 1
+
+
+@contextmanager
+def spinner(what: str) -> Iterator[None]:
+    """Something that turns while an answer takes time: plans, directories looked through. On terminals only."""
+    if what not in {"plan", "promote", "demote", "undo", "report"} or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console  # noqa: PLC0415 -- only for people
+
+    with Console(stderr=True).status(f"{what} …"):
+        yield
+
+
+def positive(text: str) -> int:
+    """A number of things, in the command line."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return number
+
+
+def utc_time(seconds: float | None) -> str:
+    """A time for people, in UTC.
+
+    >>> utc_time(1_795_000_000), utc_time(None)
+    ('2026-11-18 11:06:40 UTC', 'never')
+    """
+    return "never" if not seconds else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def megabytes(size_bytes: float) -> str:
+    """Bytes for people; powers of 1000, as disks are sold.
+
+    >>> megabytes(0), megabytes(999_400), megabytes(12_345_678), megabytes(3.2e12)
+    ('0 B', '999 kB', '12.3 MB', '3.2 TB')
+    """
+    for power, unit in ((12, "TB"), (9, "GB"), (6, "MB")):
+        if size_bytes >= 10**power:
+            return f"{size_bytes / 10**power:.1f} {unit}"
+    return f"{size_bytes / 1000:.0f} kB" if size_bytes >= 1000 else f"{size_bytes:.0f} B"
+
+
+def ago(seconds: float) -> str:
+    """A span for people.
+
+    >>> ago(42), ago(600), ago(7200), ago(200_000)
+    ('42 s', '10 min', '2 h', '2 days')
+    """
+    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

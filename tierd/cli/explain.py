@@ -1,0 +1,172 @@
+"""``tierctl explain``, ``advise`` and ``plan``: one finding in full, what to change by hand, and what tierd would do
+now.
+
+None of them changes anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from tierd.cli import client
+from tierd.cli.client import Answer, evidence_text, megabytes, utc_time, verdict_text
+from tierd.cli.client import verdict_text as words
+from tierd.cli.control import headline
+from tierd.text import first_names, quoted, shell_word
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The command lines."""
+    explain = commands.add_parser(
+        "explain", help="all about one finding or act: numbers, where it comes from, what was done, did it help",
+        description="All the journal knows about one finding (F3, from tierctl findings) or about the finding behind "
+                    "one act (17, from tierctl history).")
+    explain.add_argument("id", metavar="ID", help="F3 for a finding, 17 for an act")
+    client.add_daemon_options(explain)
+    explain.set_defaults(
+        run=lambda chosen: client.ask_and_show(chosen, {"request": "explain", "id": chosen.id}, explanation)
+    )
+    advise = commands.add_parser(
+        "advise", help="what to change by hand: settings of clients and jobs, which tierd never changes itself",
+        description="What the advisers see now, each with the command to type, where, and what to expect of it.")
+    client.add_daemon_options(advise)
+    advise.set_defaults(run=lambda chosen: client.ask_and_show(chosen, {"request": "advise"}, advice_lines))
+
+
+def explanation(answer: Answer) -> list[str]:
+    """The story of a finding."""
+    finding = answer["finding"]
+    now = "it holds now" if answer["holds"] else "it no longer holds"
+    since = f"made {utc_time(finding['time'])}" if answer["ordered"] else f"found {utc_time(finding['time'])}; {now}"
+    lines = [f"F{finding['id']}, {finding['kind']}, {since}."]
+    lines += [f"  {finding['sentence']}."]
+    if finding["evidence"]:
+        lines += ["", "The numbers that made it:"]
+        lines += [f"  {evidence_text(name, value)}" for name, value in finding["evidence"].items()]
+    if finding["targets"]:
+        lines += ["", f"Where it is felt: {', '.join(finding['targets'])}."]
+    if finding["directories"]:
+        lines += [f"Where it comes from, by the changelogs: {first_names(finding['directories'], 16)}."]
+    elif finding["aggressor"] and finding["targets"]:
+        lines += ["Where it comes from: no changelog has said."]
+    if answer["told"]:
+        lines += ["", "What was thought and done:"]
+        lines += [f"  {story_time(told['time'], finding['time'])}  {told['sentence']}" for told in answer["told"]]
+    lines += ["", *act_lines(answer), *verdict_lines(answer), *repetition_lines(answer)]
+    return [*lines, *[line for piece in answer["advice"] for line in advice_item_lines(piece)]]
+
+
+def story_time(time: float, begun: float) -> str:
+    """A time of the story; with the day, where that is not the one on which it began.
+
+    >>> story_time(1_795_000_060, 1_795_000_000), story_time(1_795_050_000, 1_795_000_000)
+    ('11:07:40', '2026-11-19 01:00:00')
+    """
+    return utc_time(time)[11:19] if utc_time(time)[:10] == utc_time(begun)[:10] else utc_time(time)[:19]
+
+
+def repetition_lines(answer: Answer) -> list[str]:
+    """The numbers under which the same trouble stands, each of which can be asked for."""
+    def named(others: list[Answer]) -> str:
+        acts = {other["id"]: f", {other['acts']} acts" if other["acts"] else "" for other in others}
+        return ", ".join(f"F{other['id']} ({utc_time(other['time'])}{acts[other['id']]})" for other in others)
+
+    number = answer["finding"]["id"]
+    before = [other for other in answer["same"] if other["id"] < number]
+    after = [other for other in answer["same"] if other["id"] > number]
+    return ([f"Found before as {named(before)}."] if before else []) + (
+        [f"Found again as {named(after)}."] if after else [])
+
+
+def act_lines(answer: Answer) -> list[str]:
+    """What was done, in numbers, and the first of it."""
+    if not answer["all_acts"]:
+        return ["No act was done for it."]
+    counts = ", ".join(f"{count} {name}" for name, count in sorted(answer["outcomes"].items()))
+    lines = [f"Acts: {counts}; {megabytes(answer['bytes_moved'])} moved."]
+    for entry in answer["acts"][:5]:
+        detail = f": {entry['detail']}" if entry["detail"] else ""
+        lines.append(f"  {entry['id']}  {entry['kind']} {quoted(entry['place'])}: {entry['outcome']}{detail}")
+        if entry["kind"] == "set-default-layout":
+            lines.append(f"      {entry['before'] or 'no layout of its own'} -> {entry['after'] or 'none'}")
+    more = answer["all_acts"] - min(5, len(answer["acts"]))
+    return [*lines, f"  and {more} more; tierctl history shows them"] if more else lines
+
+
+def verdict_lines(answer: Answer) -> list[str]:
+    """What was measured afterwards."""
+    lines = []
+    for found in answer["judgements"]:
+        lines.append(f"Verdict, {utc_time(found['time'])}: {words(found['verdict'])}. The victim had "
+                     f"{megabytes(found['usual'])}/s before, {megabytes(found['contended'])}/s during, "
+                     f"{megabytes(found['after'])}/s after.")
+    if not lines and answer["all_acts"] and answer["finding"]["victim"]:
+        lines = ["Verdict: none yet."]
+    return lines
+
+
+def advice_lines(answer: Answer) -> list[str]:
+    """Advice, a paragraph each."""
+    lines: list[str] = []
+    for finding in answer["findings"]:
+        about = f" ({quoted(finding['subject'])})" if finding["subject"] else ""
+        lines += [f"F{finding['id']}  {finding['kind']}{about}: {finding['evidence']['sentence']}."]
+        lines += [line for piece in finding["advice"] for line in advice_item_lines(piece)]
+    if lines:
+        return lines
+    return ["no advice at present" if answer["looked"] else "no advice yet: tierd needs two looks to compare"]
+
+
+def advice_item_lines(piece: Answer) -> list[str]:
+    """One piece of advice."""
+    return [f"    {piece['command']}", f"      where: {piece['where']}", f"      expect: {piece['effect']}"]
+
+
+MAX_SHOWN = 5
+
+
+def add_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The command line."""
+    plan = commands.add_parser("plan", help="what would be done now, without doing it, and what speaks against it",
+                               description="Plans for what is found now, as the next cycle would, and shows it as the "
+                                           "commands of lfs it comes to. Changes nothing, and queues nothing.")
+    client.add_daemon_options(plan)
+    plan.set_defaults(run=lambda chosen: client.ask_and_show(chosen, {"request": "plan"}, plan_lines))
+
+
+def plan_lines(answer: Answer) -> list[str]:
+    """For each finding: steps, what the mode keeps back, refusals."""
+    state = answer["status"]
+    lines = [headline(state)]
+    lines += [f"CANNOT: {words}" for words in state["faults"].values()]
+    if not answer["plans"]:
+        return [*lines, "nothing is found that tierd would act on; tierctl advise shows what you may change by hand"]
+    for plan in answer["plans"]:
+        finding = plan["finding"]
+        lines += ["", f"F{finding['id']}  {finding['kind']}: {finding['evidence']['sentence']}"]
+        if plan["case"]:
+            acted = f"{utc_time(plan['case']['since'])} ({verdict_text(**plan['case']['outcome'])})"
+            follows = "only files that have settled since follow"
+            lines.append(f"  acted on {acted}" + ("" if plan["case"]["outcome"]["judged"] else f": {follows}"))
+        lines += step_lines(plan["actions"], "  ")
+        if plan["recommended"]:
+            lines += ["  kept back by the mode there:", *step_lines(plan["recommended"], "    ")]
+        lines += [f"  not done: {refusal}" for refusal in plan["refusals"]]
+        if not (plan["actions"] or plan["recommended"] or plan["refusals"]):
+            lines.append("  nothing to do: what would help is there already")
+    return lines
+
+
+def step_lines(actions: list[Answer], indent: str) -> list[str]:
+    """Actions as commands; of moves the first few."""
+    lines = []
+    moves = [a for a in actions if a["action"] == "migrate"]
+    for action in [a for a in actions if a["action"] != "migrate"] + moves[:MAX_SHOWN]:
+        place = shell_word(action.get("path") or action["directory"])
+        command = {"set-default-layout": "lfs setstripe", "migrate": "lfs migrate --non-block"}.get(
+            action["action"], "(advice) lfs migrate --non-block")
+        lines += [f"{indent}{command} {action['layout']} {place}", f"{indent}    because {action['reason']}"]
+    if len(moves) > MAX_SHOWN:
+        rest = moves[MAX_SHOWN:]
+        lines.append(f"{indent}and {len(rest)} more moves, {megabytes(sum(a['size_bytes'] for a in rest))}")
+    return lines

@@ -1,0 +1,164 @@
+"""``tierctl simulate`` and ``tierctl evaluate``: workloads on a simulated cluster, with and without tierd."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from simulator.scenarios.scenario import Scenario, library, names, parse
+from tierd.cli.progress import bar
+from tierd.config.load import ConfigurationError, load
+from tierd.config.settings import Settings
+from tierd.simulation import comparison
+from tierd.simulation.comparison import WITH_TIERD, compare, comparison_data, comparison_text, variants
+from tierd.simulation.evaluate import evaluate_all, summary_json, summary_text
+from tierd.simulation.run import run as run_variant
+from tierd.text import quoted
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The command line of ``tierctl simulate``."""
+    simulate = commands.add_parser("simulate", help="run a scenario on a simulated cluster, with and without tierd")
+    simulate.add_argument("scenario", metavar="SCENARIO", help="a TOML file, or the name of one of the library")
+    simulate.add_argument("--policy", type=Path, metavar="FILE", help="settings of tierd, TOML")
+    simulate.add_argument("--no-policy", action="store_true", help="leave out the run with tierd")
+    simulate.add_argument("--json", action="store_true", help="figures for programs")
+    simulate.add_argument("--plot", type=Path, metavar="FILE", help="a picture, .png or .svg (needs matplotlib)")
+    simulate.add_argument("--seed", type=int, default=1, help="of everything random (default: 1)")
+    simulate.set_defaults(run=run)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Run all variants and tell."""
+    try:
+        scenario = find_scenario(chosen.scenario)
+        policy = load(chosen.policy) if chosen.policy else Settings()
+        draw = plotter(chosen.plot) if chosen.plot else None
+        if chosen.plot:
+            check_writable(chosen.plot)
+    except (ConfigurationError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"{quoted(str(error.filename))}: {error.strerror}", file=sys.stderr)
+        return 1
+    wanted = [(name, case) for name, case in variants(scenario) if name != WITH_TIERD or not chosen.no_policy]
+    outcomes = {}
+    with bar(scenario.title, scenario.seconds * len(wanted)) as progress:
+        for number, (name, case) in enumerate(wanted):
+            before = number * scenario.seconds
+            outcomes[name] = run_variant(
+                case.build(chosen.seed),
+                case.jobs,
+                scenario.seconds,
+                (),
+                policy if name == WITH_TIERD else None,
+                partial(report_progress, progress, before),
+            )
+    changes = [event.at for event in scenario.events]
+    comparison = compare(scenario.title, scenario.jobs, outcomes, scenario.seconds, changes)
+    print(json.dumps(comparison_data(comparison), indent=1) if chosen.json else comparison_text(comparison))
+    if draw is not None:
+        try:
+            draw(comparison, chosen.plot)
+        except OSError as error:
+            print(f"{quoted(str(chosen.plot))}: {error.strerror}", file=sys.stderr)
+            return 1
+    return 0
+
+
+def check_writable(path: Path) -> None:
+    """Whether a file can be written there, before a run of minutes. Raises OSError."""
+    try:
+        if path.exists():
+            path.open("ab").close()
+        else:
+            tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        raise OSError(error.errno, f"cannot be written: {error.strerror}", str(path)) from error
+
+
+def plotter(path: Path) -> Callable[[comparison.Comparison, Path], None]:
+    """What draws the picture. Raises ValueError when it could not, before anything has run."""
+    if path.suffix not in {".png", ".svg"}:
+        raise ValueError(f"{quoted(str(path))}: a picture is .png or .svg")
+    try:
+        from tierd.simulation.plot import plot  # noqa: PLC0415 -- matplotlib is an extra, and slow to load
+    except ModuleNotFoundError as error:
+        raise ValueError(f"--plot needs {error.name}: pip install 'lustre-tierd[plots]'") from error
+    return plot
+
+
+def report_progress(progress: Callable[[float], None], before: float, now: float) -> None:
+    """Progress over several runs."""
+    progress(before + now)
+
+
+def find_scenario(name: str) -> Scenario:
+    """A scenario of the library by its name, or a file. Raises OSError or ValueError."""
+    path = Path(name)
+    if path.suffix == ".toml" or path.exists():
+        try:
+            return parse(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{quoted(str(path))}: {error}") from error
+    if name.replace("_", "-") not in names():
+        raise ValueError(f"no scenario {name!r}: neither a file, nor one of the library: {', '.join(names())}")
+    return library(name)
+
+
+def add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The command line of ``tierctl evaluate``."""
+    evaluate = commands.add_parser("evaluate", help="random workloads, with and without tierd: how often is it right?")
+    evaluate.add_argument(
+        "--seeds", type=seed_range, default=range(1, 51), metavar="A-B", help="scenarios (default: 1-50)"
+    )
+    evaluate.add_argument("--policy", type=Path, metavar="FILE", help="settings of tierd, TOML")
+    evaluate.add_argument("--json", action="store_true", help="figures for programs")
+    evaluate.add_argument("--processes", type=int, default=os.cpu_count() or 1, metavar="N",
+                          help="how many run at a time (default: one per processor)")
+    evaluate.set_defaults(run=run_evaluate)
+
+
+def seed_range(text: str) -> range:
+    """A range of seeds.
+
+    >>> list(seed_range("3-5")), list(seed_range("7"))
+    ([3, 4, 5], [7])
+    """
+    first, _, last = text.partition("-")
+    try:
+        found = range(int(first), int(last or first) + 1)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no range of seeds: write 1-50") from None
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r} is an empty range of seeds")
+    return found
+
+
+def run_evaluate(chosen: argparse.Namespace) -> int:
+    """Evaluate and tell."""
+    try:
+        policy = load(chosen.policy) if chosen.policy else Settings()
+    except ConfigurationError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+    done = 0
+    with bar("random workloads", len(chosen.seeds)) as progress:
+        def one_more() -> None:
+            nonlocal done
+            done += 1
+            progress(done)
+
+        verdicts = evaluate_all(chosen.seeds, policy, chosen.processes, one_more)
+    print(summary_json(verdicts) if chosen.json else summary_text(verdicts))
+    return 0

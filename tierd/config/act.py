@@ -1,0 +1,252 @@
+"""Settings of acts: ``[act]``, ``[limits]``, ``[breaker]``, ``[claim]`` and ``[movers]``, and maintenance windows.
+
+Maintenance windows are the hours of the week in which tierd may change something, in this node's local time.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, ClassVar, Literal
+
+from annotated_types import Ge, Gt, Le, Lt
+from pydantic import AfterValidator, Strict
+
+from lustre.llapi.calls import NAME
+
+DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MINUTES_A_DAY = 24 * 60
+_WINDOW_FORM = re.compile(r"(?:(?P<days>[A-Za-z,\-]+)\s+)?(?P<begin>\d\d?:\d\d)-(?P<end>\d\d?:\d\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceWindow:
+    """Days on which it begins (0 is Monday), and minutes after midnight. An end before the begin is on the next day."""
+
+    days: frozenset[int]
+    begin_minutes: int
+    end_minutes: int
+
+    def holds(self, weekday: int, minutes: int) -> bool:
+        """Whether a minute of the week lies in it."""
+        if self.begin_minutes < self.end_minutes:
+            return weekday in self.days and self.begin_minutes <= minutes < self.end_minutes
+        yesterday = (weekday - 1) % 7
+        return (weekday in self.days and minutes >= self.begin_minutes) or (
+            yesterday in self.days and minutes < self.end_minutes)
+
+
+def parse_window(text: str) -> MaintenanceWindow:
+    """A window as it is written in the configuration. Raises ValueError that says how.
+
+    >>> window = parse_window("Mon-Fri 20:00-06:00")
+    >>> window.holds(4, 23 * 60), window.holds(5, 5 * 60), window.holds(5, 23 * 60)
+    (True, True, False)
+    >>> parse_window("Sat,Sun 00:00-24:00").holds(6, 0), parse_window("22:00-04:00").holds(2, 60)
+    (True, True)
+    """
+    found = _WINDOW_FORM.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"not a maintenance window: {text!r}; write 'Mon-Fri 20:00-06:00', 'Sat,Sun 00:00-24:00' "
+                         "or '22:00-04:00'")
+    begin, end = _minutes(found["begin"], text), _minutes(found["end"], text)
+    if begin == end:
+        raise ValueError(f"maintenance window {text!r} begins when it ends; the whole day is 00:00-24:00")
+    return MaintenanceWindow(_days(found["days"], text), begin % _MINUTES_A_DAY, end)
+
+
+def outside_windows(windows: tuple[str, ...], now: float) -> str:
+    """Why nothing may be changed at this time (epoch seconds), or "". Without windows it always may."""
+    local = datetime.fromtimestamp(now).astimezone()
+    if not windows or any(parse_window(w).holds(local.weekday(), local.hour * 60 + local.minute) for w in windows):
+        return ""
+    return f"outside of the maintenance windows ({'; '.join(windows)}; it is {local:%a %H:%M})"
+
+
+def valid_window(text: str) -> str:
+    """The text, if it is a window. For settings."""
+    parse_window(text)
+    return text
+
+
+def _days(words: str | None, text: str) -> frozenset[int]:
+    if words is None:
+        return frozenset(range(7))
+    found: set[int] = set()
+    for part in words.split(","):
+        names = [name.capitalize() for name in part.split("-")]
+        if not 1 <= len(names) <= 2 or any(name not in DAYS for name in names):
+            raise ValueError(f"maintenance window {text!r}: {part!r} is no day; days are {', '.join(DAYS)}")
+        first, last = DAYS.index(names[0]), DAYS.index(names[-1])
+        found.update((first + n) % 7 for n in range((last - first) % 7 + 1))
+    return frozenset(found)
+
+
+def _minutes(clock: str, text: str) -> int:
+    hours, minutes = map(int, clock.split(":"))
+    if minutes > 59 or hours * 60 + minutes > _MINUTES_A_DAY:
+        raise ValueError(f"maintenance window {text!r}: {clock} is no time of day")
+    return hours * 60 + minutes
+
+
+SOCKET_PATH_BYTES_MAX = 107
+MIN_KEEP_DAYS = 30
+"""Changelog records, waiting moves and verdicts refer to acts that are days old."""
+
+
+def whole_path(path: str) -> str:
+    """A path from the root, as a daemon has no folder of its own. Raises ValueError.
+
+    >>> whole_path("/mnt/lustre")
+    '/mnt/lustre'
+    """
+    if not path.startswith("/") or "\0" in path:
+        raise ValueError("give the whole path, from / on")
+    return path
+
+
+def whole_path_or_none(path: str) -> str:
+    """The same, or nothing."""
+    return path and whole_path(path)
+
+
+def socket_path(path: str) -> str:
+    """The same, and short enough for a socket of Linux (``sockaddr_un``). Raises ValueError.
+
+    >>> socket_path("/run/tierd/tierd.sock")
+    '/run/tierd/tierd.sock'
+    """
+    if len(os.fsencode(path)) > SOCKET_PATH_BYTES_MAX:
+        raise ValueError(f"give a path of {SOCKET_PATH_BYTES_MAX} bytes at the most, for it is that of a socket")
+    return whole_path(path)
+
+
+def retention_days(days: float) -> float:
+    """Days the journal keeps records; 0 for ever. Raises ValueError for a time in which acts still matter to tierd.
+
+    >>> retention_days(0.0), retention_days(365.0)
+    (0.0, 365.0)
+    """
+    if days != 0 and not MIN_KEEP_DAYS <= days < float("inf"):
+        raise ValueError(f"give at least {MIN_KEEP_DAYS} days, or 0 to keep records for ever")
+    return days
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Files and bytes a second."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    files_per_second: Annotated[float, Gt(0)] = 10.0
+    bytes_per_second: Annotated[float, Gt(0)] = 20e6
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Rates the mover keeps below, however many files wait."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    files_per_second: Annotated[float, Gt(0)] = 10.0
+    bytes_per_second: Annotated[float, Gt(0)] = 20e6
+    burst_seconds: Annotated[float, Gt(0)] = 2.0
+    """A bucket holds this many seconds' worth."""
+    per_pool: Rate = field(default_factory=Rate)
+    """For each pool, what is read from it and what is written to it taken together."""
+    per_target: Rate = field(default_factory=Rate)
+    """For each target that files are read from."""
+    pools: dict[str, Rate] = field(default_factory=dict)
+    """Pools with a rate of their own, by name."""
+
+
+@dataclass(frozen=True)
+class BreakerSettings:
+    """When it opens."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    failures: Annotated[int, Ge(1)] = 10
+    """Failed moves among the last ``window``, at the least."""
+    share: Annotated[float, Gt(0), Le(1)] = 0.5
+    """Their share of the last ``window`` moves, at the least."""
+    window: Annotated[int, Ge(1)] = 100
+
+
+@dataclass(frozen=True)
+class ClaimSettings:
+    """Where the claim lies, and when one counts as dead."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    folder: str = "/.tierd"
+    """From the root of the file system; made for root only. All who move files of a file system name the same."""
+    expiry_seconds: Annotated[float, Ge(10)] = 60.0
+    """A claim that shows no sign of life for so long is taken over. Its holder stops by itself after half of it."""
+
+
+DEFAULT_ENGINE: Literal["lfs", "lease"] = "lfs"
+
+
+@dataclass(frozen=True)
+class MoverSettings:
+    """The engine and what it needs."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    engine: Literal["lfs", "lease"] = DEFAULT_ENGINE
+    """``lfs`` runs ``lfs migrate --non-block``; ``lease`` does the same in this process."""
+    lfs: str = "lfs"
+    """The program."""
+    library: str = NAME
+    timeout_seconds: Annotated[float, Gt(0)] = 600.0
+    """After that a process of ``lfs`` is killed; the files it was at stay as they were."""
+    at_once: Annotated[int, Ge(1)] = 1
+    """Engines at work at the same time."""
+    per_target_at_once: Annotated[int, Ge(1)] = 1
+    """Of these, how many may read from one target, or write to it, taken over the targets of a pool."""
+    keep_free: Annotated[float, Ge(0), Lt(1)] = 0.05
+    """Part of a destination pool that moves leave free."""
+
+
+WholePath = Annotated[str, AfterValidator(whole_path)]
+
+
+@dataclass(frozen=True)
+class ActSettings:
+    """How far tierd may go."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    dry_run: Annotated[bool, Strict()] = True
+    """Walk the whole way, change nothing."""
+    mode: Mode = "full"
+    """``observe`` tells findings; ``recommend`` tells what it would do as well; ``new-files-only`` sets default layouts
+    and moves no file; ``full`` does both. Scopes may have modes of their own."""
+    pause_file: Annotated[str, AfterValidator(whole_path_or_none)] = "/var/lib/tierd/pause"
+    """While this file exists nothing is changed, and nothing taken back; its first line is told. "" for none."""
+    windows: tuple[Annotated[str, AfterValidator(valid_window)], ...] = ()
+    """Hours in which changes may be made, in local time: ``Mon-Fri 20:00-06:00``. Empty: at any time."""
+    on: tuple[Literal["noisy-neighbour", "outgrown-component", "hot-small-files", "cold-on-flash"], ...] = (
+        "noisy-neighbour", "outgrown-component", "cold-on-flash")
+    """Kinds of findings that are acted on; the others are told only."""
+    default_layouts_per_second: Annotated[float, Gt(0)] = 20.0
+    """Default layouts of directories set, at the most; each takes half a dozen requests to an MDT."""
+    default_layouts_at_once: Annotated[int, Ge(1), Le(64)] = 8
+    """Requests to MDTs under way at the same time while default layouts are set and paths are looked up."""
+    journal: WholePath = "/var/lib/tierd/journal.sqlite"
+    socket: Annotated[str, AfterValidator(socket_path)] = "/run/tierd/tierd.sock"
+    """Where tierctl talks to the daemon."""
+
+
+Mode = Literal["observe", "recommend", "new-files-only", "full"]
+_ACTS_OF_MODE: dict[str, frozenset[str]] = {
+    "observe": frozenset(), "recommend": frozenset(), "new-files-only": frozenset({"set-default-layout"}),
+}
+
+
+def mode_allows(mode: str, kind: str) -> bool:
+    """Whether tierd by itself does acts of this kind in a mode."""
+    return mode == "full" or kind in _ACTS_OF_MODE[mode]

@@ -1,0 +1,74 @@
+"""Which detectors there are: those of tierd, and those that other packages bring as entry points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from tierd.detect.builtin import BUILT_IN
+from tierd.detect.plugin import GROUP, Common, ConfiguredDetector, Detector
+
+Detectors = Sequence[Detector[Any]]
+
+
+class PluginError(ValueError):
+    """A detector of another package that cannot be used, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class DetectorMistake:
+    """One mistake in the tables of detectors, in the terms of pydantic."""
+
+    kind: str
+    location: tuple[int | str, ...]
+    message: str
+    value: Any
+
+
+def available_detectors(found: Iterable[EntryPoint] | None = None) -> Detectors:
+    """Built-in detectors, then those of other packages (by name). Raises PluginError naming what is wrong with one."""
+    detectors = list(BUILT_IN)
+    for entry in sorted(entry_points(group=GROUP) if found is None else found, key=lambda e: e.name):
+        try:
+            detector = entry.load()
+        except Exception as error:
+            raise PluginError(f"detector {entry.name} ({entry.value}) cannot be loaded: {error}") from error
+        if not isinstance(detector, Detector) or not issubclass(detector.settings, Common):
+            raise PluginError(f"detector {entry.name} ({entry.value}) is no tierd.detect.plugin.Detector with settings "
+                              "derived from tierd.detect.plugin.Common")
+        if detector.name in {d.name for d in detectors}:
+            raise PluginError(f"detector {entry.name} ({entry.value}): the name {detector.name!r} is taken")
+        detectors.append(detector)
+    return tuple(detectors)
+
+
+def default_detectors(detectors: Detectors = BUILT_IN) -> tuple[ConfiguredDetector, ...]:
+    """All of them with their own defaults."""
+    return tuple(ConfiguredDetector(detector, detector.settings()) for detector in detectors)
+
+
+def configured_detectors(
+    tables: Any, detectors: Detectors
+) -> tuple[tuple[ConfiguredDetector, ...], list[DetectorMistake]]:
+    """Detectors with the settings of their tables, and every mistake of every table."""
+    if not isinstance(tables, Mapping):
+        return (), [
+            DetectorMistake("no_table", ("detect",), "Input should be a table of tables, one a detector", tables)
+        ]
+    known = {detector.table: detector for detector in detectors}
+    mistakes = [DetectorMistake("extra_forbidden", ("detect", name), "", values)
+                for name, values in tables.items() if name not in known]
+    found = []
+    for table, detector in known.items():
+        try:
+            settings = TypeAdapter(detector.settings).validate_python(tables.get(table, {}))
+        except ValidationError as error:
+            mistakes += [DetectorMistake(e["type"], ("detect", table, *e["loc"]), e["msg"], e.get("input"))
+                         for e in error.errors(include_url=False)]
+        else:
+            found.append(ConfiguredDetector(detector, settings))
+    return tuple(found), mistakes

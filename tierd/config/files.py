@@ -1,0 +1,195 @@
+"""A TOML file and its drop-ins: merged in order, each setting with its file and line, and watched for changes.
+
+``/etc/tierd/tierd.toml`` comes first, then ``/etc/tierd/tierd.d/*.toml`` by name. Of a setting the last value counts;
+tables are merged, and lists of tables (``[[scopes]]``) are concatenated. A change makes tierd read the files again
+without a signal.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tierd.inotify import CONFIGURATION, InotifyError, Watcher
+
+
+@dataclass(frozen=True)
+class TomlFile:
+    """One file, read."""
+
+    name: str
+    text: str
+    values: Mapping[str, Any]
+
+
+def parse_file(data: bytes, name: str) -> TomlFile:
+    """A file from its bytes. Raises ValueError with the name."""
+    try:
+        text = data.decode("utf-8")
+        return TomlFile(name, text, tomllib.loads(text))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ValueError(f"{name}: not a TOML file: {error}") from error
+
+
+def drop_in_folder(path: Path) -> Path:
+    """Where the drop-ins of a file are.
+
+    >>> str(drop_in_folder(Path("/etc/tierd/tierd.toml")))
+    '/etc/tierd/tierd.d'
+    """
+    return path.with_suffix(".d")
+
+
+def file_and_drop_ins(path: Path) -> tuple[Path, ...]:
+    """The file and its drop-ins, in the order they are merged. Hidden files are those of editors."""
+    found = sorted(p for p in drop_in_folder(path).glob("*.toml") if not p.name.startswith("."))
+    return (path, *found)
+
+
+def read_files(path: Path) -> tuple[TomlFile, ...]:
+    """The file and its drop-ins. Raises ValueError with every file that is no TOML, or OSError."""
+    found: list[TomlFile] = []
+    problems: list[str] = []
+    for each in file_and_drop_ins(path):
+        try:
+            found.append(parse_file(each.read_bytes(), str(each)))
+        except ValueError as error:
+            problems.append(str(error))
+    if problems:
+        raise ValueError("\n".join(problems))
+    return tuple(found)
+
+
+def merge(files: Sequence[TomlFile]) -> dict[str, Any]:
+    r"""All values as one table.
+
+    >>> merge([parse_file(b"[a]\nx = 1\ny = 1\n", "1"), parse_file(b"[a]\ny = 2\n", "2")])
+    {'a': {'x': 1, 'y': 2}}
+    """
+    values: dict[str, Any] = {}
+    for file in files:
+        values = _over(values, file.values)
+    return values
+
+
+def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    made = dict(below)
+    for key, value in above.items():
+        present = made.get(key)
+        if isinstance(present, Mapping) and isinstance(value, Mapping):
+            made[key] = _over(present, value)
+        elif _tables(present) and _tables(value):
+            made[key] = [*(present or ()), *value]
+        else:
+            made[key] = value
+    return made
+
+
+def _tables(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, Mapping) for item in value)
+
+
+def location_of(files: Sequence[TomlFile], location: Sequence[int | str]) -> str:
+    r"""File and line of a setting of the merged values: the last file that says most of it.
+
+    >>> files = [parse_file(b"[a]\nx = 1\n", "1.toml"), parse_file(b"[a]\n\nx = 2\n", "2.toml")]
+    >>> location_of(files, ("a", "x")), location_of(files, ("b",))
+    ('2.toml:3', '1.toml:1')
+    """
+    best, depth, before = f"{files[0].name}:1", 0, 0
+    for file in files:
+        own = list(location)
+        if len(own) > 1 and isinstance(own[1], int):  # a list of tables goes on from file to file
+            tables = file.values.get(str(own[0]))
+            count = len(tables) if isinstance(tables, list) else 0
+            own[1] -= before
+            before += count
+            if not 0 <= own[1] < count:
+                continue
+        line, found = nearest_line(file.text, own)
+        if found and found >= depth:
+            best, depth = f"{file.name}:{line}", found
+    return best
+
+
+_HEADER = re.compile(r"\s*(\[\[?)\s*([^\]#]+?)\s*\]")
+_KEY = re.compile(r"\s*[\"']?([^\"'=\s#]+)[\"']?\s*=")
+
+
+def nearest_line(text: str, location: Sequence[int | str]) -> tuple[int, int]:
+    r"""Line of a setting in a file, else of the header of its table, and how many parts of the location it has.
+
+    >>> nearest_line("[act]\nmode = 1\n[[scopes]]\npath = '/a'\n[[scopes]]\n[scopes.limits]\nx = 1\n",
+    ...         ("scopes", 1, "limits", "x"))
+    (7, 4)
+    """
+    wanted = tuple(map(str, location))
+    counts: dict[str, int] = {}
+    table: tuple[str, ...] = ()
+    line_number, depth = 1, 0
+    for number, line in enumerate(text.splitlines(), 1):
+        header = _HEADER.match(line)
+        if header:
+            names = [part.strip().strip("\"'") for part in header[2].split(".")]
+            if header[1] == "[[":
+                counts[names[0]] = counts.get(names[0], -1) + 1
+            index = [str(counts[names[0]])] if names[0] in counts else []
+            table = (names[0], *index, *names[1:])
+            here = table
+        else:
+            key = _KEY.match(line)
+            here = (*table, *key[1].split(".")) if key else ()
+        if here and len(here) > depth and wanted[: len(here)] == here:
+            line_number, depth = number, len(here)
+    return line_number, depth
+
+
+class ConfigurationWatch:
+    """Watches the folder of the file and that of its drop-ins. Where that cannot be, it says so once, and never knows.
+
+    A reload by hand (SIGHUP) works either way.
+    """
+
+    def __init__(self, path: Path, watcher: Callable[[], Watcher], say: Callable[[str], None]) -> None:
+        self._path = Path(os.path.abspath(path))
+        self._drop_ins = drop_in_folder(self._path)
+        self._watcher: Watcher | None = None
+        try:
+            self._watcher = watcher()
+            self._watcher.add(str(self._path.parent), CONFIGURATION)
+        except InotifyError as error:
+            say(f"{error}; the configuration is read again by hand only: systemctl reload tierd")
+        self._add_drop_ins()
+
+    def changed(self) -> bool:
+        """Whether something that is read has changed since the last call. When events were lost, it may have."""
+        if self._watcher is None:
+            return False
+        events, lost = self._watcher.take()
+        relevant = bool(lost)
+        for event in events:
+            if event.folder == str(self._path.parent) and event.name == self._drop_ins.name:
+                self._add_drop_ins()
+                relevant = True
+            elif event.folder == str(self._path.parent):
+                relevant |= event.name == self._path.name
+            else:
+                relevant |= event.name.endswith(".toml") and not event.name.startswith(".")
+        return relevant
+
+    def close(self) -> None:
+        """Stop watching."""
+        if self._watcher is not None:
+            self._watcher.close()
+
+    def _add_drop_ins(self) -> None:
+        if self._watcher is not None and self._drop_ins.is_dir():
+            try:
+                self._watcher.add(str(self._drop_ins), CONFIGURATION)
+            except InotifyError:
+                return  # gone again, or closed to us: the parent tells when it is made anew

@@ -1,1 +1,0 @@
-"""One cycle of the daemon: look, think, act in the open cases, judge what was done, and say it."""

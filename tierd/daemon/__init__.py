@@ -1,0 +1,1 @@
+"""The daemon: its loop, remediations, process and service, the control socket, status, metrics and pages."""

@@ -1,0 +1,73 @@
+"""The client of the control socket: one JSON request, one JSON answer.
+
+Imports next to nothing: ``tierctl submit`` runs once for every file.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import socket
+import struct
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+TIMEOUT_SECONDS = 30.0
+
+
+class ControlError(OSError):
+    """The daemon could not be asked, or refused."""
+
+    def __init__(self, words: str, *, again: bool = False) -> None:
+        """``again``: the same request may be answered later, as while the daemon restarts."""
+        super().__init__(words)
+        self.again = again
+
+
+def ask(path: str, request: Mapping[str, Any], timeout_seconds: float = TIMEOUT_SECONDS) -> dict[str, Any]:
+    """Ask the daemon. Raises ControlError with what to do about it."""
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as to:
+            # with a time-out of Python's own, connecting would not wait for a place in the queue
+            to.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", math.ceil(timeout_seconds), 0))
+            to.connect(path)
+            to.settimeout(timeout_seconds)
+            with suppress(BrokenPipeError, ConnectionResetError):  # not heard to the end: the answer says why
+                to.sendall(json.dumps(request).encode() + b"\n")
+                to.shutdown(socket.SHUT_WR)
+            said = read_all(to)
+            if not said:
+                raise ControlError(f"{path}: hung up without an answer: tierd ends, or too many ask; try again later",
+                                   again=True)
+            answer = json.loads(said)
+    except ControlError:
+        raise
+    except FileNotFoundError as error:
+        raise ControlError(f"{path}: no such socket: is tierd running, and does act.socket name this one? "
+                           "journalctl -u tierd says why it may not answer", again=True) from error
+    except ConnectionRefusedError as error:
+        raise ControlError(f"{path}: nobody listens: tierd was killed; systemctl start tierd", again=True) from error
+    except PermissionError as error:
+        raise ControlError(f"{path}: not allowed: tierd answers root, and whom its [control] names") from error
+    except BlockingIOError as error:
+        raise ControlError(f"{path}: very many ask at once; try again later", again=True) from error
+    except TimeoutError as error:
+        raise ControlError(f"{path}: no answer within {timeout_seconds:g} s; journalctl -u tierd says what it does",
+                           again=True) from error
+    except (OSError, ValueError) as error:
+        raise ControlError(f"{path}: {error}") from error
+    if not isinstance(answer, dict) or "error" in answer:
+        if not isinstance(answer, dict):
+            raise ControlError(f"{path}: odd answer")
+        raise ControlError(str(answer["error"]), again=bool(answer.get("again")))
+    return answer
+
+
+def read_all(of: socket.socket) -> bytes:
+    """Until the other side hangs up, however it does that."""
+    said = b""
+    with suppress(ConnectionResetError):
+        while part := of.recv(1 << 16):
+            said += part
+    return said

@@ -1,0 +1,116 @@
+"""The control socket: a Unix socket that answers tierctl, one JSON request and one JSON answer per connection."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import socketserver
+import threading
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tierd.act.orders import TryAgainError
+from tierd.daemon.client import TIMEOUT_SECONDS, ControlError
+from tierd.daemon.peers import ControlAccess, Peer
+from tierd.daemon.web import ConnectionSlots
+
+Answer = Mapping[str, Any]
+Handle = Callable[[Mapping[str, Any]], Answer]
+"""Answers a request; raises ValueError for one it does not know, in words for whoever asked. Called by many threads."""
+_CHANGE_REQUEST_MAX_BYTES = 8 << 20
+"""Of a request of those who may change something: a thousand paths at once."""
+_READ_REQUEST_MAX_BYTES = 1 << 16
+UNAUTHORIZED_TIMEOUT_SECONDS = 2.0
+"""So long is waited for the request of somebody who is refused whatever it is."""
+_WHO_MAY_READ = "root, control.change_users, and members of control.read_group may look"
+
+
+class ControlServer:
+    """Listens in threads of its own. ``changing`` are the requests that not everybody who may look may make."""
+
+    def __init__(self, path: str, handle: Handle, access: ControlAccess | None = None, changing: Collection[str] = (),
+                 peer_of: Callable[[socket.socket], Peer] = Peer.of) -> None:
+        self._path = Path(path)
+        self._access = access or ControlAccess()
+        self._changing = frozenset(changing)
+        refuse_second_daemon(path)
+        self._path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)  # systemd does it for the unit, nobody by hand
+        self._path.unlink(missing_ok=True)  # left by a daemon that was killed
+        outer = self
+
+        class Handler(socketserver.StreamRequestHandler):
+            timeout = TIMEOUT_SECONDS
+
+            def handle(self) -> None:
+                with suppress(OSError):  # whoever asked has gone
+                    peer = peer_of(self.connection)
+                    if not outer.may(peer, change=False):
+                        self.connection.settimeout(UNAUTHORIZED_TIMEOUT_SECONDS)
+                    line = self.rfile.readline(
+                        _CHANGE_REQUEST_MAX_BYTES if outer.may(peer, change=True) else _READ_REQUEST_MAX_BYTES
+                    )
+                    outer.heard(self.request)
+                    answer = outer.answer(line, handle, peer)
+                    self.wfile.write(json.dumps(answer).encode() + b"\n")
+
+        umask = os.umask(0o177)  # until its group is set, it is for nobody else
+        try:
+            self._server = ControlSocketServer(str(self._path), Handler)
+        finally:
+            os.umask(umask)
+        if self._access.read_group is not None:
+            os.chown(self._path, -1, self._access.read_group)
+        # users who may change something need not be of that group: then the file is open, and the kernel says who asks
+        self._path.chmod(0o666 if self._access.change_users else 0o660)
+        self.may, self.heard = self._access.may, self._server.heard
+        self._thread = threading.Thread(target=self._server.serve_forever, name="tierd-control", daemon=True)
+        self._thread.start()
+
+    def answer(self, line: bytes, handle: Handle, peer: Peer) -> Answer:
+        """The answer to one request."""
+        try:
+            request = json.loads(line)
+            if not isinstance(request, dict):
+                return {"error": "a request is a JSON object"}
+            change = str(request.get("request")) in self._changing
+            if not self._access.may(peer, change=change):
+                return {"error": f"not allowed for {peer.name}: " + (
+                    "root, and control.change_users, may change what tierd does" if change
+                    else _WHO_MAY_READ)}
+            return handle({**request, "by": peer.name})
+        except TryAgainError as error:
+            return {"error": str(error), "again": True}
+        except (ValueError, RecursionError) as error:
+            return {"error": str(error)}
+
+    def close(self) -> None:
+        """Stop listening and take the socket away."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._path.unlink(missing_ok=True)
+
+
+class ControlSocketServer(ConnectionSlots, socketserver.UnixStreamServer):
+    """Robinhood may connect many times a second."""
+
+    request_queue_size = 128
+
+    def reject(self, connection: socket.socket) -> None:
+        """See :class:`Places`."""
+        words = f"{self.most_at_once} requests are being answered; try again later"
+        connection.send(json.dumps({"error": words, "again": True}).encode() + b"\n", socket.MSG_DONTWAIT)
+
+
+def refuse_second_daemon(path: str) -> None:
+    """Raise ControlError where somebody answers at that socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as to:
+        to.settimeout(5.0)
+        try:
+            to.connect(path)
+        except OSError:
+            return
+    raise ControlError(f"{path}: another tierd answers here; give this one an act.socket, act.journal and web.port of "
+                       "its own, or stop the other")

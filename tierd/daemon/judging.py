@@ -1,0 +1,234 @@
+"""Verdicts on remediations: acts are kept, or undone if they did not help, harmed other jobs, or flash runs full."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Executor
+from threading import RLock
+
+from lustre.filesystem import Filesystem
+from tierd.act.gate import Gate
+from tierd.act.journal.entry import Entry
+from tierd.act.journal.writer import Journal
+from tierd.act.undo import Undo
+from tierd.clock import Clock
+from tierd.config.settings import Settings
+from tierd.daemon import log
+from tierd.daemon.log import FindingKey, FindingLog, LoopCounters
+from tierd.daemon.remediation import UNDONE_BY_HAND, Remediation
+from tierd.decide.plans import reserved
+from tierd.model import Capacity, Window
+from tierd.sense import space
+from tierd.text import count_of
+from tierd.verify.judgement import Act, JobTotals, Judgement, judge
+
+MAX_MEASURING_TIMES = 1.25
+"""Measuring times after which an act that helps is judged though files of its case still move."""
+
+
+class Judge:
+    """Looks at the open cases after the act. The file system is asked, and acts are taken back, without the lock."""
+
+    def __init__(
+        self,
+        cases: Mapping[FindingKey, Remediation],
+        windows: Callable[[], Sequence[Window]],
+        gate: Gate,
+        undo: Undo,
+        journal: Journal,
+        telling: FindingLog,
+        filesystem: Filesystem,
+        clock: Clock,
+        settings: Settings,
+        tally: LoopCounters,
+        lock: RLock | None = None,
+        executor: Executor | None = None,
+    ) -> None:
+        """``windows`` gives the history; ``lock`` guards the cases; ``executor`` takes several acts back at a time."""
+        self._executor = executor
+        self._cases = cases
+        self._windows = windows
+        self._gate = gate
+        self._undo_act = undo
+        self._journal = journal
+        self._log = telling
+        self._filesystem = filesystem
+        self._clock = clock
+        self._settings = settings
+        self._tally = tally
+        self._lock = lock or RLock()
+        self._totals = JobTotals()
+        in_cases = {outcome.entry for case in cases.values() for outcome in case.defaults}
+        self._standing = [] if settings.act.dry_run else [
+            entry for entry in journal.judgements.default_layouts_in_force() if entry.id not in in_cases]
+        """Default layouts of before a restart that were judged, or are not to be: they go on filling the flash pool."""
+        self._said: dict[int, tuple[str, str]] = {}
+        """What was said last of taking an act back, as long as that has not come about."""
+
+    def judge(self, now: float) -> None:
+        """Compare with before, where there was time enough; take back what did not help, and what is still to be."""
+        with self._lock:
+            judged = [case for case in self._cases.values() if not case.judged]
+        flash = space.capacity(self._filesystem, ()).pools if judged else {}
+        windows = self._windows()
+        for case in judged:
+            with self._lock:
+                if not case.judged:
+                    self._judged(case, windows, flash.get(case.pool, ()), now)
+        self._totals.settle()
+        with self._lock:
+            self._gate.hold_moves([case.finding.key for case in self._cases.values() if case.moves_held])
+            taken_back = [case for case in self._cases.values() if case.undo_reason]
+        for case in taken_back:
+            self._undo(case, case.undo_reason)
+
+    def _judged(self, case: Remediation, windows: Sequence[Window], flash: Collection[str], now: float) -> None:
+        """The verdict on one case, if there is one by now.
+
+        Moves load the disks themselves, so what is measured after the last of them counts, if that is soon. Else what
+        is measured while they go on may speak for the act; before it speaks against it the moves that are left wait,
+        and it is measured again without them.
+        """
+        settings = self._settings.verify
+        if self._gate.defaults_waiting_for(case.finding.key):
+            return
+        if (not case.defaults and self._gate.waiting_for(case.finding.key)
+                and now < case.begun_at + settings.moving_seconds):
+            return  # all that is done for it is to move files
+        judgement = judge(Act(case.finding, case.begun_at, case.acted_at, flash), windows, now, settings, self._totals)
+        if judgement.verdict != "too-early" and case.moved_at > case.acted_at:
+            alone = judge(Act(case.finding, case.begun_at, case.moved_at, flash), windows, now, settings, self._totals)
+            latest = case.acted_at + settings.settle_seconds + MAX_MEASURING_TIMES * settings.judge_seconds
+            if judgement.verdict in {"did-not-help", "harmed-others"}:
+                if not case.moves_held and self._gate.waiting_for(case.finding.key):
+                    case.moves_held = True
+                    self._log.of_number(case.number, [log.remeasured_sentence(case.finding, judgement)])
+                judgement = alone
+            elif alone.verdict != "too-early" or (judgement.verdict == "helped" and now < latest):
+                judgement = alone
+        if judgement.verdict != "too-early":
+            case.moves_held = False
+            self._note(case, judgement)
+            if case.abandoned:
+                case.undo_reason = ("it did not help" if judgement.verdict == "did-not-help"
+                                    else "others paid for it")
+
+    def watch_free_space(self) -> None:
+        """Take defaults back while there is still room for what is being written."""
+        with self._lock:
+            cases = [case for case in self._cases.values() if case.defaults or case.earlier]
+        if not self._standing and not cases:
+            return
+        room = space.capacity(self._filesystem, ())
+        for entry in tuple(self._standing):
+            if self._taken_back_for_room(entry, room):
+                with self._lock:
+                    self._standing = [other for other in self._standing if other.id != entry.id]
+        for case in cases:
+            for outcome in (*case.earlier, *case.defaults):
+                if why := self._short(outcome.action.directory, room):
+                    with self._lock:
+                        case.defaults[:0], case.earlier = case.earlier, []
+                    self._undo(case, why)
+                    break
+
+    def _taken_back_for_room(self, entry: Entry, room: Capacity) -> bool:
+        why = self._short(entry.place, room)
+        return bool(why) and self._taken_back(self._journal.finding_of(entry.id), entry.id, why)
+
+    def _short(self, directory: str, room: Capacity) -> str:
+        """Why no more may be written to flash from a directory, or ""."""
+        settings = self._settings.scope_of(directory).small_files_to_flash
+        if settings.flash_pool not in room.size_bytes:
+            return ""  # it is not there, and nothing is known of it
+        short = room.avail_bytes[settings.flash_pool] < reserved(room, settings)
+        return f"pool {settings.flash_pool!r} is down to its reserve" if short else ""
+
+    def adopt(self, cases: Sequence[Remediation]) -> None:
+        """Watch over the default layouts of cases that are forgotten: they go on filling the flash pool."""
+        for case in cases:
+            for outcome in (*case.earlier, *case.defaults):
+                entry = self._journal.entry(outcome.entry)
+                if entry is not None and entry.outcome == "done":
+                    with self._lock:
+                        self._standing.append(entry)
+
+    def taken_back(self, entry: Entry, by: str) -> None:
+        """Somebody has taken an act back by hand: the moves that rest on it are dropped.
+
+        A case without default layouts of its own is over: what would be measured from then on says nothing of what was
+        done.
+        """
+        self._log.of_number(self._journal.finding_of(entry.id), [log.undone_sentence(entry, "undone", f"by {by}")])
+        with self._lock:
+            self._standing = [other for other in self._standing if other.id != entry.id]
+            for case in self._cases.values():
+                case.earlier = [outcome for outcome in case.earlier if outcome.entry != entry.id]
+                left = [outcome for outcome in case.defaults if outcome.entry != entry.id]
+                if len(left) == len(case.defaults):
+                    continue
+                case.defaults = left
+                if left:
+                    dropped = len(self._gate.drop(case.finding.key, entry.place))
+                else:
+                    dropped = self._end(case)
+                if dropped:
+                    self._log.say(f"dropped {count_of(dropped, 'waiting move')}: {by} took their default layout "
+                                      "back")
+
+    def end(self, number: int, by: str) -> int:
+        """Somebody takes a whole case back: nothing more is done in it; how many of its moves were dropped."""
+        with self._lock:
+            dropped = sum(self._end(case) for case in self._cases.values() if case.number == number)
+            if dropped:
+                words = f"dropped {count_of(dropped, 'waiting move')}: {by} took the case back"
+                self._log.of_number(number, [words])
+        return dropped
+
+    def _end(self, case: Remediation) -> int:
+        """Nothing more is done in a case, nor measured; how many of its moves were dropped."""
+        case.judged, case.verdict, case.undo_reason, case.moves_held = True, UNDONE_BY_HAND, "", False
+        self._gate.drop_defaults(case.finding.key)
+        return len(self._gate.drop(case.finding.key))
+
+    def _note(self, case: Remediation, judgement: Judgement) -> None:
+        """What the acts came to: told, counted, and kept for later decisions."""
+        case.judged, case.verdict = True, judgement.verdict
+        self._tally.verdicts[judgement.verdict] += 1
+        self._tally.gained[case.finding.victim] = judgement.won_back
+        self._tally.gains[case.finding.victim] = (judgement.usual - judgement.contended,
+                                                  judgement.after - judgement.contended)
+        self._journal.judgements.add(case.number, case.finding.kind, case.pool, case.size_bytes, judgement.verdict,
+                             judgement.won_back, self._clock.now(), judgement.usual, judgement.contended,
+                             judgement.after)
+        self._log.of_number(case.number, [log.judged_sentence(case.finding, judgement)])
+
+    def _undo(self, case: Remediation, reason: str) -> None:
+        """Take the default layouts of a case back; its moves are dropped first."""
+        with self._lock:
+            self._gate.drop_defaults(case.finding.key)
+            dropped = len(self._gate.drop(case.finding.key))
+            case.judged, case.undo_reason = True, reason
+            there = tuple(case.defaults)
+        if dropped:
+            self._log.say(f"dropped {count_of(dropped, 'waiting move')}: {reason}")
+        acts = [outcome.entry for outcome in there]
+        over = space.call_each(lambda act: self._taken_back(case.number, act, reason), acts, self._executor)
+        gone = {act for act, done in zip(acts, over, strict=True) if done}
+        with self._lock:
+            case.defaults = [outcome for outcome in case.defaults if outcome.entry not in gone]
+            case.undo_reason = reason if case.defaults else ""
+
+    def _taken_back(self, number: int, act: int, reason: str) -> bool:
+        """Take one back; False where that failed, or may not be now, and is to be tried again."""
+        entry = self._journal.entry(act)
+        if entry is None:
+            return True
+        held = self._undo_act.held()
+        told = self._undo_act(entry, reason)
+        if self._said.pop(act, None) != told:
+            self._log.of_number(number, [log.undone_sentence(entry, *told)])
+        if told[0] == "undone" or (told[0] != "failed" and not held):
+            return True
+        self._said[act] = told
+        return False

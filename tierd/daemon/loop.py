@@ -1,0 +1,294 @@
+"""One cycle of the daemon: sense, detect, decide, act, verify. Holds what has state between cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from threading import RLock
+
+from lustre.filesystem import Filesystem
+from tierd.act.claim import FilesystemClaim, NoClaim
+from tierd.act.gate import Gate
+from tierd.act.journal.connection import JournalError
+from tierd.act.journal.entry import Entry
+from tierd.act.journal.writer import Journal
+from tierd.act.orders import OrderPlan
+from tierd.act.undo import Undo
+from tierd.clock import Clock
+from tierd.config.settings import Settings
+from tierd.daemon.judging import Judge
+from tierd.daemon.log import FindingKey, FindingLog, LogFunction, LoopCounters
+from tierd.daemon.observe import AskHistory, Detection, HistoryLoader, Observation, Observer, Source
+from tierd.daemon.planning import Enrich, Planner, not_enriched
+from tierd.daemon.remediation import Remediation, Remediations, reopened_remediations
+from tierd.decide.plans import Plan
+from tierd.detect.history import History
+from tierd.engine import Engine
+from tierd.model import Finding, Window
+from tierd.policies import JUDGED
+from tierd.refusal import Refusal
+from tierd.sense.changelogs.ingest import ChangelogIngest
+from tierd.sense.changelogs.table import ActivityTable
+from tierd.sense.facts import ClientSource, FactsCollector, LatestFacts
+from tierd.sense.inventory import ColdestFirst, Inventory, no_hints
+from tierd.sense.own_moves import OwnJobs, OwnMoveFilter
+
+ACT_SECONDS = 0.5
+"""So often is looked whether a default layout or a move can go."""
+FACTS_SECONDS = 15.0
+"""So often are the facts gathered that the detectors need."""
+
+
+class Daemon:
+    """What goes on from one cycle to the next: seven activities, each in its own rhythm.
+
+    ``observe`` (counters, findings), ``take_in_records`` (changelogs), ``gather_facts``, ``plan``, ``set_defaults``,
+    ``move`` and ``judge`` may each run in a thread of its own. None holds :attr:`lock` while it asks the file system or
+    a source for something, so none waits for what another waits for. :meth:`cycle` runs one step of each in turn.
+    """
+
+    def __init__(self, source: Source, filesystem: Filesystem, gate: Gate, undo: Undo, journal: Journal,
+                 clock: Clock, settings: Settings, say: LogFunction, claim: FilesystemClaim | None = None,
+                 clients: ClientSource | None = None, metadata_targets: int = 0, enriched: Enrich = not_enriched,
+                 own_nids: Callable[[], Collection[str]] = tuple,
+                 metadata_free: Callable[[], float | None] = lambda: None,
+                 coldest_first: ColdestFirst = no_hints, history: AskHistory | None = None,
+                 unnamed: Callable[[], str] = str, executor: Executor | None = None) -> None:
+        """``executor`` asks the file system several things at the same time; without one they are asked in turn."""
+        self._gate = gate
+        self._clock = clock
+        self._settings = settings
+        self._claim = claim or NoClaim()
+        self.lock = RLock()
+        """Guards the cases. Held for moments only."""
+        self._engine = Engine(settings)
+        echo = OwnMoveFilter(settings.own_jobs, own_nids, clock.now, journal.was_moved)
+        self._table = ActivityTable(filesystem.path_of, is_echo=echo, executor=executor)
+        inventory = Inventory(filesystem, settings.flash_pools,
+                              lambda: journal.act_directories.all() | set(settings.cold_to_disk.directories),
+                              coldest_first)
+        gatherer = FactsCollector(filesystem, self._table, inventory, settings.flash_pools, metadata_targets, clients)
+        self._facts = LatestFacts(gatherer.facts)
+        since = clock.now() - settings.verify.moving_seconds - settings.history_seconds
+        self._cases: dict[FindingKey, Remediation] = {
+            case.finding.key: case for case in reopened_remediations(journal, since) if case.finding.kind in JUDGED
+        }
+        self.tally = LoopCounters()
+        self._log = FindingLog(say, journal, clock, settings, self.tally)
+        self._observer = Observer(
+            source,
+            ChangelogIngest(self._table, filesystem, clock.now),
+            self._log,
+            clock,
+            self.tally,
+            settings.sense.cycle_seconds,
+            unnamed,
+        )
+        learn = HistoryLoader(history, self._engine, self._log, clock)
+        own_work = OwnJobs(settings.own_jobs, journal.moved_since)
+        self._detection = Detection(self._engine, self._table, gatherer, learn, own_work, self._log, self._cases,
+                                  settings, self._facts, self.lock)
+        self._planning = Planner(self._engine, filesystem, gate, journal, self._table, clock, settings, enriched,
+                                  metadata_free, executor)
+        self._remediations = Remediations(
+            self._cases, self._planning, gate, journal, self._log, echo, filesystem, clock, settings, self.lock
+        )
+        self._judge = Judge(self._cases, lambda: self._detection.windows, gate, undo, journal, self._log,
+                                filesystem, clock, settings, self.tally, self.lock, executor)
+        self._seen: Observation | None = None
+        self._seen_at = 0.0
+
+    def cycle(self, move_seconds: float) -> None:
+        """One step of each activity in turn; moves that wait go for so long at the most."""
+        begun = self._clock.now()
+        seen = self._observer.look()
+        if not self._observer.blind:
+            self.take_in_records()
+        self._think(seen)
+        self.plan()
+        self.set_defaults()
+        self.move(move_seconds)
+        self.judge()
+        self._ended(begun)
+
+    def observe(self) -> None:
+        """Look at the counters and at what they come to."""
+        begun = self._clock.now()
+        self._think(self._observer.look())
+        self._ended(begun)
+
+    def _ended(self, begun: float) -> None:
+        self.tally.cycles += 1
+        self.tally.last_cycle_at = self._clock.now()
+        self.tally.cycle_seconds = self._clock.now() - begun
+
+    def _think(self, seen: Observation | None) -> None:
+        if self._observer.blind:
+            self._detection.fresh = ()
+        elif seen is not None and seen.window is not None:
+            self._detection.think(seen.window, seen.time)
+            self._remediations.drop_moves_of_departed_jobs(self._detection.windows)
+        self._seen, self._seen_at = seen, self._clock.now()
+
+    def take_in_records(self) -> None:
+        """Take in changelog records; catch up with missed ones for a part of a cycle."""
+        self._observer.take_in_records(self._clock.now() + self._settings.sense.cycle_seconds / 2)
+
+    def gather_facts_beforehand(self) -> None:
+        """From now on ``gather_facts`` is called by an activity of its own: detectors never wait for it."""
+        self._facts.gather_in_background()
+
+    def gather_facts(self) -> None:
+        """Look at clients, room and layouts, for the detectors; from then on they take what this found last."""
+        self._facts.gather(self._clock.now())
+
+    def plan(self) -> None:
+        """Plan for what is found, and look at what waited before a restart. Nothing is changed here."""
+        self._forget()
+        if self._knows() and self._take_claim():
+            with self._unless_away():
+                deaf, alone = "changelog" in self.faults, "mover" not in self.faults
+                if alone and not deaf and not self._gate.stance.held and not self._gate.stance.draining:
+                    self._remediations.act(self._detection.fresh)
+                if alone and not self._gate.stance.held:
+                    self._remediations.requeue()
+
+    def _forget(self) -> None:
+        """Let closed cases go, with what was kept for them."""
+        gone = self._remediations.forget_closed()
+        if not gone:
+            return
+        self._judge.adopt(gone)
+        victims = {case.finding.victim for case in self.cases} | {finding.victim for finding in self.findings}
+        holding = {finding.key for finding in self.findings}
+        for case in gone:
+            if case.finding.key not in holding:
+                self._log.forget(case.finding.key)
+            if case.finding.victim not in victims:
+                self.tally.gained.pop(case.finding.victim, None)
+                self.tally.gains.pop(case.finding.victim, None)
+
+    def set_defaults(self) -> None:
+        """Set the default layouts that wait, as far as the budget goes."""
+        with self._unless_away():
+            while self._may_begin() and self._remediations.set_defaults():
+                pass
+
+    def move(self, seconds: float) -> int:
+        """Let moves go for so long, as far as the budget goes; how many came to an end."""
+        moved = 0
+        with self._unless_away():
+            if self._may_begin():
+                until = self._clock.now() + seconds
+                moved = self._remediations.move(until, requests_only="changelog" in self.faults)
+        return moved
+
+    def judge(self) -> None:
+        """Judge what was done, and take back what is to be. Outside of the maintenance windows too."""
+        with self._unless_away():
+            if not self._allowed():
+                return
+            if self._seen is not None:
+                self._judge.judge(self._seen.time)
+            if self._seen is not None or self._observer.blind:
+                # layouts that were set go on filling the flash pool, which can be seen without any source
+                self._judge.watch_free_space()
+
+    @contextmanager
+    def _unless_away(self) -> Iterator[None]:
+        try:
+            yield
+        except JournalError:
+            raise
+        except OSError as error:
+            self._log.say(f"the file system does not answer: {error}; it is tried again in the next cycle")
+
+    def _knows(self) -> bool:
+        """Whether the last look saw something, and is not too old to act upon."""
+        return self._seen is not None and not self.stale_for
+
+    @property
+    def stale_for(self) -> float:
+        """How old the last look is, where that is too old to act upon; else 0."""
+        age = self._clock.now() - self._seen_at
+        limit = self._settings.sense.stale_seconds + self._settings.sense.cycle_seconds
+        return age if self._seen is not None and age > limit else 0.0
+
+    @property
+    def blocking_faults(self) -> tuple[str, ...]:
+        """Why acts are not begun at present, as far as it follows from what is seen."""
+        names = "blind", "mover", "claim", "changelog"
+        return tuple(self.faults[name] for name in names if name in self.faults)
+
+    def _may_begin(self) -> bool:
+        """Whether an act may be begun: we know what goes on, and nobody else moves files."""
+        return self._knows() and self._allowed() and "mover" not in self.faults and not self._gate.stance.held
+
+    def _allowed(self) -> bool:
+        """Whether anything may be changed at all: nobody has paused it, and no other tierd is at work."""
+        return not self._gate.stance.paused and not self._gate.stance.stopped and "claim" not in self.faults
+
+    def _take_claim(self) -> bool:
+        """The same, with the claim taken where it is needed."""
+        self._log.held(self._gate.stance.held)
+        wanted = self._settings.modes - {"observe", "recommend"} or self._gate.waiting
+        acting = wanted and not self._settings.act.dry_run
+        self._log.fault("claim", self._claim.hold() if acting else "")
+        return self._allowed()
+
+    def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> None:
+        """Put what somebody asked for into the queue."""
+        self._remediations.queue_order(kind, by, what, found)
+
+    def taken_back(self, entry: Entry, by: str) -> None:
+        """Somebody has taken an act back by hand."""
+        self._judge.taken_back(entry, by)
+
+    def take_back(self, number: int, by: str) -> int:
+        """Somebody takes back all that was done for a finding: nothing more is; how many moves were dropped."""
+        return self._judge.end(number, by)
+
+    def why_not(self, finding: Finding) -> tuple[Refusal, ...]:
+        """What keeps tierd from doing more about a finding, as of the last plan."""
+        return self._remediations.refusals(finding.key)
+
+    def preview(self) -> list[tuple[Finding, Plan, Remediation | None]]:
+        """What would be planned now for each finding, without doing it; and its case, where it was acted on before."""
+        return [(finding, self._planning.preview_plan(finding), self._cases.get(finding.key))
+                for finding in self.findings if not finding.advice_only]
+
+    def number(self, finding: Finding) -> int:
+        """Its number in the journal."""
+        return self._log.number(finding)
+
+    @property
+    def history(self) -> History:
+        """What was seen, for the daemon that takes this one's place at a reload."""
+        return self._engine.history
+
+    def remember(self, history: History) -> None:
+        """Go on from what the daemon before has seen."""
+        self._engine.remember(history)
+        self._detection.windows = history.windows
+
+    @property
+    def windows(self) -> Sequence[Window]:
+        """History, for reports."""
+        return self._detection.windows
+
+    @property
+    def faults(self) -> Mapping[str, str]:
+        """What cannot be seen at present, by source."""
+        return self._log.faults
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What holds now."""
+        return self._detection.findings
+
+    @property
+    def cases(self) -> Sequence[Remediation]:
+        """What was acted on."""
+        with self.lock:
+            return tuple(self._cases.values())

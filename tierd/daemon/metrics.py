@@ -1,0 +1,284 @@
+"""tierd's own metrics: prometheus_client families, made from the daemon's state at each scrape.
+
+They report settings, cycles and restraints, sources and their age, findings and the streams they are about, acts and
+their verdicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from lustre import __version__
+from tierd.act.claim import FilesystemClaim, NoClaim
+from tierd.act.gate import Gate
+from tierd.act.undo import Undo
+from tierd.config.settings import Settings
+from tierd.daemon.log import LoopCounters
+from tierd.daemon.loop import Daemon
+from tierd.policies import JUDGED
+from tierd.refusal import Reason
+from tierd.sense.freshness import SourceState
+from tierd.verify.judgement import throughput
+
+
+@dataclass(frozen=True)
+class MetricsContext:
+    """State of objects outside the daemon, for its metrics."""
+
+    fs: str = ""
+    """Name of the file system, a label of all families. Empty means no label."""
+    claim: FilesystemClaim = field(default_factory=NoClaim)
+    journal_bytes: Callable[[], int] = int
+    positions: Callable[[], Mapping[str, int]] = dict
+    """Last changelog record read, by MDT."""
+    under_way_seconds: Callable[[], Mapping[str, float]] = dict
+    """Time of the current step by activity, in seconds; 0 between two steps."""
+
+
+def state_metrics(daemon: Daemon, gate: Gate, settings: Settings) -> Iterator[Metric]:
+    """Settings, holds and cycles."""
+    tally = daemon.tally
+    info = InfoMetricFamily("tierd_build", "Always 1. The label names the release of tierd.")
+    info.add_metric((), {"version": __version__})
+    yield info
+    act = settings.act
+    yield GaugeMetricFamily("tierd_dry_run", "Whether tierd is in dry run and changes nothing (1) or acts (0).",
+                            float(act.dry_run))
+    yield GaugeMetricFamily("tierd_paused",
+                            "Whether acts are paused by an administrator, the pause file or the circuit breaker (1)"
+                            " or not (0).", float(bool(gate.stance.paused or gate.stance.stopped)))
+    yield GaugeMetricFamily("tierd_held",
+                            "Whether tierd starts no new acts (1), because it is paused or outside the maintenance"
+                            " windows, or may start them (0).", float(bool(gate.stance.held)))
+    yield GaugeMetricFamily("tierd_breaker_open",
+                            "Whether the circuit breaker is open and blocks acts (1) or closed (0).",
+                            float(bool(gate.stance.paused) and gate.stance.tripped))
+    yield GaugeMetricFamily("tierd_last_cycle_timestamp_seconds", "Unix time when the last cycle ended.",
+                            tally.last_cycle_at)
+    yield GaugeMetricFamily("tierd_cycle_duration_seconds", "Duration of the last cycle.", tally.cycle_seconds)
+    yield CounterMetricFamily("tierd_cycles", "Cycles completed since tierd started.", tally.cycles)
+    yield CounterMetricFamily("tierd_changelog_records", "Changelog records read.", tally.records)
+
+
+def restraint_metrics(daemon: Daemon, gate: Gate, beside: MetricsContext) -> Iterator[Metric]:
+    """Claims, budget, queue, activities and changelog positions."""
+    yield GaugeMetricFamily("tierd_draining",
+                            "Whether tierd is draining (1) or not (0). While draining it finishes the queue and"
+                            " starts nothing new.", float(bool(gate.stance.draining)))
+    yield GaugeMetricFamily("tierd_claim_generation",
+                            "Generation of the claim on the file system. 0 means that tierd holds no claim, as in a"
+                            " dry run.", beside.claim.generation)
+    yield GaugeMetricFamily("tierd_claim_refused",
+                            "Whether another tierd holds the claim, so that this one may not act (1), or not (0).",
+                            float("claim" in daemon.faults))
+    yield GaugeMetricFamily("tierd_other_mover",
+                            "Whether another program moves files under a job id of tierd (1) or not (0). tierd then"
+                            " moves no files and starts no acts.", float("mover" in daemon.faults))
+    files, size_bytes = gate.budget_left
+    yield GaugeMetricFamily("tierd_budget_files",
+                            "Files that may be moved now without waiting. The configured limits refill this budget.",
+                            files)
+    yield GaugeMetricFamily("tierd_budget_bytes",
+                            "Bytes that may be moved now without waiting. Negative after a large file.", size_bytes)
+    yield GaugeMetricFamily("tierd_waiting_moves_bytes", "Bytes of the files queued for migration.",
+                            gate.waiting_bytes)
+    yield GaugeMetricFamily("tierd_waiting_default_layouts", "Default layouts of directories queued to be set.",
+                            gate.waiting_defaults)
+    under_way = GaugeMetricFamily("tierd_activity_under_way_seconds",
+                                  "Time that the current step of the activity has taken so far. 0 between two steps.",
+                                  labels=("activity",))
+    for name, seconds in beside.under_way_seconds().items():
+        under_way.add_metric((name,), seconds)
+    yield under_way
+    yield GaugeMetricFamily("tierd_journal_bytes", "Size of the journal.", beside.journal_bytes())
+    yield GaugeMetricFamily("tierd_changelog_lag_seconds",
+                            "Age of the oldest changelog record read in the last cycle, at the time it was read.",
+                            daemon.tally.changelog_lag_seconds)
+    position = GaugeMetricFamily("tierd_changelog_position", "Index of the last changelog record read, by MDT.",
+                                 labels=("mdt",))
+    for mdt, index in beside.positions().items():
+        position.add_metric((mdt,), index)
+    yield position
+
+
+def source_metrics(daemon: Daemon, sources: Sequence[SourceState]) -> Iterator[Metric]:
+    """State of each source, by name."""
+    blind = GaugeMetricFamily("tierd_source_blind",
+                              "Whether the source cannot be read (1) or can be read (0). tierd does not act while a"
+                              " source cannot be read.", labels=("source",))
+    for source in ("blind", "changelog"):
+        blind.add_metric((("counters" if source == "blind" else source),), float(source in daemon.faults))
+    yield blind
+    age = GaugeMetricFamily("tierd_source_age_seconds",
+                            "Age of the latest data of the source, by the source's own timestamps where it has them."
+                            " +Inf means no data yet.", labels=("source",))
+    limit = GaugeMetricFamily("tierd_source_age_limit_seconds",
+                              "Limit on the age of the source's data. tierd does not act on older data.",
+                              labels=("source",))
+    stale = GaugeMetricFamily("tierd_source_stale",
+                              "Whether the data of the source is too old or the source has an error (1) or not (0).",
+                              labels=("source",))
+    for state in sources:
+        age.add_metric((state.name,), state.age_seconds)
+        limit.add_metric((state.name,), state.limit_seconds)
+        stale.add_metric((state.name,), float(state.stale))
+    yield from (age, limit, stale)
+
+
+def finding_metrics(daemon: Daemon, settings: Settings) -> Iterator[Metric]:
+    """Started and active findings by kind, and the slowdown of victims."""
+    tally = daemon.tally
+    found = CounterMetricFamily("tierd_findings", "Findings started, by kind.", labels=("kind",))
+    for kind in finding_kinds(settings):
+        found.add_metric((kind,), tally.found[kind])
+    yield found
+    active = GaugeMetricFamily("tierd_active_findings", "Findings active now, by kind.", labels=("kind",))
+    slowdown = GaugeMetricFamily("tierd_interference_slowdown",
+                                 "Slowdown factor of the victim compared with its throughput before the aggressor"
+                                 " started, by target.", labels=("target", "aggressor", "victim"))
+    for kind in finding_kinds(settings):
+        active.add_metric((kind,), sum(f.kind == kind for f in daemon.findings))
+    for finding in daemon.findings:
+        for target in finding.targets:
+            if finding.kind in JUDGED:
+                slowdown.add_metric((target, finding.aggressor, finding.victim), finding.evidence["slowdown"])
+    yield active
+    yield slowdown
+
+
+def finding_kinds(settings: Settings) -> tuple[str, ...]:
+    """All possible kinds of findings, so that each has a series before its first."""
+    return ("noisy-neighbour", "shared-bandwidth", *(c.detector.name for c in settings.detect))
+
+
+def stream_metrics(daemon: Daemon) -> Iterator[Metric]:
+    """Throughput of streams in findings and cases: before the aggressor, and now."""
+    pairs = {(f.victim, f.aggressor): f for f in (*(c.finding for c in daemon.cases),
+                                                 *daemon.findings) if f.kind in JUDGED}
+    usual = GaugeMetricFamily("tierd_victim_usual_bytes_per_second",
+                              "Throughput of the victim before the aggressor started, which acts are expected to"
+                              " restore.", labels=("victim", "aggressor"))
+    now = GaugeMetricFamily("tierd_victim_bytes_per_second", "Throughput of the victim in the latest window.",
+                            labels=("victim", "aggressor"))
+    windows = daemon.windows
+    for (victim, aggressor), finding in pairs.items():
+        usual.add_metric((victim, aggressor), finding.evidence["victim_usual_bytes_per_second"])
+        if windows:
+            now.add_metric((victim, aggressor), throughput(windows[-1], victim))
+    yield usual
+    yield now
+
+
+def act_metrics(gate: Gate) -> Iterator[Metric]:
+    """Moves and default layouts, by outcome."""
+    moves = CounterMetricFamily("tierd_moves", "Files taken from the queue, by outcome.", labels=("outcome",))
+    defaults = CounterMetricFamily("tierd_default_layouts",
+                                   "Default layouts of directories taken from the queue, by outcome.",
+                                   labels=("outcome",))
+    for (kind, result), count in sorted(gate.completed_acts.counts.items()):
+        (moves if kind == "migrate" else defaults).add_metric((result,), count)
+    yield moves
+    yield defaults
+    yield CounterMetricFamily("tierd_moved_bytes", "Bytes of moved files.", gate.completed_acts.moved_bytes)
+    yield GaugeMetricFamily("tierd_waiting_moves", "Files queued for migration.", gate.waiting)
+
+
+def verdict_metrics(tally: LoopCounters, undo: Undo) -> Iterator[Metric]:
+    """Verdicts, refusals, undone acts, and gains."""
+    verdicts = CounterMetricFamily("tierd_judgements", "Acts judged by the throughput of the victim, by verdict.",
+                                   labels=("verdict",))
+    for verdict in ("helped", "did-not-help", "harmed-others", "cannot-tell"):
+        verdicts.add_metric((verdict,), tally.verdicts[verdict])
+    yield verdicts
+    refusals = CounterMetricFamily("tierd_refusals", "Refused plans and parts of plans, by reason.",
+                                   labels=("reason",))
+    for reason in Reason:
+        refusals.add_metric((reason,), tally.refusals[reason])
+    yield refusals
+    yield CounterMetricFamily("tierd_undone", "Acts undone.", undo.undone)
+    gained = GaugeMetricFamily("tierd_won_back_ratio",
+                               "Share of the victim's lost throughput that the last judged act recovered.",
+                               labels=("victim",))
+    for victim, part in sorted(tally.gained.items()):
+        gained.add_metric((victim,), part)
+    yield gained
+    expected = GaugeMetricFamily("tierd_expected_gain_bytes_per_second",
+                                 "Throughput that the victim had lost, which the last judged act could recover at"
+                                 " most.", labels=("victim",))
+    measured = GaugeMetricFamily("tierd_measured_gain_bytes_per_second",
+                                 "Throughput that the last judged act recovered for the victim.", labels=("victim",))
+    for victim, (could, did) in sorted(tally.gains.items()):
+        expected.add_metric((victim,), could)
+        measured.add_metric((victim,), did)
+    yield from (expected, measured)
+
+
+def last_event_metric(daemon: Daemon, gate: Gate, undo: Undo) -> Metric:
+    """Times of the last events. They start at 0, so that the first event is a change."""
+    when = GaugeMetricFamily("tierd_last_event_timestamp_seconds",
+                             "Unix time of the last event, by kind of event. 0 means there was none.",
+                             labels=("event",))
+    tally, last = daemon.tally, gate.completed_acts.last
+    for event, at in (
+        ("finding", max(tally.found_at.values(), default=0.0)),
+        ("default-layout", last.get(("set-default-layout", "done"), 0.0)),
+        ("move", last.get(("migrate", "done"), 0.0)),
+        ("dry-run", max(last.get((kind, "dry-run"), 0.0) for kind in ("set-default-layout", "migrate"))),
+        ("failure", max(last.get((kind, "failed"), 0.0) for kind in ("set-default-layout", "migrate"))),
+        ("undo", undo.undone_at),
+    ):
+        when.add_metric((event,), at)
+    return when
+
+
+Sources = Callable[[], Sequence[SourceState]]
+
+
+class DaemonCollector(Collector):
+    """Reads the state of the running daemon."""
+
+    def __init__(self, daemon: Daemon, gate: Gate, undo: Undo, settings: Settings,
+                 sources: Sources = tuple, beside: MetricsContext | None = None) -> None:
+        self._beside = beside or MetricsContext()
+        self._daemon = daemon
+        self._gate = gate
+        self._undo = undo
+        self._settings = settings
+        self._sources = sources
+
+    def collect(self) -> Iterator[Metric]:
+        """All families, read without waiting for any activity."""
+        for family in self._families():
+            yield self._labelled(family)
+
+    def _families(self) -> Iterator[Metric]:
+        daemon, gate, undo, settings = self._daemon, self._gate, self._undo, self._settings
+        yield from state_metrics(daemon, gate, settings)
+        yield from source_metrics(daemon, self._sources())
+        yield from restraint_metrics(daemon, gate, self._beside)
+        yield from finding_metrics(daemon, settings)
+        yield from stream_metrics(daemon)
+        yield from act_metrics(gate)
+        yield from verdict_metrics(daemon.tally, undo)
+        yield last_event_metric(daemon, gate, undo)
+
+    def _labelled(self, family: Metric) -> Metric:
+        """The family with the label of the file system."""
+        if self._beside.fs:
+            family.samples = [s._replace(labels={**s.labels, "fs": self._beside.fs}) for s in family.samples]
+        return family
+
+
+def registry(daemon: Daemon, gate: Gate, undo: Undo, settings: Settings, sources: Sources = tuple,
+             beside: MetricsContext | None = None) -> CollectorRegistry:
+    """A registry with the daemon's metrics and those of the process."""
+    made = CollectorRegistry()
+    made.register(DaemonCollector(daemon, gate, undo, settings, sources, beside))
+    for collector in (ProcessCollector, PlatformCollector, GCCollector):
+        collector(registry=made)
+    return made

@@ -1,0 +1,249 @@
+"""One observation: counters and changelog records read, and findings detected in them.
+
+The observer marks sources that are stale or inconsistent. After a start it asks Prometheus once for the history of the
+jobs at work, so that their usual throughput is known without waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from threading import RLock
+from typing import Protocol
+
+from lustre.changelog.record import Record
+from tierd.clock import Clock
+from tierd.config.settings import Settings
+from tierd.daemon.log import FindingKey, FindingLog, LoopCounters
+from tierd.daemon.remediation import Remediation
+from tierd.engine import CycleFindings, Engine
+from tierd.model import Facts, Finding, Window
+from tierd.policies import JUDGED
+from tierd.sense.changelogs.ingest import ChangelogIngest
+from tierd.sense.changelogs.table import ActivityTable
+from tierd.sense.facts import FactsCollector
+from tierd.sense.own_moves import OwnJobs
+from tierd.sense.prometheus_history import LearnedHistory
+from tierd.sense.readings import IMPLAUSIBLE, UNKNOWN_RECOVERY, Reading, is_ost, window
+from tierd.text import first_names, quoted
+
+AskHistory = Callable[[Window, float], LearnedHistory]
+"""What was before a time of the jobs of a window. Raises OSError."""
+MAX_TRIES = 5
+RETRY_SECONDS = 60.0
+
+
+class HistoryLoader:
+    """Asks until there is an answer, a few times; then what streams get is learnt by looking alone."""
+
+    def __init__(self, ask: AskHistory | None, engine: Engine, telling: FindingLog, clock: Clock) -> None:
+        self._ask = ask
+        self._engine = engine
+        self._log = telling
+        self._clock = clock
+        self._begun: float | None = None
+        self._next_at = 0.0
+        self._tries = 0
+
+    def __call__(self, seen: Window) -> None:
+        """Ask, where it is time to: before anything is thought about the window."""
+        if self._ask is None or self._clock.now() < self._next_at:
+            return
+        self._begun = seen.start if self._begun is None else self._begun
+        self._tries += 1
+        self._next_at = self._clock.now() + RETRY_SECONDS
+        try:
+            learnt = self._ask(seen, self._begun)
+        except OSError as error:
+            self._log.say(f"what streams usually get is learnt by looking: {error}")
+            if self._tries >= MAX_TRIES:
+                self._ask = None
+            return
+        self._ask = None
+        self._engine.learn(learnt.windows, learnt.jobs)
+        self._log.say(f"learnt from Prometheus' history: {len(learnt.windows)} windows of {len(learnt.jobs)} jobs")
+
+
+LONG_CYCLES, LONG_SECONDS = 10.0, 60.0
+"""A window longer than both is no ordinary one."""
+FEW_COUNTERS, SAMPLED_COUNTERS = 4, 100
+"""Counters of jobs: of no more than the first, all may end at once; so many are looked at."""
+
+
+class Source(Protocol):
+    """Where readings come from."""
+
+    def reading(self) -> Reading:
+        """Counters now. Raises OSError when they cannot be had: then nothing is known and nothing is done."""
+
+    def records(self) -> Iterable[Record]:
+        """Changelog records since the last call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One look, of sources that answer."""
+
+    time: float
+    window: Window | None
+    """None where nothing was counted anew since the last look."""
+
+
+class Observer:
+    """Holds the last reading, which the next is compared with.
+
+    Of two readings the older is let go before anybody thinks: on a large file system each takes as much memory as all
+    of the history.
+    """
+
+    def __init__(self, source: Source, ears: ChangelogIngest, telling: FindingLog, clock: Clock, tally: LoopCounters,
+                 cycle_seconds: float, unnamed: Callable[[], str] = str) -> None:
+        """``unnamed`` says why jobs have no names, where that is known."""
+        self._source = source
+        self._ears = ears
+        self._log = telling
+        self._clock = clock
+        self._tally = tally
+        self._cycle_seconds = cycle_seconds
+        self._unnamed = unnamed
+        self._last: Reading | None = None
+        self.blind = False
+        """Whether the last look saw nothing at all."""
+
+    def look(self) -> Observation | None:
+        """One look at the counters; None when there is nothing to compare with."""
+        try:
+            reading = self._source.reading()
+        except OSError as error:
+            self._last, self.blind = None, True  # what happens meanwhile will not be guessed
+            self._log.fault("blind", f"blind: {error}; nothing is done until it can be seen again")
+            return None
+        self.blind = False
+        self._log.fault("blind", "")
+        self._tell_what_is_hidden(reading)
+        last, self._last = self._last, reading
+        if last is None:
+            return None
+        self._tell_jump(reading.time - last.time)
+        if reading.time < last.time:
+            return None
+        if reading.time == last.time:  # Prometheus has not scraped again: nothing new, but what waits goes on
+            return Observation(reading.time, None)
+        self._log.fault("jobs", "hardly any job of the last look is left, by its name: what comes and goes is "
+                            "compared with nothing" if few_jobs_left(last, reading) else "")
+        seen = window(last, reading)
+        lying = sorted(t for t, condition in seen.conditions.items() if condition == IMPLAUSIBLE)
+        self._log.fault("counters", f"{len(lying)} targets ({', '.join(map(quoted, lying[:3]))}, …): their "
+                            "counters make no sense; nothing is found on them" if lying else "")
+        return Observation(reading.time, seen)
+
+    def take_in_records(self, until: float) -> None:
+        """Take in the changelog records since the last call; catch up with missed ones until that time."""
+        now = self._clock.now()
+        missed = self._ears.listen(self._source.records(), until)
+        self._tally.records += self._ears.heard
+        self._tally.changelog_lag_seconds = max(0.0, now - self._ears.oldest)
+        self._log.fault("changelog", missed and f"{missed}; findings are told, nothing new is done about them")
+        if self._ears.gap_closed:
+            self._log.say(self._ears.gap_closed)
+
+    def _tell_what_is_hidden(self, reading: Reading) -> None:
+        """Say which targets tell nothing, and what no target tells."""
+        self._log.fault("names", "" if reading.jobs else self._unnamed())
+        self._log.fault("metadata", "" if not all(map(is_ost, reading.targets)) else
+                            "no metadata target is seen: who works on small files is not known. The sources must show "
+                            "the metadata servers too")
+        unseen = sorted(t for t, condition in reading.conditions.items() if condition == UNKNOWN_RECOVERY)
+        self._log.fault("recovery", f"{len(unseen)} targets ({', '.join(unseen[:3])}, …): whether they recover "
+                            "is not to be seen; nothing is found on them" if unseen else "")
+        ill = {t: why for t, why in reading.conditions.items() if why != UNKNOWN_RECOVERY}
+        self._log.fault(
+            "targets",
+            f"{first_names(sorted(ill))}: {', '.join(sorted(set(ill.values())))}; nothing is found there"
+            if ill
+            else "",
+        )
+
+    def _tell_jump(self, passed: float) -> None:
+        """Say it when time did not pass as it should: detectors then have nothing, or little, to compare with."""
+        if passed < -self._cycle_seconds:
+            what = f"the clock went back by {-passed:.0f} s"
+        elif passed > max(LONG_CYCLES * self._cycle_seconds, LONG_SECONDS):
+            what = f"{passed:.0f} s lie between two looks: a clock was set, or a cycle took long"
+        else:
+            return
+        self._log.say(f"{what}. What streams usually get may have to be learnt anew: a neighbour that comes "
+                          "before that is found only after it has been away")
+
+
+def few_jobs_left(before: Reading, now: Reading) -> bool:
+    """Whether less than a quarter of the counters there were are there now: an exporter that loses or renames them."""
+    sample = list(islice(before.jobs, 0, None, max(1, len(before.jobs) // SAMPLED_COUNTERS)))
+    return len(sample) > FEW_COUNTERS and sum(key in now.jobs for key in sample) < len(sample) / 4
+
+
+class Detection:
+    """Asks the engine, and holds what it found last."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        table: ActivityTable,
+        gatherer: FactsCollector,
+        learn: HistoryLoader,
+        own_work: OwnJobs,
+        telling: FindingLog,
+        cases: Mapping[FindingKey, Remediation],
+        settings: Settings,
+        facts: Callable[[float], Facts] | None = None,
+        lock: RLock | None = None,
+    ) -> None:
+        """``facts`` gives the latest facts where somebody else gathers them; ``lock`` guards the cases."""
+        self._engine = engine
+        self._table = table
+        self._gatherer = gatherer
+        self._facts = facts or gatherer.facts
+        self._learn = learn
+        self._own_work = own_work
+        self._log = telling
+        self._cases = cases
+        self._detectors = tuple(configured.detector.name for configured in settings.detect)
+        self._lock = lock or RLock()
+        self.windows: Sequence[Window] = engine.windows
+        """The history as of the last look, oldest first."""
+        self.findings: tuple[Finding, ...] = ()
+        self.fresh: tuple[Finding, ...] = ()
+        """The same, while nothing has hidden the world since."""
+
+    def think(self, seen: Window, now: float) -> None:
+        """What holds, told where it is new."""
+        self._learn(seen)
+        whose = self._own_work(seen)
+        self._log.fault("mover", whose.trouble)
+        thought = self._engine.think(seen, self._table.of_job, lambda: self._facts(now), whose.own_jobs,
+                                     self._table.counts_of_job)
+        for what in ("room", "clients"):
+            self._log.fault(what, self._gatherer.faults.get(what, ""))
+        for name in self._detectors:
+            failed = self._engine.blind.get(name, "")
+            self._log.fault(f"detector {name}",
+                                failed and f"detector {name} failed and finds nothing: {failed}")
+        self.windows = self._engine.windows
+        with self._lock:
+            self._tell(thought)
+        self.findings = self.fresh = thought.findings
+
+    def _tell(self, thought: CycleFindings) -> None:
+        for finding in thought.begun:
+            case = self._cases.get(finding.key)
+            if case is not None and not case.closed:
+                case.over = False
+            self._log.begun(finding)
+        for finding in thought.ended:
+            case = self._cases.get(finding.key)
+            self._log.ended(finding, acted_on=case is not None)
+            if case is not None:
+                case.over = True
+                if finding.kind not in JUDGED:
+                    case.tried.clear()  # when it comes back, what was tried may be tried again

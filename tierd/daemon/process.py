@@ -1,0 +1,164 @@
+"""``tierd --config FILE``: the daemon as a process on this node, with its signals.
+
+Builds the service over the mounted file system, its engine, and the sources that the configuration names.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import logging
+import os
+import signal
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+from lustre import mounts
+from lustre.llapi.calls import Library
+from lustre.parameters import Roots, Tree, parse_device
+from tierd.act.claim import Claim, MountedClaimFolder, describe_this_process, holder_has_exited
+from tierd.act.movers import engines
+from tierd.act.movers.parallel import ParallelMover, name_thread_as_process
+from tierd.clock import SystemClock
+from tierd.config.files import ConfigurationWatch
+from tierd.config.settings import Settings
+from tierd.daemon.service import Service
+from tierd.daemon.supervisor import Supervisor
+from tierd.daemon.systemd import BEAT_SECONDS, Heartbeat, HeartbeatSource, Notifier, extended_start
+from tierd.inotify import Watcher
+from tierd.sense.changelogs.recording import MarkWriter
+from tierd.sense.clients import THIS_NODE, ClientPoller, mounts_of_exporter, mounts_of_node
+from tierd.sense.http_client import HttpClient
+from tierd.sense.parameters import mdt_free_share, own_nids, why_jobs_are_unnamed
+from tierd.sense.sources import counter_source
+
+GC_THRESHOLD = 200_000
+GC_GENERATION_THRESHOLD = 10
+
+
+def collect_garbage_rarely() -> None:
+    """Once in so many new objects; and never through what is there already, which are modules and settings."""
+    gc.freeze()
+    gc.set_threshold(GC_THRESHOLD, GC_GENERATION_THRESHOLD, GC_GENERATION_THRESHOLD)
+
+
+def local_service(settings: Settings, clock: SystemClock, say: Callable[[str], None]) -> Service:
+    """The service over the mounted file system of the settings. Raises OSError for what is not there."""
+    tree = Tree(Roots.of("/proc", "/sys"))
+    mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
+    filesystem = engines.mounted_filesystem(mount, tree, settings.movers)
+    mover = engines.build_mover(mount, Library.load(settings.movers.library), tree, settings.movers)
+    if settings.movers.at_once > 1:
+        mover = ParallelMover(mover, filesystem.pools, settings.movers.at_once,
+                        settings.movers.per_target_at_once)
+    read = counter_source(settings.sense, mount.fsname, tree, clock, os.environ, say)
+    mdts = settings.sense.mdts or mdts_of(tree, mount.fsname)
+    folder = MountedClaimFolder(Path(mount.path) / settings.claim.folder.strip("/"))
+    proc = Path("/proc")
+    claim = Claim(folder, describe_this_process(clock.now(), proc), clock.monotonic, settings.claim,
+                  lambda words: holder_has_exited(words, proc))
+    web = HttpClient(settings.sense.exporter_access, settings.sense.timeout_seconds, os.environ)
+    clients = ClientPoller(
+        {THIS_NODE: mounts_of_node(tree), **{url: mounts_of_exporter(url, web) for url in settings.sense.clients}},
+        clock,
+        settings.sense.clients_at_once,
+    )
+    executor = ThreadPoolExecutor(settings.act.default_layouts_at_once, "tierd-request", name_thread_as_process)
+    service = Service(
+        settings,
+        filesystem,
+        mover,
+        read,
+        mdts,
+        clock,
+        say,
+        clock.nudge,
+        claim,
+        clients,
+        lambda: own_nids(tree),
+        lambda: mdt_free_share(tree, mount.fsname),
+        lambda: why_jobs_are_unnamed(tree),
+        mounted_marks(Library.load(settings.movers.library), folder.path),
+        executor,
+    )
+    service.start()
+    return service
+
+
+def mounted_marks(library: Library, folder: Path) -> MarkWriter:
+    """Marks in the folder of the claim."""
+    def mdt_of(place: Path) -> int:
+        descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            return library.mdt_index(descriptor)
+        finally:
+            os.close(descriptor)
+
+    return MarkWriter(folder, mdt_of, lambda place, index: library.make_directory(str(place), index),
+                        lambda place: library.path_fid(str(place)), f"{os.uname().nodename}-{os.getpid()}")
+
+
+def mdts_of(tree: Tree, fsname: str) -> tuple[str, ...]:
+    """MDTs this node knows: those its client is connected to, or those it serves."""
+    devices = [parse_device(name) for subsystem in ("mdc", "mdt") for name in tree.devices(subsystem)]
+    return tuple(sorted({d.target for d in devices if d.fsname == fsname and d.target.startswith("MDT")}))
+
+
+log = logging.getLogger("tierd")
+
+
+def set_process_name(name: str, comm: Path) -> None:
+    """Take a process name, so that ``jobid_var=procname_uid`` counts our work as ``NAME.0`` however we were started.
+
+    Started as ``python -m tierd`` it would be ``python.0``, which may be anybody's. Threads inherit the name: this
+    comes before any is made.
+    """
+    with suppress(OSError):  # no procfs: then the job id of our work has to stand in `own_jobs`
+        comm.write_text(name, encoding="ascii")
+
+
+def start_heartbeats(of: HeartbeatSource, notify: Notifier, seconds: float) -> tuple[Heartbeat, Heartbeat]:
+    """To systemd, and to other movers: apart, as the claim cannot be renewed while an MDS is away."""
+    return Heartbeat(lambda: notify(WATCHDOG="1") if of.beat() else None, seconds).start(), Heartbeat(
+        of.renew, seconds
+    ).start()
+
+
+def serve(path: Path, settings: Settings) -> int:
+    """Run until SIGTERM or SIGINT. SIGHUP reads the configuration again; a bad one is told and the old one kept."""
+    set_process_name("tierd", Path("/proc/self/comm"))
+    clock = SystemClock()
+    reload: list[bool] = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: clock.wake())
+    signal.signal(signal.SIGHUP, lambda *_: reload.append(True))
+    notify = Notifier(os.environ)
+    watch = ConfigurationWatch(path, lambda: Watcher(clock.now), log.warning)
+    faulthandler.enable()  # where it hung, in the log, when systemd's watchdog ends it
+    with extended_start(notify, settings.filesystem.mount, log.warning):
+        keeper = Supervisor(path, settings, lambda chosen: local_service(chosen, clock, log.info))
+    collect_garbage_rarely()
+    pulses = start_heartbeats(keeper, notify, BEAT_SECONDS)
+    log.info("watching %s in mode %s%s", settings.filesystem.mount, settings.act.mode,
+             ", dry run" if settings.act.dry_run else "")
+    notify(READY="1", STATUS="looking for the first time")
+    try:
+        while not clock.wait(keeper.settings.sense.cycle_seconds):  # shorter when Alertmanager asks for a cycle
+            if watch.changed() or reload:
+                reload.clear()
+                notify(RELOADING="1", MONOTONIC_USEC=str(int(clock.monotonic() * 1e6)))
+                keeper.reload()
+                notify(READY="1")
+            told = keeper.cycle()
+            log.info("%s", told)
+            notify(WATCHDOG="1", STATUS=told)
+    finally:
+        notify(STOPPING="1")
+        for pulse in pulses:
+            pulse.stop()
+        watch.close()
+        keeper.close()
+    log.info("stopped")
+    return 0

@@ -1,0 +1,394 @@
+"""Remediations: findings that were acted on, from the plan to the verdict.
+
+Default layouts are set at once, moves in their turn; files that were too young to be moved follow when they have
+settled. Remediations of before a restart come from the journal.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from threading import RLock
+
+from lustre.filesystem import Filesystem
+from lustre.layout.model import Layout
+from tierd.act import recovery
+from tierd.act.gate import Gate
+from tierd.act.journal.writer import Journal
+from tierd.act.orders import OrderPlan
+from tierd.act.outcomes import CompletedAct
+from tierd.clock import Clock
+from tierd.config.settings import Settings
+from tierd.daemon import log
+from tierd.daemon.log import FindingKey, FindingLog
+from tierd.daemon.planning import Planner
+from tierd.model import Action, Finding, Window
+from tierd.policies import JUDGED
+from tierd.refusal import Reason, Refusal
+from tierd.sense.own_moves import OwnMoveFilter
+from tierd.text import count_of
+
+UNDONE_BY_HAND = "taken-back"
+"""What stands for a verdict once somebody has taken its default layouts back by hand."""
+UNDOING_VERDICTS = frozenset({"did-not-help", "harmed-others", UNDONE_BY_HAND})
+"""Verdicts that end in taking back."""
+
+
+@dataclass(slots=True)
+class Remediation:
+    """A finding that was acted on, until its acts are judged."""
+
+    finding: Finding
+    number: int
+    begun_at: float
+    """When the default layout was set: files created before that may lie on the disks."""
+    acted_at: float
+    """When the last default layout was set, or its moves were queued: what is measured begins then."""
+    layout: Layout
+    """What files of the case get, new ones and moved ones alike."""
+    defaults: list[CompletedAct] = field(default_factory=list)
+    places: set[str] = field(default_factory=set)
+    """Directories it was planned for. A job may go on to others while its finding holds."""
+    tried: set[str] = field(default_factory=set)
+    """Files whose move was tried or is waiting: each file once in a case."""
+    judged: bool = False
+    verdict: str = ""
+    """Empty until it is judged, and where there was nothing to judge."""
+    over: bool = False
+    """Whether the finding has ended since: once it is judged too, the same found again is another case."""
+    undo_reason: str = ""
+    """Why its default layouts are taken back, while that has not come about for all of them."""
+    queued: int = 0
+    """Moves that were queued for it."""
+    moved_at: float = 0.0
+    """When the last of its files was moved, or tried; 0 before the first. Moves load the disks themselves: what was
+    measured before this time speaks for the act, and never against it."""
+    moves_held: bool = False
+    """Whether its moves wait, so that the act is measured without them."""
+    departed: bool = False
+    """Whether its aggressor did nothing lately: then its files are not moved."""
+    earlier: list[CompletedAct] = field(default_factory=list)
+    """Default layouts of earlier cases between the two jobs, which stand, and still fill the flash pool."""
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether what was done was taken back: no more is tried while the same finding holds."""
+        return self.verdict in UNDOING_VERDICTS
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing more will be done in it."""
+        return self.over and self.judged
+
+    def layout_in(self, directory: str) -> Layout:
+        """What files of a directory get: what its new ones do."""
+        return next((o.action.layout for o in self.defaults if o.action.directory == directory), self.layout)
+
+    @property
+    def pool(self) -> str:
+        """Where the first bytes of its files go."""
+        return self.layout.components[0].pool
+
+    @property
+    def size_bytes(self) -> int:
+        """End of the first component: the class of files it is for. 0 where the whole file goes."""
+        return self.layout.components[0].extent_end or 0
+
+
+def reopened_remediations(journal: Journal, since: float) -> Iterator[Remediation]:
+    """Cases whose default layouts stand since then, unjudged or with moves that wait: they go on after a restart."""
+    for (number, finding, entries), verdict in chain(
+            ((found, "") for found in journal.judgements.unjudged(since)),
+            ((found, "helped") for found in journal.judgements.helped(since))):
+        layout = entries[0].layout_after
+        if layout is None:
+            continue
+        begun = min(entry.intended_at for entry in entries)
+        case = Remediation(finding, number, begun, max(entry.intended_at for entry in entries), layout,
+                    places={*finding.directories, *(entry.place for entry in entries)},
+                    tried=set(journal.files_tried(number)), judged=bool(verdict), verdict=verdict)
+        case.defaults = [
+            CompletedAct(Action(entry.kind, layout, entry.reason, finding.key, directory=entry.place), entry.outcome,
+                    entry.detail, entry.id, entry.layout_before) for entry in entries]
+        yield case
+
+
+REPLAN_SECONDS = 10.0
+"""No more often is it asked what is to be done where a job has gone on to."""
+MAX_CLOSED = 100
+"""Closed cases that are remembered, the latest: status shows them, and a job that comes back is known again."""
+DEPARTED_SECONDS, DEPARTED_WINDOWS = 10.0, 2
+"""A job that did nothing for so long, in so many looks at the least, has departed: its files are not read any more."""
+NOTHING_TO_DO = Refusal(Reason.NOTHING_TO_DO, "what would help is there already, or no file is to be moved")
+
+
+class Remediations:
+    """The open cases, and what is done in them through the gate.
+
+    Each verb belongs to one activity of the daemon, and none holds the lock while it asks the file system.
+    """
+
+    def __init__(
+        self,
+        cases: dict[FindingKey, Remediation],
+        planning: Planner,
+        gate: Gate,
+        journal: Journal,
+        telling: FindingLog,
+        echo: OwnMoveFilter,
+        filesystem: Filesystem,
+        clock: Clock,
+        settings: Settings,
+        lock: RLock | None = None,
+    ) -> None:
+        """``lock`` guards the cases."""
+        self._cases = cases
+        self._planning = planning
+        self._gate = gate
+        self._journal = journal
+        self._log = telling
+        self._filesystem = filesystem
+        self._clock = clock
+        self._settings = settings
+        self._lock = lock or RLock()
+        self._planned: dict[FindingKey, float] = {}
+        """Findings without a victim: as of which look they were planned for last; the others, when they were again."""
+        self._refusals: dict[FindingKey, tuple[Refusal, ...]] = {}
+        """What kept the last plan for a finding from doing more."""
+        self._taken_up: Counter[int] = Counter()
+        """Moves from before a restart that wait again, by the number of their finding, until all were looked at."""
+        self._not_taken_up: Counter[tuple[int, str]] = Counter()
+        gate.on_begin = echo.moved
+
+    def refusals(self, key: FindingKey) -> tuple[Refusal, ...]:
+        """Why the last plan for a finding did nothing, or not all that it might have."""
+        with self._lock:
+            return self._refusals.get(key, ())
+
+    def act(self, findings: Sequence[Finding]) -> None:
+        """Plan for what is new, and let it wait for its turn; then what has become possible since in older cases."""
+        with self._lock:
+            self._refusals = {f.key: self._refusals[f.key] for f in findings if f.key in self._refusals}
+        for finding in findings:
+            if finding.advice_only or self._refused_by_settings(finding) or self._in_hand(finding):
+                continue
+            plan = self._planning.for_finding(finding)
+            with self._lock:
+                self._refusals[finding.key] = plan.refusals
+                self._log.refusals(finding, plan.refusals)
+                self._log.recommended(finding, plan.recommended)
+                if plan.recommended:
+                    self._refusals[finding.key] += (_mode_refusal(plan.recommended, self._settings),)
+                if plan.actions:
+                    self._begin(finding, plan.actions)
+                elif not self._refusals[finding.key]:
+                    self._refusals[finding.key] = (NOTHING_TO_DO,)
+        with self._lock:
+            followed = [case for case in self._cases.values() if self._followed_up(case)]
+        for case in followed:
+            self._follow_up(case)
+
+    def _refused_by_settings(self, finding: Finding) -> bool:
+        """Whether findings of its kind are reported only. Entered as the reason why nothing is done."""
+        if finding.kind not in self._settings.act.on:
+            why = Refusal(Reason.REPORTED_ONLY, f"findings of kind {finding.kind} are reported only (act.on)")
+        elif self._settings.modes == {"observe"}:
+            why = Refusal(Reason.MODE, "mode observe: findings are reported, and nothing is planned")
+        else:
+            return False
+        with self._lock:
+            self._refusals[finding.key] = (why,)
+        return True
+
+    def _begin(self, finding: Finding, actions: Sequence[Action]) -> None:
+        now = self._clock.now()
+        number = self._log.number(finding)
+        self._journal.set_location(number, finding)
+        case = self._cases.get(finding.key)
+        if case is not None and case.abandoned and not case.closed:
+            return  # somebody took it back while this was planned
+        known = case.places if case is not None and not case.closed and finding.kind in JUDGED else set()
+        actions = [a for a in actions if a.directory not in known
+                   and not (a.kind == "set-default-layout" and self._gate.default_waits(a.directory))]
+        if not actions:
+            return
+        if case is None or (case.judged and finding.kind in JUDGED):
+            case = Remediation(finding, number, now, now, actions[0].layout, judged=finding.kind not in JUDGED,
+                        earlier=[] if case is None else [*case.earlier, *case.defaults])
+        elif now < case.begun_at + self._settings.verify.moving_seconds:
+            case.acted_at = now  # it is judged by what comes after; one that always goes on is judged some time
+        case.places = known | {*finding.directories}
+        if finding.kind not in JUDGED:
+            case.number = number  # it came back under another: what is done now is done for that
+        self._cases[finding.key] = case
+        self._submit(case, [a for a in actions if (a.path or a.directory) not in case.tried])
+        # advice alone, or a dry run, leaves nothing to be judged
+        case.judged = case.judged or self._gate.dry_run or not case.tried
+
+    def _in_hand(self, finding: Finding) -> bool:
+        """Whether there is nothing more to plan: a victim's case is planned once for each place, the others until they
+        end.
+        """
+        with self._lock:
+            if finding.kind in JUDGED:
+                case = self._cases.get(finding.key)
+                return case is not None and not case.closed and not self._goes_on(case, finding)
+            if self._planned.get(finding.key) == finding.time or self._gate.waiting_for(finding.key):
+                return True
+            self._planned[finding.key] = finding.time  # seen anew each half minute: no need to plan more often
+            return False
+
+    def _goes_on(self, case: Remediation, finding: Finding) -> bool:
+        """Whether the job works in other places by now, as one does that makes a directory for each of its steps."""
+        now = self._clock.now()
+        if (case.abandoned or case.places.issuperset(finding.directories)
+                or now < self._planned.get(finding.key, case.begun_at) + REPLAN_SECONDS):
+            return False
+        self._planned[finding.key] = now
+        return True
+
+    def _followed_up(self, case: Remediation) -> bool:
+        """Whether files of a case may follow: until it is judged, and where it helped while its moves may go on."""
+        lately = self._clock.now() < case.begun_at + self._settings.verify.moving_seconds
+        return not case.departed and (not case.judged or (case.verdict == "helped" and lately and not case.over))
+
+    def _follow_up(self, case: Remediation) -> None:
+        """Files that were too young to be moved when the plan was made have settled since."""
+        left = [replace(activity, candidates=tuple(c for c in activity.candidates
+                                                   if c.created_at < case.begun_at and c.path not in case.tried))
+                for activity in self._planning.activities(case.finding)]
+        if any(activity.candidates for activity in left):
+            plan = self._planning.for_activities(replace(case.finding, time=self._clock.now()), left)
+            moves = [a for a in plan.actions if a.kind == "migrate"]
+            with self._lock:
+                if not case.abandoned:
+                    self._submit(case, [replace(move, layout=case.layout_in(move.directory)) for move in moves])
+
+    def _submit(self, case: Remediation, actions: Sequence[Action]) -> None:
+        defaults = [a for a in actions if a.kind == "set-default-layout"]
+        moves = [a for a in actions if a.kind == "migrate" and a.path not in case.tried]
+        if len(defaults) > 1:
+            self._log.of_number(case.number, [log.planned_sentence(defaults, moves)])
+        if defaults:
+            case.tried.update(a.directory for a in defaults)
+            self._gate.submit(defaults, case.number)
+        if moves:
+            case.tried.update(a.path for a in moves)
+            case.queued += len(moves)
+            self._gate.submit(moves, case.number)
+            self._log.of_number(case.number, [log.queued_sentence(moves)])
+
+    def set_defaults(self) -> bool:
+        """Set the next few default layouts that wait, in their cases; whether there were any that could go."""
+        outcomes = self._gate.set_defaults()
+        with self._lock:
+            for key in dict.fromkeys(outcome.action.finding for outcome in outcomes):
+                if key in self._cases:
+                    self._were_set(self._cases[key], [o for o in outcomes if o.action.finding == key])
+        return bool(outcomes)
+
+    def _were_set(self, case: Remediation, outcomes: Sequence[CompletedAct]) -> None:
+        self._log.of_number(case.number, list(log.default_layout_sentences(outcomes)))
+        done = [outcome for outcome in outcomes if outcome.result in {"done", "dry-run"}]
+        now = self._clock.now()
+        if done and not case.judged:
+            if not case.defaults:
+                case.begun_at, case.acted_at = min(outcome.begun_at or now for outcome in done), now
+            elif now < case.begun_at + self._settings.verify.moving_seconds:
+                case.acted_at = now
+        case.defaults += done
+        if case.abandoned and not self._gate.dry_run:  # taken back while these were being set
+            case.undo_reason = case.undo_reason or "what was done for its finding was taken back"
+        elif not (case.defaults or case.queued or self._gate.defaults_waiting_for(case.finding.key)):
+            case.judged = True  # nothing came about: there is nothing to judge
+
+    def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> None:
+        """Put what somebody asked for into the queue. Doing it is for the gate."""
+        number = self._journal.add_finding(Finding(kind, self._clock.now(), by, "", (), what, {}))
+        told = [f"{what}: {len(found.actions)} files, {found.size_bytes / 1e6:.0f} MB, wait for their turn"]
+        told += [f"      left out: {count} ({why})" for why, count in found.left_out.most_common(5)]
+        self._log.of_number(number, told)
+        self._gate.submit(found.actions, number)
+
+    def requeue(self) -> None:
+        """Look at moves that waited when tierd ended: queue them again, or say why not, once all were looked at."""
+        moves = self._gate.first_to_requeue(recovery.REQUEUED_PER_CYCLE)
+        if not moves:
+            return
+        looked = recovery.examine_again(moves, self._filesystem, self._settings, self._layout_of, self._clock.now())
+        self._gate.requeue(looked.again, looked.left)
+        self._taken_up.update(number for _, number in looked.again)
+        self._not_taken_up.update((move.finding, why) for move, why in looked.left)
+        with self._lock:
+            for action, _ in looked.again:
+                if action.finding in self._cases:
+                    case = self._cases[action.finding]
+                    case.tried.add(action.path)
+                    case.queued += 1
+        if not self._gate.to_requeue:
+            for number, sentences in recovery.requeue_messages(self._taken_up, self._not_taken_up).items():
+                self._log.of_number(number, sentences)
+            self._taken_up.clear()
+            self._not_taken_up.clear()
+
+    def _layout_of(self, key: FindingKey, directory: str) -> Layout | None:
+        """What files of a directory get in a case that was not given up."""
+        with self._lock:
+            case = self._cases.get(key)
+            return None if case is None or case.abandoned or case.departed else case.layout_in(directory)
+
+    def move(self, until: float, *, requests_only: bool) -> int:
+        """Let moves go whose turn has come, until that time; how many came to an end."""
+        outcomes = self._gate.pump(until, requests_only=requests_only)
+        self._log.all(log.moved_sentences(outcomes, self._gate.waiting))
+        with self._lock:
+            for key in {o.action.finding for o in outcomes if o.result != "gone"} & self._cases.keys():
+                self._cases[key].moved_at = self._clock.now()
+        if outcomes and self._gate.stance.paused:
+            self._log.say(f"STOPPED moving: {self._gate.stance.paused}; look, then tierctl resume")
+        return len(outcomes)
+
+    def forget_closed(self) -> list[Remediation]:
+        """Forget closed cases, but for the last ones; which they were. On a site whose jobs have numbers for names,
+        each job would leave one for good. What was done in them stands in the journal.
+        """
+        with self._lock:
+            closed = [case for case in self._cases.values() if case.closed and not case.undo_reason]
+            if len(closed) <= MAX_CLOSED:
+                return []
+            gone = sorted(closed, key=lambda case: max(case.acted_at, case.moved_at))[:len(closed) - MAX_CLOSED]
+            for case in gone:
+                del self._cases[case.finding.key]
+                self._planned.pop(case.finding.key, None)
+            return gone
+
+    def drop_moves_of_departed_jobs(self, windows: Sequence[Window]) -> None:
+        """Drop the moves that wait in cases whose aggressor does nothing any more: they would load disks for nobody."""
+        with self._lock:
+            for case in self._cases.values():
+                if case.finding.kind not in JUDGED or case.closed:
+                    continue
+                case.departed = has_departed(case.finding.aggressor, windows)
+                if case.departed and case.queued and (dropped := self._gate.drop(case.finding.key)):
+                    case.tried -= {action.path for action in dropped}  # when it comes back, they may be moved again
+                    self._log.of_number(case.number, [log.departed_sentence(case.finding, len(dropped))])
+
+
+def has_departed(job: str, windows: Sequence[Window]) -> bool:
+    """Whether a job did nothing in the last looks, two of them and ten seconds at the least."""
+    seconds = looks = 0.0
+    for window in reversed(windows):
+        if (seconds >= DEPARTED_SECONDS and looks >= DEPARTED_WINDOWS) or window.learnt:
+            break
+        if job in window.jobs or job in window.namespace:
+            return False
+        seconds, looks = seconds + window.seconds, looks + 1
+    return seconds >= DEPARTED_SECONDS and looks >= DEPARTED_WINDOWS
+
+
+def _mode_refusal(recommended: Sequence[Action], settings: Settings) -> Refusal:
+    modes = sorted({settings.scope_of(action.path or action.directory).mode for action in recommended})
+    return Refusal(Reason.MODE, f"mode {', '.join(modes)} holds there: {count_of(len(recommended), 'act')} "
+                   "recommended and not done")

@@ -1,0 +1,218 @@
+"""The page of ``tierctl report``: findings, acts and verdicts of a period, and curves as inline SVG.
+
+The page loads nothing from anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from html import escape
+from itertools import pairwise
+from typing import Any
+
+from tierd.text import first_names, html_safe, printable, quoted
+
+Points = Sequence[tuple[float, float]]
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 860, 220, 64, 26, 10
+COLOURS = ("#2a6fb0", "#c2452d", "#3b8f4a", "#8a5bb5", "#b8860b", "#4a9aa5")
+_GAP_SECONDS = 300.0
+"""Longer than that without a point, and the line is broken: tierd was not at work."""
+_GAP_SHARE = 1 / 200
+"""The same of the whole picture, where that is long: points of a week are a quarter of an hour apart."""
+
+
+def plot(title: str, unit: str, curves: Mapping[str, Points], since: float, until: float,
+         marks: Sequence[tuple[float, str]] = ()) -> str:
+    """One picture. ``marks`` are moments with what happened then."""
+    shown = {name: points for name, points in curves.items() if points}
+    gap = max(_GAP_SECONDS, _GAP_SHARE * (until - since))
+    top = round_up(max((value for points in shown.values() for _, value in points), default=1.0))
+
+    def x(time: float) -> float:
+        return LEFT + (time - since) / (until - since) * (WIDTH - LEFT - 10)
+
+    def y(value: float) -> float:
+        return TOP + (1 - max(value, 0.0) / top) * (HEIGHT - TOP - BOTTOM)
+
+    parts = [f"<figure><figcaption>{escape(title)}, {escape(unit)}</figcaption>",
+             f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">']
+    for step in range(5):
+        value = top * step / 4
+        parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - 10}" y1="{y(value):.1f}" y2="{y(value):.1f}"/>'
+                     f'<text x="{LEFT - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value:g}</text>')
+    for step in range(6):
+        time = since + (until - since) * step / 5
+        words, anchor = axis_time(time, until - since), "end" if step == 5 else "middle"  # the last must not be cut off
+        parts.append(f'<text x="{x(time):.1f}" y="{HEIGHT - 8}" text-anchor="{anchor}">{words}</text>')
+    for time, words in marks[:200]:
+        parts.append(f'<line class="mark" x1="{x(time):.1f}" x2="{x(time):.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}">'
+                     f"<title>{escape(printable(words))}</title></line>")
+    for number, (name, points) in enumerate(shown.items()):
+        path = curve_path([(time, x(time), y(value)) for time, value in points], gap)
+        colour, words = COLOURS[number % len(COLOURS)], escape(printable(name))
+        parts.append(f'<path d="{path}" stroke="{colour}"><title>{words}</title></path>')
+    legend = " ".join(f'<span style="color:{COLOURS[n % len(COLOURS)]}">&#9632;</span> {escape(printable(name))}'
+                      for n, name in enumerate(shown))
+    return "".join(parts) + f"</svg><p>{legend or 'nothing was recorded'}</p></figure>"
+
+
+def curve_path(points: Sequence[tuple[float, float, float]], gap_seconds: float) -> str:
+    """The path of a curve, broken where there is a gap; points are (time, x, y)."""
+    if not points:
+        return ""
+    parts = [f"M{points[0][1]:.1f} {points[0][2]:.1f}h.1"]
+    for (before, _, _), (time, x, y) in pairwise(points):
+        parts.append(f"{'L' if time - before <= gap_seconds else 'M'}{x:.1f} {y:.1f}")
+    return "".join(parts)
+
+
+def round_up(value: float) -> float:
+    """The next round number.
+
+    >>> round_up(37.0), round_up(0.8), round_up(0.0), round_up(5000)
+    (50.0, 1.0, 1.0, 5000.0)
+    """
+    if value <= 0:
+        return 1.0
+    power = 1.0
+    while power * 10 <= value:
+        power *= 10
+    while power > value:
+        power /= 10
+    return next(float(f"{power * step:g}") for step in (1, 2, 5, 10) if power * step >= value)
+
+
+def axis_time(time: float, span: float) -> str:
+    """A moment on the axis."""
+    return datetime.fromtimestamp(time, UTC).strftime("%H:%M" if span < 2 * 86400 else "%m-%d %H:%M")
+
+
+_STYLE = """
+:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;margin:0 auto;padding:1em;max-width:60em;
+overflow-wrap:anywhere}h1{font-size:1.5em}h2{font-size:1.15em;margin:1.8em 0 .4em}
+div{overflow-x:auto}table{border-collapse:collapse;width:100%}td{min-width:5em}
+th,td:nth-child(-n+3){white-space:nowrap;overflow-wrap:normal;min-width:0}
+th,td{padding:.3em .8em .3em 0;text-align:left;border-bottom:1px solid #8884;vertical-align:top}
+figure{margin:1em 0}figcaption{font-weight:600}svg{width:100%;height:auto}
+svg text{font-size:12px;fill:currentColor;opacity:.8}svg path{fill:none;stroke-width:1.6}
+.grid{stroke:currentColor;opacity:.15}.mark{stroke:#c2452d;opacity:.45;stroke-dasharray:3 3}.big{font-size:1.25em}"""
+VERDICT_TEXTS = {"helped": "helped, kept", "did-not-help": "did not help, taken back",
+            "harmed-others": "others paid for it, taken back", "cannot-tell": "cannot be judged"}
+
+
+def report_page(answer: dict[str, Any]) -> str:
+    """The whole file."""
+    since, until = answer["since"], answer["until"]
+    samples = answer["samples"]
+    marks = [(f["time"], f["sentence"]) for f in answer["findings"] if f["victim"]]
+    acted = [(e["time"], f"{e['kind']} {quoted(e['place'])}: {e['outcome']}") for e in answer["default_layouts"]]
+    streams = {name.partition(" ")[2]: [(t, v / 1e6) for t, v in points]
+               for name, points in samples.items() if name.startswith("victim ")}
+    pools = {name.partition(" ")[2]: [(t, 100 * v) for t, v in points]
+             for name, points in samples.items() if name.startswith("pool ")}
+    begun = drawn_since(answer)
+    missing = unknown_before(answer) + removed_before(answer)
+    body = [
+        f"<h1>tierd on {escape(answer['mount'])}</h1>",
+        f"<p>{utc_time(since)} to {utc_time(until)}, UTC. {html_safe(operating_state(answer))}{missing}</p>",
+        f'<p class="big">{html_safe(summary_sentence(answer))}</p>',
+        "<h2>Streams that were slowed</h2>",
+        plot("Throughput; dashed lines: a default layout was set, or would have been", "MB/s", streams, begun, until,
+             acted),
+        "<h2>What went on</h2>",
+        plot("Findings that held; dashed lines: one began", "number",
+             {"findings": samples.get("findings", [])}, begun, until, marks),
+        plot("Files in the queue", "number", {"waiting moves": samples.get("waiting moves", [])}, begun, until),
+        plot("Pools in use", "%", pools, begun, until),
+        "<h2>Findings</h2>", findings_table(answer), "<h2>Acts</h2>", acts_table(answer),
+    ]
+    head = (f'<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<title>tierd report</title><style>{_STYLE}</style>")
+    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>{"".join(body)}</body></html>\n'
+
+
+def first_known(answer: dict[str, Any]) -> float:
+    """When the first point of a curve was recorded; the beginning of the period where there is none."""
+    return min((float(points[0][0]) for points in answer["samples"].values() if points), default=float(answer["since"]))
+
+
+def drawn_since(answer: dict[str, Any]) -> float:
+    """Where the pictures begin: not long before anything is known, or an hour at work would be a stroke in a week."""
+    since, first = float(answer["since"]), first_known(answer)
+    if first - since <= 2 * SAMPLE_SECONDS:
+        return since
+    return max(since, first - (float(answer["until"]) - first) / 20)
+
+
+def removed_before(answer: dict[str, Any]) -> str:
+    """That single acts and findings of the period were removed."""
+    begins = answer["complete_since"]
+    if not answer["removed_acts"] or begins <= answer["since"]:
+        return ""
+    return f" The journal has single findings and acts since {utc_time(begins)}, and sums of earlier ones by days."
+
+
+def unknown_before(answer: dict[str, Any]) -> str:
+    """That the pictures show less than was asked for."""
+    if drawn_since(answer) <= answer["since"]:
+        return ""
+    return f" Nothing was recorded before {utc_time(first_known(answer))}, and the pictures begin there."
+
+
+def operating_state(answer: dict[str, Any]) -> str:
+    """How tierd stands now."""
+    status = answer["status"]
+    dry = " Dry run: nothing was changed." if status["dry_run"] else ""
+    return f"Mode {status['mode']}.{dry}" + (f" Paused: {status['paused']}." if status["paused"] else "")
+
+
+def summary_sentence(answer: dict[str, Any]) -> str:
+    """The period in a sentence."""
+    found = ", ".join(f"{count} {kind}" for kind, count in answer["kinds"].items()) or "nothing found"
+    judged = ", ".join(f"{count} {VERDICT_TEXTS.get(name, name)}" for name, count in answer["verdicts"].items())
+    gigabytes = answer["bytes_moved"] / 1e9
+    after = f"; of what was judged: {judged}" if judged else ""
+    return f"{found}; {answer['all_acts']} acts, {answer['files_moved']} files moved, {gigabytes:.2f} GB{after}."
+
+
+def findings_table(answer: dict[str, Any]) -> str:
+    """With what was measured afterwards."""
+    judged = {j["finding"]: j for j in answer["judgements"]}
+    rows: list[tuple[str, ...]] = []
+    for finding in answer["findings"]:
+        verdict = judged.get(finding["id"])
+        result = "" if verdict is None else (
+            f"{VERDICT_TEXTS.get(verdict['verdict'], verdict['verdict'])}: {verdict['usual'] / 1e6:.1f} MB/s before, "
+            f"{verdict['contended'] / 1e6:.1f} during, {verdict['after'] / 1e6:.1f} after")
+        where = first_names(finding["directories"], 16)
+        rows.append(
+            (f"F{finding['id']}", utc_time(finding["time"]), finding["kind"], finding["sentence"], where, result)
+        )
+    return html_table(("No.", "When", "Kind", "What", "Where", "Verdict"), rows, sum(answer["kinds"].values()))
+
+
+def acts_table(answer: dict[str, Any]) -> str:
+    """The last of them."""
+    rows: list[tuple[str, ...]] = [
+        (str(e["id"]), utc_time(e["time"]), e["outcome"], f"{e['kind']} {quoted(e['place'])}",
+             e["detail"] or e["after"] or "", e["reason"]) for e in answer["acts"]]
+    return html_table(("No.", "When", "Outcome", "Act", "What", "Because"), rows, answer["all_acts"])
+
+
+def html_table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]], all_of_them: int) -> str:
+    """Rows, each cell as text."""
+    if not rows:
+        return "<p>None.</p>"
+    head = "".join(f"<th>{escape(title)}</th>" for title in header)
+    lines = "".join("<tr>" + "".join(f"<td>{html_safe(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    more = f"<p>The last {len(rows)} of {all_of_them}.</p>" if all_of_them > len(rows) else ""
+    return f"<div><table><tr>{head}</tr>{lines}</table></div>{more}"
+
+
+def utc_time(time: float) -> str:
+    """A moment."""
+    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+SAMPLE_SECONDS = 60.0

@@ -1,0 +1,337 @@
+"""The daemon over one file system, with its activities, journal, control socket and port: from start to stop."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Protocol
+
+from lustre.filesystem import Filesystem
+from tierd.act.claim import FilesystemClaim, NoClaim
+from tierd.act.consent import OptOut
+from tierd.act.gate import Gate
+from tierd.act.guard import SiteGuard
+from tierd.act.journal.connection import JournalError, JournalFile, JournalLock, journal_errors
+from tierd.act.journal.queue_store import Stamp
+from tierd.act.journal.reader import JournalReader
+from tierd.act.journal.writer import Journal
+from tierd.act.limits import Budget, CircuitBreaker
+from tierd.act.movers.moves import Mover
+from tierd.act.operating_state import MaintenanceGuard
+from tierd.act.orders import OrderInbox
+from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_PER_THREAD
+from tierd.act.recovery import close_unfinished, reason_out_of_date
+from tierd.act.undo import Undo
+from tierd.clock import Clock
+from tierd.config.settings import Settings
+from tierd.daemon import status
+from tierd.daemon.activities import Activities, Activity, Liveness, Spawn
+from tierd.daemon.control import ControlServer
+from tierd.daemon.curves import CurveSampler
+from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, Daemon
+from tierd.daemon.metrics import MetricsContext, registry
+from tierd.daemon.requests import CHANGING_REQUESTS, ChangingRequests, OrderIntake, ReadingRequests, RequestHandler
+from tierd.daemon.status import StatusPublisher
+from tierd.daemon.web import App, WebServer
+from tierd.detect.history import History
+from tierd.sense import space
+from tierd.sense.changelogs.clearing import ChangelogClearing
+from tierd.sense.changelogs.follow import Follower
+from tierd.sense.changelogs.recording import MakeMark
+from tierd.sense.facts import ClientSource
+from tierd.sense.readings import Reading
+from tierd.sense.sources import Sources
+from tierd.text import printable, quoted
+
+
+def build_gate(
+    settings: Settings,
+    filesystem: Filesystem,
+    mover: Mover,
+    journal: Journal,
+    claim: FilesystemClaim,
+    clock: Clock,
+    executor: Executor | None = None,
+) -> tuple[Gate, Undo]:
+    """The gate with its budget, breaker and guard; undoing heeds the pause file and the guard as well."""
+    guard = SiteGuard(settings, OptOut(filesystem, clock), claim, clock)
+    standstill = MaintenanceGuard(settings.act.pause_file, settings.act.windows)
+    gate = Gate(
+        filesystem,
+        mover,
+        Budget(settings.limits, clock.now()),
+        CircuitBreaker(settings.breaker),
+        journal,
+        clock,
+        settings.act.dry_run,
+        guard,
+        standstill,
+        executor,
+        settings.act.default_layouts_per_second,
+        max(BATCH_MOVES, BATCH_MOVES_PER_THREAD * settings.movers.at_once),
+    )
+    undo = Undo(filesystem, mover, journal, clock, lambda: standstill.by_file() or guard.blocked_by())
+    return gate, undo
+
+
+def requeue_after_restart(gate: Gate, inbox: OrderInbox, fsname: str, settings: Settings, now: float) -> Iterator[str]:
+    """What waited when tierd ended waits again, or is told of."""
+    for order, why in inbox.reload(lambda stamp: reason_out_of_date(stamp, fsname, settings, now)):
+        gate.not_requeued[why] += 1
+        yield f"not taken up after a restart: {order.what}: {why}"
+    if gate.waiting or len(inbox):
+        yield (f"{gate.waiting} moves and {len(inbox)} orders have waited since before the start: "
+               "each is looked at again before it goes on")
+
+
+def waiting_at_stop(gate: Gate, inbox: OrderInbox) -> str:
+    """What waits now and stands in the journal for the next start; "" for nothing."""
+    if not (gate.waiting or len(inbox)):
+        return ""
+    lost = f", but {gate.not_persisted} of them are lost" if gate.not_persisted else ""
+    return f"{gate.waiting} moves and {len(inbox)} orders wait; the journal keeps them for the next start{lost}"
+
+
+PRUNE_SECONDS = 1.0
+"""So often is one portion of old records removed from the journal, while there are any."""
+
+
+class Service:
+    """The daemon over one file system, its journal and its control socket, from start to stop."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        filesystem: ClearingFilesystem,
+        mover: Mover,
+        read: Callable[[], Reading],
+        mdts: Sequence[str],
+        clock: Clock,
+        say: Callable[[str], None],
+        nudge: Callable[[], None] = lambda: None,
+        claim: FilesystemClaim | None = None,
+        clients: ClientSource | None = None,
+        own_nids: Callable[[], Collection[str]] = tuple,
+        metadata_free: Callable[[], float | None] = lambda: None,
+        unnamed: Callable[[], str] = str,
+        mark: MakeMark | None = None,
+        executor: Executor | None = None,
+    ) -> None:
+        """``executor`` asks the file system several things at the same time; it is shut down with the service."""
+        self._settings = settings
+        self._mark = mark
+        self._clock = clock
+        self._filesystem = filesystem
+        spoken, say = say, lambda sentence: spoken(printable(sentence))  # job ids and names may hold anything
+        self._say = say
+        self._publisher = StatusPublisher()
+        self._open = True
+        self._closing = ExitStack()
+        self._claim = claim or NoClaim()
+        self.web: WebServer | None = None
+        try:
+            with journal_errors(settings.act.journal):
+                self._start(filesystem, mover, read, mdts, nudge, clients, own_nids, metadata_free, unnamed, executor)
+        except BaseException:  # what it holds already another one, with other settings, may need
+            self._closing.close()
+            raise
+
+    def _start(self, filesystem: ClearingFilesystem, mover: Mover, read: Callable[[], Reading], mdts: Sequence[str],
+               nudge: Callable[[], None], clients: ClientSource | None, own_nids: Callable[[], Collection[str]],
+               metadata_free: Callable[[], float | None], unnamed: Callable[[], str],
+               executor: Executor | None) -> None:
+        """Put everything together; what is under way or waits in the journal is closed or taken up."""
+        settings, clock, say = self._settings, self._clock, self._say
+        if executor is not None:  # each reload has one of its own
+            self._closing.callback(executor.shutdown, wait=False, cancel_futures=True)
+        Path(settings.act.journal).parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+        self._closing.callback(JournalLock(Path(settings.act.journal)).close)
+        self._journal = Journal(Path(settings.act.journal))
+        self._closing.callback(self._journal.close)
+        self._file = JournalFile(Path(settings.act.journal))
+        if self._journal.new:
+            say(f"a new journal is begun, {quoted(settings.act.journal)}: what may have been done before cannot be "
+                "undone from it")
+        gate, undo = build_gate(settings, filesystem, mover, self._journal, self._claim, clock, executor)
+        self._gate = gate
+        self._sources = Sources(settings.sense, settings.filesystem.mount, read, filesystem, mdts,
+                                self._journal.positions(), clock, os.environ, settings.flash_pools,
+                                None if settings.act.dry_run else self._mark, lambda: self._claim.generation > 0)
+        self._closing.callback(self._sources.close)
+        self._closing.callback(self._claim.release)
+        follower = self._sources.follower
+        clear = self._sources.patience.clearing(filesystem.clear_changelog)
+        self._clearing = (ChangelogClearing(clear, settings.sense.readers, follower, clock, say, filesystem.fsname)
+                          if isinstance(follower, Follower) and not settings.act.dry_run else None)
+        self._daemon = Daemon(self._sources.live, filesystem, gate, undo, self._journal, clock, settings, say,
+                              self._claim, clients, len(mdts), self._sources.enriched, own_nids, metadata_free,
+                              lambda directory: self._sources.coldest_first(directory, filesystem),
+                              self._sources.history, unnamed, executor)
+        self._curve_sampler = CurveSampler(self._journal, lambda: space.capacity(filesystem, ()))
+        self._inbox = OrderInbox(Path(settings.act.journal),
+                            lambda: Stamp(filesystem.fsname, settings.act.dry_run, clock.now()))
+        self._closing.callback(self._inbox.close)
+        self._intake = OrderIntake(self._daemon, gate, self._inbox, filesystem, settings, clock)
+        self.activities = self._made_activities()
+        self._liveness = Liveness(self.activities.driven_since, lambda: self._daemon.tally.last_cycle_at, settings,
+                                  clock)
+        self._handler = self._request_handler(undo)
+        self._listen(settings, undo, nudge)
+        for entry, outcome, detail in close_unfinished(self._journal, filesystem, clock.now()):
+            say(f"found unfinished: {entry.kind} of {quoted(entry.place)}: {outcome}: {detail}")
+        for told in requeue_after_restart(gate, self._inbox, filesystem.fsname, settings, clock.now()):
+            say(told)
+
+    def _request_handler(self, undo: Undo) -> RequestHandler:
+        """The desk, with those who look and those who change."""
+        settings, reader = self._settings, JournalReader(Path(self._settings.act.journal))
+        looking = ReadingRequests(self._daemon, self._gate, reader, settings, self._publisher, self._clock, self._inbox,
+                          self._sources.states, lambda: self.activities.states)
+        changing = ChangingRequests(self._gate, undo, self._journal, settings, self._publish, self._filesystem,
+                            self._inbox, self._intake.made, self._daemon.taken_back, self._daemon.take_back)
+        return RequestHandler(looking, changing)
+
+    def _listen(self, settings: Settings, undo: Undo, nudge: Callable[[], None]) -> None:
+        """Open the control socket and the port. Raises OSError for one that is taken."""
+        control = ControlServer(settings.act.socket, self._handler, settings.control.access, CHANGING_REQUESTS)
+        self._closing.callback(control.close)
+        if settings.web.enabled:
+            beside = MetricsContext(self._filesystem.fsname, self._claim, self._journal.size_bytes,
+                            lambda: self._sources.follower.positions, self._under_way_seconds)
+            metrics = registry(self._daemon, self._gate, undo, settings, self._sources.states, beside)
+            app = App(metrics, self._handler, self._liveness.alive, nudge)
+            try:
+                self.web = WebServer(settings.web.address, settings.web.port, app)
+            except OSError as error:
+                raise OSError(error.errno, f"{error.strerror}: choose another web.port, or web.address",
+                              f"{settings.web.address}:{settings.web.port}") from error
+            self._closing.callback(self.web.close)
+            self._say(f"listening on {settings.web.address}:{self.web.port}")
+
+    @property
+    def history(self) -> History:
+        """What was seen, for the service that takes this one's place."""
+        return self._daemon.history
+
+    def remember(self, history: History) -> None:
+        """Go on from what the service before has seen."""
+        self._daemon.remember(history)
+
+    def _made_activities(self) -> Activities:
+        """What goes on, in the order of one turn. The look at the counters is run by whoever drives the service."""
+        daemon, cycle_seconds = self._daemon, self._settings.sense.cycle_seconds
+
+        def activity(name: str, doing: str, step: Callable[[], object], seconds: float, *, acts: bool = False,
+                     driven: bool = False) -> Activity:
+            def published() -> None:
+                step()
+                self._publish()
+
+            return Activity(name, doing, published, seconds, self._clock, acts=acts, driven=driven)
+
+        return Activities([
+            activity("records", "reading changelogs", self._take_in_records, cycle_seconds),
+            activity("observe", "looking at the counters", daemon.observe, cycle_seconds, driven=True),
+            activity("facts", "looking at clients, room and layouts", self._gather_facts, FACTS_SECONDS),
+            activity("plan", "planning", self._plan, cycle_seconds),
+            activity("default-layouts", "setting default layouts", daemon.set_defaults, ACT_SECONDS, acts=True),
+            activity("move", "moving files", self._move, ACT_SECONDS, acts=True),
+            activity("judge", "judging", self._judge, cycle_seconds, acts=True),
+            activity("journal", "removing old records from the journal", self._remove_old, PRUNE_SECONDS),
+        ], self._settings.act.journal, self._clock, self._say)
+
+    def _under_way_seconds(self) -> dict[str, float]:
+        now = self._clock.now()
+        return {state.name: max(0.0, now - state.begun_at) if state.begun_at else 0.0
+                for state in self.activities.states}
+
+    def _publish(self) -> None:
+        self._publisher.publish(self._daemon, self._gate)
+
+    def start(self, spawn: Spawn | None = None) -> None:
+        """Let the activities go on in threads of their own; :meth:`cycle` is then the look at the counters alone.
+
+        ``spawn`` runs an activity again and again in some other way: in virtual time, for a test.
+        """
+        self._daemon.gather_facts_beforehand()
+        self.activities.start(spawn)
+
+    def cycle(self) -> str:
+        """One step of what whoever drives the service runs; a sentence about the state for systemd.
+
+        Raises JournalError, and what an activity has failed with; the service must be closed then.
+        """
+        with journal_errors(self._settings.act.journal):
+            self._file.check()
+            self.activities.run()
+        return printable(status.cycle_sentence(self._publisher.view, self._gate))
+
+    def _take_in_records(self) -> None:
+        """Take in what has come from changelogs and from other sources, and remember how far they were read."""
+        self._sources.look()
+        self._daemon.take_in_records()
+        self._keep_positions()
+
+    def _gather_facts(self) -> None:
+        if self.activities.concurrent:
+            self._daemon.gather_facts()
+
+    def _plan(self) -> None:
+        self._intake.take_in()
+        self._daemon.plan()
+
+    def _move(self) -> None:
+        self._daemon.move(self._settings.sense.cycle_seconds / 2)
+
+    def _judge(self) -> None:
+        self._daemon.judge()
+        self._gate.stance.keep()
+        self._curve_sampler.draw(self._daemon, self._gate, self._clock.now())
+
+    def _remove_old(self) -> None:
+        """Remove one portion of what is older than the journal keeps."""
+        keep_seconds = self._settings.journal.keep_seconds
+        view = self._publisher.view
+        in_use = {*view.numbers.values(), *(case.number for case in view.cases)}
+        self._journal.retention.step(self._clock.now(), keep_seconds and max(
+            keep_seconds, self._settings.verify.cooldown_seconds), in_use)
+
+    def renew(self) -> None:
+        """A sign of life of the claim. It waits for as long as the file system does not answer."""
+        self._claim.renew()
+
+    def beat(self) -> bool:
+        """False when a look has taken longer than any may. It never waits for the file system."""
+        self.activities.look()
+        return not self._liveness.hung()
+
+    def _keep_positions(self) -> None:
+        """Remember how far the changelogs were read, then let Lustre forget it, in this order."""
+        self._journal.set_positions(self._sources.follower.positions)
+        if self._clearing is not None:
+            self._clearing()
+
+    def close(self) -> None:
+        """Stop answering and close the journal; what was under way or waits stands in it.
+
+        An act that is under way in another thread comes to its end before.
+        """
+        if self._open and hasattr(self, "activities"):
+            self._gate.stop()
+            self.activities.stop()
+        if self._open:
+            with suppress(JournalError), journal_errors(self._settings.act.journal):
+                if waits := waiting_at_stop(self._gate, self._inbox):
+                    self._say(waits)
+        self._open = False
+        self._closing.close()
+
+
+class ClearingFilesystem(Filesystem, Protocol):
+    """The port, with changelogs that can be cleared."""
+
+    def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
+        """Let Lustre forget what one registered reader has dealt with."""

@@ -1,0 +1,103 @@
+"""systemd and the daemon: readiness, status, watchdog, and more time for a start (``Type=notify``, ``WatchdogSec=``).
+
+A move may take as long as its file is large, so a heartbeat thread keeps the watchdog informed for as long as a cycle
+may last at the most; after that the process counts as hung, and systemd restarts it. Another thread renews the claim
+for other movers: the claim lies on the file system, and renewing it waits while an MDS is away, which is no reason for
+a restart.
+
+While an MDS is away every call into the file system waits until it is back: minutes, or a night. A start asks systemd
+for more time meanwhile, and the log names what it waits for: else systemd would end it, and give up after a few tries.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Protocol
+
+
+class Notifier:
+    """Sends to the socket systemd names in the environment; does nothing without one."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        address = environment.get("NOTIFY_SOCKET", "")
+        self._address = "\0" + address[1:] if address.startswith("@") else address
+
+    def __call__(self, **states: str) -> None:
+        """For instance ``READY="1", STATUS="…"``. What cannot be sent is not worth dying for."""
+        if not self._address:
+            return
+        message = "\n".join(f"{name}={value}" for name, value in states.items())
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as to:
+                to.sendto(message.encode(), self._address)
+        except OSError:
+            return
+
+
+BEAT_SECONDS = 5.0
+
+
+class HeartbeatSource(Protocol):
+    """What gives signs of life; :class:`tierd.daemon.service.Service`, and its keeper."""
+
+    def renew(self) -> None:
+        """A sign of life of the claim to other movers; waits for as long as the file system does not answer."""
+
+    def beat(self) -> bool:
+        """Whether we live: False when a cycle hangs. Never waits for the file system."""
+
+
+class Heartbeat:
+    """Beats in a thread of its own until it is stopped."""
+
+    def __init__(self, beat: Callable[[], None], seconds: float) -> None:
+        self._beat = beat
+        self._seconds = seconds
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="tierd-pulse", daemon=True)
+
+    def start(self) -> Heartbeat:
+        """Begin."""
+        self._thread.start()
+        return self
+
+    def _run(self) -> None:
+        while not self._stopped.wait(self._seconds):
+            self._beat()
+
+    def stop(self) -> None:
+        """End; a beat that hangs in the file system is not waited for."""
+        self._stopped.set()
+        self._thread.join(timeout=2.0)
+
+
+START_EXTENSION_USEC = 60_000_000
+"""From each beat on."""
+LOG_AFTER_BEATS = 6
+
+
+@contextmanager
+def extended_start(
+    notify: Notifier, mount: str, say: Callable[[str], None], seconds: float = BEAT_SECONDS
+) -> Iterator[None]:
+    """Ask for more time for as long as it lasts; a file system that keeps a start waiting is told once."""
+    beats = 0
+
+    def beat() -> None:
+        nonlocal beats
+        beats += 1
+        notify(
+            EXTEND_TIMEOUT_USEC=str(START_EXTENSION_USEC), STATUS=f"starting: waiting for the file system at {mount}"
+        )
+        if beats == LOG_AFTER_BEATS:
+            say(f"the file system at {mount} keeps the start waiting: a metadata server, or another, may be away (lfs "
+                "check servers); tierd begins when it answers")
+
+    pulse = Heartbeat(beat, seconds).start()
+    try:
+        yield
+    finally:
+        pulse.stop()

@@ -1,0 +1,22 @@
+"""The packages that tierd needs and the exporter does not: the extra ``tierd`` of setup.cfg."""
+
+from __future__ import annotations
+
+import sys
+
+PACKAGES = frozenset({"annotated_types", "pydantic", "rich"})
+"""By the names under which they are imported."""
+NOT_INSTALLED = 2
+"""The exit status of a program that lacks one of them."""
+
+
+def report_missing(program: str, error: ModuleNotFoundError) -> int:
+    """Say in one line what to install, and give the exit status.
+
+    A missing module that is none of the extra's packages is a defect: the error is raised again.
+    """
+    if error.name not in PACKAGES:
+        raise error
+    sys.stderr.write(f"{program}: {error.name} is not installed. This installation has the exporter alone;"
+                     " for tierd and tierctl: pip install 'lustre-tierd[tierd]'\n")
+    return NOT_INSTALLED

@@ -1,1 +1,0 @@
-"""What the daemon answers to tierctl and to the page."""

@@ -1,0 +1,118 @@
+"""Whether advice can help the jobs it is for, and which clients it names.
+
+Detectors that advise use it. tierd gives no advice from which nothing can come, as far as job statistics show the
+files and requests of the jobs. Without job statistics no advice is dropped.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tierd.detect.plugin import View
+from tierd.detect.profile import Profile
+from tierd.model import ClientLoad
+from tierd.text import first_names
+
+WHOLE_READ_BYTES = 2 << 20
+"""Files up to this size are read ahead whole, as the first page is asked for (``max_read_ahead_whole_mb``)."""
+MIN_FREE_SHARE = 0.1
+"""Share of a pool that must be free for files to go there."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobTraffic:
+    """What one job reads from, or writes to, some targets."""
+
+    job: Profile
+    moved_bytes: float
+    rpcs: float
+
+    @property
+    def bytes_per_file(self) -> float:
+        """Of each file it opens, on average: no request for it can be larger. Infinite for a job that opens none."""
+        files = max(self.job.opens, self.job.closes, self.job.creates)
+        return self.moved_bytes / files if files else float("inf")
+
+
+def traffic(jobs: Mapping[str, Profile], targets: Collection[str], direction: str) -> Iterator[JobTraffic]:
+    """Of each job that reads from, or writes to, these targets; of ``read`` or ``write``."""
+    for job in jobs.values():
+        loads = [load for target, load in job.by_target.items() if target in targets]
+        moved = sum(load.read_bytes if direction == "read" else load.write_bytes for load in loads)
+        rpcs = sum(load.reads if direction == "read" else load.writes for load in loads)
+        if moved and rpcs:
+            yield JobTraffic(job, moved, rpcs)
+
+
+def rpcs_saved(parts: Iterable[JobTraffic], rpc_bytes: float) -> float | None:
+    """Share of the RPCs that would go if all were as large as the files allow, and no larger than that; None for none.
+
+    Files of 1 MiB that are read whole cannot be read in larger requests than of 1 MiB, whatever may be set.
+    """
+    sent = least = 0.0
+    for part in parts:
+        sent += part.rpcs
+        least += min(part.rpcs, part.moved_bytes / max(1.0, min(rpc_bytes, part.bytes_per_file)))
+    return 1 - least / sent if sent else None
+
+
+def targets_of_pool(view: View, fsname: str, pool: str) -> frozenset[str]:
+    """Object targets of a pool; "" for those in no pool."""
+    if pool:
+        return frozenset(view.facts.pools.get(pool, ()))
+    pooled = {target for members in view.facts.pools.values() for target in members}
+    return frozenset(target for window in view.windows for target, _ in window.loads
+                     if target.startswith(f"{fsname}-") and target not in pooled)
+
+
+def has_free_space(view: View, targets: Collection[str]) -> bool:
+    """Whether there are such targets, and they are not short of room, as far as is known."""
+    fills = [view.facts.fill[target] for target in targets if target in view.facts.fill]
+    size = sum(fill.size_bytes for fill in fills)
+    return bool(targets) and (not size or sum(fill.avail_bytes for fill in fills) >= MIN_FREE_SHARE * size)
+
+
+def mean_concurrent_rpcs(jobs: Mapping[str, Profile], targets: Collection[str]) -> float | None:
+    """Bulk RPCs a target works on at a time, the mean of those that do any; None where servers do not tell times.
+
+    It is the time they spent in RPCs, for each second (Little's law).
+    """
+    busy: dict[str, float] = {}
+    for job in jobs.values():
+        for target, load in job.by_target.items():
+            if target in targets and load.bulk_operations:
+                busy[target] = busy.get(target, 0.0) + load.busy_usec / 1e6 / job.seconds
+    return sum(busy.values()) / len(busy) if busy and any(busy.values()) else None
+
+
+STALE_SECONDS = 900.0
+"""A client that was looked at longer ago says nothing about now."""
+ClientsByCause = Mapping[tuple[str, str], Sequence[ClientLoad]]
+"""File system and cause to the clients it was seen on."""
+
+
+def recently_seen(view: View) -> Iterator[ClientLoad]:
+    """Clients of which something is known that is not old."""
+    return (client for client in view.facts.clients if client.seconds > 0 and client.time > view.now - STALE_SECONDS)
+
+
+def by_cause(view: View, cause_of: Callable[[ClientLoad], str]) -> ClientsByCause:
+    """Clients with the same trouble together: an administrator sets a parameter for many, not for one."""
+    found: defaultdict[tuple[str, str], list[ClientLoad]] = defaultdict(list)
+    for client in recently_seen(view):
+        if cause := cause_of(client):
+            found[client.fsname, cause].append(client)
+    return dict(sorted(found.items()))
+
+
+def client_names(clients: Sequence[ClientLoad]) -> str:
+    """The clients in a sentence."""
+    names = list(dict.fromkeys(client.client for client in clients))
+    return f"{'client' if len(names) == 1 else f'{len(names)} clients:'} {first_names(names)}"
+
+
+def total_over(clients: Sequence[ClientLoad], count: Callable[[ClientLoad], float]) -> float:
+    """Sum over clients."""
+    return sum(map(count, clients))

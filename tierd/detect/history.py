@@ -1,0 +1,255 @@
+"""The history of windows: the last minutes as they came, earlier ones in half minutes, without negligible loads.
+
+With 5,000 jobs on 400 targets a window may hold 50,000 loads, most of them a thousandth of the load of their target.
+A job with so little neither slows others there, nor can tierd see that it is slowed. Sums of half minutes grow as the
+short windows come, so that no single cycle pays for all of them. Old windows are packed into arrays of numbers, a
+third of the memory, and without the sizes of RPCs, as a job's profile comes from the newest windows.
+
+>>> load = JobLoad("l-OST0001", "j.1", write_bytes=5e6, writes=5.0, sizes={1 << 20: 5.0})
+>>> old = packed_loads({("l-OST0001", "j.1"): load})
+>>> old["l-OST0001", "j.1"] == load._replace(sizes={}), len(old), old.get(("l-OST0001", "j.2"))
+(True, 1, None)
+>>> list(old.items()) == [(("l-OST0001", "j.1"), load._replace(sizes={}))], list(packed_loads({}).items())
+(True, [])
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict, deque
+from collections.abc import Callable, Collection, ItemsView, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Generic, TypeVar
+
+from tierd.detect.profile import ByKey, by_key, total
+from tierd.model import NO_SIZES, JobLoad, NamespaceLoad, Window
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+_ROWS: list[int] = []
+"""One object for each number, however many windows have so many loads."""
+
+
+class Packed(Mapping[Key, Value], Generic[Key, Value]):
+    """Values of a few numbers each."""
+
+    __slots__ = ("_make", "_numbers", "_rows", "_width")
+
+    def __init__(self, keys: Collection[Key], numbers: array[float],
+                 make: Callable[[Key, Sequence[float]], Value]) -> None:
+        _ROWS.extend(range(len(_ROWS), len(keys)))
+        self._rows = dict(zip(keys, _ROWS, strict=False))
+        self._numbers = numbers
+        self._width = len(numbers) // max(1, len(self._rows))
+        self._make = make
+
+    def __getitem__(self, key: Key) -> Value:
+        at = self._rows[key] * self._width
+        return self._make(key, self._numbers[at:at + self._width])
+
+    def get(self, key: Key, default: Value | None = None) -> Value | None:  # type: ignore[override]
+        """The value, or the default."""
+        return self[key] if key in self._rows else default
+
+    def items(self) -> ItemsView[Key, Value]:
+        """All of them, made one after the other."""
+        return _Items(self)
+
+    def each(self) -> Iterator[tuple[Key, Value]]:
+        """The same; not looked up one by one."""
+        make, numbers, width = self._make, self._numbers, self._width
+        for key, at in zip(self._rows, range(0, len(numbers), width or 1), strict=False):
+            yield key, make(key, numbers[at:at + width])
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._rows
+
+
+class _Items(ItemsView[Key, Value]):
+    """Of a packed mapping."""
+
+    __slots__ = ()
+    _mapping: Packed[Key, Value]
+
+    def __iter__(self) -> Iterator[tuple[Key, Value]]:
+        return self._mapping.each()
+
+
+def packed_loads(loads: Mapping[tuple[str, str], JobLoad]) -> Packed[tuple[str, str], JobLoad]:
+    """Loads by target and job, without the sizes of RPCs."""
+    numbers = array("d")
+    for load in loads.values():
+        numbers.extend(load[2:8])
+    return Packed(loads, numbers, lambda key, each: JobLoad._make((*key, *each, NO_SIZES)))
+
+
+def packed_namespace(namespace: Mapping[str, NamespaceLoad]) -> Packed[str, NamespaceLoad]:
+    """Metadata operations by job."""
+    numbers = array("d")
+    for load in namespace.values():
+        numbers.extend((load.opens, load.closes, load.creates, load.unlinks, load.other_operations))
+    return Packed(namespace, numbers, lambda job, each: NamespaceLoad(job, *each))
+
+
+WINDOWS_WITH_SIZES = 4
+"""Newest windows that keep the sizes of RPCs: what a job is like is told from these, and sizes take the most memory."""
+
+
+class CoarseWindows:
+    """Takes short windows in and keeps long ones."""
+
+    def __init__(self, span_seconds: float = 30.0, history_seconds: float = 900.0, most_loads: float = float("inf"),
+                 thin: Callable[[Window], Window] = lambda window: window) -> None:
+        self._span_seconds = span_seconds
+        self._history_seconds = history_seconds
+        self._most_loads = most_loads
+        self._thin = thin
+        self._done: deque[Window] = deque()
+        self._begin(0.0)
+
+    def _begin(self, start: float) -> None:
+        self._start = self._end = start
+        self._loads: ByKey = by_key(())
+        self._names: defaultdict[str, list[NamespaceLoad]] = defaultdict(list)
+
+    @property
+    def windows(self) -> Sequence[Window]:
+        """Long windows that are complete, oldest first."""
+        return tuple(self._done)
+
+    def add(self, window: Window) -> bool:
+        """Take one in; whether a long window is complete now. After a gap a new one begins."""
+        if window.start != self._end:
+            self._begin(window.start)
+        for key, load in window.loads.items():
+            self._loads[key].append(load)
+        for job, names in window.namespace.items():
+            self._names[job].append(names)
+        self._end = window.end
+        if self._end - self._start < self._span_seconds:
+            return False
+        loads = {key: total(each) for key, each in self._loads.items()}
+        namespace = {job: total_namespace(parts) for job, parts in self._names.items()}
+        self._done.append(self._thin(Window(self._start, self._end, loads, namespace, window.conditions)))
+        if len(self._done) > WINDOWS_WITH_SIZES:
+            self._done[-WINDOWS_WITH_SIZES - 1] = packed(self._done[-WINDOWS_WITH_SIZES - 1])
+        while len(self._done) > 1 and (self._done[0].end < self._end - self._history_seconds
+                                       or sum(len(w.loads) for w in self._done) > self._most_loads):
+            self._done.popleft()
+        self._begin(self._end)
+        return True
+
+
+def packed(window: Window) -> Window:
+    """The same in little room, without the sizes of RPCs."""
+    return replace(window, loads=packed_loads(window.loads), namespace=packed_namespace(window.namespace))
+
+
+def total_namespace(parts: Sequence[NamespaceLoad]) -> NamespaceLoad:
+    """Sum of one job's metadata operations."""
+    return NamespaceLoad(parts[0].job, sum(p.opens for p in parts), sum(p.closes for p in parts),
+                         sum(p.creates for p in parts), sum(p.unlinks for p in parts),
+                         sum(p.other_operations for p in parts))
+
+
+WHOLE_SECONDS = 300.0
+"""Windows are kept as they came for so long, where there are few loads."""
+MIN_WHOLE_SECONDS = 30.0
+"""At the least, however many loads there are."""
+MAX_LOADS = 40_000
+"""In whole windows together."""
+MAX_COARSE_LOADS = 100_000
+"""In coarse windows together: with very many loads the history is shorter."""
+CROWDED_JOBS = 16
+"""Jobs on a target up to which all are kept: only where there are more can one be too small to matter."""
+MIN_SHARE = 0.02
+"""Share of a crowded target's operations or bytes below which a job is left out."""
+
+
+class History:
+    """Takes windows in, and gives them back thinned: whole ones after coarse ones, oldest first."""
+
+    def __init__(self, history_seconds: float) -> None:
+        self._history_seconds = history_seconds
+        self._begin()
+
+    def _begin(self) -> None:
+        self.coarse = CoarseWindows(history_seconds=self._history_seconds, most_loads=MAX_COARSE_LOADS, thin=thinned)
+        self._whole: deque[Window] = deque()
+        self._loads = 0
+        self._keys: dict[tuple[str, str], tuple[str, str]] = {}
+        self._begun: float | None = None
+        self.learnt: tuple[Window, ...] = ()
+        """What somebody else has seen before our start, until our own history is long enough."""
+
+    @property
+    def windows(self) -> Sequence[Window]:
+        """All of it."""
+        begun = self._whole[0].start if self._whole else float("inf")
+        return (*self.learnt, *(w for w in self.coarse.windows if w.end <= begun), *self._whole)
+
+    def add(self, window: Window) -> bool:
+        """Take one in; whether a coarse window is complete now."""
+        if self._whole and window.end <= self._whole[-1].end:
+            self._begin()  # the clock went back: what was before is not before any more
+        self._begun = window.start if self._begun is None else self._begun
+        if window.end - self._begun > self._history_seconds:
+            self.learnt = ()
+        window = self._with_known_keys(thinned(window))
+        self._whole.append(window)
+        self._loads += len(window.loads)
+        complete = self.coarse.add(window)
+        if complete:
+            self._forget(window.end)
+            self._keys = {key: key for w in self.windows for key in w.loads}
+        return complete
+
+    def _forget(self, now: float) -> None:
+        """Let whole windows go that coarse ones stand for, and that are old or too many."""
+        ends = {w.end for w in self.coarse.windows}
+        while len(self._whole) > 1 and self._whole[0].end < now - MIN_WHOLE_SECONDS and self._is_due(now):
+            while len(self._whole) > 1:
+                gone = self._whole.popleft()
+                self._loads -= len(gone.loads)
+                if gone.end in ends:
+                    break
+
+    def _is_due(self, now: float) -> bool:
+        return self._whole[0].end < now - min(WHOLE_SECONDS, self._history_seconds) or self._loads > MAX_LOADS
+
+    def _with_known_keys(self, window: Window) -> Window:
+        """The same with one object for each pair of target and job, whichever window it stands in: it saves memory."""
+        known = self._keys
+        return replace(window, loads={known.setdefault(key, key): load for key, load in window.loads.items()})
+
+
+def thinned(window: Window) -> Window:
+    """The window without loads that are small beside what their target had to do, where many jobs crowd it."""
+    at: defaultdict[str, list[JobLoad]] = defaultdict(list)
+    for load in window.loads.values():
+        at[load.target].append(load)
+    if all(len(loads) <= CROWDED_JOBS for loads in at.values()):
+        return window
+    kept: dict[tuple[str, str], JobLoad] = {}
+    for target, loads in at.items():
+        operations = [load.reads + load.writes + load.other_operations for load in loads]
+        moved = [load.read_bytes + load.write_bytes for load in loads]
+        least_operations = least_bytes = 0.0
+        if len(loads) > CROWDED_JOBS:
+            least_operations, least_bytes = MIN_SHARE * sum(operations), MIN_SHARE * sum(moved)
+        for load, own_operations, own_bytes in zip(loads, operations, moved, strict=True):
+            if own_operations >= least_operations or (own_bytes >= least_bytes and own_bytes):
+                kept[target, load.job] = load
+    return replace(window, loads=kept, namespace=thinned_namespace(window.namespace, {job for _, job in kept}))
+
+
+def thinned_namespace(namespace: Mapping[str, NamespaceLoad], jobs: Collection[str]) -> dict[str, NamespaceLoad]:
+    """Metadata of the jobs that are kept, and of those that ask for a thousandth of all or more."""
+    total = sum(load.operations for load in namespace.values())
+    return {job: load for job, load in namespace.items() if job in jobs or load.operations >= 0.001 * total}

@@ -1,0 +1,300 @@
+"""The baseline of a stream: its throughput with and without a suspect, window by window, and from where on it counts as
+slow.
+
+A victim is compared with its own past. Loads of a job on a target are looked up once a cycle and kept for the next.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from operator import add, eq
+from statistics import fmean, median, quantiles
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge, Gt, Lt
+
+from tierd.detect.profile import Classes
+from tierd.model import JobLoad, Window
+
+LoadSeries = tuple[Sequence[float], Sequence[float]]
+"""Bytes and operations, window by window."""
+LoadArrays = tuple["array[float]", "array[float]"]
+"""Bytes and operations of one job on one target, window by window."""
+
+
+class LoadTracks:
+    """What jobs did on targets, window by window. Each is looked up once, however many pairs of jobs it is in.
+
+    ``before`` is that of the cycle before, of which what was looked up is taken over, as most windows are the same: it
+    has it no more then.
+    """
+
+    def __init__(self, windows: Sequence[Window], before: LoadTracks | None = None) -> None:
+        self.windows = windows
+        self._seconds = [window.seconds for window in windows]
+        self.marks = [(window.start, window.end, id(window.conditions)) for window in windows]
+        """What windows are known by: one that was packed is the same here."""
+        self.known: dict[tuple[str, str], LoadArrays] = {}
+        self._old: dict[tuple[str, str], LoadArrays] = {}
+        self._from = self._to = 0
+        """Where the windows at the front stand in ``before``."""
+        if before is not None and windows and self.marks[0] in before.marks:
+            self._old = before.known
+            self._from = before.marks.index(self.marks[0])
+            self._to = self._from + sum(takewhile(bool, map(eq, self.marks, before.marks[self._from:])))
+        self._loads = [window.loads for window in windows[self._to - self._from:]]
+        """Of the windows that were not there before."""
+
+    def of(self, target: str, job: str) -> LoadArrays:
+        """Of one job on one target."""
+        key = target, job
+        known = self.known.get(key)
+        if known is None:
+            known = self.known[key] = self._looked_up(key)
+        return known
+
+    def _looked_up(self, key: tuple[str, str]) -> LoadArrays:
+        track = self._old.pop(key, None)
+        if track is None:
+            track = array("d"), array("d")
+            append_loads(track, key, [window.loads for window in self.windows])
+        else:
+            for numbers in track:
+                del numbers[self._to:], numbers[:self._from]
+            append_loads(track, key, self._loads)
+        return track
+
+    def settle(self) -> None:
+        """Let go of what was taken over; nothing more is looked up."""
+        self._old = {}
+
+    def on(self, targets: Collection[str], job: str) -> LoadSeries:
+        """Of one job on several targets together."""
+        return self.moved(targets, job), self.operations(targets, job)
+
+    def moved(self, targets: Collection[str], job: str) -> Sequence[float]:
+        """Bytes of one job on several targets together."""
+        if len(targets) == 1:
+            return self.of(next(iter(targets)), job)[0]
+        return summed([self.of(target, job)[0] for target in targets])
+
+    def operations(self, targets: Collection[str], job: str) -> Sequence[float]:
+        """Operations of one job on several targets together."""
+        if len(targets) == 1:
+            return self.of(next(iter(targets)), job)[1]
+        return summed([self.of(target, job)[1] for target in targets])
+
+    def rates(self, targets: Collection[str], job: str) -> list[float]:
+        """Bytes per second of one job on several targets together, in the windows it was active in."""
+        return [moved / seconds for moved, seconds in zip(self.moved(targets, job), self._seconds, strict=True)
+                if moved]
+
+    def learnt_rates(self, targets: Collection[str], job: str) -> list[float]:
+        """The same, in the windows somebody else saw before our start."""
+        if not (self.windows and self.windows[0].learnt):
+            return []
+        return [moved / w.seconds for moved, w in zip(self.moved(targets, job), self.windows, strict=True)
+                if moved and w.learnt]
+
+
+def append_loads(track: LoadArrays, key: tuple[str, str], windows: Iterable[Mapping[tuple[str, str], JobLoad]]) -> None:
+    """What a job did on a target in further windows."""
+    moved, operations = track
+    for loads in windows:
+        load = loads.get(key)
+        if load is None:
+            moved.append(0.0)
+            operations.append(0.0)
+        else:
+            moved.append(load.read_bytes + load.write_bytes)
+            operations.append(load.reads + load.writes + load.other_operations)
+
+
+def summed(parts: Sequence[Sequence[float]]) -> Sequence[float]:
+    """Sums, window by window."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = list(map(add, total, part))
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSeries:
+    """Bytes per second of one stream on shared targets, window by window, and which windows the suspect was in."""
+
+    rates: tuple[float, ...]
+    disturbed: tuple[bool, ...]
+    ends: tuple[float, ...]
+    suspect: tuple[float, ...]
+    """The suspect's operations per second."""
+    learnt: int = 0
+    """How many of the windows, the oldest, somebody else saw before our start."""
+    begun: float = 0.0
+    """When the first of our own windows begins."""
+
+    @property
+    def own(self) -> StreamSeries:
+        """The same, without what somebody else saw."""
+        first = self.learnt
+        return StreamSeries(self.rates[first:], self.disturbed[first:], self.ends[first:], self.suspect[first:],
+                      begun=self.begun)
+
+    @property
+    def contended_seconds(self) -> float:
+        """How long we have seen the present stay ourselves."""
+        return self.ends[-1] - max(self.begun, self.ends[self.onset - 1] if self.onset else self.begun)
+
+    @property
+    def learnt_quiet(self) -> int:
+        """Windows without the suspect that somebody else saw."""
+        return sum(not disturbed for disturbed in self.disturbed[:self.learnt])
+
+    @property
+    def quiet(self) -> list[float]:
+        """Rates while the suspect was away."""
+        return [rate for rate, disturbed in zip(self.rates, self.disturbed, strict=True) if not disturbed]
+
+    @property
+    def contended(self) -> list[float]:
+        """Rates since the suspect came the last time, oldest first; empty while it is away."""
+        return list(self.rates[self.onset:])
+
+    @property
+    def onset(self) -> int:
+        """Index of the first window of the suspect's present stay. One window without it does not end a stay."""
+        index = len(self.rates)
+        gap = 0
+        for position in range(len(self.rates) - 1, -1, -1):
+            if self.disturbed[position]:
+                index, gap = position, 0
+            else:
+                gap += 1
+                if gap > 1:
+                    break
+        return index
+
+    @property
+    def onset_end(self) -> float:
+        """When the first window of the suspect's present stay ended; infinite while it is away."""
+        return self.ends[self.onset] if self.onset < len(self.ends) else float("inf")
+
+    def now(self, count: int) -> float:
+        """What the stream gets of late, while the suspect is there; it must be there."""
+        return median(self.contended[-count:])
+
+    def halves(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """The stay in two: median rate of the victim and of the suspect's operations, early and late."""
+        middle = self.onset + (len(self.rates) - self.onset) // 2
+        early, late = slice(self.onset, middle), slice(middle, None)
+        return ((median(self.rates[early]), median(self.suspect[early])),
+                (median(self.rates[late]), median(self.suspect[late])))
+
+    def before_onset(self, count: int) -> list[float]:
+        """The last undisturbed rates before the suspect came."""
+        return [rate for rate, disturbed in zip(self.rates[:self.onset], self.disturbed, strict=False)
+                if not disturbed][-count:]
+
+    def usual(self, count: int) -> float:
+        """What the stream gets without the suspect: its median, but no more than it got just before the suspect came.
+
+        So a stream that had got slow for another reason, a sick disk or the nightly backup, is compared with that.
+        """
+        return min(median(self.quiet), median(self.before_onset(count) or self.quiet))
+
+    def usual_mean(self, count: int) -> float:
+        """The same as a mean: what a stream with large calls does not get done in one window it does in the next."""
+        return min(fmean(self.quiet), fmean(self.before_onset(count) or self.quiet))
+
+
+def stream_series(
+    tracks: LoadTracks, victim: str, suspect: str, targets: Collection[str], presence: float
+) -> StreamSeries:
+    """Rates of the victim on these targets in the windows it was active in.
+
+    A window is disturbed when the suspect did at least ``presence`` of the operations of the two.
+    """
+    rates, disturbed, ends, operations, learnt = [], [], [], [], 0
+    mine, theirs = tracks.on(targets, victim), tracks.on(targets, suspect)
+    for window, moved, own, other in zip(tracks.windows, *mine, theirs[1], strict=True):
+        if moved:
+            rates.append(moved / window.seconds)
+            disturbed.append(other > 0 and other >= presence * (own + other))
+            ends.append(window.end)
+            operations.append(other / window.seconds)
+            learnt += window.learnt
+    begun = next((window.start for window in tracks.windows if not window.learnt), 0.0)
+    return StreamSeries(tuple(rates), tuple(disturbed), tuple(ends), tuple(operations), learnt, begun)
+
+
+def spread(rates: Sequence[float]) -> float:
+    """How much a stream varies by itself: the middle half of its rates as a share of its median.
+
+    >>> spread([100.0] * 8), spread([90.0, 110.0, 100.0, 95.0, 105.0])
+    (0.0, 0.1)
+    """
+    low, middle, high = quantiles(rates, n=4, method="inclusive")
+    return (high - low) / middle if middle else 1.0
+
+
+def lower_edge(rates: Sequence[float], fraction: float) -> float:
+    """Below this a rate is slower than the stream's own ups and downs: a share of its median, or its first quintile.
+
+    >>> lower_edge([100.0] * 8, 0.85)
+    85.0
+    >>> lower_edge([20.0, 100.0, 30.0, 110.0, 25.0, 105.0], 0.85) < 30  # a stream that pauses by itself
+    True
+    """
+    if len(rates) < 2:
+        return fraction * rates[0] if rates else 0.0
+    return min(fraction * median(rates), quantiles(rates, n=5, method="inclusive")[0])
+
+
+STEADY_WINDOWS = 8
+"""Undisturbed windows that tell how steady a stream is by itself; fewer may look steady by chance."""
+DOUBT_MARGIN = 0.03
+"""Fraction of its throughput by which a stream must be slower than its own variation explains."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Thresholds. Fractions are of the victim's undisturbed throughput unless said otherwise."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    classes: Classes = field(default_factory=Classes)
+    recent_seconds: Annotated[float, Gt(0)] = 30.0
+    """What a job is like is told from its last so many seconds."""
+    enter: Annotated[float, Gt(0), Lt(1)] = 0.85
+    """Throughput below this fraction begins a finding."""
+    leave: Annotated[float, Gt(0), Lt(1)] = 0.91
+    """Throughput above this fraction ends it: 1/1.1."""
+    enter_steady: Annotated[float, Gt(0), Lt(1)] = 0.94
+    """The same for a stream that hardly varies by itself: of it less is enough to be sure."""
+    leave_steady: Annotated[float, Gt(0), Lt(1)] = 0.965
+    """Where a finding about such a stream ends."""
+    least_windows: Annotated[int, Ge(2)] = 4
+    """Windows with and windows without the aggressor, at the least: fewer are no evidence."""
+    before_windows: Annotated[int, Ge(1)] = 6
+    """Windows before the aggressor came that tell what the victim got then."""
+    slow_windows: Annotated[float, Gt(0), Lt(1)] = 0.6
+    """Share of the windows since the aggressor came in which the victim must have been slow."""
+    target_share: Annotated[float, Gt(0), Lt(1)] = 0.1
+    """Aggressor's part of the operations or of the bytes of the two on a target, for the target to count as shared."""
+    presence: Annotated[float, Gt(0), Lt(1)] = 0.05
+    """Aggressor's part of the operations of the two for a window to count as disturbed."""
+
+
+def threshold(quiet: Sequence[float], held: bool, settings: Settings) -> float:
+    """Fraction of its usual throughput below which this stream is slow: the steadier it is by itself, the higher.
+
+    >>> threshold([100.0] * 8, False, Settings()), threshold([80.0, 100.0, 90.0, 120.0], False, Settings())
+    (0.94, 0.85)
+    """
+    if len(quiet) < STEADY_WINDOWS:
+        return settings.leave if held else settings.enter
+    if held:
+        return max(settings.leave, min(settings.leave_steady, 1 - spread(quiet)))
+    return max(settings.enter, min(settings.enter_steady, 1 - DOUBT_MARGIN - spread(quiet)))

@@ -1,0 +1,113 @@
+"""Which suspects to blame: those that made most of the load that came to the targets on which the victim became slow.
+
+The increase decides, not the total: a job that asks for no more than before did not make the victim slower than
+before. Several suspects may do together what none does alone, as the tasks of an array, each with a job id of its
+own. Then the few that make most of the increase are named, and small ones are not.
+
+>>> sorted(named({"m.1": 0.9, "n.2": 0.1}, (), 0.25)), sorted(named({"m.1": 0.1, "n.2": 0.1}, (), 0.25))
+(['m.1'], [])
+>>> len(named({f"task.{n}": 0.1 for n in range(8)}, (), 0.25))
+7
+
+A neighbour can take from a stream only as much as its operations cost the disks: three operations a second cannot
+have halved a stream, however the windows look. In recordings of a real file system (``tests/tapes``) an operation
+cost its neighbour 8 to 11 ms; in simulations up to 74 ms, as all stripes of a stream may wait for the slowest
+(``docs/evaluation.md``).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import groupby
+
+from tierd.detect.noisy_neighbour.pairs import HEAVY_SHARE, SlowdownView
+from tierd.detect.noisy_neighbour.slowdown import Slowdown
+
+BYTE_COST = 4.0
+"""A byte of a small file costs no more than so many of a stream: stripes of a RAID are read and written for a part."""
+
+
+def most_taken(operations_per_second: float, bytes_per_second: float, usual: float, operation_seconds: float) -> float:
+    """Fraction of a stream's usual throughput, in bytes per second, that a neighbour with so much work can take.
+
+    >>> round(most_taken(1.6, 50e3, 26e6, 0.1), 3), most_taken(40.0, 5e6, 50e6, 0.1)
+    (0.168, 1.0)
+    """
+    return min(1.0, operations_per_second * operation_seconds + BYTE_COST * bytes_per_second / usual) if usual else 0.0
+
+
+NAMED_SHARE = 0.8
+"""Of what the suspects of a victim ask for together: those that do so much of it are named."""
+
+
+def blamed(at: SlowdownView, slowed: Sequence[Slowdown], known: Collection[tuple[str, str]],
+           load_share: float) -> Iterator[Slowdown]:
+    """Those of the slowdowns whose suspects made the load. ``known``: pairs of aggressor and victim told before."""
+    for victim, group in groupby(slowed, key=lambda slow: slow.victim.job):
+        mine = list(group)
+        parts = {
+            slow.other.job: share_of_increase(slow, rates(at, slow.targets), rates_before(at, slow)) for slow in mine
+        }
+        names = named(parts, [job for job, of in known if of == victim], load_share)
+        yield from (slow for slow in mine if slow.other.job in names)
+
+
+def named(parts: Mapping[str, float], known: Collection[str], load_share: float) -> Collection[str]:
+    """Suspects of one victim to be named, by each one's part of what came upon the targets.
+
+    Together they must have made ``load_share`` of it; who was named before stays so while it does a fair part.
+    """
+    names = {job for job, part in parts.items() if part >= load_share}
+    together = sum(parts.values())
+    if together < load_share:
+        return names
+    done = 0.0
+    for job, part in sorted(parts.items(), key=lambda each: (-each[1], each[0])):
+        if done >= NAMED_SHARE * together:
+            break
+        names.add(job)
+        done += part
+    return names | {job for job in known if parts.get(job, 0.0) >= HEAVY_SHARE * together}
+
+
+Rates = Mapping[str, tuple[float, float]]
+"""Job to its operations and bytes per second."""
+
+
+def rates(at: SlowdownView, targets: Collection[str]) -> Rates:
+    """What each job asked of the targets of late."""
+    totals: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    for target in targets:
+        for profile in at.on.get(target, ()):
+            load = profile.by_target[target]
+            totals[profile.job][0] += load.operations
+            totals[profile.job][1] += load.moved_bytes
+    seconds = sum(window.seconds for window in at.recent) or 1.0
+    return {job: (operations / seconds, moved / seconds) for job, (operations, moved) in totals.items()}
+
+
+def rates_before(at: SlowdownView, slow: Slowdown) -> Rates:
+    """The same of the same jobs, in as many windows just before the suspect came."""
+    windows = at.tracks.windows
+    last = bisect_left([window.end for window in windows], slow.course.onset_end)
+    span = slice(max(0, last - len(at.recent)), last)
+    seconds = sum(window.seconds for window in windows[span]) or 1.0
+    found = {}
+    for job in {profile.job for target in slow.targets for profile in at.on.get(target, ())}:
+        tracks = [at.tracks.of(target, job) for target in slow.targets]
+        found[job] = (sum(sum(operations[span]) for _, operations in tracks) / seconds,
+                      sum(sum(moved[span]) for moved, _ in tracks) / seconds)
+    return found
+
+
+def share_of_increase(slow: Slowdown, now: Rates, before: Rates) -> float:
+    """Suspect's part of what came upon the targets since it came: mean of its parts of operations and of bytes."""
+    def part(of: int) -> float:
+        more = {job: max(0.0, rate[of] - before.get(job, (0.0, 0.0))[of]) for job, rate in now.items()
+                if job != slow.victim.job}
+        total = sum(more.values())
+        return more.get(slow.other.job, 0.0) / total if total else 0.0
+
+    return (part(0) + part(1)) / 2

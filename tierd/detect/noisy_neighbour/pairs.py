@@ -1,0 +1,172 @@
+"""Which streams and suspects are compared: tens of thousands of pairs are tested in each cycle.
+
+A stream is worth a comparison when it was slower lately than in most of its history. A suspect is when it makes
+enough of the load of a shared target, and when there are windows with and without it.
+
+>>> stream = active_windows(([5e6, 5e6, 0.0, 5e6, 5e6], [10.0, 10.0, 0.0, 10.0, 10.0]))
+>>> stream
+[(4, 10.0), (3, 10.0), (1, 10.0), (0, 10.0)]
+>>> comparable(stream, [0.0, 0.0, 9.0, 9.0, 9.0], 0.05, least=2)  # it came when the stream had paused
+True
+>>> comparable(stream, [9.0, 9.0, 9.0, 9.0, 9.0], 0.05, least=2)  # it was always there
+False
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tierd.detect.noisy_neighbour.baseline import LoadSeries, LoadTracks, Settings
+from tierd.detect.profile import Profile, profiles
+from tierd.model import Window
+
+Demand = Mapping[str, tuple[float, float]]
+"""By target: operations and bytes that a job asked for."""
+ActiveWindows = Sequence[tuple[int, float]]
+"""Windows in which a stream moved anything, the newest first, and its operations in them."""
+
+
+def demand_by_target(job: Profile) -> Demand:
+    """Of one job, of late."""
+    return {target: (load.reads + load.writes + load.other_operations, load.read_bytes + load.write_bytes)
+            for target, load in job.by_target.items()}
+
+
+def shared_targets(mine: Demand, theirs: Demand, ill: Collection[str], share: float) -> tuple[str, ...]:
+    """Healthy targets where both work and the other does at least its share of the operations or bytes of the two.
+
+    Either is enough: 4 KiB writes are many operations and hardly any bytes, 4 MiB files the other way round.
+    """
+    found = []
+    for target in mine if len(mine) < len(theirs) else theirs:
+        if target in mine and target in theirs and target not in ill:
+            own_operations, own_moved = mine[target]
+            operations, moved = theirs[target]
+            if operations >= share * (operations + own_operations) or moved >= share * (moved + own_moved):
+                found.append(target)
+    return tuple(sorted(found)) if len(found) > 1 else tuple(found)
+
+
+def active_windows(stream: LoadSeries) -> ActiveWindows:
+    """When a stream was there, and how much it asked for."""
+    both = list(zip(*stream, strict=True))
+    return [(at, both[at][1]) for at in range(len(both) - 1, -1, -1) if both[at][0]]
+
+
+def comparable(mine: ActiveWindows, theirs: Sequence[float], presence: float, least: int) -> bool:
+    """Whether there are windows enough with and without the suspect, the former of late: else a series tells nothing.
+
+    ``theirs`` are its operations, window by window. Of half of all pairs the last windows tell it.
+    """
+    stay = gap = quiet = 0
+    stays = False
+    for at, own in mine:
+        other = theirs[at]
+        if other > 0 and other >= presence * (own + other):
+            if not stays:
+                stay, gap = stay + gap + 1, 0
+                stays = stay >= least
+        else:
+            quiet += 1
+            if stays:
+                if quiet >= least:
+                    return True
+            else:
+                gap += 1
+                if gap > 1:
+                    return False
+    return stays and quiet >= least
+
+
+FEW_JOBS, HEAVY_SHARE = 4, 0.05
+"""On a target with more such jobs than that, those that do less than this share of what they all do slow nobody."""
+
+
+def significant_jobs(others: Iterable[Profile]) -> Mapping[str, Sequence[Profile]]:
+    """By target: the others that could slow somebody there. Where many crowd, a twentieth of it is asked for."""
+    on: defaultdict[str, list[Profile]] = defaultdict(list)
+    for other in others:
+        for target in other.by_target:
+            on[target].append(other)
+    for target, crowd in on.items():
+        if len(crowd) > FEW_JOBS:
+            loads = {other.job: other.by_target[target] for other in crowd}
+            operations = HEAVY_SHARE * sum(load.operations for load in loads.values())
+            moved = HEAVY_SHARE * sum(load.moved_bytes for load in loads.values())
+            on[target] = [other for other in crowd if loads[other.job].operations >= operations
+                          or loads[other.job].moved_bytes >= moved]
+    return defaultdict(list, on)
+
+
+def may_have_slowed(victim: Profile, tracks: LoadTracks, settings: Settings) -> bool:
+    """Whether it is worth looking at its neighbours: of late it is slower than in most of its history, somewhere.
+
+    A stream that has been slow for most of the history, and unnoticed, is not found any more. That is the price for
+    not comparing thousands of healthy streams with thousands of jobs.
+    """
+    def fraction(targets: Collection[str]) -> float:
+        rates = tracks.rates(targets, victim.job)
+        learnt = tracks.learnt_rates(targets, victim.job)
+        usual = max(mostly(rates), mostly(learnt)) if learnt else mostly(rates)
+        return middle(sorted(rates[-settings.least_windows:])) / usual if usual else 1.0
+
+    if fraction(victim.by_target) <= settings.enter_steady + 0.01:
+        return True
+    return len(victim.by_target) > 1 and any(fraction([target]) < settings.enter for target in victim.by_target)
+
+
+def mostly(rates: Sequence[float]) -> float:
+    """What a stream gets when it is well: its median, or nearly its third quartile; 0 where nothing is known.
+
+    >>> mostly([]), mostly([10.0, 10.0, 100.0, 100.0])
+    (0.0, 97.0)
+    """
+    ordered = sorted(rates)
+    return max(middle(ordered), 0.97 * ordered[3 * len(ordered) // 4]) if ordered else 0.0
+
+
+def middle(ordered: Sequence[float]) -> float:
+    """The median of what is in order already; some thousand are asked for in each cycle.
+
+    >>> middle([1.0, 2.0, 4.0]), middle([1.0, 2.0, 4.0, 5.0])
+    (2.0, 3.0)
+    """
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class SlowdownView:
+    """The history as detectors of slowness look at it; made once a cycle."""
+
+    windows: Sequence[Window]
+    recent: Sequence[Window]
+    jobs: Mapping[str, Profile]
+    """What each job is like of late."""
+    tracks: LoadTracks
+    on: Mapping[str, Sequence[Profile]] = field(repr=False)
+    """Who did something on a target of late."""
+    slow: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
+    """What ``may_be_slow`` has said: several detectors ask for the same."""
+    asked: dict[str, Demand] = field(default_factory=dict, compare=False, repr=False)
+    """What jobs ask for of late, as far as it was looked up."""
+
+    def demand_of(self, job: Profile) -> Demand:
+        """What a job asks for of late, by target."""
+        known = self.asked.get(job.job)
+        if known is None:
+            known = self.asked[job.job] = demand_by_target(job)
+        return known
+
+
+def slowdown_view(windows: Sequence[Window], settings: Settings, before: LoadTracks | None = None) -> SlowdownView:
+    """The scene of the newest window, of which there must be one. ``before`` are the tracks of the cycle before."""
+    recent = [w for w in windows if w.end > windows[-1].end - settings.recent_seconds]
+    jobs = profiles(recent)
+    on: defaultdict[str, list[Profile]] = defaultdict(list)
+    for each in jobs.values():
+        for target in each.by_target:
+            on[target].append(each)
+    return SlowdownView(windows, recent, jobs, LoadTracks(windows, before), on)

@@ -1,0 +1,144 @@
+"""Streams that became slow after another job came to their targets: what all kinds of neighbours have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from statistics import fmean, median
+
+from tierd.detect.noisy_neighbour.baseline import (
+    LoadTracks,
+    Settings,
+    StreamSeries,
+    lower_edge,
+    spread,
+    stream_series,
+    threshold,
+)
+from tierd.detect.noisy_neighbour.pairs import (
+    ActiveWindows,
+    SlowdownView,
+    active_windows,
+    comparable,
+    may_have_slowed,
+    shared_targets,
+    significant_jobs,
+)
+from tierd.detect.profile import Profile
+
+MIN_STAY_SECONDS = 120.0
+"""What others saw before our start are means over so long: as long a stay is compared with them, and no shorter one."""
+
+
+def is_slowed(course: StreamSeries, held: bool, settings: Settings) -> bool:
+    """Whether the victim has been slow in most windows of late, against what it got just before the other came.
+
+    Of late is the second half of the other's stay: noise may build up, as when a directory fills.
+    """
+    quiet, contended = course.quiet, course.contended
+    if len(quiet) < settings.least_windows or len(contended) < settings.least_windows:
+        return False
+    if course.learnt and course.contended_seconds < MIN_STAY_SECONDS:
+        return False
+    usual, edge = course.usual(settings.before_windows), threshold(quiet[course.learnt_quiet:], held, settings)
+    if course.learnt and fmean(course.own.contended) > edge * usual:
+        return False  # single windows may be slow by chance: what they are compared with are means
+    if course.now(settings.least_windows) > edge * usual:
+        return False
+    limit = min(edge * usual, lower_edge(quiet, edge))
+    late = contended[-max(settings.least_windows, len(contended) // 2):]
+    if fmean(late) > edge * course.usual_mean(settings.before_windows):
+        return False  # a call more or less in a window makes a median, and of few windows it tells nothing
+    if sum(rate <= limit for rate in late) < settings.slow_windows * len(late):
+        return False
+    return len(contended) < 2 * settings.least_windows or dose_fits(course, usual)
+
+
+def dose_fits(course: StreamSeries, usual: float) -> bool:
+    """Whether as much of the other did some harm early in its stay too.
+
+    A victim that bore it well for long, and then got slow while the other did no more than before, got slow for
+    another reason: a disk that fails, for instance.
+    """
+    (early, early_dose), (late, late_dose) = course.halves()
+    return early_dose < late_dose / 2 or usual - early >= (usual - late) / 3
+
+
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Slowdown:
+    """A victim, the other job, where they meet, and how the victim fared."""
+
+    victim: Profile
+    other: Profile
+    targets: tuple[str, ...]
+    course: StreamSeries
+    usual: float
+    """Bytes per second the victim gets there without the other."""
+    now: float
+    """What it gets now."""
+
+    @property
+    def evidence(self) -> dict[str, float]:
+        """How fast the victim was and is, in bytes per second."""
+        return {
+            "victim_usual_bytes_per_second": self.usual,
+            "victim_bytes_per_second": self.now,
+            "slowdown": self.usual / self.now if self.now else float("inf"),
+            "quiet_windows": float(len(self.course.quiet)),
+            "contended_windows": float(len(self.course.contended)),
+            **({"learnt_windows": float(self.course.learnt_quiet)} if self.course.learnt else {}),
+        }
+
+
+def slowdowns(at: SlowdownView, victims: Iterable[Profile], others: Iterable[Profile], kind: str,
+              active: Collection[Key], settings: Settings) -> Iterator[Slowdown]:
+    """Every victim that is slow since one of the others came. ``active`` are the keys found before (hysteresis)."""
+    on = significant_jobs(others)
+    known = {job for of, _, job in active if of == kind}
+    for victim in victims:
+        if victim.job not in known:
+            if victim.job not in at.slow:
+                at.slow[victim.job] = may_have_slowed(victim, at.tracks, settings)
+            if not at.slow[victim.job]:
+                continue
+        near = {other.job: other for target in victim.by_target for other in on[target] if other.job != victim.job}
+        own, ill = at.demand_of(victim), at.windows[-1].conditions
+        mine: dict[tuple[str, ...], ActiveWindows] = {}
+        for other in near.values():
+            targets = shared_targets(own, at.demand_of(other), ill, settings.target_share)
+            if not targets:
+                continue
+            if targets not in mine:
+                mine[targets] = active_windows(at.tracks.on(targets, victim.job))
+            if not comparable(mine[targets], at.tracks.operations(targets, other.job), settings.presence,
+                                     settings.least_windows):
+                continue
+            course = stream_series(at.tracks, victim.job, other.job, targets, settings.presence)
+            if course.learnt and len(course.own.quiet) >= settings.least_windows:
+                course = course.own
+            if is_slowed(course, (kind, other.job, victim.job) in active, settings):
+                yield Slowdown(victim, other, targets, course, course.usual(settings.before_windows),
+                               course.now(settings.least_windows))
+
+
+def bystander_gain(
+    tracks: LoadTracks, bystander: str, slow: Slowdown, targets: Collection[str], settings: Settings
+) -> float:
+    """Bytes per second a stream has won on these targets since the victim got slow, which leaves it room.
+
+    0 where it is not clearly faster than by itself, or was not there before: then nothing is known of it.
+    """
+    course = slow.course
+    alone = {end for end, disturbed in zip(course.ends, course.disturbed, strict=True) if not disturbed}
+    rates = [(window.end, moved / window.seconds)
+             for window, moved in zip(tracks.windows, tracks.moved(targets, bystander), strict=True) if moved]
+    quiet = [rate for end, rate in rates if end in alone and end < course.onset_end]
+    since = [rate for end, rate in rates if end >= course.onset_end]
+    if len(quiet) < settings.least_windows or len(since) < settings.least_windows:
+        return 0.0
+    usual = max(median(quiet), median(quiet[-settings.before_windows:]))
+    now = median(since[-settings.before_windows:])
+    return now - usual if now > usual * (1 + spread(quiet)) else 0.0

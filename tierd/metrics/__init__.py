@@ -1,1 +1,0 @@
-"""tierd's metrics about itself."""

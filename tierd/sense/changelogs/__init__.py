@@ -1,0 +1,1 @@
+"""Changelogs: records followed, checked for gaps, and counted by job and directory."""

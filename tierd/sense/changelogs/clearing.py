@@ -1,0 +1,71 @@
+"""Clears changelog records that were handled, and detects from the answer that the reader was deregistered.
+
+Lustre deregisters a reader that lags too far or is silent for a month. An MDT without readers writes no records at
+all, and reading its device gives nothing and no error. Clearing for such a reader fails (``mdd_changelog_clear`` of
+Lustre 2.17 returns ENOENT). Other evidence is in :mod:`tierd.sense.changelogs.recording`.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Mapping
+
+from tierd.clock import Clock
+from tierd.sense.changelogs.follow import ClearChangelog, Follower
+
+CLEAR_AGAIN_SECONDS = 10.0
+"""So often the last index is cleared again where there is nothing to clear: two cycles after a reader was deregistered
+that is known, and for Lustre a reader that does so is not idle."""
+"""Clear the records of an MDT up to an index for a reader (``cl1``)."""
+
+
+class ChangelogClearing:
+    """The readers of the configuration."""
+
+    def __init__(self, clear: ClearChangelog, readers: Mapping[str, str], follower: Follower, clock: Clock,
+                 say: Callable[[str], None], fsname: str = "FSNAME") -> None:
+        self._fsname = fsname
+        self._clear = clear
+        self._readers = readers
+        self._follower = follower
+        self._clock = clock
+        self._say = say
+        self._cleared: dict[str, tuple[int, float]] = {}
+        """MDT to the last index that was cleared, and when."""
+        self._told: dict[str, str] = {}
+
+    def __call__(self) -> None:
+        """Clear what has been dealt with since. Only after the positions are in the journal."""
+        positions = self._follower.positions
+        now = self._clock.now()
+        for mdt, reader in self._readers.items():
+            index = positions.get(mdt, 0)
+            last, at = self._cleared.get(mdt, (0, -CLEAR_AGAIN_SECONDS))
+            if index and (index > last or now - at >= CLEAR_AGAIN_SECONDS or mdt in self._told):
+                self._one(mdt, reader, index, now)
+
+    def _one(self, mdt: str, reader: str, index: int, now: float) -> None:
+        """Clear one MDT.
+
+        ENOENT is also what Lustre says to an index before the one this reader had cleared: then somebody else clears
+        for it, and records may be gone that were never seen here. EINVAL means that there is no such record yet.
+        """
+        try:
+            self._clear(mdt, reader, index)
+        except OSError as error:
+            words = f"{error}"
+            if error.errno == errno.ENOENT:
+                words = (f"Lustre knows no reader {reader} (or somebody else clears for it); register one: lctl "
+                         f"--device {self._fsname}-{mdt} changelog_register, and name it in sense.readers")
+                self._follower.lost(mdt, words, "clearing")
+            elif error.errno == errno.EINVAL:
+                words = f"it has no record {index}: it was begun anew"
+                self._follower.restart_from_zero(mdt)
+            if self._told.get(mdt) != words:
+                self._say(f"changelog of {mdt} cannot be cleared for {reader}: {words}")
+            self._told[mdt] = words
+        else:
+            self._cleared[mdt] = index, now
+            if self._told.pop(mdt, ""):
+                self._say(f"changelog of {mdt} can be cleared again for {reader}")
+                self._follower.restored(mdt, "clearing")

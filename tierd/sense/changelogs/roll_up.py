@@ -1,0 +1,219 @@
+"""Adds each changelog record to the tally of its job and directory.
+
+Three facts rule this module (all seen in recordings of Lustre 2.17):
+
+* only namespace records name a reliable parent: the parent in an OPEN of an existing file may be another directory,
+  so the file's own path comes first;
+* the last CLOSE may carry the client's own thread (``ldlm_bl.0``), and the LYOUT of a new component no job at all:
+  both belong to the job that opened the file;
+* files that a job creates and unlinks again are gone before anybody could move them.
+
+Job ids are decoded once, and the tallies of a job are remembered by directory, as long as no path changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from lustre.changelog.record import Record, RecordType
+from lustre.fid import Fid
+from tierd.sense.changelogs.tallies import File, Tallies, Tally
+from tierd.sense.own_moves import OtherMovers, OwnMoves
+from tierd.sense.paths import PathCache, directory_of, join
+
+
+@dataclass(slots=True, eq=False)
+class JobTallies:
+    """What is the same for all records of a job."""
+
+    name: str
+    tagged: bool
+    """Whether its records may be our own."""
+    places: dict[Fid, Tally] = field(default_factory=dict)
+    """Its tallies by directory; some may have fallen out of the table."""
+
+
+class JobTable:
+    """No more of them than there may be tallies, or twice as many places."""
+
+    def __init__(self, known: Tallies, path: PathCache, tags: Collection[str]) -> None:
+        self._known = known
+        self._path = path
+        self._tags = tags
+        self.by_id: dict[bytes, JobTallies] = {}
+        self._places = 0
+        """Of all of them together."""
+        self.changes = 0
+        """Of paths, when places were forgotten last: with others they hold no more."""
+
+    def anew(self, job_id: bytes) -> JobTallies:
+        """A job that was not heard of lately."""
+        if len(self.by_id) >= self._known.max_tallies:
+            self.by_id.clear()
+            self._places = 0
+        name = job_id.decode("utf-8", "replace")
+        job = self.by_id[job_id] = JobTallies(name, name in self._tags)
+        return job
+
+    def tally_in(self, job: JobTallies, directory: Fid, time: float) -> Tally:
+        """Of a job in a directory by its FID, which is remembered."""
+        if self._path.changes != self.changes or self._places >= 2 * self._known.max_tallies:
+            for each in self.by_id.values():
+                each.places.clear()
+            self.changes, self._places = self._path.changes, 0
+        tally = job.places[directory] = self._known.tally(job.name, self._path.place(directory), time)
+        self._places += 1
+        return tally
+
+
+_MADE_HERE = {RecordType.CREATE, RecordType.MKDIR}
+"""Of what was made in the same records no path is asked for: its own records name it."""
+_WITH_PARENT = {RecordType.CREATE, RecordType.UNLINK, RecordType.MKDIR, RecordType.RENAME}
+
+
+class RollUp:
+    """Takes records in, and keeps what makes that quick."""
+
+    def __init__(self, known: Tallies, path: PathCache, movers: OtherMovers, own_jobs: Iterable[str],
+                 is_echo: OwnMoves) -> None:
+        self._known = known
+        self._files = known.files
+        self._path = path
+        self._movers = movers
+        self._own_jobs = frozenset(own_jobs)
+        self._is_echo = is_echo
+        self._jobs = JobTable(known, path, self._own_jobs | is_echo.tags)
+        self.closes = 0
+        """Seen so far."""
+        self.heard = 0
+        """Records of the last call."""
+        self.oldest = float("inf")
+        """Time of the oldest of them."""
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Take records in, in the order of one MDT's changelog. Our own (by job id) are not activity."""
+        handler_of = {
+            RecordType.CREATE: self._create, RecordType.OPEN: self._open, RecordType.CLOSE: self._close,
+            RecordType.UNLINK: self._unlink, RecordType.LAYOUT: self._layout, RecordType.RENAME: self._rename,
+            RecordType.MKDIR: self._make_directory,
+        }.get
+        job_of, job_anew = self._jobs.by_id.get, self._jobs.anew
+        own_jobs, is_echo, moved = self._own_jobs, self._is_echo, self._is_echo.files
+        heard, oldest = 0, float("inf")
+        try:
+            for record in records:
+                heard += 1
+                time = record.time
+                if time < oldest:  # noqa: PLR1730 -- of every record: min() takes twice as long
+                    oldest = time
+                handle = handler_of(record.type)
+                if handle is None:
+                    continue
+                job = job_of(record.job_id) or job_anew(record.job_id)
+                if (job.tagged or (moved and record.target in moved)) and (
+                        job.name in own_jobs or is_echo(record, job.name)):
+                    continue
+                handle(record, job, time)
+        finally:
+            self.heard, self.oldest = heard, oldest
+
+    def fids_without_path(self, records: Sequence[Record]) -> set[Fid]:
+        """FIDs whose paths these records will ask for, as far as can be told before: directories, and files opened."""
+        found: set[Fid] = set()
+        known = self._path.known
+        for record in records:
+            if record.type is RecordType.OPEN:
+                if record.target not in self._files and record.target not in known:
+                    found.add(record.target)
+            elif record.type in _WITH_PARENT and record.parent and record.parent not in known:
+                found.add(record.parent)
+        return found - {record.target for record in records if record.type in _MADE_HERE}
+
+    def _create(self, record: Record, job: JobTallies, time: float) -> None:
+        tally = job.places.get(record.parent)
+        if tally is None or not tally.there or self._path.changes != self._jobs.changes:
+            tally = self._jobs.tally_in(job, record.parent, time)
+        elif time > tally.last_time:
+            tally.last_time = time
+        tally.creates += 1
+        fid = record.target
+        self._files[fid] = File(tally, tally.directory, record.name, True, 0, 0, time, time)
+        if len(self._files) > self._known.max_files:
+            self._known.forget_first_files()
+        files = tally.files
+        files.append(fid)
+        if len(files) > tally.sweep_at:
+            self._known.sweep(tally)
+
+    def _make_directory(self, record: Record, _job: JobTallies, _time: float) -> None:
+        above = self._path(record.parent)
+        if above:
+            self._path.learn(record.target, join(above, record.name.decode("utf-8", "surrogateescape")))
+
+    def _open(self, record: Record, job: JobTallies, time: float) -> None:
+        file = self._files.get(record.target)
+        if file is None:
+            path = self._path(record.target)
+            directory = directory_of(path) if path else self._path.place(record.parent)
+            tally = self._known.tally(job.name, directory, time)
+            file = File(tally, directory, path.rpartition("/")[2].encode("utf-8", "surrogateescape"))
+            self._known.remember(record.target, file)
+            self._known.keep(tally, record.target)
+        else:
+            tally = self._known.tally(job.name, file.directory, time)
+            if file.tally is not tally:
+                file.tally = tally
+                self._known.keep(tally, record.target)
+        file.open_count += 1
+        if not (file.created and file.closed_at == file.created_at):
+            tally.opens += 1  # else it is the open of the create, which was counted
+            file.reopened += 1
+
+    def _close(self, record: Record, job: JobTallies, time: float) -> None:
+        file = self._files.get(record.target)
+        if file is None:
+            return
+        self.closes += 1
+        if file.open_count:
+            file.open_count -= 1
+        file.closed_at = time
+        tally = file.tally
+        if not tally.there or tally.directory is not file.directory:
+            owner = tally.job if (tally.job, file.directory) in self._known.by_job_and_directory else job.name
+            tally = self._known.tally(owner, file.directory, time)
+        elif time > tally.last_time:
+            tally.last_time = time
+        tally.closes += 1
+
+    def _unlink(self, record: Record, job: JobTallies, time: float) -> None:
+        file = self._files.pop(record.target, None)
+        if file is None:
+            tally = job.places.get(record.parent)
+            if tally is None or not tally.there or self._path.changes != self._jobs.changes:
+                tally = self._jobs.tally_in(job, record.parent, time)
+            elif time > tally.last_time:
+                tally.last_time = time
+        else:
+            tally = self._known.tally_of(file, time)
+        tally.unlinks += 1
+
+    def _layout(self, record: Record, job: JobTallies, time: float) -> None:
+        file = self._files.get(record.target)
+        if job.name:  # a migration or a setstripe, not a file that grew
+            path = file.path if file is not None else self._path(record.target)
+            if not path:
+                return  # nobody can say where it is: a file without a name, that a mover copies into
+            self._movers.moved(directory_of(path), job.name, time)
+        elif file is not None:
+            self._known.tally_of(file, time).outgrown += 1
+
+    def _rename(self, record: Record, _job: JobTallies, _time: float) -> None:
+        moved = record.source or record.target
+        file = self._files.get(moved)
+        if file is None:
+            self._path.renamed(moved)
+            return
+        # written under a temporary name and renamed: common, and the new name is the one that lasts
+        file.name = record.name
+        file.directory = self._path.place(record.parent)

@@ -1,0 +1,223 @@
+"""The activity table: which job creates, opens, outgrows and unlinks files in which directory, from changelog records.
+
+Any thread may read it. It is not locked while paths are looked up or records are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from threading import RLock
+
+from lustre.changelog.record import Record
+from lustre.fid import Fid
+from lustre.filesystem import FileStatus
+from tierd.model import Candidate, DirectoryActivity, OpenFile, SharedFile
+from tierd.sense.changelogs.roll_up import RollUp
+from tierd.sense.changelogs.tallies import File, Tallies, Tally
+from tierd.sense.own_moves import NoOwnMoves, OtherMovers, OwnMoves
+from tierd.sense.paths import PathCache, ResolvePath
+
+
+def activities_of_job(known: Tallies, job: str, since: float) -> list[DirectoryActivity]:
+    """Where the job has been active since then or still has files open, most files first."""
+    return sorted([_activity(known, tally) for tally in _recent_tallies(known, job, since)], key=_most_files_first)
+
+
+def counts_of_job(known: Tallies, job: str, since: float) -> list[DirectoryActivity]:
+    """The same without the files, of which there may be a hundred thousand: cheap."""
+    return sorted(map(_counts, _recent_tallies(known, job, since)), key=_most_files_first)
+
+
+def summaries(known: Tallies, since: float) -> list[DirectoryActivity]:
+    """All jobs and directories active since then, with their counts and without their files: cheap."""
+    return [_counts(tally) for tally in known.by_job_and_directory.values() if tally.last_time >= since]
+
+
+def shared_files(known: Tallies, least_openers: int) -> list[SharedFile]:
+    """Files that so many have open at the same time, those with the most first."""
+    found = [SharedFile(file.tally.job, file.path, file.open_count) for file in known.files.values()
+             if file.open_count >= least_openers and file.path]
+    return sorted(found, key=lambda f: (-f.openers, f.path))
+
+
+def known_directories(known: Tallies) -> list[str]:
+    """Directories something is known of, the most recently active first."""
+    latest: dict[str, float] = {}
+    for (_, directory), tally in known.by_job_and_directory.items():
+        latest[directory] = max(latest.get(directory, 0.0), tally.last_time)
+    return sorted(latest, key=lambda directory: (-latest[directory], directory))
+
+
+def _most_files_first(activity: DirectoryActivity) -> tuple[int, str]:
+    return -(activity.creates + activity.opens + activity.closes), activity.directory
+
+
+def _recent_tallies(known: Tallies, job: str, since: float) -> list[Tally]:
+    mine = [known.by_job_and_directory[job, directory] for directory in known.directories.get(job, ())]
+    return [tally for tally in mine if tally.last_time >= since or _has_open(known, tally)]
+
+
+def _counts(tally: Tally) -> DirectoryActivity:
+    return DirectoryActivity(tally.job, tally.directory, tally.creates, tally.opens, tally.closes, tally.unlinks,
+                             tally.outgrown, lately=tally.lately, last_time=tally.last_time)
+
+
+def _has_open(known: Tallies, tally: Tally) -> bool:
+    files = known.files
+    return any(fid in files and files[fid].open_count for fid in tally.files)
+
+
+def _activity(known: Tallies, tally: Tally) -> DirectoryActivity:
+    mine = [(fid, known.files[fid]) for fid in known.of(tally)]
+    return DirectoryActivity(
+        tally.job, tally.directory, tally.creates, tally.opens, tally.closes, tally.unlinks, tally.outgrown,
+        existing_files=tuple(OpenFile(fid, file.path) for fid, file in mine if not file.created),
+        candidates=tuple(Candidate(fid, file.path, file.closed_at, file.created_at, opens=file.reopened)
+                         for fid, file in mine if not file.open_count and file.path),
+        lately=tally.lately,
+        last_time=tally.last_time,
+    )
+
+
+def forget_directory(known: Tallies, directory: str) -> None:
+    """Nothing is known of it any more, nor of its files."""
+    for key in [key for key in known.by_job_and_directory if key[1] == directory]:
+        for fid in known.forgotten(key).files:
+            known.files.pop(fid, None)
+
+
+def reconcile(known: Tallies, directory: str, found: Mapping[Fid, tuple[str, FileStatus]]) -> None:
+    """Put right what is known of a directory, from the files that are there now.
+
+    Files that are not there are forgotten, renamed ones get their names, new ones count for the job that was active
+    there last. Who has them open is not known: whoever moves them will find out. Where none of the files that were
+    known is left, it may be another directory of that name, and is forgotten.
+    """
+    tallies = [
+        (tally.last_time, job, tally)
+        for (job, place), tally in known.by_job_and_directory.items()
+        if place == directory
+    ]
+    before = {fid for _, _, tally in tallies for fid in known.of(tally)}
+    if not tallies or (before and not before & found.keys()):
+        forget_directory(known, directory)
+        return
+    for fid in before:
+        if fid in found:
+            known.files[fid].name = found[fid][0].encode("utf-8", "surrogateescape")
+            known.files[fid].open_count = 0
+        else:
+            known.files.pop(fid)
+    _, _, latest = max(tallies, key=lambda each: each[:2])
+    for fid, (name, status) in found.items():
+        if fid not in before:
+            known.remember(fid, File(latest, directory, name.encode("utf-8", "surrogateescape"), created=True,
+                                     created_at=status.mtime, closed_at=status.mtime))
+            known.keep(latest, fid)
+
+
+BATCH_RECORDS = 512
+"""Records taken in at a time: between two pieces others may look at the table."""
+RECENT_SECONDS = 120.0
+"""What is older than one to two of these is not of late."""
+
+
+class ActivityTable:
+    """A bounded table of files and of (job, directory) tallies, and the records that go into it.
+
+    For any thread; one at a time adds records. It is not locked while paths are asked for, nor while records are read.
+    """
+
+    def __init__(self, resolve: ResolvePath, own_jobs: Iterable[str] = (), max_files: int = 150_000,
+                 max_tallies: int = 10_000, max_files_per_tally: int = 20_000,
+                 is_echo: OwnMoves | None = None, executor: Executor | None = None) -> None:
+        """``executor`` asks for several paths at the same time; without one each is asked for when it is needed."""
+        self._known = Tallies(max_files, max_tallies, max_files_per_tally)
+        self._marked_at: float | None = None
+        self._path = PathCache(resolve)
+        self._movers = OtherMovers(max_tallies)
+        self._records = RollUp(self._known, self._path, self._movers, own_jobs, is_echo or NoOwnMoves())
+        self._executor = executor
+        self._lock = RLock()
+        self.heard = 0
+        """Records of the last call."""
+        self.oldest = float("inf")
+        """Time of the oldest of them; infinite where there were none."""
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Take records in, in the order of one MDT's changelog. Our own (by job id) are not activity.
+
+        What was read before an error that reading raises is taken in.
+        """
+        self.heard, self.oldest = 0, float("inf")
+        piece: list[Record] = []
+        try:
+            for record in records:
+                piece.append(record)
+                if len(piece) == BATCH_RECORDS:
+                    self._add(piece)
+                    piece = []
+        finally:
+            if piece:
+                self._add(piece)
+
+    def _add(self, piece: Sequence[Record]) -> None:
+        if self._executor is not None:
+            self._path.look_up(self._records.fids_without_path(piece), self._executor)
+        with self._lock:
+            self._records.add(piece)
+        self.heard += self._records.heard
+        self.oldest = min(self.oldest, self._records.oldest)
+
+    def mark(self, now: float) -> None:
+        """Tell what is of late from what was before; called in each cycle."""
+        with self._lock:
+            if self._marked_at is None or not 0 <= now - self._marked_at < RECENT_SECONDS:
+                self._marked_at = now
+                self._known.mark()
+
+    def other_mover_in(self, directory: str, since: float) -> str:
+        """Job that has moved several files of a directory since then, which is not ours; "" for none."""
+        with self._lock:
+            return self._movers.at_work(directory, since)
+
+    def forget_paths(self) -> None:
+        """Records were missed: directories may have been renamed."""
+        with self._lock:
+            self._path.clear()
+
+    def forget_directory(self, directory: str) -> None:
+        """Nothing is known of it any more, nor of its files."""
+        with self._lock:
+            forget_directory(self._known, directory)
+
+    def reconcile(self, directory: str, found: Mapping[Fid, tuple[str, FileStatus]]) -> None:
+        """Put right what is known of a directory, from the files that are there now."""
+        with self._lock:
+            reconcile(self._known, directory, found)
+
+    def places(self) -> list[str]:
+        """Directories something is known of, the most recently active first."""
+        with self._lock:
+            return known_directories(self._known)
+
+    def of_job(self, job: str, since: float) -> list[DirectoryActivity]:
+        """Where the job has been active since then or still has files open, most files first."""
+        with self._lock:
+            return activities_of_job(self._known, job, since)
+
+    def counts_of_job(self, job: str, since: float) -> list[DirectoryActivity]:
+        """The same without the files: cheap."""
+        with self._lock:
+            return counts_of_job(self._known, job, since)
+
+    def summaries(self, since: float) -> list[DirectoryActivity]:
+        """All jobs and directories active since then, with their counts and without their files: cheap."""
+        with self._lock:
+            return summaries(self._known, since)
+
+    def shared_files(self, least_openers: int) -> list[SharedFile]:
+        """Files that so many have open at the same time, those with the most first; none where no close is recorded."""
+        with self._lock:
+            return shared_files(self._known, least_openers) if self._records.closes else []

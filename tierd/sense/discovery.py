@@ -1,0 +1,277 @@
+"""Addresses of exporters: a fixed list, files as in Prometheus' ``file_sd_configs``, and DNS names.
+
+Files are JSON or YAML; the last part of their path may be a pattern. Labels other than ``__scheme__`` and
+``__metrics_path__`` are ignored. A file that cannot be read keeps its former targets and is reported: a half-written
+file must not make a server vanish.
+
+>>> urls_of_groups([{"targets": ["oss1:9169"], "labels": {"__scheme__": "https", "rack": "4"}}])
+('https://oss1:9169/metrics',)
+
+``_lustre-exporter._tcp.example.org`` is looked up as SRV; ``oss.example.org:9169`` as A and AAAA. A name keeps its
+former addresses, and is reported, while the name server does not answer.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from tierd.clock import Clock
+
+
+class TargetSource(Protocol):
+    """A place that names exporters."""
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with it, in words; "" when it is well."""
+
+    def __call__(self) -> tuple[str, ...]:
+        """URLs, as they are now."""
+
+
+def url_of(target: str, scheme: str = "http", path: str = "/metrics") -> str:
+    """URL of an exporter from ``host:port``. Raises ValueError for what is none.
+
+    >>> url_of("oss1:9169")
+    'http://oss1:9169/metrics'
+    >>> url_of("oss1:9169/../x")
+    Traceback (most recent call last):
+    ...
+    ValueError: not host:port: 'oss1:9169/../x'
+    """
+    if scheme not in {"http", "https"}:
+        raise ValueError(f"scheme {scheme[:40]!r} is neither http nor https")
+    try:
+        parts = urlsplit(f"//{target}")
+        well = bool(parts.hostname) and parts.netloc == target and "@" not in target and target.isprintable()
+        port = parts.port
+    except ValueError:
+        well, port = False, None
+    if not well or " " in target:
+        raise ValueError(f"not host:port: {target[:80]!r}")
+    whole = target if port is not None else f"{target}:{443 if scheme == 'https' else 80}"
+    return f"{scheme}://{whole}{path if path.startswith('/') else '/' + path}"
+
+
+class Discovery:
+    """A fixed list and whatever is discovered beside it."""
+
+    def __init__(self, fixed: Sequence[str], places: Sequence[TargetSource], say: Callable[[str], None]) -> None:
+        self._fixed = fixed
+        self._places = places
+        self._say = say
+        self._said: dict[int, str] = {}
+        self._last: frozenset[str] | None = None
+
+    def __call__(self) -> tuple[str, ...]:
+        """URLs now, each once. What changed, and what is wrong with a place, is said."""
+        urls = dict.fromkeys(self._fixed)
+        for number, place in enumerate(self._places):
+            urls.update(dict.fromkeys(place()))
+            if place.trouble != self._said.get(number, ""):
+                self._said[number] = place.trouble
+                self._say(f"discovery: {place.trouble}" if place.trouble else "discovery: well again")
+        found = frozenset(urls)
+        if self._last is not None and found != self._last:
+            self._say(f"discovery: {len(found - self._last)} exporters came, {len(self._last - found)} went, "
+                      f"{len(found)} are known")
+        self._last = found
+        return tuple(urls)
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with places that name exporters, in words."""
+        return "; ".join(filter(None, (place.trouble for place in self._places)))
+
+
+MOST_BYTES = 4 << 20
+NO_YAML = "YAML needs the package PyYAML (pip install 'lustre-tierd[web]'); JSON does not"
+Fingerprint = tuple[int, int, int]
+
+
+def urls_of_groups(document: Any) -> tuple[str, ...]:
+    """URLs from the contents of a file. Raises ValueError."""
+    if not isinstance(document, list):
+        raise ValueError("not a list of {targets: [...], labels: {...}}")
+    urls: list[str] = []
+    for number, group in enumerate(document, 1):
+        if not isinstance(group, dict) or not isinstance(group.get("targets"), list):
+            raise ValueError(f"group {number}: no list of targets")
+        labels = group.get("labels") or {}
+        if not isinstance(labels, dict):
+            raise ValueError(f"group {number}: labels are no mapping")
+        scheme, path = str(labels.get("__scheme__", "http")), str(labels.get("__metrics_path__", "/metrics"))
+        for target in group["targets"]:
+            if not isinstance(target, str):
+                raise ValueError(f"group {number}: the target {target!r} is no text")
+            urls.append(url_of(target, scheme, path))
+    return tuple(urls)
+
+
+def parse_target_file(data: bytes, name: str) -> tuple[str, ...]:
+    """URLs from the bytes of a file. Raises ValueError with the name and what is wrong."""
+    try:
+        return urls_of_groups(json.loads(data) if name.endswith(".json") else _parse_yaml(data))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{name}: {' '.join(str(error).split())}") from error
+
+
+def _parse_yaml(data: bytes) -> Any:
+    try:
+        import yaml  # noqa: PLC0415 -- needed by those who name such a file
+    except ImportError:
+        raise ValueError(NO_YAML) from None
+    try:
+        return yaml.safe_load(data)
+    except yaml.YAMLError as error:
+        raise ValueError(f"not YAML: {error}") from error
+
+
+class FileTargets:
+    """Files that match patterns, looked at again when they changed."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self._patterns = patterns
+        self._known: dict[str, tuple[Fingerprint, tuple[str, ...]]] = {}
+        self._troubles: dict[str, str] = {}
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Where the files are, for whoever watches for changes."""
+        return tuple(dict.fromkeys(os.path.dirname(os.path.abspath(pattern)) for pattern in self._patterns))
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with files, in words."""
+        return "; ".join(self._troubles.values())
+
+    def __call__(self) -> tuple[str, ...]:
+        """URLs of all files as they are now; of a bad one, as it was when it was good."""
+        present: dict[str, None] = {}
+        self._troubles = {pattern: f"{pattern}: no such file" for pattern in self._patterns if not glob.glob(pattern)}
+        for pattern in self._patterns:
+            present.update(dict.fromkeys(sorted(glob.glob(pattern))))
+        for path in present:
+            self._look(path)
+        for path in [path for path in self._known if path not in present]:
+            del self._known[path]
+        return tuple(url for path in present if path in self._known for url in self._known[path][1])
+
+    def _look(self, path: str) -> None:
+        kept = "; the targets it named before are kept" if path in self._known else ""
+        try:
+            with open(path, "rb") as file:
+                status = os.fstat(file.fileno())
+                print_ = (status.st_ino, status.st_size, status.st_mtime_ns)
+                if path in self._known and self._known[path][0] == print_:
+                    return
+                data = file.read(MOST_BYTES + 1)
+            if len(data) > MOST_BYTES:
+                raise ValueError(f"{path}: more than {MOST_BYTES} bytes")
+            self._known[path] = (print_, parse_target_file(data, path))
+        except OSError as error:
+            self._troubles[path] = f"{path}: {error.strerror or error}{kept}"
+        except ValueError as error:
+            self._troubles[path] = f"{error}{kept}"
+
+
+LIFETIME_SECONDS = 3.0
+"""A question may take so long, all name servers together."""
+NO_DNS = "exporter_dns needs the package dnspython (pip install 'lustre-tierd[dns]')"
+ResolveDns = Callable[[str, str], Sequence[str]]
+"""Records of a name and a kind (``SRV``, ``A``, ``AAAA``) in the form of a zone file; none: ().
+
+Raises OSError when the name servers do not answer, or answer that the name does not exist.
+"""
+
+
+def dns_resolver(server: tuple[str, int] | None = None) -> ResolveDns:
+    """Asks the name servers of ``/etc/resolv.conf``, or one. Raises OSError without the package or the file."""
+    try:
+        from dns import exception  # noqa: PLC0415 -- needed by those who name such exporters
+        from dns.resolver import NoAnswer, Resolver  # noqa: PLC0415
+    except ImportError:
+        raise OSError(NO_DNS) from None
+    try:
+        asked = Resolver(configure=server is None)
+    except exception.DNSException as error:
+        raise OSError(f"name servers: {error}") from error
+
+    if server is not None:
+        asked.nameservers, asked.port = [server[0]], server[1]
+
+    def resolve(name: str, kind: str) -> Sequence[str]:
+        try:
+            return [str(record) for record in asked.resolve(name, kind, lifetime=LIFETIME_SECONDS)]
+        except NoAnswer:
+            return ()
+        except exception.DNSException as error:
+            raise OSError(f"{name} ({kind}): {error}") from error
+
+    return resolve
+
+
+def targets_of(name: str, resolve: ResolveDns) -> tuple[str, ...]:
+    """``host:port`` of every exporter a name stands for, sorted. Raises OSError or ValueError.
+
+    >>> targets_of("_x._tcp.a.org", lambda name, kind: ["0 5 9169 oss1.a.org."])
+    ('oss1.a.org:9169',)
+    >>> targets_of("oss.a.org:9169", lambda name, kind: ["10.0.0.1"] if kind == "A" else ["fd00::1"])
+    ('10.0.0.1:9169', '[fd00::1]:9169')
+    """
+    host, colon, port = name.rpartition(":")
+    if not colon:
+        found = []
+        for record in resolve(name, "SRV"):
+            parts = record.split()
+            if len(parts) != 4 or not parts[2].isdecimal():
+                raise ValueError(f"{name}: not an SRV record: {record[:80]!r}")
+            found.append(f"{parts[3].rstrip('.')}:{parts[2]}")
+    else:
+        found = [f"{address}:{port}" for address in resolve(host, "A")]
+        found += [f"[{address}]:{port}" for address in resolve(host, "AAAA")]
+    if not found:
+        raise ValueError(f"{name}: no such records")
+    return tuple(sorted(found))
+
+
+class DnsTargets:
+    """Names, asked for again now and then."""
+
+    def __init__(self, names: Sequence[str], resolve: ResolveDns, clock: Clock, refresh_seconds: float,
+                 scheme: str = "http") -> None:
+        self._names = names
+        self._resolve = resolve
+        self._clock = clock
+        self._refresh_seconds = refresh_seconds
+        self._scheme = scheme
+        self._known: dict[str, tuple[str, ...]] = {}
+        self._asked_at: float | None = None
+        self._troubles: dict[str, str] = {}
+
+    @property
+    def trouble(self) -> str:
+        """Names that could not be asked for, in words."""
+        return "; ".join(self._troubles.values())
+
+    def __call__(self) -> tuple[str, ...]:
+        """URLs, of a name that cannot be asked for as they were last."""
+        now = self._clock.now()
+        if self._asked_at is None or not 0 <= now - self._asked_at < self._refresh_seconds:
+            self._asked_at = now
+            self._troubles = {}
+            for name in self._names:
+                self._ask(name)
+        return tuple(url for name in self._names for url in self._known.get(name, ()))
+
+    def _ask(self, name: str) -> None:
+        try:
+            self._known[name] = tuple(url_of(target, self._scheme) for target in targets_of(name, self._resolve))
+        except (OSError, ValueError) as error:
+            kept = "; what it stood for before is kept" if name in self._known else ""
+            self._troubles[name] = f"{error}{kept}"

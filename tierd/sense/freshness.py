@@ -1,0 +1,199 @@
+"""Whether a source may be used: how old its last data is, whether it is complete, and whether its clock is right.
+
+tierd does not act on a source that is stale or incomplete.
+
+>>> now = 1000.0
+>>> SourceAge("prometheus", seen_at=980.0, limit_seconds=90.0).state(now)
+'20 s old'
+>>> SourceAge("prometheus", seen_at=800.0, limit_seconds=90.0).state(now)
+'200 s old, and must be no older than 90 s'
+>>> SourceAge("prometheus", seen_at=980.0, limit_seconds=90.0, trouble="connection refused").state(now)
+'20 s old: connection refused'
+>>> SourceAge("robinhood", seen_at=None, limit_seconds=90.0).state(now)
+'nothing yet'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Protocol
+
+from lustre.changelog.record import Record
+from tierd.clock import Clock
+from tierd.sense.changelogs.follow import ChangelogError
+from tierd.sense.http_client import SourceError
+from tierd.sense.readings import Reading
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """A source as of one moment, for metrics and status."""
+
+    name: str
+    age_seconds: float
+    """Infinite for one that never told anything."""
+    limit_seconds: float
+    stale: bool
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceAge:
+    """One source, as it stands."""
+
+    name: str
+    """``exporters``, ``prometheus``, ``changelog MDT0000``, …: few and fixed, as it becomes a label."""
+    seen_at: float | None
+    """When what it last told was true, by its own account where it gives one; epoch seconds. None: never."""
+    limit_seconds: float
+    trouble: str = ""
+    """What is wrong at present, in words."""
+    note: str = ""
+    """What else is to be known of it, in words."""
+
+    def age_seconds(self, now: float) -> float:
+        """Infinite for one that never told anything. A source ahead of our clock is 0 s old."""
+        return float("inf") if self.seen_at is None else max(0.0, now - self.seen_at)
+
+    def at(self, now: float) -> SourceState:
+        """The source as of a moment."""
+        return SourceState(self.name, self.age_seconds(now), self.limit_seconds, self.stale(now), self.state(now))
+
+    def stale(self, now: float) -> bool:
+        """Whether it may not be acted on."""
+        return bool(self.trouble) or self.age_seconds(now) > self.limit_seconds
+
+    def state(self, now: float) -> str:
+        """In words, for status."""
+        age = self.age_seconds(now)
+        note = f"; {self.note}" if self.note else ""
+        old = "nothing yet" if age == float("inf") else f"{age:.0f} s old"
+        if self.trouble:
+            return f"{old}: {self.trouble}{note}"
+        if self.limit_seconds < age < float("inf"):
+            return f"{old}, and must be no older than {self.limit_seconds:g} s{note}"
+        return old + note
+
+
+FORGET_SECONDS = 3600.0
+"""A target that was not seen for so long is gone for good: no history of it is compared with any more."""
+
+
+class CheckedReadings:
+    """Between a source of counters and whoever believes them."""
+
+    def __init__(self, name: str, read: Callable[[], Reading], clock: Clock, stale_seconds: float,
+                 skew_seconds: float) -> None:
+        self._name = name
+        self._read = read
+        self._clock = clock
+        self._stale_seconds = stale_seconds
+        self._skew_seconds = skew_seconds
+        self._seen: dict[str, float] = {}
+        """Target to when it was seen last, by our clock."""
+        self._last: float | None = None
+        self._trouble = ""
+        self.jobs: frozenset[str] = frozenset()
+        """Jobs of the last reading."""
+
+    def __call__(self) -> Reading:
+        """A reading that may be believed. Raises OSError with what is wrong."""
+        try:
+            reading = self._read()
+            self._check(reading)
+        except OSError as error:
+            self._trouble = str(error)
+            raise
+        self._trouble = ""
+        self._last = reading.time
+        self.jobs = frozenset(job for _, job in reading.jobs)
+        return reading
+
+    @property
+    def age(self) -> SourceAge:
+        """The source, as it stands."""
+        return SourceAge(self._name, self._last, self._stale_seconds, self._trouble)
+
+    def _check(self, reading: Reading) -> None:
+        now = self._clock.now()
+        if not reading.targets:
+            raise SourceError(f"{self._name}: no target is seen at all: is this a server's node, or the right "
+                              "exporters, or the right file system name?")
+        if reading.time > now + self._skew_seconds:
+            raise SourceError(f"{self._name}: its samples are {reading.time - now:.0f} s ahead of our clock")
+        if now - reading.time > self._stale_seconds:
+            raise SourceError(f"{self._name}: stale: its samples are {now - reading.time:.0f} s old, and may be "
+                              f"{self._stale_seconds:g} s old")
+        self._forward(reading.time)
+        self._complete(reading, now)
+
+    def _forward(self, time: float) -> None:
+        """Time must not go back: after a little it is waited for, after much everything is learnt anew."""
+        back = (self._last or time) - time
+        if back > self._stale_seconds:
+            self._last = None
+            self._seen.clear()
+            raise SourceError(f"{self._name}: time went back by {back:.0f} s; what was learnt is of no use now")
+        if back > 0:
+            raise SourceError(f"{self._name}: its samples are {back:.0f} s older than those before: later ones are "
+                              "waited for")
+
+    def _complete(self, reading: Reading, now: float) -> None:
+        self._seen.update(dict.fromkeys(reading.targets, now))
+        missing = sorted(self._seen.keys() - reading.targets)
+        for target in [t for t in missing if self._seen[t] < now - FORGET_SECONDS]:
+            missing.remove(target)
+            del self._seen[target]
+        if missing:
+            names = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
+            raise SourceError(f"{self._name}: {names} not to be seen for {now - self._seen[missing[0]]:.0f} s: "
+                              "half a view is none. A target that was removed for good is forgotten after an hour, or "
+                              "at a restart")
+
+
+_time = attrgetter("time")
+
+
+class RecordSource(Protocol):
+    """A follower of changelogs, or what stands in for one."""
+
+    def batches(self) -> Iterable[Sequence[Record]]:
+        """Records since the last call, so many at a time. Raises OSError at the end when some could not be had."""
+
+
+class CheckedRecords:
+    """Records of a follower that must not come from the future, and when they were last had."""
+
+    def __init__(self, name: str, follower: RecordSource, clock: Clock, stale_seconds: float, skew_seconds: float,
+                 note: Callable[[], str] = str) -> None:
+        """``note`` says what else is to be known of the source."""
+        self._name = name
+        self._note = note
+        self._follower = follower
+        self._clock = clock
+        self._stale_seconds = stale_seconds
+        self._skew_seconds = skew_seconds
+        self._read_at: float | None = None
+        self._trouble = ""
+
+    def batches(self) -> Iterator[Sequence[Record]]:
+        """Records since the last call. Raises OSError at the end when some could not be had or cannot be."""
+        ahead = 0.0
+        try:
+            for batch in self._follower.batches():
+                ahead = max(ahead, max(map(_time, batch), default=0.0) - self._clock.now())
+                yield batch
+            if ahead > self._skew_seconds:
+                raise ChangelogError(f"{self._name}: records from {ahead:.0f} s ahead of our clock: mend the time "
+                                     "service; how long files have been closed cannot be told")
+        except OSError as error:
+            self._trouble = str(error)
+            raise
+        self._trouble, self._read_at = "", self._clock.now()
+
+    @property
+    def age(self) -> SourceAge:
+        """The source, as it stands."""
+        return SourceAge(self._name, self._read_at, self._stale_seconds, self._trouble, self._note())

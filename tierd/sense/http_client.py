@@ -1,0 +1,241 @@
+"""HTTP requests to servers whose answers may be wrong: no redirects, no compression, limits on size and time.
+
+An answer that is too large, too slow or of another type is a SourceError with the URL and the reason.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import http.client
+import os
+import socket
+import ssl
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from http.client import HTTPConnection
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tierd.config.sources import ServerAccess
+from tierd.text import printable
+
+
+class SourceError(OSError):
+    """A source that did not answer, or not with what it should: nothing of it is believed."""
+
+
+def read_secret(file: str, variable: str, environment: Mapping[str, str], what: str) -> str:
+    """A password or token from a file or, without, from the environment; "" where neither is named.
+
+    Raises SourceError naming the place. The line's end is not part of a secret.
+    """
+    if file:
+        try:
+            found = Path(file).read_text(encoding="utf-8").strip("\r\n")
+        except (OSError, ValueError) as error:
+            raise SourceError(f"{what}: {file} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        where = file
+    elif variable:
+        found, where = environment.get(variable, ""), f"the environment variable {variable}"
+    else:
+        return ""
+    if not found:
+        raise SourceError(f"{what}: {where} is empty or not there")
+    if not found.isprintable():  # never the secret itself: errors are logged
+        raise SourceError(f"{what}: {where} holds more than one line, or what cannot be printed")
+    return found
+
+
+def authorization_header(access: ServerAccess, environment: Mapping[str, str]) -> dict[str, str]:
+    """The header that says who asks; none where nobody need to. Raises SourceError."""
+    if access.user:
+        password = read_secret(access.password_file, access.password_env, environment, "password")
+        word = base64.b64encode(f"{access.user}:{password}".encode()).decode()
+        return {"Authorization": f"Basic {word}"}
+    token = read_secret(access.token_file, access.token_env, environment, "token")
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def tls_context(access: ServerAccess) -> ssl.SSLContext:
+    """Whom we trust, and who we are, for TLS. Raises SourceError naming the files."""
+    try:
+        context = ssl.create_default_context(cafile=access.ca_file or None)
+        if access.cert_file:
+            context.load_cert_chain(access.cert_file, access.key_file or None, lambda: "")
+    except (OSError, ValueError) as error:
+        names = ", ".join(filter(None, (access.ca_file, access.cert_file, access.key_file)))
+        raise SourceError(f"TLS: {names}: {getattr(error, 'strerror', None) or error}") from error
+    return context
+
+
+class ResponseDeadline:
+    """Hangs up on a server that keeps sending a little: the time-out of a socket is for each read only."""
+
+    def __init__(self, connection: HTTPConnection, seconds: float) -> None:
+        self._connection = connection
+        self._socket: socket.socket | None = None
+        self.passed = False
+        self._timer = threading.Timer(seconds, self._hang_up)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def watch(self) -> None:
+        """Take hold of the socket, now that there is one: a response takes it away from the connection."""
+        self._socket = self._connection.sock
+
+    def cancel(self) -> None:
+        """The request is over."""
+        self._timer.cancel()
+
+    def _hang_up(self) -> None:
+        self.passed = True
+        held: socket.socket | None = self._socket or self._connection.sock
+        if held is not None:
+            with suppress(OSError):  # closed meanwhile
+                socket.socket.shutdown(held, socket.SHUT_RDWR)
+
+
+CHUNK_BYTES = 1 << 16
+MAX_ERROR_CHARACTERS = 600
+"""Of a sentence about a server, which may choose its words."""
+_EXPLAINED_BYTES = 300
+"""Of the body of an error, for the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What a server said."""
+
+    body: bytes
+    date: float | None
+    """Its own clock, epoch seconds, to a second; None where it does not tell."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def shown(url: str) -> str:
+    """A URL for logs: without the password somebody may have put into it.
+
+    >>> shown("http://me:secret@host:1/x")
+    'http://***@host:1/x'
+    """
+    parts = urlsplit(url)
+    return parts._replace(netloc=f"***@{parts.netloc.rpartition('@')[2]}").geturl() if "@" in parts.netloc else url
+
+
+def in_short(words: str) -> str:
+    r"""What a server said, or what is said of it, in a log: no more than a line, and no orders for a terminal.
+
+    >>> in_short("500 Oh\x1b[31m"), len(in_short("x" * 5000)) < 700
+    ('500 Oh\\x1b[31m', True)
+    """
+    words = printable(words.strip()[:MAX_ERROR_CHARACTERS + 1])
+    return words if len(words) <= MAX_ERROR_CHARACTERS else f"{words[:MAX_ERROR_CHARACTERS]}…"
+
+
+class HttpClient:
+    """Asks servers, with one set of credentials."""
+
+    def __init__(
+        self, access: ServerAccess, timeout_seconds: float, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self._access = access
+        self._timeout_seconds = timeout_seconds
+        self._environment = os.environ if environment is None else environment
+
+    def get(self, url: str, kinds: Sequence[str], accept: str) -> Response:
+        """What a GET gives, of one of these content types. Raises SourceError, within about the time-out."""
+        return self._ask("GET", url, None, kinds, {"Accept": accept})
+
+    def post(self, url: str, form: bytes, kinds: Sequence[str], accept: str) -> Response:
+        """The same, with a form: for questions too long for a URL."""
+        return self._ask("POST", url, form, kinds,
+                         {"Accept": accept, "Content-Type": "application/x-www-form-urlencoded"})
+
+    def _ask(self, method: str, url: str, body: bytes | None, kinds: Sequence[str],
+             headers: Mapping[str, str]) -> Response:
+        try:
+            connection = self._connection(url)
+            late = ResponseDeadline(connection, self._timeout_seconds)
+            try:
+                path = urlsplit(url)._replace(scheme="", netloc="", fragment="").geturl() or "/"
+                connection.request(method, path, body, {
+                    **headers, **authorization_header(self._access, self._environment), "Accept-Encoding": "identity",
+                    "User-Agent": "tierd"})
+                late.watch()
+                with closing(connection.getresponse()) as response:
+                    answer = self._answer(response, kinds)
+                if late.passed:  # hanging up looks like an end
+                    raise SourceError("ended by us")
+                return answer
+            except (OSError, ValueError, http.client.HTTPException) as error:
+                if late.passed:
+                    raise SourceError(f"no whole answer within {self._timeout_seconds:g} s") from error
+                raise
+            finally:
+                late.cancel()
+                connection.close()
+        except SourceError as error:
+            raise SourceError(f"{shown(url)}: {in_short(str(error))}") from error
+        except ssl.SSLError as error:
+            reason = getattr(error, "verify_message", "") or error.reason or error
+            raise SourceError(f"{shown(url)}: TLS: {reason}") from error
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            raise SourceError(f"{shown(url)}: {in_short(str(error)) or type(error).__name__}") from error
+
+    def _connection(self, url: str) -> http.client.HTTPConnection:
+        parts = urlsplit(url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise SourceError("not an http or https URL")
+        if "@" in parts.netloc:
+            raise SourceError("a password in a URL ends up in logs: set user and password_file instead")
+        if parts.scheme == "http":
+            return http.client.HTTPConnection(parts.hostname, parts.port, timeout=self._timeout_seconds)
+        return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=self._timeout_seconds,
+                                           context=tls_context(self._access))
+
+    def _answer(self, response: http.client.HTTPResponse, kinds: Sequence[str]) -> Response:
+        if 300 <= response.status < 400:
+            raise SourceError(f"sends us elsewhere ({response.status}, to {response.getheader('Location', '?')!r}): "
+                              "name the final address")
+        packed = response.getheader("Content-Encoding", "identity")
+        if packed != "identity":
+            raise SourceError(f"answers packed with {packed!r}, unasked")
+        if response.status != 200:
+            said = response.read(_EXPLAINED_BYTES).decode("utf-8", "replace").strip()
+            raise SourceError(f"{response.status} {response.reason}{': ' + said if said else ''}")
+        kind = response.getheader("Content-Type", "").partition(";")[0].strip().lower()
+        if kind not in kinds:
+            raise SourceError(f"answers with {kind or 'no content type'!r} in place of {kinds[0]!r}")
+        return Response(self._body(response), date_of(response.getheader("Date")), dict(response.getheaders()))
+
+    def _body(self, response: http.client.HTTPResponse) -> bytes:
+        most = self._access.most_bytes
+        told = response.length
+        if told is not None and told > most:
+            raise SourceError(f"an answer of {told} bytes; {most} are allowed (most_bytes)")
+        chunks: list[bytes] = []
+        size = 0
+        while chunk := response.read1(CHUNK_BYTES):
+            size += len(chunk)
+            if size > most:
+                raise SourceError(f"an answer of more than {most} bytes, which are allowed (most_bytes)")
+            chunks.append(chunk)
+        if told is not None and size < told:
+            raise SourceError(f"the answer ended after {size} of {told} bytes")
+        return b"".join(chunks)
+
+
+def date_of(header: str | None) -> float | None:
+    """A server's clock from its Date header; None for one that cannot be read.
+
+    >>> date_of("Wed, 18 Nov 2026 11:06:40 GMT"), date_of("soon"), date_of(None)
+    (1795000000.0, None, None)
+    """
+    try:
+        return parsedate_to_datetime(header).timestamp() if header else None
+    except (ValueError, TypeError, OverflowError, IndexError, binascii.Error):
+        return None

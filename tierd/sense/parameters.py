@@ -1,0 +1,134 @@
+"""What this node's parameter files report: job counters, conditions of targets, pools, free space of MDTs, NIDs.
+
+The files are those of a server, of a recording, or of the simulator. By default clients name no jobs
+(``jobid_var=disable``): then servers count nothing by job, and tierd finds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from sys import intern
+
+from lustre.formats import changelog_users, df, job_stats, lnet, pools, recovery_status
+from lustre.parameters import Tree, parse_device, read_whole
+from tierd.clock import Clock
+from tierd.model import Capacity
+from tierd.sense.readings import FULL_FRACTION, UNKNOWN_RECOVERY, ChangelogState, JobCounters, Reading, number_of
+
+
+def reading(tree: Tree, time: float) -> Reading:
+    """Job counters and conditions of every target this node serves. Targets that cannot be read are left out."""
+    jobs: dict[tuple[str, str], JobCounters] = {}
+    targets = set()
+    conditions = {}
+    for subsystem in ("obdfilter", "mdt"):
+        for target in tree.devices(subsystem):
+            data = tree.read(f"{subsystem}/{target}/job_stats")
+            if data is None:
+                continue
+            targets.add(target)
+            jobs.update(((target, job), counters) for job, counters in job_counters(data))
+            if condition := condition_of(tree, subsystem, target):
+                conditions[target] = condition
+    return Reading(time, jobs, frozenset(targets), conditions, changelogs=changelogs(tree))
+
+
+def changelogs(tree: Tree) -> dict[str, ChangelogState]:
+    """What MDTs of this node say of their changelogs; nothing of those whose users cannot be read."""
+    found = {}
+    for target in tree.devices("mdd"):
+        data = tree.read(f"mdd/{target}/changelog_users")
+        if data is not None:
+            known = changelog_users.parse(data)
+            mask = changelog_users.recorded(known, tree.read(f"mdd/{target}/changelog_mask"),
+                                            tree.read(f"mdd/{target}/changelog_current_mask"))
+            found[target] = ChangelogState(
+                known.current_index, frozenset(number_of(user.id.decode("ascii", "replace")) for user in known.users),
+                None if mask is None else frozenset(kind.decode("ascii", "replace") for kind in mask))
+    return found
+
+
+def job_counters(data: bytes) -> Iterator[tuple[str, JobCounters]]:
+    """Job id and counters of every entry of a ``job_stats`` file. Readings share one string for each job."""
+    for job in job_stats.parse(data).jobs:
+        names = [name.decode("ascii", "replace") for name in job.names]
+        sizes: dict[int, float] = {}
+        for _, buckets in job.histograms:
+            for upper_bytes, count in buckets:
+                sizes[upper_bytes] = sizes.get(upper_bytes, 0.0) + count
+        yield intern(job.job_id.decode("utf-8", "replace")), JobCounters(
+            dict(zip(names, map(float, job.samples), strict=True)),
+            {name: float(total) for name, total in zip(names, job.sums, strict=True) if total},
+            sizes,
+            job.start_time.decode("ascii", "replace"),
+        )
+
+
+def condition_of(tree: Tree, subsystem: str, target: str) -> str:
+    """Why the target's speed says nothing at the moment, or "" when it is healthy as far as can be seen."""
+    if df.integer(tree.read(f"{subsystem}/{target}/degraded") or b""):
+        return "degraded"
+    recovery = recovery_status.parse(tree.read(f"{subsystem}/{target}/recovery_status") or b"")
+    if recovery.in_recovery:
+        return "in recovery" if recovery.status else UNKNOWN_RECOVERY
+    if subsystem == "obdfilter":
+        space = space_of(tree, f"{subsystem}/{target}")
+        if space.size_bytes and space.avail_bytes is not None and space.avail_bytes < FULL_FRACTION * space.size_bytes:
+            return "full"
+    return ""
+
+
+def space_of(tree: Tree, device: str) -> df.Df:
+    """The df parameters of a device, in bytes."""
+    return df.parse(**{name: tree.read(f"{device}/{name}") for name in df.FILES})
+
+
+def pool_capacity(tree: Tree) -> Capacity:
+    """Pools and their room, as the MDS or a client of this node lists them."""
+    members: dict[str, tuple[str, ...]] = {}
+    for subsystem in ("lod", "lov"):
+        for device in tree.devices(subsystem):
+            for pool in tree.children(f"{subsystem}/{device}/pools"):
+                found = pools.parse(tree.read(f"{subsystem}/{device}/pools/{pool}") or b"").members
+                members.setdefault(pool, found)
+    spaces = {target: space_of(tree, f"obdfilter/{target}") for target in tree.devices("obdfilter")}
+    return Capacity(
+        members,
+        {pool: sum(spaces[t].size_bytes or 0 for t in targets if t in spaces) for pool, targets in members.items()},
+        {pool: sum(spaces[t].avail_bytes or 0 for t in targets if t in spaces) for pool, targets in members.items()},
+    )
+
+
+def why_jobs_are_unnamed(tree: Tree) -> str:
+    """Why no job has a name, as far as the client on this node tells; "" where it names them, or does not say."""
+    if (tree.read("jobid_var") or b"").strip() != b"disable":
+        return ""
+    return ("Lustre counts nothing by job, for jobid_var is 'disable' on this node: nothing can be found. On the MGS: "
+            "lctl set_param -P jobid_var=procname_uid, or the variable of the batch system (SLURM_JOB_ID)")
+
+
+def mdt_free_share(tree: Tree, fsname: str) -> float | None:
+    """The share, or None where any MDT of the file system does not tell."""
+    shares = []
+    for name in tree.devices("mdc"):
+        if parse_device(name).fsname == fsname:
+            room = df.parse(**{part: tree.read(f"mdc/{name}/{part}") for part in df.FILES})
+            if not room.size_bytes or not room.files or room.avail_bytes is None or room.files_free is None:
+                return None
+            shares += [room.avail_bytes / room.size_bytes, room.files_free / room.files]
+    return min(shares, default=None)
+
+
+def own_nids(tree: Tree) -> frozenset[str]:
+    """NIDs of this node; none where they are not to be seen (debugfs closed)."""
+    place = tree.lnet_path("nis")
+    try:
+        data = read_whole(place) if place is not None else None
+    except OSError:
+        data = None
+    return frozenset(each.nid.decode("ascii", "replace") for each in lnet.parse_nis(data or b"").interfaces)
+
+
+def read_this_node(tree: Tree, clock: Clock) -> Callable[[], Reading]:
+    """Readings from the parameter files of this node."""
+    return lambda: reading(tree, clock.now())
