@@ -209,7 +209,7 @@ def nothing(answer: Answer) -> list[str]:
     if not answer["all_outcomes"]:
         return ["nothing was done yet"]
     ended = ", ".join(f"{count} {outcome}" for outcome, count in sorted(answer["all_outcomes"].items()))
-    return [f"no act ended so; of all: {ended}", *record_begins(answer)]
+    return [f"no act ended so; of all: {ended}"]
 
 
 def act(entry: Answer) -> Iterator[str]:
