@@ -215,7 +215,7 @@ def no_acts_lines(answer: Answer) -> list[str]:
     if not answer["all_outcomes"]:
         return ["nothing was done yet"]
     ended = ", ".join(f"{count} {outcome}" for outcome, count in sorted(answer["all_outcomes"].items()))
-    return [f"no act ended so; of all: {ended}", *record_begins(answer)]
+    return [f"no act ended so; of all: {ended}"]
 
 
 def act_lines(entry: Answer) -> Iterator[str]:
