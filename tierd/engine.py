@@ -15,7 +15,17 @@ from tierd.detect.noisy_neighbour.baseline import LoadTracks
 from tierd.detect.noisy_neighbour.detection import continued_finding
 from tierd.detect.noisy_neighbour.pairs import SlowdownView, slowdown_view
 from tierd.detect.plugin import DetectorRunner, View
-from tierd.model import Action, Activities, Capacity, DirectoryActivity, Facts, Finding, Window
+from tierd.model import (
+    Action,
+    Activities,
+    Capacity,
+    DirectoryActivity,
+    Facts,
+    Finding,
+    NoisyNeighbourEvidence,
+    SlowdownEvidence,
+    Window,
+)
 
 OLD_SECONDS = 90.0
 """What the further detectors saw longer ago, before a gap in the counters, holds no more: nothing is done about it."""
@@ -99,10 +109,7 @@ class Engine:
         seen = set()
         for detector in (detection, shared_bandwidth):
             for finding in detector.detect(at.windows, self._settings.noisy_neighbour, self._active, at):
-                if (
-                    "learnt_windows" not in finding.evidence
-                    or {finding.aggressor, finding.victim} <= self._learned_jobs
-                ):
+                if not uses_learnt_windows(finding) or {finding.aggressor, finding.victim} <= self._learned_jobs:
                     seen.add(finding.key)
                     yield finding
         for key, finding in self._active.items():
@@ -123,8 +130,8 @@ class Engine:
 
     def plan(self, finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity) -> plans.Plan:
         """What to do about a finding."""
-        suffering = {target for other in self._active.values() if other.kind == detection.KIND
-                     for target in other.targets}
+        suffering = {target for other in self._active.values()
+                     if isinstance(other.evidence, NoisyNeighbourEvidence) for target in other.targets}
         return policies.plan_by_scope(
             finding,
             attribution.activities_of_finding(finding, activities),
@@ -133,6 +140,11 @@ class Engine:
             self._facts.stored,
             not suffering.isdisjoint(finding.targets),
         )
+
+
+def uses_learnt_windows(finding: Finding) -> bool:
+    """Whether the victim's usual throughput comes from Prometheus' history, at least in part."""
+    return isinstance(finding.evidence, SlowdownEvidence) and finding.evidence.learnt_windows is not None
 
 
 def without_jobs(window: Window, jobs: Collection[str]) -> Window:

@@ -8,7 +8,7 @@ from tierd.detect.noisy_neighbour.baseline import Settings
 from tierd.detect.noisy_neighbour.pairs import SlowdownView, slowdown_view
 from tierd.detect.noisy_neighbour.slowdown import slowdowns
 from tierd.detect.profile import is_stream
-from tierd.model import Finding, Window
+from tierd.model import Finding, SlowdownEvidence, Window
 
 KIND = "shared-bandwidth"
 
@@ -30,5 +30,9 @@ def detect(windows: Sequence[Window], settings: Settings, active: Collection[tup
             f"{other.job} streams to the same {len(slow.targets)} targets at "
             f"{other.moved_bytes / other.seconds / 1e6:.1f} MB/s; "
             f"{mend}flash for small files would not",
-            slow.evidence, advice_only=True,
+            SlowdownEvidence(
+                victim_usual_bytes_per_second=slow.usual, victim_bytes_per_second=slow.now, slowdown=slow.factor,
+                quiet_windows=len(slow.course.quiet), contended_windows=len(slow.course.contended),
+                learnt_windows=slow.learnt_windows),
+            advice_only=True,
         )

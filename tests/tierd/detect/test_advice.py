@@ -179,9 +179,9 @@ def test_a_file_has_no_use_for_more_objects_than_stripes() -> None:
     writes = halves(stream("mpi.5", 40, seconds=30.0, targets=TARGETS[:1]))
     assert shared(200_000, 1, writes) == []
     (found,) = shared(2 * MIB, 1, writes)
-    assert found.evidence["wanted_objects"] == 2
+    assert found.evidence.numbers()["wanted_objects"] == 2
     (found,) = shared(100 * MIB, 1, writes)
-    assert found.evidence["wanted_objects"] == 4
+    assert found.evidence.numbers()["wanted_objects"] == 4
     assert shared(None, 1, writes)
 
 

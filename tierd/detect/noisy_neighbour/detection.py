@@ -19,7 +19,7 @@ from tierd.detect.noisy_neighbour.blame import blamed, most_taken
 from tierd.detect.noisy_neighbour.pairs import SlowdownView, slowdown_view
 from tierd.detect.noisy_neighbour.slowdown import Slowdown, bystander_gain, slowdowns
 from tierd.detect.profile import Classes, Profile, is_in_between, is_small_files, is_stream, is_suspect
-from tierd.model import Finding, Window
+from tierd.model import Finding, NoisyNeighbourEvidence, SlowdownEvidence, Window
 from tierd.text import count_of, percent
 
 
@@ -29,8 +29,9 @@ def continued_finding(finding: Finding, at: SlowdownView, settings: BaselineSett
     ``finding`` is one that the rules of :mod:`tierd.detect.noisy_neighbour.slowdown` found in the cycle before, and
     not in this one.
     """
-    usual = finding.evidence.get("victim_usual_bytes_per_second", 0.0)
-    window = at.windows[-1]
+    if not isinstance(finding.evidence, SlowdownEvidence):
+        return None
+    usual, window = finding.evidence.victim_usual_bytes_per_second, at.windows[-1]
     both, ill = {finding.victim, finding.aggressor}, window.conditions.keys()
     if not usual or not both <= at.jobs.keys() or not ill.isdisjoint(finding.targets):
         return None
@@ -68,8 +69,7 @@ def detect(windows: Sequence[Window], settings: Settings, active: Collection[tup
         yield Finding(
             KIND, windows[-1].end, slow.other.job, slow.victim.job, slow.targets,
             sentence(slow, settings.classes),
-            {**slow.evidence, **suspect_evidence(slow, settings.classes),
-             **bystander_evidence(at.tracks, slow, streams, settings)},
+            evidence(at.tracks, slow, streams, settings),
             advice_only=is_in_between(slow.other, settings.classes),
         )
 
@@ -83,27 +83,45 @@ def within_reach(slow: Slowdown, operation_seconds: float) -> bool:
     return slow.usual - slow.now <= taken * slow.usual
 
 
-def suspect_evidence(slow: Slowdown, classes: Classes) -> dict[str, float]:
-    """What the aggressor does, on the shared targets and in all. ``bytes_per_file`` is 0 for I/O within large files."""
+def evidence(tracks: LoadTracks, slow: Slowdown, streams: Collection[Profile],
+             settings: Settings) -> NoisyNeighbourEvidence:
+    """The numbers of one finding."""
     suspect = slow.other
-    own = sum(suspect.by_target[t].operations for t in slow.targets)
-    others = sum(slow.victim.by_target[t].operations for t in slow.targets)
-    files = is_small_files(suspect, classes)
-    return {
-        "aggressor_operations_per_second": own / suspect.seconds,
-        "aggressor_operations_share": own / (own + others),
-        "aggressor_bytes_per_second": suspect.moved_bytes / suspect.seconds,
-        "aggressor_mean_rpc_bytes": suspect.mean_rpc_bytes,
-        "aggressor_largest_rpc_bytes": float(suspect.largest_rpc_bytes),
-        "aggressor_read_share": suspect.reads / suspect.bulk_operations if suspect.bulk_operations else 0.0,
-        "aggressor_files_per_second": suspect.files / suspect.seconds if files else 0.0,
-        "aggressor_bytes_per_file": suspect.bytes_per_file if files else 0.0,
-    }
+    files = is_small_files(suspect, settings.classes)
+    gain, gain_share = bystanders_gain(tracks, slow, streams, settings)
+    return NoisyNeighbourEvidence(
+        victim_usual_bytes_per_second=slow.usual, victim_bytes_per_second=slow.now, slowdown=slow.factor,
+        quiet_windows=len(slow.course.quiet), contended_windows=len(slow.course.contended),
+        learnt_windows=slow.learnt_windows,
+        aggressor_operations_per_second=operations_on(slow.targets, suspect) / suspect.seconds,
+        aggressor_operations_share=operations_share(slow),
+        aggressor_bytes_per_second=suspect.moved_bytes / suspect.seconds,
+        aggressor_mean_rpc_bytes=suspect.mean_rpc_bytes,
+        aggressor_largest_rpc_bytes=suspect.largest_rpc_bytes,
+        aggressor_read_share=suspect.reads / suspect.bulk_operations if suspect.bulk_operations else 0.0,
+        aggressor_files_per_second=suspect.files / suspect.seconds if files else 0.0,
+        aggressor_bytes_per_file=suspect.bytes_per_file if files else 0.0,
+        bystanders_gain_bytes_per_second=gain, bystanders_gain_share=gain_share,
+    )
 
 
-def bystander_evidence(tracks: LoadTracks, slow: Slowdown, streams: Collection[Profile],
-                       settings: Settings) -> dict[str, float]:
-    """What other streams on these targets have won since the victim got slow. Relief of the victim takes it back."""
+def operations_on(targets: Collection[str], job: Profile) -> float:
+    """Operations of a job on some targets, all of which it used."""
+    return sum(job.by_target[target].operations for target in targets)
+
+
+def operations_share(slow: Slowdown) -> float:
+    """The aggressor's part of the two jobs' operations on the shared targets."""
+    own = operations_on(slow.targets, slow.other)
+    return own / (own + operations_on(slow.targets, slow.victim))
+
+
+def bystanders_gain(tracks: LoadTracks, slow: Slowdown, streams: Collection[Profile],
+                    settings: Settings) -> tuple[float, float]:
+    """Throughput that other streams on these targets gained since the victim slowed down, and lose when it recovers.
+
+    Returns bytes per second of all of them, and the largest share of one stream's throughput.
+    """
     total, largest = 0.0, 0.0
     for stream in streams:
         here = [target for target in slow.targets if target in stream.by_target]
@@ -113,7 +131,7 @@ def bystander_evidence(tracks: LoadTracks, slow: Slowdown, streams: Collection[P
         rate = sum(stream.by_target[target].moved_bytes for target in here) / stream.seconds
         total += won
         largest = max(largest, won / rate if rate else 0.0)
-    return {"bystanders_gain_bytes_per_second": total, "bystanders_gain_share": largest}
+    return total, largest
 
 
 def sentence(slow: Slowdown, classes: Classes) -> str:
@@ -123,7 +141,7 @@ def sentence(slow: Slowdown, classes: Classes) -> str:
         what = f"{suspect.files / suspect.seconds:.0f} files/s of {suspect.bytes_per_file / 2**10:.0f} KiB"
     else:
         what = f"{suspect.bulk_operations / suspect.seconds:.0f} RPCs/s of {suspect.mean_rpc_bytes / 2**10:.0f} KiB"
-    share = suspect_evidence(slow, classes)["aggressor_operations_share"]
     return (f"{slow.victim.job} streams at {slow.now / 1e6:.1f} MB/s instead of {slow.usual / 1e6:.1f} MB/s "
             f"({percent(slow.now / slow.usual)}) since {suspect.job} works on the same "
-            f"{count_of(len(slow.targets), 'target')}: {what}, {percent(share)} of the operations of the two there")
+            f"{count_of(len(slow.targets), 'target')}: {what}, {percent(operations_share(slow))} of the operations "
+            "of the two there")

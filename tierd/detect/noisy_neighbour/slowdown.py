@@ -81,16 +81,14 @@ class Slowdown:
     """What it gets now."""
 
     @property
-    def evidence(self) -> dict[str, float]:
-        """How fast the victim was and is, in bytes per second."""
-        return {
-            "victim_usual_bytes_per_second": self.usual,
-            "victim_bytes_per_second": self.now,
-            "slowdown": self.usual / self.now if self.now else float("inf"),
-            "quiet_windows": float(len(self.course.quiet)),
-            "contended_windows": float(len(self.course.contended)),
-            **({"learnt_windows": float(self.course.learnt_quiet)} if self.course.learnt else {}),
-        }
+    def factor(self) -> float:
+        """Usual throughput divided by throughput now; infinite if the victim stands still."""
+        return self.usual / self.now if self.now else float("inf")
+
+    @property
+    def learnt_windows(self) -> int | None:
+        """Quiet windows that come from Prometheus' history; None if tierd's own windows were enough."""
+        return self.course.learnt_quiet if self.course.learnt else None
 
 
 def slowdowns(at: SlowdownView, victims: Iterable[Profile], others: Iterable[Profile], kind: str,
