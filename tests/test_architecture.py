@@ -14,8 +14,8 @@ PURE = ("os", "io", "time", "subprocess", "logging", "socket", "threading", "pat
 
 WORLD = ("lustre.parameters", "lustre.filesystem", "tierd.sense", "tierd.act")
 
-FRONT = ("tierd.daemon", "tierd.service", "tierd.daemon", "tierd.daemon", "tierd.cli", "tierd.simulation")
-"""What is put together of the other rooms: the cycle, and what stands around it."""
+FRONT = ("tierd.daemon", "tierd.cli", "tierd.simulation")
+"""What is put together of the other packages: the cycle, and what stands around it."""
 
 FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("lustre", ("exporter", "tierd", "simulator", "prometheus_client")),
@@ -23,6 +23,7 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("exporter", ("tierd", "simulator", "subprocess", "ctypes")),
     ("tierd", ("exporter",)),
     ("simulator", ("exporter", "tierd")),
+    ("tierd.config", ("tierd.act", "tierd.sense", *FRONT)),
     ("tierd.sense", FRONT),
     ("tierd.act", FRONT),
     ("tierd.daemon", FRONT[1:]),
@@ -40,7 +41,7 @@ ONLY: dict[str, tuple[str, ...]] = {
     "dns": ("tierd.sense.discovery",),
     "pymysql": ("tierd.sense.robinhood",),
     "bcrypt": ("httpserver.basic_auth",),
-    "ssl": ("httpserver.tls", "httpserver.server", "tierd.sense.http_client", "tierd.sense.http_client"),
+    "ssl": ("httpserver.tls", "httpserver.server", "tierd.sense.http_client"),
     "isal": ("exporter.exposition",),
     "time": ("tierd.clock", "exporter.clock", "simulator.realtime"),
     "prometheus_client": (

@@ -6,7 +6,9 @@ Names of users and groups are looked up on this machine when the configuration i
 from __future__ import annotations
 
 import grp
+import os
 import pwd
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
@@ -27,7 +29,6 @@ from tierd.config.scopes import Pools, Scope, deepest_scope, unique_paths
 from tierd.config.sense import (
     SenseSettings,
 )
-from tierd.daemon.peers import ControlAccess
 from tierd.decide import benefit, cold_to_disk, hot_files_to_flash, plans
 from tierd.detect.noisy_neighbour import detection
 from tierd.detect.plugin import ConfiguredDetector
@@ -68,6 +69,25 @@ def known_group(name: str) -> str:
     """The name. Raises ValueError for one this machine does not know."""
     group_id(name)
     return name
+
+
+@dataclass(frozen=True)
+class ControlAccess:
+    """Who may use tierctl, as numbers of users and groups. Root and the user tierd runs as may do everything."""
+
+    read_group: int | None = None
+    change_users: frozenset[int] = frozenset()
+
+    def may(self, uid: int, groups: Collection[int], *, change: bool) -> bool:
+        """Whether a user of these groups may look, or ``change`` something.
+
+        >>> access = ControlAccess(read_group=100, change_users=frozenset({1500}))
+        >>> access.may(1500, [], change=True), access.may(7, [100], change=False), access.may(7, [100], change=True)
+        (True, True, False)
+        """
+        if uid in {0, os.geteuid()} | self.change_users:
+            return True
+        return not change and self.read_group is not None and self.read_group in groups
 
 
 @dataclass(frozen=True)
