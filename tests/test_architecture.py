@@ -24,6 +24,7 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("exporter", ("tierd", "simulator", "subprocess", "ctypes")),
     ("tierd", ("exporter",)),
     ("simulator", ("exporter", "tierd")),
+    ("tierd.config", ("tierd.act", "tierd.sense", *FRONT)),
     ("tierd.sense", FRONT),
     ("tierd.act", FRONT),
     ("tierd.daemon", FRONT[1:]),
