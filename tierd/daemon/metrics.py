@@ -20,6 +20,7 @@ from tierd.act.undo import Undo
 from tierd.config.settings import Settings
 from tierd.daemon.log import LoopCounters
 from tierd.daemon.loop import Daemon
+from tierd.detect.builtin import SLOWDOWNS
 from tierd.model import NoisyNeighbourEvidence
 from tierd.refusal import Reason
 from tierd.sense.freshness import SourceState
@@ -153,7 +154,7 @@ def finding_metrics(daemon: Daemon, settings: Settings) -> Iterator[Metric]:
 
 def finding_kinds(settings: Settings) -> tuple[str, ...]:
     """All possible kinds of findings, so that each has a series before its first."""
-    return ("noisy-neighbour", "shared-bandwidth", *(c.detector.name for c in settings.detect))
+    return (*(detector.name for detector in SLOWDOWNS), *(c.detector.name for c in settings.detect))
 
 
 def stream_metrics(daemon: Daemon) -> Iterator[Metric]:

@@ -6,70 +6,30 @@ remembered: the aggressor is at work beside the victim, and the victim gets no m
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 
-from annotated_types import Gt, Lt
-
-from tierd.detect.noisy_neighbour import baseline
-from tierd.detect.noisy_neighbour.baseline import LoadTracks, stream_series
-from tierd.detect.noisy_neighbour.baseline import Settings as BaselineSettings
+from tierd.detect.noisy_neighbour.baseline import LoadTracks, SlowdownSettings, stream_series
 from tierd.detect.noisy_neighbour.blame import blamed, most_taken
-from tierd.detect.noisy_neighbour.pairs import SlowdownView, slowdown_view
+from tierd.detect.noisy_neighbour.pairs import SlowdownDetector, SlowdownView
 from tierd.detect.noisy_neighbour.slowdown import Slowdown, bystander_gain, slowdowns
 from tierd.detect.profile import Classes, Profile, is_in_between, is_small_files, is_stream, is_suspect
-from tierd.model import Finding, NoisyNeighbourEvidence, SlowdownEvidence, Window
+from tierd.model import Finding, NoisyNeighbourEvidence, SlowdownEvidence
 from tierd.text import count_of, percent
 
 
-def continued_finding(finding: Finding, at: SlowdownView, settings: BaselineSettings) -> Finding | None:
-    """The finding, as of now, where too little is remembered to judge it anew; None when it can be judged, or is over.
-
-    ``finding`` is one that the rules of :mod:`tierd.detect.noisy_neighbour.slowdown` found in the cycle before, and
-    not in this one.
-    """
-    if not isinstance(finding.evidence, SlowdownEvidence):
-        return None
-    usual, window = finding.evidence.victim_usual_bytes_per_second, at.windows[-1]
-    both, ill = {finding.victim, finding.aggressor}, window.conditions.keys()
-    if not usual or not both <= at.jobs.keys() or not ill.isdisjoint(finding.targets):
-        return None
-    course = stream_series(at.tracks, finding.victim, finding.aggressor, finding.targets, settings.presence)
-    least = settings.min_windows
-    if len(course.quiet) >= least or len(course.contended) < least or course.now(least) > settings.leave * usual:
-        return None
-    return replace(finding, time=window.end)
-
-
-KIND = "noisy-neighbour"
-
-
-@dataclass(frozen=True)
-class Settings(baseline.Settings):
-    """Thresholds. Fractions are of the victim's undisturbed throughput unless said otherwise."""
-
-    load_share: Annotated[float, Gt(0), Lt(1)] = 0.25
-    """Suspects' part of the load that came upon the shared targets since they came, the victim's aside."""
-    operation_seconds: Annotated[float, Gt(0)] = 0.1
-    """A stream loses no more by one operation: seeks, a commit of the journal, a RAID that reads to write."""
-
-
-def detect(windows: Sequence[Window], settings: Settings, active: Collection[tuple[str, str, str]] = (),
-           at: SlowdownView | None = None) -> Iterator[Finding]:
-    """Findings of the newest window, each pair of jobs once. ``active`` are the keys found before (hysteresis)."""
-    if not windows:
-        return
-    at = at or slowdown_view(windows, settings)
-    suspects = {p.job: p for p in at.jobs.values() if is_suspect(p, settings.classes)}
-    streams = [p for p in at.jobs.values() if p.job not in suspects and is_stream(p, settings.classes)]
-    slowed = [slow for slow in slowdowns(at, streams, suspects.values(), KIND, active, settings)
+def detect(view: SlowdownView, settings: SlowdownSettings) -> Iterator[Finding]:
+    """Findings of the newest window, each pair of jobs once."""
+    suspects = {p.job: p for p in view.jobs.values() if is_suspect(p, settings.classes)}
+    streams = [p for p in view.jobs.values() if p.job not in suspects and is_stream(p, settings.classes)]
+    slowed = [slow for slow in slowdowns(view, streams, suspects.values(), DETECTOR.name, settings)
               if within_reach(slow, settings.operation_seconds)]
-    for slow in blamed(at, slowed, {key[1:] for key in active if key[0] == KIND}, settings.load_share):
+    held = {key[1:] for key in view.active if key[0] == DETECTOR.name}
+    for slow in blamed(view, slowed, held, settings.load_share):
         yield Finding(
-            KIND, windows[-1].end, slow.other.job, slow.victim.job, slow.targets,
+            DETECTOR.name, view.now, slow.other.job, slow.victim.job, slow.targets,
             sentence(slow, settings.classes),
-            evidence(at.tracks, slow, streams, settings),
+            evidence(view.tracks, slow, streams, settings),
             advice_only=is_in_between(slow.other, settings.classes),
         )
 
@@ -84,7 +44,7 @@ def within_reach(slow: Slowdown, operation_seconds: float) -> bool:
 
 
 def evidence(tracks: LoadTracks, slow: Slowdown, streams: Collection[Profile],
-             settings: Settings) -> NoisyNeighbourEvidence:
+             settings: SlowdownSettings) -> NoisyNeighbourEvidence:
     """The numbers of one finding."""
     suspect = slow.other
     files = is_small_files(suspect, settings.classes)
@@ -117,7 +77,7 @@ def operations_share(slow: Slowdown) -> float:
 
 
 def bystanders_gain(tracks: LoadTracks, slow: Slowdown, streams: Collection[Profile],
-                    settings: Settings) -> tuple[float, float]:
+                    settings: SlowdownSettings) -> tuple[float, float]:
     """Throughput that other streams on these targets gained since the victim slowed down, and lose when it recovers.
 
     Returns bytes per second of all of them, and the largest share of one stream's throughput.
@@ -145,3 +105,25 @@ def sentence(slow: Slowdown, classes: Classes) -> str:
             f"({percent(slow.now / slow.usual)}) since {suspect.job} works on the same "
             f"{count_of(len(slow.targets), 'target')}: {what}, {percent(operations_share(slow))} of the operations "
             "of the two there")
+
+
+def continued_finding(finding: Finding, view: SlowdownView, settings: SlowdownSettings) -> Finding | None:
+    """The finding, as of now, where too little is remembered to judge it anew; None when it can be judged, or is over.
+
+    ``finding`` is one that the rules of :mod:`tierd.detect.noisy_neighbour.slowdown` found in the cycle before, and
+    not in this one.
+    """
+    if not isinstance(finding.evidence, SlowdownEvidence):
+        return None
+    usual, window = finding.evidence.victim_usual_bytes_per_second, view.windows[-1]
+    both, ill = {finding.victim, finding.aggressor}, window.conditions.keys()
+    if not usual or not both <= view.jobs.keys() or not ill.isdisjoint(finding.targets):
+        return None
+    course = stream_series(view.tracks, finding.victim, finding.aggressor, finding.targets, settings.presence)
+    least = settings.min_windows
+    if len(course.quiet) >= least or len(course.contended) < least or course.now(least) > settings.leave * usual:
+        return None
+    return replace(finding, time=window.end)
+
+
+DETECTOR = SlowdownDetector("noisy-neighbour", detect)

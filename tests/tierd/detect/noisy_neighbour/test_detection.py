@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 import pytest
@@ -8,10 +9,17 @@ from hypothesis import strategies as st
 
 from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream, window
 from tierd.detect import shared_bandwidth
-from tierd.detect.noisy_neighbour.detection import Settings, detect
-from tierd.model import Window
+from tierd.detect.noisy_neighbour import detection
+from tierd.detect.noisy_neighbour.baseline import SlowdownSettings as Settings
+from tierd.detect.noisy_neighbour.pairs import SlowdownDetector, slowdown_view
+from tierd.model import Finding, Window
 
 QUIET, NOISY = 8, 6
+
+
+def detect(windows: list[Window], settings: Settings, active: Collection[tuple[str, str, str]] = (),
+           detector: SlowdownDetector = detection.DETECTOR) -> Iterator[Finding]:
+    yield from detector.detect(slowdown_view(windows, settings, active=active), settings)
 
 
 def episode(*noise: list, usual: float = 66.0, now: float = 44.0) -> list[Window]:  # type: ignore[type-arg]
@@ -54,7 +62,7 @@ def test_a_neighbour_on_other_targets_is_innocent() -> None:
 def test_a_second_stream_is_shared_bandwidth_not_noise() -> None:
     windows = episode(stream("t.2", 33), now=33.0)
     assert pairs(windows) == []
-    (advice,) = shared_bandwidth.detect(windows, Settings())
+    (advice,) = detect(windows, Settings(), detector=shared_bandwidth.DETECTOR)
     assert (advice.aggressor, advice.victim, advice.advice_only) == ("t.2", "s.1", True)
 
 
