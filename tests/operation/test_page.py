@@ -22,7 +22,7 @@ ANSWERS = {
                "stalled": ["no move has ended for 70 s"]},
     "history": {"entries": [{"id": 1, "time": 1_795_000_000.0, "kind": "set-default-layout", "place": "/proj/a\nb",
                              "outcome": "dry-run", "detail": "", "before": None, "after": "first 1M on flash",
-                             "reason": "new files of noise.2 then leave the disks of s.1"}]},
+                             "reason": "new files of noise.2 load the disks of s.1"}]},
 }
 
 

@@ -160,7 +160,7 @@ def test_a_lie_while_there_is_a_neighbour_makes_no_unsafe_act_and_is_explained(t
         assert entry.layout_after.components[0].pool == "flash"
         assert (entry.layout_after.components[0].extent_end or 0) >= 1 << 20, "the whole small file"
         assert "FOUND noisy-neighbour" in told
-        assert "because new files of mdt_small.1001 then leave the disks" in told
+        assert "because new files of mdt_small.1001 load the disks" in told
         assert entry.outcome == "done", "no lie takes back what helps"
     assert any(words in told for words in (EXPLAINED.get(name) or TOLD[name]).split("|"))
     parts = at.journal.judgements.won_back("noisy-neighbour", "flash", 1 << 20)
