@@ -6,7 +6,9 @@ Names of users and groups are looked up on this machine when the configuration i
 from __future__ import annotations
 
 import grp
+import os
 import pwd
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
@@ -27,7 +29,6 @@ from tierd.config.scopes import Pools, Scope, deepest_scope, unique_paths
 from tierd.config.sense import (
     SenseSettings,
 )
-from tierd.daemon.peers import ControlAccess
 from tierd.decide import benefit, cold_to_disk, hot_files_to_flash, plans
 from tierd.detect.noisy_neighbour import detection
 from tierd.detect.plugin import ConfiguredDetector
@@ -70,9 +71,27 @@ def known_group(name: str) -> str:
     return name
 
 
+@dataclass(frozen=True, slots=True)
+class ControlAccess:
+    """Who may use the control socket, in numbers.
+
+    Root and the user that tierd runs as may request everything, and so may ``change_users``. Members of ``read_group``
+    may read.
+    """
+
+    read_group: int | None = None
+    change_users: frozenset[int] = frozenset()
+
+    def may(self, uid: int, groups: Collection[int], *, change: bool) -> bool:
+        """Whether a user with these groups may read, or change something."""
+        if uid in {0, os.geteuid()} | self.change_users:
+            return True
+        return not change and self.read_group is not None and self.read_group in groups
+
+
 @dataclass(frozen=True)
 class ControlSettings:
-    """Who may use tierctl, besides root and the user tierd runs as: by what the kernel says of the other side."""
+    """Who may use tierctl, besides root and the user that tierd runs as."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
@@ -83,7 +102,7 @@ class ControlSettings:
 
     @property
     def access(self) -> ControlAccess:
-        """The same in numbers."""
+        """The users and the group as numbers. Raises ValueError for a name that this machine does not know."""
         return ControlAccess(group_id(self.read_group), frozenset(map(user_id, self.change_users)))
 
 
