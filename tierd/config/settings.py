@@ -91,7 +91,7 @@ class ControlAccess:
 
 @dataclass(frozen=True)
 class ControlSettings:
-    """Who may use tierctl, besides root and the user tierd runs as: by what the kernel says of the other side."""
+    """Who may use tierctl, besides root and the user that tierd runs as."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
@@ -102,7 +102,7 @@ class ControlSettings:
 
     @property
     def access(self) -> ControlAccess:
-        """The same in numbers."""
+        """The users and the group as numbers. Raises ValueError for a name that this machine does not know."""
         return ControlAccess(group_id(self.read_group), frozenset(map(user_id, self.change_users)))
 
 
