@@ -48,10 +48,10 @@ class ControlServer:
             def handle(self) -> None:
                 with suppress(OSError):  # whoever asked has gone
                     peer = peer_of(self.connection)
-                    if not outer.may(peer.uid, peer.groups, change=False):
+                    if not outer.may(peer, change=False):
                         self.connection.settimeout(UNAUTHORIZED_TIMEOUT_SECONDS)
                     line = self.rfile.readline(
-                        _CHANGE_REQUEST_MAX_BYTES if outer.may(peer.uid, peer.groups, change=True) else _READ_REQUEST_MAX_BYTES
+                        _CHANGE_REQUEST_MAX_BYTES if outer.may(peer, change=True) else _READ_REQUEST_MAX_BYTES
                     )
                     outer.heard(self.request)
                     answer = outer.answer(line, handle, peer)
