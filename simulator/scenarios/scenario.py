@@ -272,11 +272,13 @@ _KEY = re.compile(r"(?: has no |\.)([\w-]+)[^.]*?(?::|$|,)")
 
 
 def with_line(text: str, reason: str) -> str:
-    r"""A reason with the line it is about; the reason as it is when no line can be told.
+    r"""Put the number of the line that a message is about before the message, where the line can be found.
 
     >>> text = "seconds = 10\n[[job]]\nkind = 'ls'\n[[job]]\nkind = 'ls'\ncolour = 1\n"
-    >>> with_line(text, "job 2: ls has no colour"), with_line(text, "job 1: kind 'ls'"), with_line(text, "seconds: too
-    short") ('line 6: job 2: ls has no colour', "line 2: job 1: kind 'ls'", 'line 1: seconds: too short')
+    >>> with_line(text, "job 2: ls has no colour")
+    'line 6: job 2: ls has no colour'
+    >>> with_line(text, "seconds: too short")
+    'line 1: seconds: too short'
     """
     lines = text.splitlines()
     entry, table = _ENTRY.match(reason), _TABLE.match(reason)

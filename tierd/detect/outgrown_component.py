@@ -30,7 +30,7 @@ class Settings(Common):
     """Share of the files created lately that outgrew their first component, to begin."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.02
     """The same, to go on."""
-    least_files: Annotated[int, Ge(1)] = 20
+    min_files: Annotated[int, Ge(1)] = 20
     """Files that outgrew it; fewer are no evidence."""
 
 
@@ -51,7 +51,7 @@ def of_directory(place: str, parts: Sequence[DirectoryActivity], view: View, set
     job = max(parts, key=lambda p: (p.outgrown, p.job)).job
     edge = settings.leave if (DETECTOR.name, job, place) in view.active else settings.enter
     share = outgrown / max(created, outgrown, 1)
-    if outgrown < settings.least_files or share < edge or not place.startswith("/"):
+    if outgrown < settings.min_files or share < edge or not place.startswith("/"):
         return None
     end = first_end(view.facts.default_layouts.get(place))
     if place in view.facts.default_layouts and end is None:

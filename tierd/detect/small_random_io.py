@@ -33,7 +33,7 @@ class Settings(Common):
     """Share of the job's RPCs that are small, to begin."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.5
     """The same, to go on."""
-    least_rpcs_per_second: Annotated[float, Gt(0)] = 5.0
+    min_rpcs_per_second: Annotated[float, Gt(0)] = 5.0
     """Small RPCs on one disk target; a spinning disk does 100 to 200 seeks a second."""
     target_share: Annotated[float, Gt(0), Lt(1)] = 0.2
     """The job's part of the read and write RPCs there."""
@@ -62,7 +62,7 @@ def of_job(job: Profile, rates: Mapping[str, float], view: View, settings: Setti
                if target not in view.flash and load.bulk_operations}
     busiest = max((small * load.bulk_operations / job.seconds for target, load in on_disk.items()
                    if load.bulk_operations / job.seconds >= settings.target_share * rates[target]), default=0.0)
-    if busiest < settings.least_rpcs_per_second:
+    if busiest < settings.min_rpcs_per_second:
         return None
     rate = sum(load.bulk_operations for load in on_disk.values()) / job.seconds
     per_mib = job.bulk_operations * MIB / max(job.moved_bytes, 1.0)
