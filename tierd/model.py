@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from lustre.fid import Fid
 from lustre.layout.model import Layout
+from tierd.acts import ActKind
 
 NO_SIZES: Mapping[int, float] = MappingProxyType({})
 
@@ -197,9 +198,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One step of a plan. ``kind`` is ``set-default-layout``, ``migrate`` or ``advise``."""
+    """One step of a plan."""
 
-    kind: str
+    kind: ActKind
     layout: Layout
     reason: str
     finding: tuple[str, str, str]

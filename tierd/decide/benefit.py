@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Gt, Le, Lt
 
+from tierd.acts import ActKind
 from tierd.model import Action, Finding
 from tierd.refusal import Reason, Refusal
 from tierd.text import percent
@@ -65,7 +66,7 @@ def refusal(finding: Finding, expected: float, settings: Settings) -> Refusal | 
 
 def cost_refusal(finding: Finding, expected: float, actions: Sequence[Action], settings: Settings) -> Refusal | None:
     """Why the moves of a plan should stay undone: they read more from the victim's disks than they win it back."""
-    moved = sum(action.size_bytes for action in actions if action.kind == "migrate")
+    moved = sum(action.size_bytes for action in actions if action.kind == ActKind.MIGRATE)
     gain = expected * (finding.evidence["victim_usual_bytes_per_second"] - finding.evidence["victim_bytes_per_second"])
     if moved and gain * settings.horizon_seconds < settings.factor * moved:
         return Refusal(Reason.MOVES_TOO_DEAR, f"moving {moved / 1e6:.0f} MB of existing files costs the disks more "

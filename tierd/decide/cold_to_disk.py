@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge, Gt, Lt
 
 from lustre.layout.model import Component, Layout
+from tierd.acts import ActKind
 from tierd.decide.plans import FlashSettings as Pools
 from tierd.decide.plans import Plan
 from tierd.model import Action, Capacity, Finding, StoredFile
@@ -59,7 +60,8 @@ def decide(
         left -= file.size_bytes
         days = (finding.time - file.read_at) / 86_400
         actions.append(Action(
-            "migrate", layout, f"pool {pools.flash_pool!r} is short of room and nobody used it for {days:.0f} days",
+            ActKind.MIGRATE, layout,
+            f"pool {pools.flash_pool!r} is short of room and nobody used it for {days:.0f} days",
             finding.key, file.path.rpartition("/")[0] or "/", file.path, file.size_bytes, file.fid))
     if too_large and not actions:
         return Plan((), (Refusal(Reason.NO_ROOM, f"pool {pools.hdd_pool!r} has {avail / 1e9:.1f} GB free: no room for "

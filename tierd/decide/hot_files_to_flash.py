@@ -22,6 +22,7 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge, Gt, Lt
 
 from lustre.layout.model import Component, Layout
+from tierd.acts import ActKind
 from tierd.decide import sizing
 from tierd.decide.plans import NO_CHANGELOG_SENTENCE, Plan, covers, flash_first, reserved
 from tierd.decide.plans import FlashSettings as Pools
@@ -105,7 +106,8 @@ def decide(
                                            pools.flash_pool) and activity.directory in capacity.default_layouts:
             made = with_data_on_mdt(layout, finding.evidence["read_operations_share"], capacity, settings.data_on_mdt)
             defaults.append(Action(
-                "set-default-layout", made, f"{finding.aggressor} reads again and again what is made here: new files "
+                ActKind.SET_DEFAULT_LAYOUT, made,
+                f"{finding.aggressor} reads again and again what is made here: new files "
                 f"then need not be moved; {size.reason}", finding.key, directory=activity.directory))
         per_open = finding.evidence["opens_per_second"] / opens
         worth = [(w, c) for c in activity.candidates
@@ -115,9 +117,10 @@ def decide(
         if not worth and activity.candidates:
             refusals.append(Refusal(Reason.NOT_WORTH, f"no file saves {settings.benefit_factor:g} times what its move "
                                     "costs the disks").of(activity.directory))
-        moves += [Action("migrate", layout, f"{finding.aggressor} reads it again and again: its move saves {w:.0f} "
-                           f"times the disk time it costs within {settings.horizon_seconds / 60:.0f} minutes",
-                           finding.key, activity.directory, c.path, c.size_bytes or 0, c.fid)
+        moves += [Action(ActKind.MIGRATE, layout,
+                         f"{finding.aggressor} reads it again and again: its move saves {w:.0f} "
+                         f"times the disk time it costs within {settings.horizon_seconds / 60:.0f} minutes",
+                         finding.key, activity.directory, c.path, c.size_bytes or 0, c.fid)
                     for w, c in sorted(worth, key=lambda pair: (-pair[0] / (pair[1].size_bytes or 1), pair[1].path))]
     if not activities:
         refusals.append(Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).of(finding.aggressor))

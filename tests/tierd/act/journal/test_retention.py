@@ -261,7 +261,7 @@ def test_a_journal_of_the_release_before_is_migrated_and_pruned(path: Path) -> N
     sums = reader.sums.of_period(0.0, DAY)
     prune(journal, 2 * YEAR)
     assert [(entry.kind, entry.outcome) for entry in journal.entries()] == [
-        ("set-default-layout", "done"), ("migrate", "")]
+        ("set-default-layout", "done"), ("migrate", "under way")]
     assert [entry.place for entry in journal.unfinished()] == ["/proj/cut"]
     assert reader.sums.of_period(0.0, DAY) == sums
     assert sums["all_acts"] == 12
