@@ -20,9 +20,11 @@ FRONT = ("tierd.daemon", "tierd.cli", "tierd.simulation")
 FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("lustre", ("exporter", "tierd", "simulator", "prometheus_client")),
     ("lustre.formats", ("os", "io", "time", "subprocess", "logging", "socket", "pathlib", "lustre.parameters")),
+    ("httpserver", ("lustre", "exporter", "tierd", "simulator")),
     ("exporter", ("tierd", "simulator", "subprocess", "ctypes")),
     ("tierd", ("exporter",)),
     ("simulator", ("exporter", "tierd")),
+    ("tierd.config", ("tierd.act", "tierd.sense", *FRONT)),
     ("tierd.sense", FRONT),
     ("tierd.act", FRONT),
     ("tierd.daemon", FRONT[1:]),
@@ -42,10 +44,10 @@ ONLY: dict[str, tuple[str, ...]] = {
     "bcrypt": ("httpserver.basic_auth",),
     "ssl": ("httpserver.tls", "httpserver.server", "tierd.sense.http_client"),
     "isal": ("exporter.exposition",),
-    "time": ("tierd.clock", "exporter.clock", "simulator.realtime"),
+    "time": ("tierd.clock", "exporter.clock", "httpserver.server", "httpserver.single_flight", "simulator.realtime"),
     "prometheus_client": (
-        "exporter.app", "exporter.exposition", "exporter.self_metrics", "httpserver.server",
-        "tierd.daemon",
+        "exporter.app", "exporter.exposition", "exporter.self_metrics", "httpserver.metrics",
+        "tierd.daemon", "tierd.daemon.web",
     ),
 }
 """Module, and the packages that alone may import it."""

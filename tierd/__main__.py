@@ -52,6 +52,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return dependencies.report_missing("tierd", error)
 
 
+def print_warning(text: str) -> None:
+    """Print a warning about the settings on standard error."""
+    print(f"warning: {text}", file=sys.stderr)
+
+
 def run(chosen: argparse.Namespace) -> int:
     """What the command line asks for; 1 for a mistake in its input, which it names."""
     from tierd.config.load import ConfigurationError, load  # noqa: PLC0415 -- needs the extra, as do the others
@@ -62,7 +67,7 @@ def run(chosen: argparse.Namespace) -> int:
     from tierd.sense import tape  # noqa: PLC0415
 
     try:
-        settings = load(chosen.config) if chosen.config else Settings()
+        settings = load(chosen.config, print_warning) if chosen.config else Settings()
         if chosen.check_config:
             print(f"{chosen.config or 'the defaults'}: in order")
             return 0

@@ -18,7 +18,7 @@ ANSWERS = {
                "faults": {"changelog": "MDT0000: <gap> & loss"}, "finding_ids": [1],
                "findings": ["s.1 streams at 44 MB/s instead of 65 MB/s since <script>alert(1)</script>.2 came"],
                "why_not": [[{"reason": "little-to-gain", "sentence": "<b>s.1</b>: it would win too little",
-                             "remedy": "lower benefit.least_gain"}]],
+                             "remedy": "lower benefit.min_gain"}]],
                "stalled": ["no move has ended for 70 s"]},
     "history": {"entries": [{"id": 1, "time": 1_795_000_000.0, "kind": "set-default-layout", "place": "/proj/a\nb",
                              "outcome": "dry-run", "detail": "", "before": None, "after": "first 1M on flash",

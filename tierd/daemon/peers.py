@@ -1,7 +1,6 @@
-"""Who connects to the control socket, and what that user may request.
+"""Who connects to the control socket: user and groups of the other side, as the kernel knows them.
 
-Root and the user the daemon runs as may request everything, and so may ``control.change_users``; members of
-``control.read_group`` may read. The kernel's credentials of the other side decide, not what it sends.
+What they may request is decided by :class:`tierd.config.settings.ControlAccess`.
 """
 
 from __future__ import annotations
@@ -23,20 +22,6 @@ _SHORT_BYTES = 1024
 """What CPython's ``getsockopt`` takes at the most: room for 256 groups."""
 _LONG_BYTES = 4 * 65536
 """Room for NGROUPS_MAX."""
-
-
-@dataclass(frozen=True)
-class ControlAccess:
-    """Who may look, and who may change something, besides root and the user we are."""
-
-    read_group: int | None = None
-    change_users: frozenset[int] = frozenset()
-
-    def may(self, peer: Peer, *, change: bool) -> bool:
-        """Whether the other side may."""
-        if peer.uid in {0, os.geteuid()} | self.change_users:
-            return True
-        return not change and self.read_group is not None and self.read_group in peer.groups
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,9 @@ class Settings:
     to flash are known from its journal."""
     disk_reserve: Annotated[float, Gt(0), Lt(1)] = 0.1
     """Share of the disk pool that stays free: full disks are slow for everybody."""
-    least_bytes: Annotated[int, Ge(0)] = 4096
+    min_bytes: Annotated[int, Ge(0)] = 4096
     """Smaller files free next to nothing."""
-    most_moves: Annotated[int, Ge(0)] = 500
+    max_moves: Annotated[int, Ge(0)] = 500
     """Files in one plan; the next may plan more."""
 
 
@@ -47,10 +47,10 @@ def decide(
     actions: list[Action] = []
     too_large = 0
     for file in sorted(stored, key=lambda f: (f.read_at, f.path)):
-        if wanted <= 0 or len(actions) >= settings.most_moves or file.read_at >= finding.evidence["cold_before"]:
+        if wanted <= 0 or len(actions) >= settings.max_moves or file.read_at >= finding.evidence["cold_before"]:
             break
         layout = disk_layout(file.layout, pools)
-        if layout is None or file.size_bytes < settings.least_bytes:
+        if layout is None or file.size_bytes < settings.min_bytes:
             continue
         if file.size_bytes > left:
             too_large += 1

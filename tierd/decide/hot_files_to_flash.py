@@ -39,7 +39,7 @@ class DataOnMdtSettings:
     largest_bytes: Annotated[int, Gt(0)] = 64 << 10
     """End of such a component, at the most; ``lod.*.dom_stripesize`` is Lustre's own limit (1 MiB as a rule)."""
     reads_per_write: Annotated[float, Ge(1)] = 3.0
-    least_free: Annotated[float, Gt(0), Lt(1)] = 0.3
+    min_free: Annotated[float, Gt(0), Lt(1)] = 0.3
     """Share of bytes and of inodes free on every MDT."""
 
 
@@ -48,7 +48,7 @@ def with_data_on_mdt(layout: Layout, read_share: float, capacity: Capacity, sett
     first = layout.components[0]
     if (not settings.enabled or first.extent_end is None or first.extent_end > settings.largest_bytes
             or read_share < settings.reads_per_write * (1 - read_share)
-            or capacity.metadata_free is None or capacity.metadata_free < settings.least_free):
+            or capacity.metadata_free is None or capacity.metadata_free < settings.min_free):
         return layout
     return replace(layout, components=(Component(0, first.extent_end, pattern="mdt"), *layout.components[1:]))
 
@@ -71,7 +71,7 @@ class Settings:
     """What a disk target gives in one piece, while a file is copied."""
     suffering_weight: Annotated[float, Ge(1)] = 3.0
     """Weight of the cost where a neighbour is being slowed on the same targets."""
-    most_moves: Annotated[int, Ge(0)] = 500
+    max_moves: Annotated[int, Ge(0)] = 500
     """Files in one plan; the next may plan more."""
     data_on_mdt: DataOnMdtSettings = field(default_factory=DataOnMdtSettings)
 
@@ -121,7 +121,7 @@ def decide(
                     for w, c in sorted(worth, key=lambda pair: (-pair[0] / (pair[1].size_bytes or 1), pair[1].path))]
     if not activities:
         refusals.append(Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).of(finding.aggressor))
-    return Plan((*defaults, *fitting_moves(moves, left, settings.most_moves)), tuple(refusals))
+    return Plan((*defaults, *fitting_moves(moves, left, settings.max_moves)), tuple(refusals))
 
 
 def benefit_ratio(

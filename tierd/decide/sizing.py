@@ -28,7 +28,7 @@ class Settings:
 
     largest_component_bytes: Annotated[int, Gt(0)] = 16 << 20
     """Files that need more are not small, and flash is not for them."""
-    least_samples: Annotated[int, Ge(1)] = 20
+    min_samples: Annotated[int, Ge(1)] = 20
     """Sizes needed before a distribution is believed; with fewer the mean decides, with a wider margin."""
     split_share: Annotated[float, Gt(0), Lt(1)] = 0.05
     """Share of files up to 64 times the component that may not fit in it."""
@@ -48,7 +48,7 @@ class Size:
 def component(sizes: Sequence[int], mean_bytes: float, largest_rpc_bytes: int, settings: Settings) -> Size:
     """Size a component from sampled sizes, or from the mean of a job's files where none could be sampled."""
     known = [size for size in sizes if size > 0]
-    if len(known) >= settings.least_samples:
+    if len(known) >= settings.min_samples:
         return from_distribution(known, settings)
     if mean_bytes <= 0:
         return Size(0, "the sizes of the files are not known", Reason.SIZES_UNKNOWN)

@@ -102,7 +102,7 @@ def existing_files(finding: Finding, activity: DirectoryActivity, layout: Layout
     count = 0
     for candidate in sorted(settled, key=lambda c: (-c.reads, -c.closed_at, c.path)):
         size = candidate.size_bytes if candidate.size_bytes is not None else limit
-        if size > min(left, limit) or count >= settings.most_moves:
+        if size > min(left, limit) or count >= settings.max_moves:
             continue
         left -= size
         count += 1

@@ -30,13 +30,13 @@ class Settings(Common):
     """The same, to go on: demotion stops there."""
     cold_days: Annotated[float, Gt(0)] = 7.0
     """Days without an access. Clients write access times late: not below one day (``atime_diff``) without thought."""
-    least_files: Annotated[int, Ge(1)] = 1
+    min_files: Annotated[int, Ge(1)] = 1
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
     """At most one finding for each flash pool."""
-    for pool, disks in view.pool_pairs:
-        yield from of_pool(pool, disks, view, settings)
+    for pools in view.pool_pairs:
+        yield from of_pool(pools.flash, pools.hdd, view, settings)
 
 
 def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[Finding]:
@@ -52,7 +52,7 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
     limit = view.now - settings.cold_days * DAY_SECONDS
     stored = [file for file in view.facts.stored if pool in file.pools]
     cold = [file for file in stored if file.read_at < limit]
-    if len(cold) < settings.least_files:
+    if len(cold) < settings.min_files:
         return
     held = sum(file.size_bytes for file in cold)
     oldest = min(file.read_at for file in cold)

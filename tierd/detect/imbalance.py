@@ -29,8 +29,8 @@ class Settings(Common):
     leave_load: Annotated[float, Gt(1)] = 2.0
     """The same, to go on."""
     recent_seconds: Annotated[float, Gt(0)] = 60.0
-    least_bytes_per_second: Annotated[float, Gt(0)] = 5e6
-    least_operations_per_second: Annotated[float, Gt(0)] = 50.0
+    min_bytes_per_second: Annotated[float, Gt(0)] = 5e6
+    min_operations_per_second: Annotated[float, Gt(0)] = 50.0
     """What the target must do at the least for its load to mean something."""
     classes: Classes = field(default_factory=Classes)
 
@@ -95,7 +95,7 @@ def loads_by_target(recent: Sequence[Window]) -> defaultdict[str, TargetLoad]:
 def load_findings(pool: str, members: Sequence[str], loads: defaultdict[str, TargetLoad], view: View,
          settings: Settings) -> Iterator[Finding]:
     """A target that does more than the others, in bytes or in operations."""
-    least = {"moved_bytes": settings.least_bytes_per_second, "operations": settings.least_operations_per_second}
+    least = {"moved_bytes": settings.min_bytes_per_second, "operations": settings.min_operations_per_second}
     for of, enough in least.items():
         rates = {target: float(getattr(loads[target], of)) for target in members}
         busiest = max(members, key=lambda t: rates[t])

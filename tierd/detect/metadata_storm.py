@@ -38,7 +38,7 @@ class Settings(Common):
     """The same, to go on."""
     share: Annotated[float, Gt(0), Lt(1)] = 0.3
     """Its part of all that the changelogs tell, at the least."""
-    least_seconds: Annotated[float, Gt(0)] = 60.0
+    min_seconds: Annotated[float, Gt(0)] = 60.0
     """How long it must have been watched."""
     recent_seconds: Annotated[float, Gt(0)] = 60.0
     """What jobs' files are like is told from their last so many seconds."""
@@ -47,7 +47,7 @@ class Settings(Common):
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
     """Directories, the busiest first."""
     seconds = view.facts.directory_seconds
-    if seconds < settings.least_seconds:
+    if seconds < settings.min_seconds:
         return
     by_place: defaultdict[str, list[DirectoryActivity]] = defaultdict(list)
     for activity in view.facts.directories:

@@ -35,7 +35,7 @@ class Settings(Common):
     """Hits among the pages read, below which it begins."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.7
     """Hits above which it ends."""
-    least_pages_per_second: Annotated[float, Gt(0)] = 50.0
+    min_pages_per_second: Annotated[float, Gt(0)] = 50.0
     """Pages read on a client, for its ratio to mean anything."""
     limit_share: Annotated[float, Gt(0), Lt(1)] = 0.05
     """Times the budget of the mount was used up, for each miss."""
@@ -71,7 +71,7 @@ def cause(client: ClientLoad, view: View, settings: Settings) -> str:
     """Why read-ahead serves a client badly, or "" where it does not."""
     events = client.read_ahead
     hits, misses, discarded = (events.get(name, 0.0) for name in ("hits", "misses", "read_but_discarded"))
-    if (hits + misses) / client.seconds < settings.least_pages_per_second:
+    if (hits + misses) / client.seconds < settings.min_pages_per_second:
         return ""
 
     def low(why: str) -> bool:

@@ -31,10 +31,10 @@ class Settings(Common):
     """Share of RPCs sent while the limit was reached, to begin."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.3
     """The same, to go on."""
-    least_rpcs_per_second: Annotated[float, Gt(0)] = 20.0
+    min_rpcs_per_second: Annotated[float, Gt(0)] = 20.0
     recent_seconds: Annotated[float, Gt(0)] = 60.0
     """How long what targets work on is looked at."""
-    most_at_work: Annotated[float, Gt(0)] = 2.0
+    max_at_work: Annotated[float, Gt(0)] = 2.0
     """RPCs that a disk target works on at a time, on average; with more it has no time to spare."""
 
 
@@ -45,7 +45,7 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
         for load in client.rpcs:
             subject = (client.fsname, load.kind, load.pool, load.direction)
             held = (DETECTOR.name, "", " ".join(subject)) in view.active
-            if (load.most_in_flight and load.rpcs / client.seconds >= settings.least_rpcs_per_second
+            if (load.most_in_flight and load.rpcs / client.seconds >= settings.min_rpcs_per_second
                     and saturated(load) >= (settings.leave if held else settings.enter)):
                 found[subject].append((client, load))
     for subject, pairs in sorted(found.items()):
@@ -62,7 +62,7 @@ def disks_busy(subject: tuple[str, str, str, str], view: View, settings: Setting
         return False
     disks = targets_of_pool(view, fsname, pool) - set(view.flash)
     at_once = mean_concurrent_rpcs(view.profiles(settings.recent_seconds), disks)
-    return at_once is not None and at_once > settings.most_at_work
+    return at_once is not None and at_once > settings.max_at_work
 
 
 def saturated(load: RpcLoad) -> float:

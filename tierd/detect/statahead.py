@@ -28,9 +28,9 @@ class Settings(Common):
     """Share of statahead threads that gave up, or of entries foreseen in vain, to begin."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.2
     """The same, to go on."""
-    least_started: Annotated[int, Ge(1)] = 10
+    min_started: Annotated[int, Ge(1)] = 10
     """Threads started between two looks at a client, where the release counts no entries."""
-    least_misses: Annotated[int, Ge(1)] = 1000
+    min_misses: Annotated[int, Ge(1)] = 1000
     """Entries missed (2.16 and newer), or it is not worth a word, however many threads gave up."""
 
 
@@ -78,7 +78,7 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
 def wasteful(client: ClientLoad, view: View, settings: Settings) -> str:
     """``waste`` for a client where statahead is in vain, else ""."""
     started, wrong, hits, misses = (client.statahead.get(n, 0.0) for n in ("started", "wrong", "hits", "misses"))
-    if misses < settings.least_misses if hits + misses else started < settings.least_started:
+    if misses < settings.min_misses if hits + misses else started < settings.min_started:
         return ""
     held = (DETECTOR.name, "", f"{client.fsname}: {WASTE}") in view.active
     edge = settings.leave if held else settings.enter

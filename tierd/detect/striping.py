@@ -28,13 +28,13 @@ class Settings(Common):
 
     classes: Classes = field(default_factory=Classes)
     recent_seconds: Annotated[float, Gt(0)] = 30.0
-    least_files: Annotated[int, Ge(1)] = 50
+    min_files: Annotated[int, Ge(1)] = 50
     """Small files made lately, for a rule about them to matter."""
     enter: Annotated[float, Gt(0), Lt(1)] = 0.9
     """Share of a stream's bytes on one target, to begin."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.8
     """The same, to go on."""
-    least_bytes_per_second: Annotated[float, Gt(0)] = 50e6
+    min_bytes_per_second: Annotated[float, Gt(0)] = 50e6
     """Of a stream on that target; slower ones would gain little."""
     stripes: Annotated[int, Ge(2)] = 4
     """Advised for few large files: the guide found 2 to 8 best."""
@@ -47,7 +47,7 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
     small = {job.job for job in jobs.values() if is_small_files(job, settings.classes)}
     for activity in view.facts.directories:
         layout = view.facts.default_layouts.get(activity.directory)
-        if activity.job in small and activity.creates >= settings.least_files and layout and is_striped(layout):
+        if activity.job in small and activity.creates >= settings.min_files and layout and is_striped(layout):
             yield striped_small_files(activity.job, activity.directory, activity.creates, layout, view)
     for job in jobs.values():
         if is_stream(job, settings.classes):
@@ -83,7 +83,7 @@ def single_target_stream(job: Profile, recent: Sequence[Window], view: View, set
     members = view.facts.pools.get(pool, ())
     subject = f"stream of {job.job}"
     edge = settings.leave if (DETECTOR.name, job.job, subject) in view.active else settings.enter
-    if share < edge or rate < settings.least_bytes_per_second or len(members) < 2:
+    if share < edge or rate < settings.min_bytes_per_second or len(members) < 2:
         return
     count = min(settings.stripes, len(members))
     places = directories(view.activities(job.job, recent[0].start))

@@ -33,13 +33,13 @@ class Settings:
     time are judged together with the first."""
     judge_seconds: Annotated[float, Gt(0)] = 60.0
     """Measuring time after that."""
-    least_gain: Annotated[float, Gt(0), Lt(1)] = 0.2
+    min_gain: Annotated[float, Gt(0), Lt(1)] = 0.2
     """Part of the loss that must be won back, at the least, for an act to be kept."""
     harm_seconds: Annotated[float, Gt(0)] = 30.0
     """Measuring time after which an act is taken back when others pay for it."""
-    most_harm: Annotated[float, Gt(0), Lt(1)] = 0.1
+    max_harm: Annotated[float, Gt(0), Lt(1)] = 0.1
     """Fraction of its throughput that a steady job may lose since the act."""
-    least_controls: Annotated[int, Ge(1)] = 3
+    min_controls: Annotated[int, Ge(1)] = 3
     """Jobs on other targets, at the least, to tell how the whole file system fared meanwhile."""
     cooldown_seconds: Annotated[float, Ge(0)] = 21600.0
     """A directory whose default was taken back is left alone so long."""
@@ -119,7 +119,7 @@ def control_ratio(before: Sequence[Window], later: Sequence[Window], was: Rates,
     """What jobs that never touched the finding's targets get now as a fraction of before; 1 where few can tell."""
     touched = jobs_on_targets((*before, *later), set(finding.targets))
     ratios = [median(now[job]) / median(was[job]) for job in was.keys() & now.keys() - touched - {finding.aggressor}]
-    return min(2.0, max(0.5, median(ratios))) if len(ratios) >= settings.least_controls else 1.0
+    return min(2.0, max(0.5, median(ratios))) if len(ratios) >= settings.min_controls else 1.0
 
 
 def harmed_jobs(was: Rates, now: Rates, whom: Set[str], elsewhere: float, settings: Settings) -> dict[str, float]:
@@ -127,7 +127,7 @@ def harmed_jobs(was: Rates, now: Rates, whom: Set[str], elsewhere: float, settin
     found: dict[str, float] = {}
     for job in whom & was.keys() & now.keys():
         lost = 1 - median(now[job]) / min(1.0, elsewhere) / median(was[job])
-        if lost > max(settings.most_harm, relative_variation(was[job]), relative_variation(now[job])):
+        if lost > max(settings.max_harm, relative_variation(was[job]), relative_variation(now[job])):
             found[job] = lost
     return found
 
@@ -216,5 +216,5 @@ def judge(act: Act, windows: Sequence[Window], now: float, settings: Settings,
         return Judgement("too-early", usual, contended, after, elsewhere)
     if len(lately) < max(2, len(every) // 2) or after > MAX_GAIN * usual:
         return Judgement("cannot-tell", usual, contended, after, elsewhere)
-    gained = after - contended >= settings.least_gain * (usual - contended)
+    gained = after - contended >= settings.min_gain * (usual - contended)
     return Judgement("helped" if gained else "did-not-help", usual, contended, after, elsewhere)

@@ -152,7 +152,7 @@ def test_files_in_use_and_files_too_large_stay() -> None:
        st.floats(0, 1e9))
 def test_a_plan_fits_the_room_and_pays(files: list[tuple[int, int]], free: float) -> None:
     plan = hot(*(candidate(n, size, opens) for n, (size, opens) in enumerate(files)),
-               where=room(flash_free=10 * GB + free, layout=None), most_moves=7)
+               where=room(flash_free=10 * GB + free, layout=None), max_moves=7)
     assert sum(a.size_bytes for a in plan.actions) <= free
     assert len(plan.actions) <= 7
     for action in plan.actions:

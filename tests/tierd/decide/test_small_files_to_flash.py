@@ -57,7 +57,7 @@ def test_moves_stop_at_the_reserve_and_skip_what_does_not_fit_the_component() ->
     room = replace(ROOM, avail_bytes={"flash": 13 << 30, "hdd": 0})
     activity = replace(ACTIVITY, sizes=(MIB,) * 100,
                        candidates=tuple(file(n, 900.0 - n, 2 * MIB if n == 0 else MIB) for n in range(4000)))
-    plan = decide(READS, [activity], room, FlashSettings(most_moves=10_000))
+    plan = decide(READS, [activity], room, FlashSettings(max_moves=10_000))
     moves = [a for a in plan.actions if a.kind == "migrate"]
     assert len(moves) == 3 * 1024
     assert all(a.path != "/proj/in/f0" for a in moves)

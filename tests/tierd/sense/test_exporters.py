@@ -31,7 +31,7 @@ def broken(status: str = "500 No") -> Behave:
 
 def scraping(urls: list[str], seconds: float = 5.0) -> ExporterReadings:
     return ExporterReadings(
-        lambda: urls, HttpClient(ServerAccess(most_bytes=1 << 20), seconds, {}), SystemClock(), seconds, 30.0
+        lambda: urls, HttpClient(ServerAccess(max_bytes=1 << 20), seconds, {}), SystemClock(), seconds, 30.0
     )
 
 

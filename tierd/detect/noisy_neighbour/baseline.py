@@ -275,7 +275,7 @@ class Settings:
     """The same for a stream that hardly varies by itself: of it less is enough to be sure."""
     leave_steady: Annotated[float, Gt(0), Lt(1)] = 0.965
     """Where a finding about such a stream ends."""
-    least_windows: Annotated[int, Ge(2)] = 4
+    min_windows: Annotated[int, Ge(2)] = 4
     """Windows with and windows without the aggressor, at the least: fewer are no evidence."""
     before_windows: Annotated[int, Ge(1)] = 6
     """Windows before the aggressor came that tell what the victim got then."""

@@ -35,7 +35,7 @@ def continued_finding(finding: Finding, at: SlowdownView, settings: BaselineSett
     if not usual or not both <= at.jobs.keys() or not ill.isdisjoint(finding.targets):
         return None
     course = stream_series(at.tracks, finding.victim, finding.aggressor, finding.targets, settings.presence)
-    least = settings.least_windows
+    least = settings.min_windows
     if len(course.quiet) >= least or len(course.contended) < least or course.now(least) > settings.leave * usual:
         return None
     return replace(finding, time=window.end)

@@ -110,7 +110,7 @@ def may_have_slowed(victim: Profile, tracks: LoadTracks, settings: Settings) -> 
         rates = tracks.rates(targets, victim.job)
         learnt = tracks.learnt_rates(targets, victim.job)
         usual = max(mostly(rates), mostly(learnt)) if learnt else mostly(rates)
-        return middle(sorted(rates[-settings.least_windows:])) / usual if usual else 1.0
+        return middle(sorted(rates[-settings.min_windows:])) / usual if usual else 1.0
 
     if fraction(victim.by_target) <= settings.enter_steady + 0.01:
         return True

@@ -36,22 +36,22 @@ def is_slowed(course: StreamSeries, held: bool, settings: Settings) -> bool:
     Of late is the second half of the other's stay: noise may build up, as when a directory fills.
     """
     quiet, contended = course.quiet, course.contended
-    if len(quiet) < settings.least_windows or len(contended) < settings.least_windows:
+    if len(quiet) < settings.min_windows or len(contended) < settings.min_windows:
         return False
     if course.learnt and course.contended_seconds < MIN_STAY_SECONDS:
         return False
     usual, edge = course.usual(settings.before_windows), threshold(quiet[course.learnt_quiet:], held, settings)
     if course.learnt and fmean(course.own.contended) > edge * usual:
         return False  # single windows may be slow by chance: what they are compared with are means
-    if course.now(settings.least_windows) > edge * usual:
+    if course.now(settings.min_windows) > edge * usual:
         return False
     limit = min(edge * usual, lower_edge(quiet, edge))
-    late = contended[-max(settings.least_windows, len(contended) // 2):]
+    late = contended[-max(settings.min_windows, len(contended) // 2):]
     if fmean(late) > edge * course.usual_mean(settings.before_windows):
         return False  # a call more or less in a window makes a median, and of few windows it tells nothing
     if sum(rate <= limit for rate in late) < settings.slow_windows * len(late):
         return False
-    return len(contended) < 2 * settings.least_windows or dose_fits(course, usual)
+    return len(contended) < 2 * settings.min_windows or dose_fits(course, usual)
 
 
 def dose_fits(course: StreamSeries, usual: float) -> bool:
@@ -114,14 +114,14 @@ def slowdowns(at: SlowdownView, victims: Iterable[Profile], others: Iterable[Pro
             if targets not in mine:
                 mine[targets] = active_windows(at.tracks.on(targets, victim.job))
             if not comparable(mine[targets], at.tracks.operations(targets, other.job), settings.presence,
-                                     settings.least_windows):
+                                     settings.min_windows):
                 continue
             course = stream_series(at.tracks, victim.job, other.job, targets, settings.presence)
-            if course.learnt and len(course.own.quiet) >= settings.least_windows:
+            if course.learnt and len(course.own.quiet) >= settings.min_windows:
                 course = course.own
             if is_slowed(course, (kind, other.job, victim.job) in active, settings):
                 yield Slowdown(victim, other, targets, course, course.usual(settings.before_windows),
-                               course.now(settings.least_windows))
+                               course.now(settings.min_windows))
 
 
 def bystander_gain(
@@ -137,7 +137,7 @@ def bystander_gain(
              for window, moved in zip(tracks.windows, tracks.moved(targets, bystander), strict=True) if moved]
     quiet = [rate for end, rate in rates if end in alone and end < course.onset_end]
     since = [rate for end, rate in rates if end >= course.onset_end]
-    if len(quiet) < settings.least_windows or len(since) < settings.least_windows:
+    if len(quiet) < settings.min_windows or len(since) < settings.min_windows:
         return 0.0
     usual = max(median(quiet), median(quiet[-settings.before_windows:]))
     now = median(since[-settings.before_windows:])
