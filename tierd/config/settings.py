@@ -142,6 +142,8 @@ class WebSettings:
     port: Annotated[int, Ge(0), Lt(65536)] = 9170
     """0 lets the system choose one, which is logged."""
     enabled: bool = True
+    config_file: str = ""
+    """TLS, client certificates and passwords, as for lustre-exporter; relative to the folder of this file."""
 
 
 @dataclass(frozen=True)

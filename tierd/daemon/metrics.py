@@ -13,6 +13,8 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from httpserver.config import WebConfigFile
+from httpserver.metrics import WebConfigMetrics
 from lustre import __version__
 from tierd.act.claim import FilesystemClaim, NoClaim
 from tierd.act.gate import Gate
@@ -40,6 +42,7 @@ class MetricsContext:
     """Last changelog record read, by MDT."""
     under_way_seconds: Callable[[], Mapping[str, float]] = dict
     """Time of the current step by activity, in seconds; 0 between two steps."""
+    web_config: WebConfigFile | None = None
 
 
 def state_metrics(daemon: Daemon, gate: Gate, settings: Settings) -> Iterator[Metric]:
@@ -269,6 +272,8 @@ class DaemonCollector(Collector):
         yield from act_metrics(gate)
         yield from verdict_metrics(daemon.tally, undo)
         yield last_event_metric(daemon, gate, undo)
+        if self._beside.web_config is not None:
+            yield from WebConfigMetrics(self._beside.web_config, "tierd_").collect()
 
     def _labelled(self, family: Metric) -> Metric:
         """The family with the label of the file system."""
