@@ -121,6 +121,11 @@ def test_no_circles_in_lustre() -> None:
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c", "a"]]
 
 
+def test_no_circles_in_tierd() -> None:
+    named = {name: imports(path) for name, path in modules() if under(name, "tierd")}
+    assert circles({name: (imported & named.keys()) - {name} for name, imported in named.items()}) == []
+
+
 def test_the_rules_can_fail() -> None:
     assert violations("exporter.x", {"tierd.model"})
     assert violations("tierd.detect.x", {"os"})
