@@ -113,16 +113,37 @@ class VirtualScheduler:
             begun = self._cluster.now
             while True:
                 self.sleep(max(0.0, begun + seconds - self._cluster.now))
-                while self._resting:
-                    self._go_on.wait(None)
-                begun = self._cluster.now
-                self._steps_under_way += 1
-                try:
-                    step()
-                finally:
-                    self._steps_under_way -= 1
+                begun = self._run_step(step)
 
         return self.spawn(name, going_on)
+
+    def repeat(self, name: str, step: Callable[[], object], pause_seconds: Callable[[], float]) -> VirtualEvent:
+        """An activity that runs a step now, and again ``pause_seconds`` after each end or when the event is set.
+
+        Returns the event, which the activity clears when it wakes.
+        """
+        wake = self.event()
+
+        def going_on() -> None:
+            while True:
+                self._run_step(step)
+                wake.wait(pause_seconds())
+                wake.clear()
+
+        self.spawn(name, going_on)
+        return wake
+
+    def _run_step(self, step: Callable[[], object]) -> float:
+        """Run one step of :meth:`every` or :meth:`repeat`; returns when it began. While others finish, it waits."""
+        while self._resting:
+            self._go_on.wait(None)
+        begun = self._cluster.now
+        self._steps_under_way += 1
+        try:
+            step()
+        finally:
+            self._steps_under_way -= 1
+        return begun
 
     def close(self) -> None:
         """End all activities where they wait, and give the cluster its time back."""
@@ -142,7 +163,7 @@ class VirtualScheduler:
         self._drive(time, lambda: False)
 
     def finish(self) -> None:
-        """Let the steps of :meth:`every` that are under way come to their end, and begin no others before they have."""
+        """Let the steps of :meth:`every` and :meth:`repeat` that are under way come to their end, and begin no others before they have."""
         self._resting = True
         try:
             self._drive(float("inf"), lambda: not self._steps_under_way)

@@ -54,8 +54,10 @@ def evidence_text(name: str, value: float) -> str:
 
     >>> evidence_text("victim_bytes_per_second", 41.2e6), evidence_text("aggressor_read_share", 0.25)
     ('victim: 41.2 MB/s', 'aggressor read share: 25 %')
-    >>> evidence_text("slowdown", 1.5), evidence_text("quiet_windows", 12), evidence_text("aggressor_bytes_per_file", 1
-    << 20) ('slowdown: 1.50 times', 'quiet windows: 12', 'aggressor, per file: 1.00 MiB')
+    >>> evidence_text("slowdown", 1.5), evidence_text("quiet_windows", 12)
+    ('slowdown: 1.50 times', 'quiet windows: 12')
+    >>> evidence_text("aggressor_bytes_per_file", 1 << 20)
+    'aggressor, per file: 1.00 MiB'
     """
     if name == "learnt_windows":
         return f"of the quiet windows, learnt from Prometheus' history: {value:g}"

@@ -95,10 +95,6 @@ def waiting_at_stop(gate: Gate, inbox: OrderInbox) -> str:
     return f"{gate.waiting} moves and {len(inbox)} orders wait; the journal keeps them for the next start{lost}"
 
 
-PRUNE_SECONDS = 1.0
-"""So often is one portion of old records removed from the journal, while there are any."""
-
-
 class Service:
     """The daemon over one file system, its journal and its control socket, from start to stop."""
 
@@ -176,6 +172,7 @@ class Service:
         self._closing.callback(self._inbox.close)
         self._intake = OrderIntake(self._daemon, gate, self._inbox, filesystem, settings, clock)
         self.activities = self._made_activities()
+        gate.on_queued = self._wake_acts
         self._liveness = Liveness(self.activities.driven_since, lambda: self._daemon.tally.last_cycle_at, settings,
                                   clock)
         self._handler = self._request_handler(undo)
@@ -191,7 +188,8 @@ class Service:
         looking = ReadingRequests(self._daemon, self._gate, reader, settings, self._publisher, self._clock, self._inbox,
                           self._sources.states, lambda: self.activities.states)
         changing = ChangingRequests(self._gate, undo, self._journal, settings, self._publish, self._filesystem,
-                            self._inbox, self._intake.made, self._daemon.taken_back, self._daemon.take_back)
+                            self._inbox, self._intake.made, self._daemon.taken_back, self._daemon.take_back,
+                            self._wake_acts)
         return RequestHandler(looking, changing)
 
     def _listen(self, settings: Settings, undo: Undo, nudge: Callable[[], None]) -> None:
@@ -222,26 +220,38 @@ class Service:
 
     def _made_activities(self) -> Activities:
         """What goes on, in the order of one turn. The look at the counters is run by whoever drives the service."""
-        daemon, cycle_seconds = self._daemon, self._settings.sense.cycle_seconds
+        daemon, gate = self._daemon, self._gate
 
-        def activity(name: str, doing: str, step: Callable[[], object], seconds: float, *, acts: bool = False,
-                     driven: bool = False) -> Activity:
+        def each_cycle() -> float:
+            return self._settings.sense.cycle_seconds
+
+        def while_some(waiting: Callable[[], int]) -> Callable[[], float]:
+            """Acts that wait for a limit are tried often. New ones, and the end of a pause, wake the activity."""
+            return lambda: ACT_SECONDS if waiting() and not gate.stance.paused else each_cycle()
+
+        def activity(name: str, doing: str, step: Callable[[], object], pause: Callable[[], float], *,
+                     acts: bool = False, driven: bool = False) -> Activity:
             def published() -> None:
                 step()
                 self._publish()
 
-            return Activity(name, doing, published, seconds, self._clock, acts=acts, driven=driven)
+            return Activity(name, doing, published, pause, self._clock, acts=acts, driven=driven)
 
         return Activities([
-            activity("records", "reading changelogs", self._take_in_records, cycle_seconds),
-            activity("observe", "looking at the counters", daemon.observe, cycle_seconds, driven=True),
-            activity("facts", "looking at clients, room and layouts", self._gather_facts, FACTS_SECONDS),
-            activity("plan", "planning", self._plan, cycle_seconds),
-            activity("default-layouts", "setting default layouts", daemon.set_defaults, ACT_SECONDS, acts=True),
-            activity("move", "moving files", self._move, ACT_SECONDS, acts=True),
-            activity("judge", "judging", self._judge, cycle_seconds, acts=True),
-            activity("journal", "removing old records from the journal", self._remove_old, PRUNE_SECONDS),
+            activity("records", "reading changelogs", self._take_in_records, each_cycle),
+            activity("observe", "looking at the counters", daemon.observe, each_cycle, driven=True),
+            activity("facts", "looking at clients, room and layouts", self._gather_facts, lambda: FACTS_SECONDS),
+            activity("plan", "planning", self._plan, each_cycle),
+            activity("default-layouts", "setting default layouts", daemon.set_defaults,
+                     while_some(lambda: gate.waiting_defaults), acts=True),
+            activity("move", "moving files", self._move, while_some(lambda: gate.waiting), acts=True),
+            activity("judge", "judging", self._judge, each_cycle, acts=True),
+            activity("journal", "removing old records from the journal", self._remove_old,
+                     lambda: self._journal.retention.pause_seconds(self._clock.now())),
         ], self._settings.act.journal, self._clock, self._say)
+
+    def _wake_acts(self) -> None:
+        self.activities.wake("default-layouts", "move")
 
     def _under_way_seconds(self) -> dict[str, float]:
         now = self._clock.now()

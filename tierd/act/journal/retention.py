@@ -17,6 +17,8 @@ from tierd.act.journal.entry import to_path
 
 PORTION = 250
 """Rows of one transaction: other threads wait for its end."""
+PORTION_SECONDS = 1.0
+"""Time between two portions of a pass."""
 PASS_SECONDS = 3600.0
 """Time between two passes over what is old."""
 SAMPLES_SECONDS = 90 * 86400.0
@@ -130,6 +132,11 @@ class Retention:
         self._stage, self._cursor = self._stage + 1, _BEGINNING
         if self._stage == len(self._stages):
             self._stage, self._next_pass_at = 0, now + PASS_SECONDS
+
+    def pause_seconds(self, now: float) -> float:
+        """Time until the next portion is due."""
+        left = self._next_pass_at - now
+        return left if PORTION_SECONDS < left <= PASS_SECONDS else PORTION_SECONDS
 
     def _portion(self, old: _Old) -> bool:
         stage = self._stages[self._stage]
