@@ -162,7 +162,7 @@ class Service:
         self._closing.callback(self._sources.close)
         self._closing.callback(self._claim.release)
         follower = self._sources.follower
-        clear = self._sources.patience.clearing(filesystem.clear_changelog)
+        clear = self._sources.timed_calls.clearing(filesystem.clear_changelog)
         self._clearing = (ChangelogClearing(clear, settings.sense.readers, follower, clock, say, filesystem.fsname)
                           if isinstance(follower, Follower) and not settings.act.dry_run else None)
         self._daemon = Daemon(self._sources.live, filesystem, gate, undo, self._journal, clock, settings, say,
