@@ -62,7 +62,7 @@ def merged_fragments(fragments: list[Fragment]) -> list[Fragment]:
 
 
 class NetworkAdapter:
-    """Shared by all connections of one mount.
+    """The network adapter of one mount, which all its connections share.
 
     >>> wire = NetworkAdapter(Engine(), 1e9)
     >>> wire.seconds(True, 10**6), wire.seconds(True, 10**6), wire.seconds(False, 10**6)

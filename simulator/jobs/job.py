@@ -47,7 +47,7 @@ class Throughput:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Lognormal around a median; with ``second_median_bytes`` a share of the files around that one instead.
+    """A lognormal distribution of file sizes. A share of the files has ``second_median_bytes`` as its median.
 
     >>> sizes = [Distribution(65536, 1.0, 67108864, 0.1).draw(Random(n)) for n in range(200)]
     >>> sum(size > 8 << 20 for size in sizes) in range(10, 40), min(sizes) > 0

@@ -1,4 +1,4 @@
-"""The base of rendering parameter files: the view of a cluster, and the kernel's headers, stats files and histogram tables.
+"""Base of parameter files: the view of a cluster, and the kernel's headers, stats files and histogram tables.
 
 The columns of tables and headers are those of Lustre 2.17.
 """
