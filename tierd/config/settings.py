@@ -29,7 +29,7 @@ from tierd.config.act import (
 from tierd.config.scopes import Pools, ResolvedScopes, Scope, unique_paths
 from tierd.config.sense import SenseSettings
 from tierd.decide import benefit, cold_to_disk, hot_files_to_flash, plans
-from tierd.detect.noisy_neighbour import detection
+from tierd.detect.noisy_neighbour.baseline import SlowdownSettings
 from tierd.detect.plugin import ConfiguredDetector
 from tierd.verify import judgement as verify
 
@@ -70,20 +70,19 @@ def known_group(name: str) -> str:
     return name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ControlAccess:
-    """Who may use tierctl, as numbers of users and groups. Root and the user tierd runs as may do everything."""
+    """Who may use the control socket, in numbers.
+
+    Root and the user that tierd runs as may request everything, and so may ``change_users``. Members of ``read_group``
+    may read.
+    """
 
     read_group: int | None = None
     change_users: frozenset[int] = frozenset()
 
     def may(self, uid: int, groups: Collection[int], *, change: bool) -> bool:
-        """Whether a user of these groups may look, or ``change`` something.
-
-        >>> access = ControlAccess(read_group=100, change_users=frozenset({1500}))
-        >>> access.may(1500, [], change=True), access.may(7, [100], change=False), access.may(7, [100], change=True)
-        (True, True, False)
-        """
+        """Whether a user with these groups may read, or change something."""
         if uid in {0, os.geteuid()} | self.change_users:
             return True
         return not change and self.read_group is not None and self.read_group in groups
@@ -142,6 +141,8 @@ class WebSettings:
     port: Annotated[int, Ge(0), Lt(65536)] = 9170
     """0 lets the system choose one, which is logged."""
     enabled: bool = True
+    config_file: str = ""
+    """TLS, client certificates and passwords, as for lustre-exporter; relative to the folder of this file."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ class Settings:
     control: ControlSettings = field(default_factory=ControlSettings)
     web: WebSettings = field(default_factory=WebSettings)
     movers: MoverSettings = field(default_factory=MoverSettings)
-    noisy_neighbour: detection.Settings = field(default_factory=detection.Settings)
+    noisy_neighbour: SlowdownSettings = field(default_factory=SlowdownSettings)
     small_files_to_flash: Pools = field(default_factory=plans.FlashSettings)
     hot_files_to_flash: hot_files_to_flash.Settings = field(default_factory=hot_files_to_flash.Settings)
     cold_to_disk: cold_to_disk.Settings = field(default_factory=cold_to_disk.Settings)

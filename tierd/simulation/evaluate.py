@@ -16,6 +16,7 @@ from statistics import median
 from simulator.cluster import Cluster
 from simulator.jobs import Job
 from simulator.settings import recorded_test_bed
+from tierd import acts
 from tierd.config.settings import Settings
 from tierd.simulation.comparison import streams
 from tierd.simulation.random_scenarios import NOISE_ENDS, SECONDS, random_scenario
@@ -69,7 +70,8 @@ def evaluate(seed: int, policy: Settings) -> Verdict:
         recovery = min(ratio(with_tierd, alone, job.job_id, NOISE_ENDS - TAIL_SECONDS, NOISE_ENDS)
                        for job in streams(case.jobs))
     return Verdict(seed, case.kind, truth, loss, min(times) - case.noise_starts if times else None,
-                   any(entry.outcome in {"done", "undone"} for entry in with_tierd.entries), harm, recovery)
+                   any(entry.outcome in {acts.Outcome.DONE, acts.Outcome.UNDONE} for entry in with_tierd.entries),
+                   harm, recovery)
 
 
 def ratio(of: Outcome, to: Outcome, job: str, since: float, until: float) -> float:
