@@ -13,8 +13,9 @@ from typing import Any
 
 from httpserver.connections import BoundedThreads, Connections, Slot
 from tierd.act.orders import TryAgainError
+from tierd.config.settings import ControlAccess
 from tierd.daemon.client import TIMEOUT_SECONDS, ControlError
-from tierd.daemon.peers import ControlAccess, Peer
+from tierd.daemon.peers import Peer
 
 Answer = Mapping[str, Any]
 Handle = Callable[[Mapping[str, Any]], Answer]
@@ -54,9 +55,13 @@ class ControlServer:
     def _respond(self, connection: socket.socket, on_request: Callable[[], None]) -> None:
         peer = self._peer_of(connection)
         connection.settimeout(
-            TIMEOUT_SECONDS if self._access.may(peer, change=False) else UNAUTHORIZED_TIMEOUT_SECONDS
+            TIMEOUT_SECONDS if self._access.may(peer.uid, peer.groups, change=False) else UNAUTHORIZED_TIMEOUT_SECONDS
         )
-        max_bytes = _CHANGE_REQUEST_MAX_BYTES if self._access.may(peer, change=True) else _READ_REQUEST_MAX_BYTES
+        max_bytes = (
+            _CHANGE_REQUEST_MAX_BYTES
+            if self._access.may(peer.uid, peer.groups, change=True)
+            else _READ_REQUEST_MAX_BYTES
+        )
         with connection.makefile("rb") as stream:
             line = stream.readline(max_bytes)
         on_request()
@@ -69,7 +74,7 @@ class ControlServer:
             if not isinstance(request, dict):
                 return {"error": "a request is a JSON object"}
             change = str(request.get("request")) in self._changing
-            if not self._access.may(peer, change=change):
+            if not self._access.may(peer.uid, peer.groups, change=change):
                 return {"error": f"not allowed for {peer.name}: " + (
                     "root, and control.change_users, may change what tierd does" if change
                     else _WHO_MAY_READ)}

@@ -96,10 +96,6 @@ def waiting_at_stop(gate: Gate, inbox: OrderInbox) -> str:
     return f"{gate.waiting} moves and {len(inbox)} orders wait; the journal keeps them for the next start{lost}"
 
 
-PRUNE_SECONDS = 1.0
-"""So often is one portion of old records removed from the journal, while there are any."""
-
-
 class Service:
     """The daemon over one file system, its journal and its control socket, from start to stop."""
 
@@ -161,12 +157,12 @@ class Service:
         gate, undo = build_gate(settings, filesystem, mover, self._journal, self._claim, clock, executor)
         self._gate = gate
         self._sources = Sources(settings.sense, settings.filesystem.mount, read, filesystem, mdts,
-                                self._journal.positions(), clock, os.environ, settings.flash_pools,
+                                self._journal.positions(), clock, os.environ, settings.resolved_scopes.flash_pools,
                                 None if settings.act.dry_run else self._mark, lambda: self._claim.generation > 0)
         self._closing.callback(self._sources.close)
         self._closing.callback(self._claim.release)
         follower = self._sources.follower
-        clear = self._sources.patience.clearing(filesystem.clear_changelog)
+        clear = self._sources.timed_calls.clearing(filesystem.clear_changelog)
         self._clearing = (ChangelogClearing(clear, settings.sense.readers, follower, clock, say, filesystem.fsname)
                           if isinstance(follower, Follower) and not settings.act.dry_run else None)
         self._daemon = Daemon(self._sources.live, filesystem, gate, undo, self._journal, clock, settings, say,
@@ -179,6 +175,7 @@ class Service:
         self._closing.callback(self._inbox.close)
         self._intake = OrderIntake(self._daemon, gate, self._inbox, filesystem, settings, clock)
         self.activities = self._made_activities()
+        gate.on_queued = self._wake_acts
         self._liveness = Liveness(self.activities.driven_since, lambda: self._daemon.tally.last_cycle_at, settings,
                                   clock)
         self._handler = self._request_handler(undo)
@@ -194,7 +191,8 @@ class Service:
         looking = ReadingRequests(self._daemon, self._gate, reader, settings, self._publisher, self._clock, self._inbox,
                           self._sources.states, lambda: self.activities.states)
         changing = ChangingRequests(self._gate, undo, self._journal, settings, self._publish, self._filesystem,
-                            self._inbox, self._intake.made, self._daemon.taken_back, self._daemon.take_back)
+                            self._inbox, self._intake.made, self._daemon.taken_back, self._daemon.take_back,
+                            self._wake_acts)
         return RequestHandler(looking, changing)
 
     def _listen(self, settings: Settings, undo: Undo, nudge: Callable[[], None]) -> None:
@@ -227,26 +225,38 @@ class Service:
 
     def _made_activities(self) -> Activities:
         """What goes on, in the order of one turn. The look at the counters is run by whoever drives the service."""
-        daemon, cycle_seconds = self._daemon, self._settings.sense.cycle_seconds
+        daemon, gate = self._daemon, self._gate
 
-        def activity(name: str, doing: str, step: Callable[[], object], seconds: float, *, acts: bool = False,
-                     driven: bool = False) -> Activity:
+        def each_cycle() -> float:
+            return self._settings.sense.cycle_seconds
+
+        def while_some(waiting: Callable[[], int]) -> Callable[[], float]:
+            """Acts that wait for a limit are tried often. New ones, and the end of a pause, wake the activity."""
+            return lambda: ACT_SECONDS if waiting() and not gate.stance.paused else each_cycle()
+
+        def activity(name: str, doing: str, step: Callable[[], object], pause: Callable[[], float], *,
+                     acts: bool = False, driven: bool = False) -> Activity:
             def published() -> None:
                 step()
                 self._publish()
 
-            return Activity(name, doing, published, seconds, self._clock, acts=acts, driven=driven)
+            return Activity(name, doing, published, pause, self._clock, acts=acts, driven=driven)
 
         return Activities([
-            activity("records", "reading changelogs", self._take_in_records, cycle_seconds),
-            activity("observe", "looking at the counters", daemon.observe, cycle_seconds, driven=True),
-            activity("facts", "looking at clients, room and layouts", self._gather_facts, FACTS_SECONDS),
-            activity("plan", "planning", self._plan, cycle_seconds),
-            activity("default-layouts", "setting default layouts", daemon.set_defaults, ACT_SECONDS, acts=True),
-            activity("move", "moving files", self._move, ACT_SECONDS, acts=True),
-            activity("judge", "judging", self._judge, cycle_seconds, acts=True),
-            activity("journal", "removing old records from the journal", self._remove_old, PRUNE_SECONDS),
+            activity("records", "reading changelogs", self._take_in_records, each_cycle),
+            activity("observe", "looking at the counters", daemon.observe, each_cycle, driven=True),
+            activity("facts", "looking at clients, room and layouts", self._gather_facts, lambda: FACTS_SECONDS),
+            activity("plan", "planning", self._plan, each_cycle),
+            activity("default-layouts", "setting default layouts", daemon.set_defaults,
+                     while_some(lambda: gate.waiting_defaults), acts=True),
+            activity("move", "moving files", self._move, while_some(lambda: gate.waiting), acts=True),
+            activity("judge", "judging", self._judge, each_cycle, acts=True),
+            activity("journal", "removing old records from the journal", self._remove_old,
+                     lambda: self._journal.retention.pause_seconds(self._clock.now())),
         ], self._settings.act.journal, self._clock, self._say)
+
+    def _wake_acts(self) -> None:
+        self.activities.wake("default-layouts", "move")
 
     def _under_way_seconds(self) -> dict[str, float]:
         now = self._clock.now()

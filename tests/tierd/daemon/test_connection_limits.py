@@ -15,10 +15,10 @@ from prometheus_client import CollectorRegistry
 
 from tests.tierd.site import Site, fetched
 from tests.tierd.site import site as site
-from tierd.config.settings import WebSettings
+from tierd.config.settings import ControlAccess, WebSettings
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.control import ControlServer
-from tierd.daemon.peers import ControlAccess, Peer
+from tierd.daemon.peers import Peer
 from tierd.daemon.requests import CHANGING_REQUESTS
 from tierd.daemon.web import App, listen
 
