@@ -24,6 +24,7 @@ case $package in
         # The unit's ConfigurationDirectoryMode: this folder has drop-ins and files with passwords.
         chmod 750 "$root/etc/tierd"
         cp -R docs/. "$doc"
+        install -m 644 systemd/web.yml "$doc"
         share=$root/usr/share/lustre-tierd
         mkdir -p "$share/dashboards" "$share/alerts"
         install -m 644 dashboards/json/*.json "$share/dashboards"
