@@ -158,7 +158,7 @@ class ConfigurationWatch:
     A reload by hand (SIGHUP) works either way.
     """
 
-    def __init__(self, path: Path, watcher: Callable[[], Watcher], say: Callable[[str], None]) -> None:
+    def __init__(self, path: Path, watcher: Callable[[], Watcher], log: Callable[[str], None]) -> None:
         self._path = Path(os.path.abspath(path))
         self._drop_ins = drop_in_folder(self._path)
         self._watcher: Watcher | None = None
@@ -166,7 +166,7 @@ class ConfigurationWatch:
             self._watcher = watcher()
             self._watcher.add(str(self._path.parent), CONFIGURATION)
         except InotifyError as error:
-            say(f"{error}; the configuration is read again by hand only: systemctl reload tierd")
+            log(f"{error}; the configuration is read again by hand only: systemctl reload tierd")
         self._add_drop_ins()
 
     def changed(self) -> bool:

@@ -33,7 +33,7 @@ from tierd.sense.exposition import (
     bucket_bound,
     conditions_of,
 )
-from tierd.sense.http_client import HttpClient, SourceError, shown
+from tierd.sense.http_client import HttpClient, SourceError, redacted
 from tierd.sense.readings import Reading
 
 JSON_TYPES = ("application/json",)
@@ -43,12 +43,12 @@ def run_query(client: HttpClient, url: str, form: Mapping[str, str], now: float,
     """The series a query comes to. Raises SourceError for anything but a whole answer by a clock that is near ours."""
     answer = client.post(url, urlencode(form).encode(), JSON_TYPES, JSON_TYPES[0])
     if answer.date is not None and abs(answer.date - now) > skew_seconds:
-        raise SourceError(f"{shown(url)}: its clock and ours are {answer.date - now:+.0f} s apart: mend the time "
-                          "service")
+        raise SourceError(f"{redacted(url)}: its clock differs from this node's by {answer.date - now:+.0f} s: "
+                          "repair the time service")
     try:
         return result_of(json.loads(answer.body))
     except (ValueError, RecursionError) as error:
-        raise SourceError(f"{shown(url)}: {error}") from error
+        raise SourceError(f"{redacted(url)}: {error}") from error
 
 
 def result_of(document: Any) -> list[Any]:
@@ -339,7 +339,7 @@ class PrometheusCounters:
             if self._last is None or self._last.time != time:
                 self._last = merged_reading(about, self._jobs(about, now))
         except ValueError as error:
-            raise SourceError(f"{shown(self._settings.url)}: not to be believed: {error}") from error
+            raise SourceError(f"{redacted(self._settings.url)}: not to be believed: {error}") from error
         return self._last
 
     def _jobs(self, about: Sequence[Series], now: float) -> list[Series]:

@@ -62,13 +62,13 @@ class Robinhood:
     _looked_at: float | None = None
     _valid_at: float | None = None
     """When what it tells was true: the latest of its own stamps."""
-    _trouble: str = ""
+    _problem: str = ""
     _connection: Connection | None = field(default=None)
 
     @property
     def age(self) -> SourceAge:
         """The source, as it stands."""
-        return SourceAge("robinhood", self._valid_at, self.settings.stale_seconds, self._trouble)
+        return SourceAge("robinhood", self._valid_at, self.settings.stale_seconds, self._problem)
 
     def due(self) -> bool:
         """Whether its age should be looked at again."""
@@ -78,7 +78,7 @@ class Robinhood:
         self._looked_at = now
         return True
 
-    def look(self) -> None:
+    def check(self) -> None:
         """See how old the database is, and whether it is the one we know. Trouble is kept, not raised."""
         with suppress(OSError):
             self._asking(self._check)
@@ -114,10 +114,10 @@ class Robinhood:
                 self._check(self._connection)
             found = ask(self._connection)
         except (OSError, ValueError, TypeError) as error:
-            self._trouble = str(error)
+            self._problem = str(error)
             self.close()
             raise SourceError(f"robinhood: {error}") from error
-        self._trouble = ""
+        self._problem = ""
         return found
 
     def _check(self, connection: Connection) -> None:
@@ -125,7 +125,7 @@ class Robinhood:
         if not columns >= NEEDED_COLUMNS:
             missing = ", ".join(sorted(NEEDED_COLUMNS - columns))
             raise SourceError(f"ENTRIES has no column {missing}: not a database of robinhood 3")
-        self._valid_at = told_at({text(name): text(value) for name, value in connection.query(AGES_QUERY)})
+        self._valid_at = valid_at({text(name): text(value) for name, value in connection.query(AGES_QUERY)})
         now = self.clock.now()
         if self._valid_at is None or now - self._valid_at > self.settings.stale_seconds:
             old = "never finished a scan" if self._valid_at is None else f"is {(now - self._valid_at) / 3600:.0f} h old"
@@ -167,7 +167,7 @@ class MySqlConnection:
                 connect_timeout=int(within) + 1, read_timeout=within, write_timeout=within, autocommit=True,
                 ssl={"ca": settings.ca_file} if settings.ca_file else None, local_infile=False, **place)
         except self._errors as error:
-            raise SourceError(words(error)) from error
+            raise SourceError(error_text(error)) from error
         self._prepare(settings.statement_seconds)
 
     def _prepare(self, seconds: float) -> None:
@@ -187,7 +187,7 @@ class MySqlConnection:
                 rows: Sequence[Sequence[Any]] = cursor.fetchall()
                 return rows
         except self._errors as error:
-            raise SourceError(words(error)) from error
+            raise SourceError(error_text(error)) from error
 
     def close(self) -> None:
         """Hang up."""
@@ -195,10 +195,10 @@ class MySqlConnection:
             self._connection.close()
 
 
-def words(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """What the server or the driver says, without the number alone.
 
-    >>> words(OSError(1045, "Access denied for user 'tierd'"))
+    >>> error_text(OSError(1045, "Access denied for user 'tierd'"))
     "Access denied for user 'tierd'"
     """
     return str(error.args[1] if len(error.args) > 1 else error) or type(error).__name__
@@ -224,12 +224,12 @@ def name_of(name: object) -> str:
     return "" if "/" in label or label in {".", ".."} else label
 
 
-def told_at(variables: Mapping[str, str]) -> float | None:
+def valid_at(variables: Mapping[str, str]) -> float | None:
     """When the database was last true: the newest moment it names, of a scan's end or a changelog record.
 
-    >>> told_at({"LastScanStartTime": "1795000000", "LastScanEndTime": "1795000600"})
+    >>> valid_at({"LastScanStartTime": "1795000000", "LastScanEndTime": "1795000600"})
     1795000600.0
-    >>> told_at({"CL_LastCommit_MDT0000": "8812:1795000700.500000:1795000901.1"}), told_at({"LastScanStatus": "done"})
+    >>> valid_at({"CL_LastCommit_MDT0000": "8812:1795000700.500000:1795000901.1"}), valid_at({"LastScanStatus": "done"})
     (1795000700.0, None)
 
     Of several MDTs the one furthest behind counts. A record stands there as ``number:its time:when dealt with``.
