@@ -9,6 +9,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Protocol
 
+from httpserver.config import WebConfigFile
+from httpserver.serving import BackgroundServer, uses_tls
 from lustre.filesystem import Filesystem
 from tierd.act.claim import FilesystemClaim, NoClaim
 from tierd.act.consent import OptOut
@@ -27,7 +29,7 @@ from tierd.act.recovery import close_unfinished, reason_out_of_date
 from tierd.act.undo import Undo
 from tierd.clock import Clock
 from tierd.config.settings import Settings
-from tierd.daemon import status
+from tierd.daemon import status, web
 from tierd.daemon.activities import Activities, Activity, Liveness, Spawn
 from tierd.daemon.control import ControlServer
 from tierd.daemon.curves import CurveSampler
@@ -35,7 +37,6 @@ from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, Daemon
 from tierd.daemon.metrics import MetricsContext, registry
 from tierd.daemon.requests import CHANGING_REQUESTS, ChangingRequests, OrderIntake, ReadingRequests, RequestHandler
 from tierd.daemon.status import StatusPublisher
-from tierd.daemon.web import App, WebServer
 from tierd.detect.history import History
 from tierd.sense import space
 from tierd.sense.changelogs.clearing import ChangelogClearing
@@ -115,6 +116,7 @@ class Service:
         unnamed: Callable[[], str] = str,
         mark: MakeMark | None = None,
         executor: Executor | None = None,
+        web_config: WebConfigFile | None = None,
     ) -> None:
         """``executor`` asks the file system several things at the same time; it is shut down with the service."""
         self._settings = settings
@@ -127,7 +129,8 @@ class Service:
         self._open = True
         self._closing = ExitStack()
         self._claim = claim or NoClaim()
-        self.web: WebServer | None = None
+        self._web_config = web_config
+        self.web: BackgroundServer | None = None
         try:
             with journal_errors(settings.act.journal):
                 self._start(filesystem, mover, read, mdts, nudge, clients, own_nids, metadata_free, unnamed, executor)
@@ -198,16 +201,18 @@ class Service:
         self._closing.callback(control.close)
         if settings.web.enabled:
             beside = MetricsContext(self._filesystem.fsname, self._claim, self._journal.size_bytes,
-                            lambda: self._sources.follower.positions, self._under_way_seconds)
+                            lambda: self._sources.follower.positions, self._under_way_seconds,
+                                    self._web_config)
             metrics = registry(self._daemon, self._gate, undo, settings, self._sources.states, beside)
-            app = App(metrics, self._handler, self._liveness.alive, nudge)
+            app = web.App(metrics, self._handler, self._liveness.alive, nudge)
             try:
-                self.web = WebServer(settings.web.address, settings.web.port, app)
+                self.web = web.listen(settings.web, app, self._web_config)
             except OSError as error:
                 raise OSError(error.errno, f"{error.strerror}: choose another web.port, or web.address",
                               f"{settings.web.address}:{settings.web.port}") from error
             self._closing.callback(self.web.close)
-            self._say(f"listening on {settings.web.address}:{self.web.port}")
+            self._say(f"listening on {settings.web.address}:{self.web.port}"
+                      + (" with TLS" if uses_tls(self._web_config) else ""))
 
     @property
     def history(self) -> History:
