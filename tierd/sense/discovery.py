@@ -17,7 +17,7 @@ import glob
 import json
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from tierd.clock import Clock
@@ -94,7 +94,7 @@ NO_YAML = "YAML needs the package PyYAML (pip install 'lustre-tierd[web]'); JSON
 Fingerprint = tuple[int, int, int]
 
 
-def urls_of_groups(document: Any) -> tuple[str, ...]:
+def urls_of_groups(document: object) -> tuple[str, ...]:
     """URLs from the contents of a file. Raises ValueError."""
     if not isinstance(document, list):
         raise ValueError("not a list of {targets: [...], labels: {...}}")
@@ -121,7 +121,7 @@ def parse_target_file(data: bytes, name: str) -> tuple[str, ...]:
         raise ValueError(f"{name}: {' '.join(str(error).split())}") from error
 
 
-def _parse_yaml(data: bytes) -> Any:
+def _parse_yaml(data: bytes) -> object:
     try:
         import yaml  # noqa: PLC0415 -- needed by those who name such a file
     except ImportError:

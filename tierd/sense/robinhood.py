@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 from lustre.fid import Fid
 from tierd.clock import Clock
@@ -39,12 +39,15 @@ AGES_QUERY = "SELECT varname, value FROM VARS WHERE varname LIKE 'LastScan%' OR 
 COLUMNS_QUERY = "SHOW COLUMNS FROM ENTRIES"
 NEEDED_COLUMNS = frozenset({"id", "size", "last_mod", "last_mdchange", "creation_time", "last_access", "type",
                     "invalid"})
+Row = Sequence[str | bytes | int | None]
+"""One row of a query. Text columns of robinhood are binary."""
+Answer = TypeVar("Answer")
 
 
 class Connection(Protocol):
     """What is needed of a connection of PyMySQL."""
 
-    def query(self, statement: str, values: Sequence[object] = ()) -> Sequence[Sequence[Any]]:
+    def query(self, statement: str, values: Sequence[object] = ()) -> Sequence[Row]:
         """All rows. Raises OSError."""
 
     def close(self) -> None:
@@ -96,7 +99,7 @@ class Robinhood:
         A hint of where to look: whoever acts reads the times anew. Raises OSError.
         """
         rows = self._asking(lambda connection: self._rows(connection, directory))
-        used = [(max(row[7] or 0, row[4] or 0), label) for row in rows if (label := name_of(row[1]))]
+        used = [(max(seconds_of(row[7]), seconds_of(row[4])), label) for row in rows if (label := name_of(row[1]))]
         return [label for _, label in sorted(used)]
 
     def close(self) -> None:
@@ -105,7 +108,7 @@ class Robinhood:
             self._connection.close()
             self._connection = None
 
-    def _asking(self, ask: Callable[[Connection], Any]) -> Any:
+    def _asking(self, ask: Callable[[Connection], Answer]) -> Answer:
         try:
             if self._connection is None:
                 self._connection = self.connect()
@@ -132,9 +135,9 @@ class Robinhood:
             raise SourceError(f"its database {old}; nothing of it is used")
         self._checked = True
 
-    def _rows(self, connection: Connection, directory: Fid) -> list[Sequence[Any]]:
+    def _rows(self, connection: Connection, directory: Fid) -> list[Row]:
         parent = str(directory).strip("[]").encode()
-        found: list[Sequence[Any]] = []
+        found: list[Row] = []
         last: object = b""
         while len(found) < self.settings.max_files:
             rows = connection.query(FILES_QUERY, (parent, last, min(PAGE_ROWS, self.settings.max_files - len(found))))
@@ -179,12 +182,12 @@ class MySqlConnection:
         except SourceError:
             self.query(f"SET SESSION max_execution_time = {int(seconds * 1000)}")
 
-    def query(self, statement: str, values: Sequence[object] = ()) -> Sequence[Sequence[Any]]:
+    def query(self, statement: str, values: Sequence[object] = ()) -> Sequence[Row]:
         """All rows. Raises SourceError."""
         try:
             with self._connection.cursor() as cursor:
                 cursor.execute(statement, tuple(values) or None)
-                rows: Sequence[Sequence[Any]] = cursor.fetchall()
+                rows: Sequence[Row] = cursor.fetchall()
                 return rows
         except self._errors as error:
             raise SourceError(error_text(error)) from error
@@ -207,7 +210,7 @@ def error_text(error: Exception) -> str:
 _COMMIT = re.compile(r"\d+:(\d+)\.\d+:")
 
 
-def candidates(rows: Sequence[Sequence[Any]], directory: str) -> Iterator[Candidate]:
+def candidates(rows: Sequence[Row], directory: str) -> Iterator[Candidate]:
     """Files of one page. A row whose id is no FID (a database of another file system) is skipped."""
     for _, name, identity, _, modified, changed, created, _ in rows:
         try:
@@ -215,7 +218,13 @@ def candidates(rows: Sequence[Sequence[Any]], directory: str) -> Iterator[Candid
         except ValueError:
             continue
         if label := name_of(name):
-            yield Candidate(fid, join(directory, label), float(max(modified or 0, changed or 0)), float(created or 0))
+            yield Candidate(fid, join(directory, label), max(seconds_of(modified), seconds_of(changed)),
+                            seconds_of(created))
+
+
+def seconds_of(value: str | bytes | int | None) -> float:
+    """Epoch seconds of a column of times; 0 where the database has none. Raises ValueError for what is no number."""
+    return float(value or 0)
 
 
 def name_of(name: object) -> str:
