@@ -24,6 +24,7 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("exporter", ("tierd", "simulator", "subprocess", "ctypes")),
     ("tierd", ("exporter",)),
     ("simulator", ("exporter", "tierd")),
+    ("tierd.config", ("tierd.act", "tierd.sense", *FRONT)),
     ("tierd.sense", FRONT),
     ("tierd.act", FRONT),
     ("tierd.daemon", FRONT[1:]),
@@ -152,6 +153,11 @@ def test_a_circle_is_found() -> None:
     sources = {"room": "", "room.a": guarded, "room.b": late, "room.c": "import room.a\n"}
     assert circles(importing(sources)) == [["room.a", "room.b"]]
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": {"e"}}) == [["a", "b", "c"], ["e"]]
+
+
+def test_no_circles_in_tierd() -> None:
+    named = {name: imports(path) for name, path in modules() if under(name, "tierd")}
+    assert circles({name: (imported & named.keys()) - {name} for name, imported in named.items()}) == []
 
 
 def test_the_rules_can_fail() -> None:

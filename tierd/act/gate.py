@@ -148,6 +148,8 @@ class Gate:
         )
         self.on_begin: Callable[[Fid], None] = lambda _: None
         """Called with each file just before it is moved."""
+        self.on_queued: Callable[[], None] = lambda: None
+        """Called when acts were queued, from the thread that queued them."""
         self._batches = MoveBatches(
             mover, breaker, journal, self._queue, self.completed_acts, self.stance, self._halt, clock, self._begins
         )
@@ -247,6 +249,7 @@ class Gate:
                 self._keep(tuple(moves.values()), finding)
             for action in moves.values():
                 self._queue.add(action, finding)
+        self.on_queued()
 
     def set_defaults(self) -> list[CompletedAct]:
         """Set the next few default layouts that wait, as the budget allows; how each went."""
@@ -269,6 +272,7 @@ class Gate:
         with self._journal.transaction():
             self._journal.queue.remove(move.path for move, _ in left if not self._queue.has(move.path))
         self.not_requeued.update(why for _, why in left)
+        self.on_queued()
 
     def opt_out_reason(self, directory: str) -> str:
         """Why a directory's owner wants it left alone, or ""."""

@@ -17,7 +17,7 @@ from tierd.text import first_names, quoted, shell_word
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The command lines."""
+    """The command lines of ``tierctl explain``, ``advise`` and ``plan``."""
     explain = commands.add_parser(
         "explain", help="all about one finding or act: numbers, where it comes from, what was done, did it help",
         description="All the journal knows about one finding (F3, from tierctl findings) or about the finding behind "
@@ -32,6 +32,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description="What the advisers see now, each with the command to type, where, and what to expect of it.")
     client.add_daemon_options(advise)
     advise.set_defaults(run=lambda chosen: client.ask_and_show(chosen, {"request": "advise"}, advice_lines))
+    add_plan(commands)
 
 
 def explanation(answer: Answer) -> list[str]:
@@ -127,7 +128,7 @@ MAX_SHOWN = 5
 
 
 def add_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The command line."""
+    """The command line of ``tierctl plan``."""
     plan = commands.add_parser("plan", help="what would be done now, without doing it, and what speaks against it",
                                description="Plans for what is found now, as the next cycle would, and shows it as the "
                                            "commands of lfs it comes to. Changes nothing, and queues nothing.")

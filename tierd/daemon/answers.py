@@ -18,7 +18,7 @@ def finding_json(finding: Finding) -> dict[str, Any]:
         "targets": list(finding.targets), "directories": list(finding.directories), "advice_only": finding.advice_only,
         "subject": finding.subject,
         "advice": [{"command": a.command, "where": a.where, "effect": a.effect} for a in finding.advice],
-        "evidence": {"sentence": finding.sentence, **{k: round(v, 6) for k, v in finding.evidence.items()}},
+        "evidence": {"sentence": finding.sentence, **{k: round(v, 6) for k, v in finding.evidence.numbers().items()}},
     }
 
 

@@ -13,6 +13,8 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from httpserver.config import WebConfigFile
+from httpserver.metrics import WebConfigMetrics
 from lustre import __version__
 from tierd.act.claim import FilesystemClaim, NoClaim
 from tierd.act.gate import Gate
@@ -21,7 +23,8 @@ from tierd.acts import JUDGED_VERDICTS, ActKind, Outcome
 from tierd.config.settings import Settings
 from tierd.daemon.log import LoopCounters
 from tierd.daemon.loop import Daemon
-from tierd.policies import JUDGED
+from tierd.detect.builtin import SLOWDOWNS
+from tierd.model import NoisyNeighbourEvidence
 from tierd.refusal import Reason
 from tierd.sense.freshness import SourceState
 from tierd.verify.judgement import throughput
@@ -39,6 +42,7 @@ class MetricsContext:
     """Last changelog record read, by MDT."""
     under_way_seconds: Callable[[], Mapping[str, float]] = dict
     """Time of the current step by activity, in seconds; 0 between two steps."""
+    web_config: WebConfigFile | None = None
 
 
 def state_metrics(daemon: Daemon, gate: Gate, settings: Settings) -> Iterator[Metric]:
@@ -146,29 +150,29 @@ def finding_metrics(daemon: Daemon, settings: Settings) -> Iterator[Metric]:
         active.add_metric((kind,), sum(f.kind == kind for f in daemon.findings))
     for finding in daemon.findings:
         for target in finding.targets:
-            if finding.kind in JUDGED:
-                slowdown.add_metric((target, finding.aggressor, finding.victim), finding.evidence["slowdown"])
+            if isinstance(finding.evidence, NoisyNeighbourEvidence):
+                slowdown.add_metric((target, finding.aggressor, finding.victim), finding.evidence.slowdown)
     yield active
     yield slowdown
 
 
 def finding_kinds(settings: Settings) -> tuple[str, ...]:
     """All possible kinds of findings, so that each has a series before its first."""
-    return ("noisy-neighbour", "shared-bandwidth", *(c.detector.name for c in settings.detect))
+    return (*(detector.name for detector in SLOWDOWNS), *(c.detector.name for c in settings.detect))
 
 
 def stream_metrics(daemon: Daemon) -> Iterator[Metric]:
     """Throughput of streams in findings and cases: before the aggressor, and now."""
-    pairs = {(f.victim, f.aggressor): f for f in (*(c.finding for c in daemon.cases),
-                                                 *daemon.findings) if f.kind in JUDGED}
+    pairs = {(f.victim, f.aggressor): f.evidence for f in (*(c.finding for c in daemon.cases), *daemon.findings)
+             if isinstance(f.evidence, NoisyNeighbourEvidence)}
     usual = GaugeMetricFamily("tierd_victim_usual_bytes_per_second",
                               "Throughput of the victim before the aggressor started, which acts are expected to"
                               " restore.", labels=("victim", "aggressor"))
     now = GaugeMetricFamily("tierd_victim_bytes_per_second", "Throughput of the victim in the latest window.",
                             labels=("victim", "aggressor"))
     windows = daemon.windows
-    for (victim, aggressor), finding in pairs.items():
-        usual.add_metric((victim, aggressor), finding.evidence["victim_usual_bytes_per_second"])
+    for (victim, aggressor), evidence in pairs.items():
+        usual.add_metric((victim, aggressor), evidence.victim_usual_bytes_per_second)
         if windows:
             now.add_metric((victim, aggressor), throughput(windows[-1], victim))
     yield usual
@@ -268,6 +272,8 @@ class DaemonCollector(Collector):
         yield from act_metrics(gate)
         yield from verdict_metrics(daemon.tally, undo)
         yield last_event_metric(daemon, gate, undo)
+        if self._beside.web_config is not None:
+            yield from WebConfigMetrics(self._beside.web_config, "tierd_").collect()
 
     def _labelled(self, family: Metric) -> Metric:
         """The family with the label of the file system."""

@@ -16,8 +16,7 @@ from tierd.decide import benefit
 from tierd.decide.plans import Plan
 from tierd.detect import attribution
 from tierd.engine import Engine
-from tierd.model import DirectoryActivity, Finding
-from tierd.policies import JUDGED
+from tierd.model import DirectoryActivity, Finding, NoisyNeighbourEvidence
 from tierd.refusal import Reason, Refusal
 from tierd.sense import space
 from tierd.sense.changelogs.table import ActivityTable
@@ -114,14 +113,14 @@ class Planner:
                             f"{rest / 3600:g} h").of(quoted(place)) for place in sorted(cooling)]
         actions = [a for a in plan.actions if a.directory not in cooling or a.kind == ActKind.ADVISE]
         acts = [a for a in actions if a.kind != ActKind.ADVISE]
-        if acts and finding.kind in JUDGED:
+        if acts and isinstance(finding.evidence, NoisyNeighbourEvidence):
             first = acts[0].layout.components[0]
             known = self._journal.judgements.won_back(finding.kind, first.pool, first.extent_end or 0)
             expected = benefit.effect(known, settings.benefit)
-            if refused := benefit.refusal(finding, expected, settings.benefit):
+            if refused := benefit.refusal(finding, finding.evidence, expected, settings.benefit):
                 refusals.append(refused)
                 actions = [a for a in actions if a.kind == ActKind.ADVISE]
-            elif refused := benefit.cost_refusal(finding, expected, acts, settings.benefit):
+            elif refused := benefit.cost_refusal(finding, finding.evidence, expected, acts, settings.benefit):
                 refusals.append(refused)
                 actions = [a for a in actions if a.kind != ActKind.MIGRATE]
         return replace(plan, actions=tuple(actions), refusals=(*plan.refusals, *refusals))

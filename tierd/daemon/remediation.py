@@ -25,8 +25,8 @@ from tierd.config.settings import Settings
 from tierd.daemon import log
 from tierd.daemon.log import FindingKey, FindingLog
 from tierd.daemon.planning import Planner
-from tierd.model import Action, Finding, Window
-from tierd.policies import JUDGED
+from tierd.model import Action, Evidence, Finding, Window
+from tierd.policies import is_judged
 from tierd.refusal import Reason, Refusal
 from tierd.sense.own_moves import OwnMoveFilter
 from tierd.text import count_of
@@ -193,7 +193,7 @@ class Remediations:
         """Whether findings of its kind are reported only. Entered as the reason why nothing is done."""
         if finding.kind not in self._settings.act.on:
             why = Refusal(Reason.REPORTED_ONLY, f"findings of kind {finding.kind} are reported only (act.on)")
-        elif self._settings.modes == {"observe"}:
+        elif self._settings.resolved_scopes.modes == {"observe"}:
             why = Refusal(Reason.MODE, "mode observe: findings are reported, and nothing is planned")
         else:
             return False
@@ -208,18 +208,18 @@ class Remediations:
         case = self._cases.get(finding.key)
         if case is not None and case.abandoned and not case.closed:
             return  # somebody took it back while this was planned
-        known = case.places if case is not None and not case.closed and finding.kind in JUDGED else set()
+        known = case.places if case is not None and not case.closed and is_judged(finding) else set()
         actions = [a for a in actions if a.directory not in known
                    and not (a.kind == ActKind.SET_DEFAULT_LAYOUT and self._gate.default_waits(a.directory))]
         if not actions:
             return
-        if case is None or (case.judged and finding.kind in JUDGED):
-            case = Remediation(finding, number, now, now, actions[0].layout, judged=finding.kind not in JUDGED,
+        if case is None or (case.judged and is_judged(finding)):
+            case = Remediation(finding, number, now, now, actions[0].layout, judged=not is_judged(finding),
                         earlier=[] if case is None else [*case.earlier, *case.defaults])
         elif now < case.begun_at + self._settings.verify.moving_seconds:
             case.acted_at = now  # it is judged by what comes after; one that always goes on is judged some time
         case.places = known | {*finding.directories}
-        if finding.kind not in JUDGED:
+        if not is_judged(finding):
             case.number = number  # it came back under another: what is done now is done for that
         self._cases[finding.key] = case
         self._submit(case, [a for a in actions if (a.path or a.directory) not in case.tried])
@@ -231,7 +231,7 @@ class Remediations:
         end.
         """
         with self._lock:
-            if finding.kind in JUDGED:
+            if is_judged(finding):
                 case = self._cases.get(finding.key)
                 return case is not None and not case.closed and not self._goes_on(case, finding)
             if self._planned.get(finding.key) == finding.time or self._gate.waiting_for(finding.key):
@@ -305,7 +305,7 @@ class Remediations:
 
     def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> None:
         """Put what somebody asked for into the queue. Doing it is for the gate."""
-        number = self._journal.add_finding(Finding(kind, self._clock.now(), by, "", (), what, {}))
+        number = self._journal.add_finding(Finding(kind, self._clock.now(), by, "", (), what, Evidence()))
         told = [f"{what}: {len(found.actions)} files, {found.size_bytes / 1e6:.0f} MB, wait for their turn"]
         told += [f"      left out: {count} ({why})" for why, count in found.left_out.most_common(5)]
         self._log.of_number(number, told)
@@ -367,7 +367,7 @@ class Remediations:
         """Drop the moves that wait in cases whose aggressor does nothing any more: they would load disks for nobody."""
         with self._lock:
             for case in self._cases.values():
-                if case.finding.kind not in JUDGED or case.closed:
+                if not is_judged(case.finding) or case.closed:
                     continue
                 case.departed = has_departed(case.finding.aggressor, windows)
                 if case.departed and case.queued and (dropped := self._gate.drop(case.finding.key)):
@@ -388,6 +388,6 @@ def has_departed(job: str, windows: Sequence[Window]) -> bool:
 
 
 def _mode_refusal(recommended: Sequence[Action], settings: Settings) -> Refusal:
-    modes = sorted({settings.scope_of(action.path or action.directory).mode for action in recommended})
+    modes = sorted({settings.resolved_scopes.of(action.path or action.directory).mode for action in recommended})
     return Refusal(Reason.MODE, f"mode {', '.join(modes)} holds there: {count_of(len(recommended), 'act')} "
                    "recommended and not done")

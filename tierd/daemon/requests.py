@@ -125,12 +125,13 @@ class ChangingRequests:
 
     ``publish`` is called after an undo, so that whoever looks next sees it; ``taken_back`` with each act that was taken
     back, and by whom; ``end_case`` with the number of a finding of which all is taken back: it returns how many moves
-    were dropped.
+    were dropped. ``resumed`` is called when a pause has ended.
     """
 
     def __init__(self, gate: Gate, undo: Undo, journal: Journal, settings: Settings, publish: Callable[[], None],
                  filesystem: Filesystem, inbox: OrderInbox, made: Callable[[Order], OrderPlan],
-                 taken_back: Callable[[Entry, str], None], end_case: Callable[[int, str], int]) -> None:
+                 taken_back: Callable[[Entry, str], None], end_case: Callable[[int, str], int],
+                 resumed: Callable[[], None] = lambda: None) -> None:
         self._gate = gate
         self._undo_act = undo
         self._journal = journal
@@ -141,6 +142,7 @@ class ChangingRequests:
         self._made = made
         self._taken_back = taken_back
         self._end_case = end_case
+        self._resumed = resumed
         self.requests: Mapping[str, Callable[[Request], dict[str, Any]]] = {
             "pause": self._pause, "drain": self._drain, "resume": self._resume, "undo": self._undo,
             "promote": self._order, "demote": self._order, "submit": self._submit,
@@ -156,6 +158,7 @@ class ChangingRequests:
 
     def _resume(self, _: Request) -> dict[str, Any]:
         self._gate.stance.resume()
+        self._resumed()
         return self._stance()
 
     def _stance(self) -> dict[str, Any]:

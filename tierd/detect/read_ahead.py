@@ -5,7 +5,7 @@ The counters of ``llite.*.read_ahead_stats`` tell the causes apart (names as of 
 * ``hit_max_readahead_issue``: the budget of the whole mount, ``max_read_ahead_mb``, was used up;
 * ``read_but_discarded``: pages fetched ahead were thrown away before anybody read them;
 * ``readpage_not_consecutive``: reads jump. A fixed stride is foreseen, one that does not fall on page borders since
-  2.14, which took IOR's hard read from 9 to 88 % of hits (DDN, 2022); random reads cannot be foreseen.
+  2.14, which took IOR's hard read from 9 to 88% of hits (DDN, 2022); random reads cannot be foreseen.
 
 Of whole files of 2 MiB and less every first page is a miss, and Lustre reads the rest at once: no setting helps there.
 """
@@ -20,7 +20,7 @@ from annotated_types import Gt, Lt
 
 from tierd.detect.advice import WHOLE_READ_BYTES, by_cause, client_names, total_over, traffic
 from tierd.detect.plugin import Common, Detector, View
-from tierd.model import Advice, ClientLoad, Finding
+from tierd.model import Advice, ClientLoad, Evidence, Finding
 from tierd.text import percent
 
 MIB = 1 << 20
@@ -47,6 +47,23 @@ class Settings(Common):
     """What jobs' files are like is told from their last so many seconds."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadAheadEvidence(Evidence):
+    """Events of ``read_ahead_stats``, summed over the clients."""
+
+    hits: float
+    """Pages."""
+    misses: float
+    """Pages."""
+    discarded: float
+    """Pages that were read ahead and never used."""
+    clients: int
+    jumps: float
+    """``readpage_not_consecutive``."""
+    budget_used_up: float
+    """``hit_max_readahead_issue``."""
+
+
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
     """A finding for each cause, naming its clients."""
     for (fsname, why), clients in by_cause(view, lambda client: cause(client, view, settings)).items():
@@ -60,9 +77,10 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
             DETECTOR.name, view.now, "", "", (),
             f"read-ahead hits {percent(hits / max(hits + misses, 1))} of {hits + misses:.0f} pages read on "
             f"{client_names(clients)}: {words}",
-            {"hits": hits, "misses": misses, "discarded": discarded, "clients": float(len(clients)),
-             "jumps": total_over(clients, lambda c: c.read_ahead.get("readpage_not_consecutive", 0)),
-             "budget_used_up": total_over(clients, lambda c: c.read_ahead.get("hit_max_readahead_issue", 0))},
+            ReadAheadEvidence(
+                hits=hits, misses=misses, discarded=discarded, clients=len(clients),
+                jumps=total_over(clients, lambda c: c.read_ahead.get("readpage_not_consecutive", 0)),
+                budget_used_up=total_over(clients, lambda c: c.read_ahead.get("hit_max_readahead_issue", 0))),
             advice_only=True, subject=f"{fsname}: {why}", advice=advice,
         )
 
@@ -121,7 +139,7 @@ def advise(why: str, fsname: str, clients: Sequence[ClientLoad]) -> Iterator[Adv
     else:
         yield Advice("lctl get_param version", where,
                      "before 2.14 a stride that does not fall on page borders is not foreseen; an update took IOR's "
-                     "hard read from 9 to 88 % of hits")
+                     "hard read from 9 to 88% of hits")
         yield Advice("posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM), larger reads, or data ordered as they are read",
                      "in the application", "random reads cannot be foreseen: each costs the full latency")
 

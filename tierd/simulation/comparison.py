@@ -247,7 +247,7 @@ def _tierd(comparison: Comparison, data: dict[str, Any]) -> Iterator[str]:
     found = data["variants"][WITH_TIERD]
     yield ""
     yield "What tierd did:"
-    yield from [f"  {time:5.0f} s  {words}" for time, words in comparison.outcomes[WITH_TIERD].said] or ["  nothing"]
+    yield from [f"  {time:5.0f} s  {words}" for time, words in comparison.outcomes[WITH_TIERD].log] or ["  nothing"]
     if found["files_moved"]:
         first, last = found["actions"][0]["t"], found["actions"][-1]["t"]
         size = found["bytes_moved"] / 1e6

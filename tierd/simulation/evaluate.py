@@ -53,10 +53,10 @@ def evaluate(seed: int, policy: Settings) -> Verdict:
     case = random_scenario(seed)
     alone_jobs = [job for job in case.jobs if job.job_id not in case.suspects]
 
-    def lived(jobs: Sequence[Job], with_policy: Settings | None = None) -> Outcome:
-        return run(Cluster(recorded_test_bed(seed), jobs), jobs, SECONDS, case.timeline, with_policy)
+    def run_with(jobs: Sequence[Job], with_policy: Settings | None = None) -> Outcome:
+        return run(Cluster(recorded_test_bed(seed), jobs), jobs, SECONDS, case.changes, with_policy)
 
-    alone, without, with_tierd = lived(alone_jobs), lived(case.jobs), lived(case.jobs, policy)
+    alone, without, with_tierd = run_with(alone_jobs), run_with(case.jobs), run_with(case.jobs, policy)
     loss = max(1 - ratio(without, alone, job.job_id, case.noise_starts + 5, NOISE_ENDS) for job in streams(case.jobs))
     truth = "slight"
     if case.suspects and loss >= AGGRESSOR_LOSS:

@@ -18,7 +18,7 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge, Gt, Lt
 
 from tierd.acts import Verdict
-from tierd.model import Finding, Window
+from tierd.model import Finding, SlowdownEvidence, Window
 
 
 @dataclass(frozen=True)
@@ -188,8 +188,10 @@ def judge(act: Act, windows: Sequence[Window], now: float, settings: Settings,
     ``cannot-tell`` when the victim or the aggressor has gone, when their targets were not well or told nonsense, or
     when the victim gets more than can be the doing of the act: then nothing was proven, and nothing disproven.
     """
-    finding, totals = act.finding, totals or JobTotals()
-    usual, contended = (finding.evidence[f"victim_{name}bytes_per_second"] for name in ("usual_", ""))
+    finding, evidence, totals = act.finding, act.finding.evidence, totals or JobTotals()
+    if not isinstance(evidence, SlowdownEvidence):
+        return Judgement(Verdict.CANNOT_TELL, 0.0, 0.0, 0.0)
+    usual, contended = evidence.victim_usual_bytes_per_second, evidence.victim_bytes_per_second
     since = act.acted_at + settings.settle_seconds
     if now < since + min(settings.harm_seconds, settings.judge_seconds):
         return Judgement(Verdict.TOO_EARLY, usual, contended, 0.0)

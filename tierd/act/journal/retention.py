@@ -18,6 +18,8 @@ from tierd.acts import ActKind, Outcome
 
 PORTION = 250
 """Rows of one transaction: other threads wait for its end."""
+PORTION_SECONDS = 1.0
+"""Time between two portions of a pass."""
 PASS_SECONDS = 3600.0
 """Time between two passes over what is old."""
 SAMPLES_SECONDS = 90 * 86400.0
@@ -110,10 +112,10 @@ _Stage = Callable[[_Old], bool]
 class ClockGuard:
     """Decides whether the wall clock can be trusted with the removal of records.
 
-    A clock that jumps a year ahead makes every record look old, and what is removed is lost when the clock is set right.
-    So nothing is removed for :data:`CONFIRM_SECONDS` after a jump. A jump is any step that is longer than
-    :data:`MAX_STEP_SECONDS` or backwards; at a start, the newest record is compared instead. The journal stores the end
-    of the wait, so a restart does not shorten it.
+    A clock that jumps a year ahead makes every record look old, and a removed record does not come back when the clock
+    is set right. So nothing is removed for :data:`CONFIRM_SECONDS` after a jump. A jump is a step backwards, or of more
+    than :data:`MAX_STEP_SECONDS`. At a start, the guard compares the clock with the newest record instead. The journal
+    stores the end of the wait, so a restart does not shorten it.
     """
 
     def __init__(self, db: SharedConnection) -> None:
@@ -179,6 +181,11 @@ class Retention:
         self._stage, self._cursor = self._stage + 1, _BEGINNING
         if self._stage == len(self._stages):
             self._stage, self._next_pass_at = 0, now + PASS_SECONDS
+
+    def pause_seconds(self, now: float) -> float:
+        """Time until the next portion is due."""
+        left = self._next_pass_at - now
+        return left if PORTION_SECONDS < left <= PASS_SECONDS else PORTION_SECONDS
 
     def _portion(self, old: _Old) -> bool:
         stage = self._stages[self._stage]

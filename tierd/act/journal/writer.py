@@ -18,7 +18,7 @@ from tierd.act.journal.queue_store import QueueStore
 from tierd.act.journal.retention import ActDirectories, ClockGuard, Retention
 from tierd.act.journal.schema import open_journal
 from tierd.acts import Outcome, Verdict
-from tierd.model import Action, Finding
+from tierd.model import Action, Finding, evidence_of
 from tierd.text import printable
 
 MAX_DETAIL = 2000
@@ -63,7 +63,7 @@ class Journal:
             "INSERT INTO findings (time, kind, aggressor, victim, sentence, evidence, targets, directories, subject) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (finding.time, finding.kind, finding.aggressor, finding.victim, printable(finding.sentence),
-             json.dumps(dict(finding.evidence)), json.dumps(finding.targets), json.dumps(finding.directories),
+             json.dumps(finding.evidence.numbers()), json.dumps(finding.targets), json.dumps(finding.directories),
              finding.subject))
         assert cursor.lastrowid is not None
         return cursor.lastrowid
@@ -259,7 +259,7 @@ class Judgements:
             f"AND intended_at >= ?) AND {which} ORDER BY id", (since,)).fetchall()
         for number, kind, time, aggressor, victim, targets, sentence, evidence, directories in rows:
             finding = Finding(kind, time, aggressor, victim, tuple(json.loads(targets)), sentence,
-                              json.loads(evidence), tuple(json.loads(directories)))
+                              evidence_of(kind, json.loads(evidence)), tuple(json.loads(directories)))
             yield number, finding, self._default_layouts(number)
 
     def default_layouts_in_force(self) -> list[Entry]:

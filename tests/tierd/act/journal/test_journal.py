@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from lustre.layout.model import Component, Layout
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, MiniLustre
+from tests.tierd.worlds import noise
 from tierd.act.journal.queue_store import Stamp
 from tierd.act.journal.writer import Journal
 from tierd.act.movers.capacity import Destination
@@ -26,7 +27,7 @@ from tierd.text import printable
 MIB = 1 << 20
 BEFORE = Layout((Component(pool="hdd", stripe_count=2, stripe_size=4 * MIB),), composite=False)
 AFTER = Layout((Component(0, MIB, "flash"), Component(MIB, None, "hdd")))
-FINDING = Finding("noisy-neighbour", 1.0, "m", "s", ("lustre-OST0002",), "…", {"slowdown": 1.5}, ("/proj",))
+FINDING = Finding("noisy-neighbour", 1.0, "m", "s", ("lustre-OST0002",), "…", noise(), ("/proj",))
 
 
 def action(directory: str = "/proj") -> Action:

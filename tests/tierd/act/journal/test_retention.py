@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lustre.layout.model import Component, Layout
+from tests.tierd.worlds import noise
 from tierd.act.journal import retention as rules
 from tierd.act.journal.queue_store import Stamp
 from tierd.act.journal.reader import JournalReader
@@ -25,7 +26,7 @@ DAY = 86400.0
 YEAR = 365 * DAY
 BEFORE = Layout((Component(pool="hdd"),), composite=False)
 AFTER = Layout((Component(0, MIB, "flash"), Component(MIB, None, "hdd")))
-FINDING = Finding("noisy-neighbour", 1.0, "m", "s", ("lustre-OST0002",), "…", {"slowdown": 1.5}, ("/proj",))
+FINDING = Finding("noisy-neighbour", 1.0, "m", "s", ("lustre-OST0002",), "…", noise(), ("/proj",))
 OLD_TABLES = Path(__file__).with_name("version_1_without_retention.sql")
 
 
