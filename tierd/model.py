@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from lustre.fid import Fid
 from lustre.layout.model import Layout
+from tierd.acts import ActKind
 
 NO_SIZES: Mapping[int, float] = MappingProxyType({})
 
@@ -358,9 +359,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One step of a plan. ``kind`` is ``set-default-layout``, ``migrate`` or ``advise``."""
+    """One step of a plan."""
 
-    kind: str
+    kind: ActKind
     layout: Layout
     reason: str
     finding: tuple[str, str, str]
@@ -405,9 +406,9 @@ class RpcLoad:
     """RPCs sent, by how many were then under way to their target, themselves among them."""
     pages: Mapping[int, float] = field(default_factory=dict)
     """RPCs sent, by upper bound of their pages."""
-    most_in_flight: float = 0.0
+    max_in_flight: float = 0.0
     """``max_rpcs_in_flight`` (or ``max_mod_rpcs_in_flight``); 0 where it is not known."""
-    most_pages: float = 0.0
+    max_pages: float = 0.0
     """``max_pages_per_rpc``; 0 where it is not known."""
 
     @property
@@ -436,7 +437,7 @@ class ClientLoad:
     """``max_read_ahead_per_file_mb``; 0 where it is not known."""
     statahead: Mapping[str, float] = field(default_factory=dict)
     """``started``, ``wrong``, ``hits``, ``misses`` of ``statahead_stats``."""
-    statahead_most: float = 0.0
+    statahead_max: float = 0.0
     """``statahead_max``; 0 where it is not known or statahead is off."""
     rpcs: tuple[RpcLoad, ...] = ()
 

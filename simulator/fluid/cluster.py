@@ -25,14 +25,14 @@ from simulator.workload import FluidWorkload
 
 
 class FlowCounters:
-    """Counters of all targets."""
+    """Counts the RPCs of flows in the counters of the targets."""
 
     def __init__(self, osts: Sequence[Ost]) -> None:
         self._osts = osts
-        self._kept: dict[tuple[str, int, int, int], float] = {}
+        self._fractions: dict[tuple[str, int, int, int], float] = {}
 
     def carry(self, rates: FlowRates, since: float, until: float) -> None:
-        """RPCs of all flows over a span at these rates."""
+        """Count the RPCs of all flows over a span at constant rates, and carry fractions over."""
         for index, stage, number, demand in rates.demands():
             one, targets = rates.flows[index], rates.targets[index, stage, number]
             if one.single or not targets:
@@ -40,8 +40,8 @@ class FlowCounters:
             each = rates.per_second[index] * (until - since) * demand.targets * demand.rpcs / len(targets)
             for target in targets:
                 key = (one.job.job_id, stage, number, target)
-                whole = self._kept.get(key, 0.0) + each
-                self._kept[key] = whole % 1
+                whole = self._fractions.get(key, 0.0) + each
+                self._fractions[key] = whole % 1
                 if whole >= 1:
                     self._count(self._osts[target], one.job.job_id, demand, int(whole), until)
 
@@ -58,13 +58,16 @@ class FlowCounters:
 
 
 REBALANCE_SECONDS = 10.0
-"""How often flows are balanced anew for what creeps: files that moved, a mover that began or ended."""
+"""Interval at which flows are balanced anew, for gradual changes such as moved files."""
 SETTLE_SECONDS = 0.25
-"""What flowed is counted at least so often, where time goes on in smaller steps."""
+"""Longest interval between two counts of flows, where time advances in smaller steps."""
 
 
 class FluidCluster(Cluster):
-    """Jobs as flows. What it shows is what servers show: mounts other than the mover's are not there one by one."""
+    """A cluster whose jobs are flows.
+
+    It has the parameter files of servers; of mounts, only the mover's is modelled.
+    """
 
     def __init__(self, settings: ClusterSettings, jobs: Iterable[Job] = ()) -> None:
         self._wait_seconds: dict[int, float] = {}
@@ -85,24 +88,24 @@ class FluidCluster(Cluster):
         self._moved_bytes: dict[str, tuple[int, int]] = {}
         for target in self.targets:
             target.health.changing = self.about_to_change
-        self.engine.after(REBALANCE_SECONDS, self._look_again)
+        self.engine.after(REBALANCE_SECONDS, self._rebalance)
         for job in jobs:
             self.add(job)
 
     def live(self, until: float, enough: Callable[[], bool] | None = None) -> None:
-        """Let everything happen that is due by then, or until there is enough."""
+        """Process all events up to a time, or until ``enough`` is true."""
         with self.lock:
             super().live(until, enough)
             if enough is None or self.now > self._settled_at + SETTLE_SECONDS:
                 self._settle()
 
     def about_to_change(self) -> None:
-        """Something is going to change: what flowed until now is counted at the rates there were."""
+        """Count the flows up to now at the present rates, before something changes."""
         self._settle()
         self._rates = None
 
     def set_default_layout(self, directory: str, layout: Layout | None) -> None:
-        """What ``lfs setstripe`` on a directory does: new files get it, those that are there keep theirs."""
+        """Set the default layout of a directory, as ``lfs setstripe`` does. Files that exist keep their layouts."""
         with self.lock:
             self.about_to_change()
             super().set_default_layout(directory, layout)
@@ -113,12 +116,12 @@ class FluidCluster(Cluster):
         return super().throughput(job_id, since, until)
 
     def rate(self, job_id: str) -> float:
-        """Operations per second of a job, now."""
+        """Present operations per second of a job."""
         now = self._current()
         return sum(rate for one, rate in zip(now.flows, now.per_second, strict=True) if one.job.job_id == job_id)
 
     def write_parameters(self, root: Path, *, clients: bool = False, shared: bool = True) -> int:
-        """Bring the servers' parameter files below a root up to date; how many changed."""
+        """Update the parameter files of servers below a root; returns the number of changed files."""
         self._settle()
         return super().write_parameters(root, clients=clients, shared=shared)
 
@@ -128,9 +131,9 @@ class FluidCluster(Cluster):
     def _metadata_queue_wait(self) -> Callable[[], float] | None:
         return lambda: self._metadata_wait_seconds
 
-    def _look_again(self) -> None:
+    def _rebalance(self) -> None:
         self.about_to_change()
-        self.engine.after(REBALANCE_SECONDS, self._look_again)
+        self.engine.after(REBALANCE_SECONDS, self._rebalance)
 
     def _settle(self) -> None:
         since, now = self._settled_at, self.engine.now
@@ -152,7 +155,7 @@ class FluidCluster(Cluster):
 
     def _make_files(self, one: Flow, rate: float, since: float, until: float) -> None:
         if isinstance(one.job, SmallFileWriter):
-            self._files_of(one.job).made(rate * (until - since), since, until, self.epoch - self.now)
+            self._files_of(one.job).create(rate * (until - since), since, until, self.epoch - self.now)
 
     def _files_of(self, job: SmallFileWriter) -> FlowFiles:
         files = self._files.get(job.job_id)
@@ -166,14 +169,14 @@ class FluidCluster(Cluster):
 
     def _current(self) -> FlowRates:
         if self._rates is None:
-            kept = {job_id: files.shares() for job_id, files in self._files.items()}
-            self._rates = self._balance.rates(self._flowing.active.values(), kept, self._mover())
+            shares = {job_id: files.shares() for job_id, files in self._files.items()}
+            self._rates = self._balance.rates(self._flowing.active.values(), shares, self._mover())
             self._wait_seconds = dict(self._rates.wait_seconds)
             self._metadata_wait_seconds = self._rates.metadata_wait_seconds
         return self._rates
 
     def _mover(self) -> list[Flow]:
-        """What is moved one by one, at the pace of the last while."""
+        """Flows of the bytes that movers moved since the last call."""
         seconds = max(self.engine.now - self._moved_at, 1.0)
         self._moved_at = self.engine.now
         rates = {}

@@ -27,7 +27,7 @@ SAMPLE_FILES = 100
 
 
 class FlowFiles:
-    """Of one job in one directory. ``number`` is that of its last file: names count on from there."""
+    """The files of one job in one directory. ``number`` is that of the last file; new names continue from it."""
 
     def __init__(
         self, job: SmallFileWriter, namespace: Namespace, placement: Placement, osts: tuple[Ost, ...], mdt: Mdt,
@@ -41,12 +41,12 @@ class FlowFiles:
         self._mdt = mdt
         self._random = random
         self._nids = nids
-        self._kept: deque[Inode] = deque()
+        self._files: deque[Inode] = deque()
         self._owed = self._owed_names = 0.0
         self._user = user_of(job.job_id)
 
-    def made(self, count: float, since: float, until: float, epoch: float) -> None:
-        """So many files were made evenly over a span of virtual time; ``epoch`` is second zero of it."""
+    def create(self, count: float, since: float, until: float, epoch: float) -> None:
+        """Create files evenly over a span of virtual time. ``epoch`` is its second 0 in epoch seconds."""
         self._owed += count
         whole, self._owed = int(self._owed), self._owed % 1
         self._count(whole, until)
@@ -56,14 +56,14 @@ class FlowFiles:
             self._file(epoch + since + (number + 1) * (until - since) / names)
 
     def shares(self) -> Mapping[str, float]:
-        """What share of its files lies in which pool, from a sample."""
-        if not self._kept:
+        """By pool, the share of the files in it, from a sample."""
+        if not self._files:
             return {}
-        pools = [_pool(self._random.choice(self._kept)) for _ in range(SAMPLE_FILES)]
+        pools = [_pool(self._random.choice(self._files)) for _ in range(SAMPLE_FILES)]
         return {pool: pools.count(pool) / SAMPLE_FILES for pool in sorted(set(pools))}
 
     def _count(self, files: int, now: float) -> None:
-        unlinked = files if len(self._kept) >= self.job.keep * self.job.nodes else 0
+        unlinked = files if len(self._files) >= self.job.keep * self.job.nodes else 0
         for operation, usec in OPERATION_USEC.items():
             times = unlinked if operation == "unlink" else files
             self._mdt.stats[operation].bulk(times, usec)
@@ -94,9 +94,9 @@ class FlowFiles:
         self._write(inode, size, time)
         log.add(RecordType.CLOSE, time, inode.fid, actor, flags=CLOSE_CREATE)
         self._mdt.inodes_used += 1
-        self._kept.append(inode)
-        while len(self._kept) > self.job.keep * self.job.nodes:
-            self._unlink(self._kept.popleft(), actor, time)
+        self._files.append(inode)
+        while len(self._files) > self.job.keep * self.job.nodes:
+            self._unlink(self._files.popleft(), actor, time)
 
     def _write(self, inode: Inode, size: int, time: float) -> None:
         assert inode.layout is not None
@@ -131,5 +131,5 @@ def _objects(layout: object) -> int:
 
 
 def _pool(inode: Inode) -> str:
-    """Where the first byte of a file lies."""
+    """Pool of the first byte of a file."""
     return inode.layout.components[0].pool if inode.layout is not None else ""

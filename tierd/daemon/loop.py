@@ -35,7 +35,7 @@ from tierd.sense.inventory import ColdestFirst, Inventory, no_hints
 from tierd.sense.own_moves import OwnJobs, OwnMoveFilter
 
 ACT_SECONDS = 0.5
-"""So often is looked whether a default layout or a move can go."""
+"""Time between two attempts while default layouts or moves wait for a limit."""
 FACTS_SECONDS = 15.0
 """So often are the facts gathered that the detectors need."""
 

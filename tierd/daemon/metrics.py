@@ -13,16 +13,19 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from httpserver.config import WebConfigFile
+from httpserver.metrics import WebConfigMetrics
 from lustre import __version__
 from tierd.act.claim import FilesystemClaim, NoClaim
 from tierd.act.gate import Gate
 from tierd.act.undo import Undo
+from tierd.acts import JUDGED_VERDICTS, ActKind, Outcome
 from tierd.config.settings import Settings
 from tierd.daemon.log import LoopCounters
 from tierd.daemon.loop import Daemon
 from tierd.detect.builtin import SLOWDOWNS
 from tierd.model import NoisyNeighbourEvidence
-from tierd.refusal import Reason
+from tierd.refusal import PLAN_REASONS
 from tierd.sense.freshness import SourceState
 from tierd.verify.judgement import throughput
 
@@ -39,6 +42,7 @@ class MetricsContext:
     """Last changelog record read, by MDT."""
     under_way_seconds: Callable[[], Mapping[str, float]] = dict
     """Time of the current step by activity, in seconds; 0 between two steps."""
+    web_config: WebConfigFile | None = None
 
 
 def state_metrics(daemon: Daemon, gate: Gate, settings: Settings) -> Iterator[Metric]:
@@ -182,7 +186,7 @@ def act_metrics(gate: Gate) -> Iterator[Metric]:
                                    "Default layouts of directories taken from the queue, by outcome.",
                                    labels=("outcome",))
     for (kind, result), count in sorted(gate.completed_acts.counts.items()):
-        (moves if kind == "migrate" else defaults).add_metric((result,), count)
+        (moves if kind == ActKind.MIGRATE else defaults).add_metric((result,), count)
     yield moves
     yield defaults
     yield CounterMetricFamily("tierd_moved_bytes", "Bytes of moved files.", gate.completed_acts.moved_bytes)
@@ -193,12 +197,12 @@ def verdict_metrics(tally: LoopCounters, undo: Undo) -> Iterator[Metric]:
     """Verdicts, refusals, undone acts, and gains."""
     verdicts = CounterMetricFamily("tierd_judgements", "Acts judged by the throughput of the victim, by verdict.",
                                    labels=("verdict",))
-    for verdict in ("helped", "did-not-help", "harmed-others", "cannot-tell"):
+    for verdict in JUDGED_VERDICTS:
         verdicts.add_metric((verdict,), tally.verdicts[verdict])
     yield verdicts
     refusals = CounterMetricFamily("tierd_refusals", "Refused plans and parts of plans, by reason.",
                                    labels=("reason",))
-    for reason in Reason:
+    for reason in PLAN_REASONS:
         refusals.add_metric((reason,), tally.refusals[reason])
     yield refusals
     yield CounterMetricFamily("tierd_undone", "Acts undone.", undo.undone)
@@ -225,12 +229,13 @@ def last_event_metric(daemon: Daemon, gate: Gate, undo: Undo) -> Metric:
                              "Unix time of the last event, by kind of event. 0 means there was none.",
                              labels=("event",))
     tally, last = daemon.tally, gate.completed_acts.last
+    carried_out = (ActKind.SET_DEFAULT_LAYOUT, ActKind.MIGRATE)
     for event, at in (
         ("finding", max(tally.found_at.values(), default=0.0)),
-        ("default-layout", last.get(("set-default-layout", "done"), 0.0)),
-        ("move", last.get(("migrate", "done"), 0.0)),
-        ("dry-run", max(last.get((kind, "dry-run"), 0.0) for kind in ("set-default-layout", "migrate"))),
-        ("failure", max(last.get((kind, "failed"), 0.0) for kind in ("set-default-layout", "migrate"))),
+        ("default-layout", last.get((ActKind.SET_DEFAULT_LAYOUT, Outcome.DONE), 0.0)),
+        ("move", last.get((ActKind.MIGRATE, Outcome.DONE), 0.0)),
+        ("dry-run", max(last.get((kind, Outcome.DRY_RUN), 0.0) for kind in carried_out)),
+        ("failure", max(last.get((kind, Outcome.FAILED), 0.0) for kind in carried_out)),
         ("undo", undo.undone_at),
     ):
         when.add_metric((event,), at)
@@ -267,6 +272,8 @@ class DaemonCollector(Collector):
         yield from act_metrics(gate)
         yield from verdict_metrics(daemon.tally, undo)
         yield last_event_metric(daemon, gate, undo)
+        if self._beside.web_config is not None:
+            yield from WebConfigMetrics(self._beside.web_config, "tierd_").collect()
 
     def _labelled(self, family: Metric) -> Metric:
         """The family with the label of the file system."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tierd.act.gate import Gate
+from tierd.acts import Verdict
 from tierd.config.settings import Settings
 from tierd.daemon.activities import ActivityState
 from tierd.daemon.answers import finding_json, refusal_json
@@ -31,7 +32,7 @@ class RemediationSnapshot:
     directories: tuple[str, ...]
     begun_at: float
     judged: bool
-    verdict: str
+    verdict: Verdict
     """Empty until it is judged."""
     waiting_defaults: int = 0
     """Default layouts that wait to be set."""

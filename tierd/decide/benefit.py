@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Gt, Le, Lt
 
+from tierd.acts import ActKind
 from tierd.model import Action, Finding, NoisyNeighbourEvidence
 from tierd.refusal import Reason, Refusal
 from tierd.text import bytes_text, percent, rate_text
@@ -67,7 +68,7 @@ def refusal(finding: Finding, evidence: NoisyNeighbourEvidence, expected: float,
 def cost_refusal(finding: Finding, evidence: NoisyNeighbourEvidence, expected: float, actions: Sequence[Action],
                  settings: Settings) -> Refusal | None:
     """Why the moves of a plan are not worth it: they cost the victim's disks more than the victim gains."""
-    moved = sum(action.size_bytes for action in actions if action.kind == "migrate")
+    moved = sum(action.size_bytes for action in actions if action.kind == ActKind.MIGRATE)
     gain = expected * (evidence.victim_usual_bytes_per_second - evidence.victim_bytes_per_second)
     if moved and gain * settings.horizon_seconds < settings.factor * moved:
         return Refusal(Reason.MOVES_TOO_DEAR, f"moving {bytes_text(moved)} of existing files costs the disks more "

@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge, Gt, Lt
 
 from lustre.layout.model import Component, Layout
+from tierd.acts import ActKind
 from tierd.decide.plans import FlashSettings as Pools
 from tierd.decide.plans import Plan
 from tierd.model import Action, Capacity, ColdOnFlashEvidence, Finding, StoredFile
@@ -61,7 +62,7 @@ def decide(
         left -= file.size_bytes
         days = (finding.time - file.read_at) / 86_400
         actions.append(Action(
-            "migrate", layout,
+            ActKind.MIGRATE, layout,
             f"pool {pools.flash_pool!r} is short of space, and the file was not used for {days:.0f} days",
             finding.key, file.path.rpartition("/")[0] or "/", file.path, file.size_bytes, file.fid))
     if too_large and not actions:

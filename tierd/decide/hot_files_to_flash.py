@@ -21,6 +21,7 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge, Gt, Lt
 
 from lustre.layout.model import Component, Layout
+from tierd.acts import ActKind
 from tierd.decide import sizing
 from tierd.decide.plans import NO_CHANGELOG_SENTENCE, Plan, covers, flash_first, reserved
 from tierd.decide.plans import FlashSettings as Pools
@@ -105,7 +106,8 @@ def decide(
                                            pools.flash_pool) and activity.directory in capacity.default_layouts:
             made = with_data_on_mdt(layout, evidence.read_operations_share, capacity, settings.data_on_mdt)
             defaults.append(Action(
-                "set-default-layout", made, f"{finding.aggressor} reads files created here again and again; on flash, "
+                ActKind.SET_DEFAULT_LAYOUT, made,
+                f"{finding.aggressor} reads files created here again and again; on flash, "
                 f"new files need no move; {size.reason}", finding.key, directory=activity.directory))
         per_open = evidence.opens_per_second / opens
         worth = [(w, c) for c in activity.candidates
@@ -115,7 +117,7 @@ def decide(
         if not worth and activity.candidates:
             refusals.append(Refusal(Reason.NOT_WORTH, f"no file saves {settings.benefit_factor:g} times the disk time "
                                     "that its move costs").of(activity.directory))
-        moves += [Action("migrate", layout, f"{finding.aggressor} reads the file again and again; within "
+        moves += [Action(ActKind.MIGRATE, layout, f"{finding.aggressor} reads the file again and again; within "
                            f"{settings.horizon_seconds / 60:.0f} minutes the move saves {w:.0f} times the disk time it "
                            "costs",
                            finding.key, activity.directory, c.path, c.size_bytes or 0, c.fid)

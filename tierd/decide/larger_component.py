@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from lustre.layout.model import Layout
 from lustre.layout.size import size_text
+from tierd.acts import ActKind
 from tierd.decide import sizing
 from tierd.decide.plans import FlashSettings, Plan, flash_first, reserved
 from tierd.model import Action, Capacity, DirectoryActivity, Finding, OutgrownComponentEvidence
@@ -34,7 +35,7 @@ def decide(
             refusals.append(refusal.of(activity.directory))
         elif present is not None and (present.components[0].extent_end or 0) < size.component_bytes:
             actions.append(Action(
-                "set-default-layout", flash_first(size.component_bytes, present, settings),
+                ActKind.SET_DEFAULT_LAYOUT, flash_first(size.component_bytes, present, settings),
                 "files outgrow the present first component of "
                 f"{size_text(present.components[0].extent_end or 0)}: {size.reason}",
                 finding.key, directory=activity.directory))

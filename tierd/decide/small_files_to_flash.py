@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from lustre.layout.model import Component, Layout
+from tierd.acts import ActKind
 from tierd.decide import sizing
 from tierd.decide.plans import NO_CHANGELOG_SENTENCE, FlashSettings, Plan, covers, flash_first, reserved
 from tierd.model import Action, Candidate, Capacity, DirectoryActivity, Finding, NoisyNeighbourEvidence
@@ -53,7 +54,7 @@ def small_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: Di
     if not covers(capacity.default_layouts.get(where), size.component_bytes, settings.flash_pool):
         outgrown = f"; {activity.outgrown} files outgrew the present first component" if activity.outgrown else ""
         actions.append(Action(
-            "set-default-layout", layout,
+            ActKind.SET_DEFAULT_LAYOUT, layout,
             f"new files of {finding.aggressor} load the disks of {finding.victim}; {size.reason}{outgrown}",
             finding.key, directory=where,
         ))
@@ -104,7 +105,7 @@ def existing_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity:
             continue
         left -= size
         count += 1
-        yield Action("migrate", layout, f"{finding.aggressor} reads its files, and the file is on the disks of "
+        yield Action(ActKind.MIGRATE, layout, f"{finding.aggressor} reads its files, and the file is on the disks of "
                      f"{finding.victim}", finding.key, activity.directory, candidate.path, size, candidate.fid)
 
 
@@ -130,10 +131,10 @@ def large_files(finding: Finding, activity: DirectoryActivity, capacity: Capacit
                 "no space for it").of(file.path))
         elif size is not None:
             left -= size
-            actions.append(Action("migrate", layout, why, finding.key, activity.directory, file.path, size,
+            actions.append(Action(ActKind.MIGRATE, layout, why, finding.key, activity.directory, file.path, size,
                                   file.fid))
         else:
             still = "the file is open" if candidate is None else "its size is not known"
-            actions.append(Action("advise", layout, f"{why}; only the whole file on flash would help, but {still}: "
-                                  "migrate it when it is closed", finding.key, activity.directory, file.path))
+            actions.append(Action(ActKind.ADVISE, layout, f"{why}; only the whole file on flash would help, but "
+                                  f"{still}: migrate it when it is closed", finding.key, activity.directory, file.path))
     return Plan(tuple(actions), tuple(refusals))

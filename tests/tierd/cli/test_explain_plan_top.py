@@ -129,7 +129,7 @@ def test_advice_is_told_with_its_command(site: Site, capsys: pytest.CaptureFixtu
 
 
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
-    operations = (Path(__file__).parents[2] / "docs/operations.md").read_text(encoding="utf-8")
+    operations = (Path(__file__).parents[3] / "docs/operations.md").read_text(encoding="utf-8")
     commands = next(action for action in parser()._actions if action.dest == "command").choices
     assert commands is not None
     for name in commands:

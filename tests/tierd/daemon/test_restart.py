@@ -199,7 +199,7 @@ def test_moves_of_a_case_that_was_kept_go_on_too(site: Site) -> None:
 def test_what_is_taken_up_is_said_once_however_many_cycles_it_takes(site: Site, capsys: pytest.CaptureFixture[str],
                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
     """explain repeated it for each 500 moves."""
-    monkeypatch.setattr(recovery, "A_CYCLE", 1)
+    monkeypatch.setattr(recovery, "REQUEUED_PER_CYCLE", 1)
     waiting(site, capsys, "/proj/keep/a", "/proj/keep/b", HOSTILE)
     restarted(site)
     site.run(until=site.cluster.now + 30)

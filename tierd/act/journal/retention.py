@@ -14,9 +14,12 @@ from typing import Any
 
 from tierd.act.journal.connection import SharedConnection, pragma
 from tierd.act.journal.entry import to_path
+from tierd.acts import ActKind, Outcome
 
 PORTION = 250
 """Rows of one transaction: other threads wait for its end."""
+PORTION_SECONDS = 1.0
+"""Time between two portions of a pass."""
 PASS_SECONDS = 3600.0
 """Time between two passes over what is old."""
 SAMPLES_SECONDS = 90 * 86400.0
@@ -32,6 +35,12 @@ READ_PORTION = 10_000
 INCREMENTAL = 2
 """SQLite's number for ``auto_vacuum`` of a file that can be made smaller in portions."""
 _DAY = 86400
+MAX_STEP_SECONDS = 3600.0
+"""Time between two steps of a daemon that runs. If the clock advances by more, somebody or something has set it."""
+MAX_SILENT_SECONDS = 86400.0
+"""Age of the newest record at a start. If it is older, tierd did not run for long, or the clock is ahead."""
+CONFIRM_SECONDS = 86400.0
+"""Time for which the clock must run without a jump before anything is removed again."""
 _BEGINNING = -1e18, 0
 _ENDED = "ifnull(ended_at, 1e18)"
 
@@ -76,14 +85,14 @@ class ActDirectories:
                 return False
             with self._db.transaction(durable=False):
                 self.add(directory_of(kind, place) for _, kind, place, outcome in rows[:ended]
-                         if outcome in {"done", "undoing"})
+                         if outcome in {Outcome.DONE, Outcome.UNDOING})
                 _set_state(self._db, "act_directories_until", str(rows[ended - 1][0]))
         return ended == READ_PORTION
 
 
 def directory_of(kind: str, place: bytes) -> bytes:
     """The directory whose new files an act concerns."""
-    return place if kind == "set-default-layout" else place.rpartition(b"/")[0] or b"/"
+    return place if kind == ActKind.SET_DEFAULT_LAYOUT else place.rpartition(b"/")[0] or b"/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +107,48 @@ class _Old:
 
 _Stage = Callable[[_Old], bool]
 """Removes one portion; False if there is no further one."""
+
+
+class ClockGuard:
+    """Decides whether the wall clock can be trusted with the removal of records.
+
+    A clock that jumps a year ahead makes every record look old, and a removed record does not come back when the clock
+    is set right. So nothing is removed for :data:`CONFIRM_SECONDS` after a jump. A jump is a step backwards, or of more
+    than :data:`MAX_STEP_SECONDS`. At a start, the guard compares the clock with the newest record instead. The journal
+    stores the end of the wait, so a restart does not shorten it.
+    """
+
+    def __init__(self, db: SharedConnection) -> None:
+        self._db = db
+        self._last: float | None = None
+        self._until = -1e18
+        """Time from which the clock is trusted."""
+
+    def trusted(self, now: float) -> bool:
+        """Whether records may be removed by this time. Call it in every cycle."""
+        if self._jumped(now):
+            self._until = now + CONFIRM_SECONDS
+            _set_state(self._db, "clock_trusted_from", repr(self._until))
+        self._last = now
+        return now >= self._until
+
+    def _jumped(self, now: float) -> bool:
+        if self._last is not None:
+            return not 0 <= now - self._last <= MAX_STEP_SECONDS
+        stored = self._db.execute("SELECT value + 0.0 FROM state WHERE name = 'clock_trusted_from'").fetchone()
+        if stored is not None:
+            self._until = float(stored[0])
+            if 0 < self._until - now <= CONFIRM_SECONDS:
+                return False  # the wait goes on
+        newest = self._newest()
+        return newest is not None and not -MAX_STEP_SECONDS <= now - newest <= MAX_SILENT_SECONDS
+
+    def _newest(self) -> float | None:
+        """Time of the newest record; None in an empty journal."""
+        (newest,) = self._db.execute(
+            "SELECT max(time) FROM (SELECT max(intended_at) AS time FROM actions UNION ALL "
+            "SELECT max(time) FROM findings UNION ALL SELECT max(time) FROM samples)").fetchone()
+        return None if newest is None else float(newest)
 
 
 class Retention:
@@ -131,6 +182,11 @@ class Retention:
         if self._stage == len(self._stages):
             self._stage, self._next_pass_at = 0, now + PASS_SECONDS
 
+    def pause_seconds(self, now: float) -> float:
+        """Time until the next portion is due."""
+        left = self._next_pass_at - now
+        return left if PORTION_SECONDS < left <= PASS_SECONDS else PORTION_SECONDS
+
     def _portion(self, old: _Old) -> bool:
         stage = self._stages[self._stage]
         if stage == self._shrink:  # not possible in a transaction
@@ -150,7 +206,7 @@ class Retention:
             (self._cursor[0], old.before, *self._cursor, PORTION)).fetchall()
         (newest,) = self._db.execute("SELECT max(id) FROM actions").fetchone()
         gone = [row for row in rows if row[1] != newest and row[2] not in old.in_use and not row[8]
-                and row[5] != "undoing" and (row[3], row[5]) != ("set-default-layout", "done")]
+                and row[5] != Outcome.UNDOING and (row[3], row[5]) != (ActKind.SET_DEFAULT_LAYOUT, Outcome.DONE)]
         sums, by_finding = Counter[tuple[Any, ...]](), Counter[tuple[Any, ...]]()
         sizes, of_finding = Counter[tuple[Any, ...]](), Counter[tuple[Any, ...]]()
         for _, _, finding, kind, _, outcome, size_bytes, intended_at, _ in gone:
@@ -164,7 +220,7 @@ class Retention:
             "INSERT INTO removed_by_finding VALUES (?, ?, ?, ?, ?) ON CONFLICT (finding, kind, outcome) DO UPDATE SET "
             "count = count + excluded.count, size_bytes = size_bytes + excluded.size_bytes",
             [(*key, count, of_finding[key]) for key, count in by_finding.items()])
-        self._directories.add(directory_of(row[3], row[4]) for row in gone if row[5] == "done")
+        self._directories.add(directory_of(row[3], row[4]) for row in gone if row[5] == Outcome.DONE)
         self._delete("DELETE FROM actions WHERE id = ?", gone)
         if gone:
             self._begins_at(old.before)

@@ -6,7 +6,7 @@ The journal stores the layout before beside the layout that was set: an undo nee
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -15,15 +15,14 @@ from lustre.layout.model import Layout
 from tierd.act.journal.connection import SharedConnection, pragma
 from tierd.act.journal.entry import ENTRY_COLUMNS, Entry, entry_of, to_bytes, to_path, to_text
 from tierd.act.journal.queue_store import QueueStore
-from tierd.act.journal.retention import ActDirectories, Retention
+from tierd.act.journal.retention import ActDirectories, ClockGuard, Retention
 from tierd.act.journal.schema import open_journal
+from tierd.acts import Outcome, Verdict
 from tierd.model import Action, Finding, evidence_of
 from tierd.text import printable
 
 MAX_DETAIL = 2000
 """Characters of the sentence about how an act ended."""
-UNDOING = "undoing"
-"""Outcome of an act while it is being undone."""
 
 
 class Journal:
@@ -44,10 +43,19 @@ class Journal:
         """Where files on flash may lie."""
         self.retention = Retention(self._db, self.act_directories)
         """Removes old records."""
+        self._clock_guard = ClockGuard(self._db)
 
     def close(self) -> None:
         """Write the log into the file and close it."""
         self._db.close()
+
+    def remove_old(self, now: float, keep_seconds: float, in_use: Collection[int] = ()) -> None:
+        """Remove one portion of the old records, unless the clock has jumped lately. Call it in every cycle.
+
+        See :meth:`tierd.act.journal.retention.Retention.step` for the arguments.
+        """
+        if self._clock_guard.trusted(now):
+            self.retention.step(now, keep_seconds, in_use)
 
     def add_finding(self, finding: Finding) -> int:
         """Enter a finding; acts refer to it by the returned number."""
@@ -80,8 +88,8 @@ class Journal:
         assert cursor.lastrowid is not None
         return cursor.lastrowid
 
-    def end(self, entry: int, outcome: str, detail: str, now: float) -> None:
-        """Enter the outcome: ``done``, ``refused``, ``failed``, ``dry-run``, ``undone``, ``interrupted``, …
+    def end(self, entry: int, outcome: Outcome, detail: str, now: float) -> None:
+        """Enter the outcome of an act.
 
         ``detail`` may be the output of ``lfs`` with file names in it: any bytes, of any length.
         """
@@ -95,14 +103,14 @@ class Journal:
             finally:
                 self._db.execute("PRAGMA synchronous=FULL")
 
-    def _end(self, entry: int, outcome: str, detail: str, now: float) -> None:
+    def _end(self, entry: int, outcome: Outcome, detail: str, now: float) -> None:
         self._db.execute("UPDATE actions SET outcome = ?, detail = ?, ended_at = ? WHERE id = ?",
                          (outcome, printable(detail[:MAX_DETAIL]), now, entry))
 
     def begin_undo(self, entry: int, now: float) -> None:
         """Enter that an act is about to be undone; on the disk before the undo begins."""
         self._db.execute("UPDATE actions SET outcome = ?, detail = '', ended_at = ? WHERE id = ?",
-                         (UNDOING, now, entry))
+                         (Outcome.UNDOING, now, entry))
 
     def transaction(self) -> AbstractContextManager[None]:
         """What this thread enters in the block reaches the disk at once, or not at all. Other threads wait."""
@@ -178,6 +186,16 @@ class Journal:
         """Whether there is a finding, or an order, of that number."""
         return self._db.execute("SELECT 1 FROM findings WHERE id = ?", (number,)).fetchone() is not None
 
+    def removed_act(self, number: int) -> bool:
+        """Whether the act was removed because of its age. The act with the highest number is never removed."""
+        (last,) = self._db.execute("SELECT ifnull(max(id), 0) FROM actions").fetchone()
+        return 0 < number <= last and self.entry(number) is None
+
+    def removed_finding(self, number: int) -> bool:
+        """Whether the finding was removed because of its age. The one with the highest number is never removed."""
+        (last,) = self._db.execute("SELECT ifnull(max(id), 0) FROM findings").fetchone()
+        return 0 < number <= last and not self.has_finding(number)
+
     def finding_of(self, act: int) -> int:
         """Number of the finding, or the order, an act was done for."""
         (number,) = self._db.execute("SELECT finding FROM actions WHERE id = ?", (act,)).fetchone()
@@ -187,11 +205,11 @@ class Journal:
         """Acts that were under way, then acts that were being undone, when tierd ended."""
         return [*self._select("WHERE outcome IS NULL"), *self._select("WHERE outcome = 'undoing'")]
 
-    def entries(self, outcome: str | None = None) -> Iterator[Entry]:
-        """Acts in order, with one outcome if it is given ("" for acts without an outcome)."""
+    def entries(self, outcome: Outcome | None = None) -> Iterator[Entry]:
+        """Acts in order, with one outcome if it is given."""
         if outcome is None:
             return self._select("")
-        return self._select("WHERE ifnull(outcome, '') = ?", outcome)
+        return self._select("WHERE ifnull(nullif(outcome, ''), 'under way') = ?", outcome)
 
     def _select(self, where: str, *values: int | str) -> Iterator[Entry]:
         """Acts in order. All rows are fetched at once, so that the caller may write the journal in its loop."""
@@ -205,7 +223,7 @@ class Judgements:
     def __init__(self, db: SharedConnection) -> None:
         self._db = db
 
-    def add(self, finding: int, kind: str, pool: str, size_bytes: int, verdict: str, won_back: float,
+    def add(self, finding: int, kind: str, pool: str, size_bytes: int, verdict: Verdict, won_back: float,
             now: float, usual: float = 0.0, contended: float = 0.0, after: float = 0.0) -> None:
         """Enter the verdict on the acts of a finding; later decisions use it.
 

@@ -20,6 +20,7 @@ from tierd.act.journal.writer import Journal
 from tierd.act.movers.capacity import Destination
 from tierd.act.movers.lfs import FinishedCommand, LfsMover
 from tierd.act.movers.moves import Move, MoveResult
+from tierd.acts import Outcome
 from tierd.model import Action, Finding
 from tierd.text import printable
 
@@ -40,11 +41,11 @@ def journal(tmp_path: Path) -> Journal:
 
 def test_an_act_is_there_before_it_is_done(journal: Journal) -> None:
     number = journal.intend(action(), journal.add_finding(FINDING), BEFORE, 2.0, dry_run=False)
-    (entry,) = journal.entries("")
-    assert (entry.id, entry.outcome) == (number, "")
+    (entry,) = journal.entries(Outcome.UNDER_WAY)
+    assert (entry.id, entry.outcome) == (number, "under way")
     journal.end(number, "done", "", 3.0)
     assert [e.outcome for e in journal.entries()] == ["done"]
-    assert list(journal.entries("")) == []
+    assert list(journal.entries(Outcome.UNDER_WAY)) == []
 
 
 def test_nobody_else_reads_whose_files_were_moved(tmp_path: Path) -> None:
@@ -145,6 +146,6 @@ def test_what_was_written_survives_a_kill(tmp_path: Path) -> None:
         said = [int(process.stdout.readline()) for _ in range(20)]
         os.kill(process.pid, signal.SIGKILL)
         said += [int(line) for line in process.stdout.read().splitlines() if line]
-    kept = [e.id for e in Journal(path).entries("")]
+    kept = [e.id for e in Journal(path).entries(Outcome.UNDER_WAY)]
     assert kept[: len(said)] == said
     assert len(kept) <= len(said) + 1
