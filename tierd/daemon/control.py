@@ -50,9 +50,8 @@ class ControlServer:
                     peer = peer_of(self.connection)
                     if not outer.may(peer.uid, peer.groups, change=False):
                         self.connection.settimeout(UNAUTHORIZED_TIMEOUT_SECONDS)
-                    line = self.rfile.readline(
-                        _CHANGE_REQUEST_MAX_BYTES if outer.may(peer.uid, peer.groups, change=True) else _READ_REQUEST_MAX_BYTES
-                    )
+                    may_change = outer.may(peer.uid, peer.groups, change=True)
+                    line = self.rfile.readline(_CHANGE_REQUEST_MAX_BYTES if may_change else _READ_REQUEST_MAX_BYTES)
                     outer.heard(self.request)
                     answer = outer.answer(line, handle, peer)
                     self.wfile.write(json.dumps(answer).encode() + b"\n")
