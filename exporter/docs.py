@@ -12,8 +12,9 @@ from exporter.collector import Collector, Settings
 from exporter.collectors import COLLECTORS
 from exporter.exposition import Family
 from exporter.scrape import Scraper
-from exporter.self_metrics import ExporterMetrics, WebConfigMetrics
+from exporter.self_metrics import PREFIX, ExporterMetrics
 from httpserver.config import WebConfigFile
+from httpserver.metrics import WebConfigMetrics
 from lustre.parameters import Roots, Tree
 
 HEAD = """\
@@ -190,7 +191,7 @@ def _self_metrics() -> Iterator[str]:
         scraper = Scraper(Tree(Roots.of(empty, empty)), COLLECTORS, Settings(names), clock.monotonic)
         web = Path(empty, "web.yml")
         web.touch()
-        metrics = [*ExporterMetrics(scraper).collect(), *WebConfigMetrics(WebConfigFile(web)).collect()]
+        metrics = [*ExporterMetrics(scraper).collect(), *WebConfigMetrics(WebConfigFile(web), PREFIX).collect()]
     helps = []
     for metric in metrics:
         name = metric.name + ("_total" if metric.type == "counter" else "")

@@ -163,7 +163,7 @@ class VirtualScheduler:
         self._drive(time, lambda: False)
 
     def finish(self) -> None:
-        """Let the steps of :meth:`every` and :meth:`repeat` that are under way come to their end, and begin no others before they have."""
+        """Let the steps of :meth:`every` and :meth:`repeat` that are under way end, and begin no others before they have."""
         self._resting = True
         try:
             self._drive(float("inf"), lambda: not self._steps_under_way)

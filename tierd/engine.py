@@ -115,9 +115,9 @@ class Engine:
         """What the further detectors hold, each naming the directories of its job where that is known."""
         if complete:
             self._facts = facts()
-            pools = self._settings.small_files_to_flash
-            self._watch.look(View(self._history.coarse.windows, self._facts, activities, flash_pool=pools.flash_pool,
-                                  hdd_pool=pools.hdd_pool, scope_pool_pairs=self._settings.pool_pairs))
+            scopes = self._settings.resolved_scopes
+            self._watch.look(View(self._history.coarse.windows, self._facts, activities, pool_pairs=scopes.pool_pairs,
+                                  pools_of=scopes.pools_of))
         now = self._history.windows[-1].end
         return tuple(f for f in self._watch.findings if f.time > now - OLD_SECONDS)
 

@@ -98,6 +98,14 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class PoolPair:
+    """A flash pool and the disk pool that its files come from and go back to."""
+
+    flash: str
+    hdd: str
+
+
+@dataclass(frozen=True, slots=True)
 class OpenFile:
     """A file a job has opened without creating it, for jobs whose noise comes from few large files."""
 

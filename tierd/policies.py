@@ -7,15 +7,14 @@ A finding without a policy is reported with its advice, and nothing is done abou
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tierd.config.act import mode_allows
-from tierd.config.scopes import Scope
+from tierd.config.scopes import ResolvedScopes
 from tierd.config.settings import Settings
-from tierd.decide import cold_to_disk, hot_files_to_flash, larger_component, plans, small_files_to_flash
-from tierd.decide.plans import FlashSettings as Pools
-from tierd.decide.plans import Plan
+from tierd.decide import cold_to_disk, hot_files_to_flash, larger_component, small_files_to_flash
+from tierd.decide.plans import FlashSettings, Plan
 from tierd.model import Capacity, DirectoryActivity, Finding, StoredFile
 
 JUDGED = frozenset({"noisy-neighbour"})
@@ -28,7 +27,7 @@ def plan_in_scope(
     capacity: Capacity,
     stored: Sequence[StoredFile],
     suffers: bool,
-    pools: plans.FlashSettings,
+    pools: FlashSettings,
     settings: Settings,
 ) -> Plan:
     """What to do about one finding, by the pools of its scope. ``suffers``: a neighbour is slowed on its targets."""
@@ -47,27 +46,17 @@ def plan_in_scope(
 
 
 def plan_by_scope(finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity, settings: Settings,
-           stored: Sequence[StoredFile] = (), suffers: bool = False) -> Plan:
+                  stored: Sequence[StoredFile] = (), suffers: bool = False) -> Plan:
     """One plan made of the plans for each scope. ``suffers``: a neighbour is being slowed on the finding's targets."""
-    by_scope: defaultdict[str, list[DirectoryActivity]] = defaultdict(list)
-    scopes: dict[str, Scope] = {}
-    for activity in activities:
-        scope = settings.scope_of(activity.directory)
-        scopes[scope.path] = scope
-        by_scope[scope.path].append(activity)
+    scopes = settings.resolved_scopes
     if is_about_stored_files(finding):
-        return plan_for_stored_files(finding, capacity, settings, stored)
-    if not activities:
-        whole = plan_in_scope(finding, activities, capacity, stored, suffers, settings.small_files_to_flash, settings)
-        return split_by_mode(whole, settings)
-    plans = [(scopes[path].mode,
-              plan_in_scope(finding, mine, capacity, stored, suffers, scopes[path].small_files_to_flash, settings))
-             for path, mine in by_scope.items()]
-    return Plan(
-        tuple(a for mode, planned in plans for a in planned.actions if mode_allows(mode, a.kind)),
-        tuple(refusal for _, planned in plans for refusal in planned.refusals),
-        tuple(a for mode, planned in plans for a in planned.actions if not mode_allows(mode, a.kind)),
-    )
+        planned = plan_for_stored_files(finding, capacity, settings, stored)
+    elif not activities:
+        planned = plan_in_scope(finding, (), capacity, stored, suffers, scopes.whole.small_files_to_flash, settings)
+    else:
+        planned = joined(plan_in_scope(finding, mine, capacity, stored, suffers, scope.small_files_to_flash, settings)
+                         for scope, mine in scopes.by_scope(activities, lambda activity: activity.directory))
+    return split_by_mode(planned, scopes)
 
 
 def plan_for_stored_files(
@@ -77,20 +66,19 @@ def plan_for_stored_files(
 
     A file in a scope with another flash pool was put there by a person: it stays.
     """
-    by_disks: defaultdict[Pools, list[StoredFile]] = defaultdict(list)
+    by_pools: defaultdict[FlashSettings, list[StoredFile]] = defaultdict(list)
     for file in stored:
-        pools = settings.scope_of(file.path).small_files_to_flash
+        pools = settings.resolved_scopes.of(file.path).small_files_to_flash
         if finding.subject in file.pools and pools.flash_pool == finding.subject:
-            by_disks[pools].append(file)
+            by_pools[pools].append(file)
     plans: list[Plan] = []
     left = finding.evidence["bytes_to_free"]
-    for pools, files in by_disks.items():
+    for pools, files in by_pools.items():
         share = replace(finding, evidence={**finding.evidence, "bytes_to_free": left})
         planned = plan_in_scope(share, (), capacity, files, False, pools, settings)
         left -= sum(action.size_bytes for action in planned.actions)
         plans.append(planned)
-    return split_by_mode(Plan(tuple(action for each in plans for action in each.actions),
-                        tuple(refusal for each in plans for refusal in each.refusals)), settings)
+    return joined(plans)
 
 
 def is_about_stored_files(finding: Finding) -> bool:
@@ -98,8 +86,15 @@ def is_about_stored_files(finding: Finding) -> bool:
     return finding.kind == "cold-on-flash"
 
 
-def split_by_mode(planned: Plan, settings: Settings) -> Plan:
-    """A plan for the whole file system, each step by the mode of the scope its directory is in."""
-    by_itself = [mode_allows(settings.scope_of(a.directory).mode, a.kind) for a in planned.actions]
-    return Plan(tuple(a for a, yes in zip(planned.actions, by_itself, strict=True) if yes), planned.refusals,
-                tuple(a for a, yes in zip(planned.actions, by_itself, strict=True) if not yes))
+def joined(plans: Iterable[Plan]) -> Plan:
+    """One plan with the actions and refusals of several."""
+    every = tuple(plans)
+    return Plan(tuple(action for plan in every for action in plan.actions),
+                tuple(refusal for plan in every for refusal in plan.refusals))
+
+
+def split_by_mode(planned: Plan, scopes: ResolvedScopes) -> Plan:
+    """The plan, with each action that the mode of its scope does not allow among those only recommended."""
+    allowed = [mode_allows(scopes.of(a.path or a.directory).mode, a.kind) for a in planned.actions]
+    return Plan(tuple(a for a, yes in zip(planned.actions, allowed, strict=True) if yes), planned.refusals,
+                tuple(a for a, yes in zip(planned.actions, allowed, strict=True) if not yes))

@@ -110,7 +110,7 @@ def plan_order(order: Order, filesystem: Filesystem, settings: Settings, now: Ca
 def add_move(found: OrderPlan, order: Order, path: str, status: FileStatus, present: Layout | None, room: Capacity,
         left: dict[str, int], settings: Settings) -> str:
     """Add the move of one file; or why it is left out."""
-    policy = settings.scope_of(path).small_files_to_flash
+    policy = settings.resolved_scopes.of(path).small_files_to_flash
     pool = policy.flash_pool if order.direction == "promote" else policy.hdd_pool
     if not room.pools.get(pool):
         return f"pool {pool!r} does not exist or has no targets"

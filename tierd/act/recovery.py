@@ -173,7 +173,7 @@ def _replanned(move: StoredMove, filesystem: Filesystem, settings: Settings, lay
     layout = layout_of(move.key, directory)
     if not by_name and layout is None:
         return "its case is over, or too old to be judged; what still holds is found again"
-    policy = settings.scope_of(move.path).small_files_to_flash
+    policy = settings.resolved_scopes.of(move.path).small_files_to_flash
     if move.pool not in ({policy.flash_pool, policy.hdd_pool} if by_name else {policy.flash_pool}):
         return f"pool {move.pool!r} is not the one of the configuration any more"
     if not room.pools.get(move.pool):

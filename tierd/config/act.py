@@ -14,8 +14,6 @@ from typing import Annotated, ClassVar, Literal
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import AfterValidator, Strict
 
-from lustre.llapi.calls import NAME
-
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MINUTES_A_DAY = 24 * 60
 _WINDOW_FORM = re.compile(r"(?:(?P<days>[A-Za-z,\-]+)\s+)?(?P<begin>\d\d?:\d\d)-(?P<end>\d\d?:\d\d)")
@@ -200,7 +198,8 @@ class MoverSettings:
     """``lfs`` runs ``lfs migrate --non-block``; ``lease`` does the same in this process."""
     lfs: str = "lfs"
     """The program."""
-    library: str = NAME
+    library: str = "liblustreapi.so.1"
+    """The shared library of Lustre, for ``lease``. A name without a path is searched as the dynamic linker does."""
     timeout_seconds: Annotated[float, Gt(0)] = 600.0
     """After that a process of ``lfs`` is killed; the files it was at stay as they were."""
     at_once: Annotated[int, Ge(1)] = 1

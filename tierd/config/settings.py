@@ -10,6 +10,7 @@ import os
 import pwd
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Gt, Lt
@@ -25,10 +26,8 @@ from tierd.config.act import (
     WholePath,
     retention_days,
 )
-from tierd.config.scopes import Pools, Scope, deepest_scope, unique_paths
-from tierd.config.sense import (
-    SenseSettings,
-)
+from tierd.config.scopes import Pools, ResolvedScopes, Scope, unique_paths
+from tierd.config.sense import SenseSettings
 from tierd.decide import benefit, cold_to_disk, hot_files_to_flash, plans
 from tierd.detect.noisy_neighbour import detection
 from tierd.detect.plugin import ConfiguredDetector
@@ -71,19 +70,20 @@ def known_group(name: str) -> str:
     return name
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ControlAccess:
-    """Who may use the control socket, in numbers.
-
-    Root and the user that tierd runs as may request everything, and so may ``change_users``. Members of ``read_group``
-    may read.
-    """
+    """Who may use tierctl, as numbers of users and groups. Root and the user tierd runs as may do everything."""
 
     read_group: int | None = None
     change_users: frozenset[int] = frozenset()
 
     def may(self, uid: int, groups: Collection[int], *, change: bool) -> bool:
-        """Whether a user with these groups may read, or change something."""
+        """Whether a user of these groups may look, or ``change`` something.
+
+        >>> access = ControlAccess(read_group=100, change_users=frozenset({1500}))
+        >>> access.may(1500, [], change=True), access.may(7, [100], change=False), access.may(7, [100], change=True)
+        (True, True, False)
+        """
         if uid in {0, os.geteuid()} | self.change_users:
             return True
         return not change and self.read_group is not None and self.read_group in groups
@@ -174,27 +174,7 @@ class Settings:
     history_seconds: Annotated[float, Gt(0)] = 1800.0
     """How far back a stream's usual throughput is looked for."""
 
-    def scope_of(self, path: str) -> Scope:
-        """What holds for a path: the deepest scope with it, or the whole file system."""
-        whole = Scope("/", self.act.mode, self.small_files_to_flash)
-        return deepest_scope(self.scopes, path, whole)
-
-    @property
-    def flash_pools(self) -> frozenset[str]:
-        """All pools that are flash somewhere."""
-        return frozenset({self.small_files_to_flash.flash_pool,
-                          *(scope.small_files_to_flash.flash_pool for scope in self.scopes)})
-
-    @property
-    def pool_pairs(self) -> tuple[tuple[str, str], ...]:
-        """Flash pools, each with the disks beside it: that of the whole file system first, then those of scopes."""
-        every = (self.small_files_to_flash, *(scope.small_files_to_flash for scope in self.scopes))
-        disks: dict[str, str] = {}
-        for pools in every:
-            disks.setdefault(pools.flash_pool, pools.hdd_pool)
-        return tuple(disks.items())
-
-    @property
-    def modes(self) -> frozenset[str]:
-        """All modes that hold somewhere."""
-        return frozenset({self.act.mode, *(scope.mode for scope in self.scopes)})
+    @cached_property
+    def resolved_scopes(self) -> ResolvedScopes:
+        """Mode, pools, limits and policy settings of each path."""
+        return ResolvedScopes(Scope("/", self.act.mode, self.small_files_to_flash), self.scopes)

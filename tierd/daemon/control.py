@@ -48,10 +48,11 @@ class ControlServer:
             def handle(self) -> None:
                 with suppress(OSError):  # whoever asked has gone
                     peer = peer_of(self.connection)
-                    if not outer.may(peer.uid, peer.groups, change=False):
+                    if not outer.may(peer, change=False):
                         self.connection.settimeout(UNAUTHORIZED_TIMEOUT_SECONDS)
-                    may_change = outer.may(peer.uid, peer.groups, change=True)
-                    line = self.rfile.readline(_CHANGE_REQUEST_MAX_BYTES if may_change else _READ_REQUEST_MAX_BYTES)
+                    line = self.rfile.readline(
+                        _CHANGE_REQUEST_MAX_BYTES if outer.may(peer, change=True) else _READ_REQUEST_MAX_BYTES
+                    )
                     outer.heard(self.request)
                     answer = outer.answer(line, handle, peer)
                     self.wfile.write(json.dumps(answer).encode() + b"\n")
@@ -65,9 +66,13 @@ class ControlServer:
             os.chown(self._path, -1, self._access.read_group)
         # users who may change something need not be of that group: then the file is open, and the kernel says who asks
         self._path.chmod(0o666 if self._access.change_users else 0o660)
-        self.may, self.heard = self._access.may, self._server.heard
+        self.heard = self._server.heard
         self._thread = threading.Thread(target=self._server.serve_forever, name="tierd-control", daemon=True)
         self._thread.start()
+
+    def may(self, peer: Peer, *, change: bool) -> bool:
+        """Whether the other side may look, or ``change`` something."""
+        return self._access.may(peer.uid, peer.groups, change=change)
 
     def answer(self, line: bytes, handle: Handle, peer: Peer) -> Answer:
         """The answer to one request."""
@@ -76,7 +81,7 @@ class ControlServer:
             if not isinstance(request, dict):
                 return {"error": "a request is a JSON object"}
             change = str(request.get("request")) in self._changing
-            if not self._access.may(peer.uid, peer.groups, change=change):
+            if not self.may(peer, change=change):
                 return {"error": f"not allowed for {peer.name}: " + (
                     "root, and control.change_users, may change what tierd does" if change
                     else _WHO_MAY_READ)}

@@ -143,7 +143,7 @@ class Judge:
 
     def _short(self, directory: str, room: Capacity) -> str:
         """Why no more may be written to flash from a directory, or ""."""
-        settings = self._settings.scope_of(directory).small_files_to_flash
+        settings = self._settings.resolved_scopes.of(directory).small_files_to_flash
         if settings.flash_pool not in room.size_bytes:
             return ""  # it is not there, and nothing is known of it
         short = room.avail_bytes[settings.flash_pool] < reserved(room, settings)

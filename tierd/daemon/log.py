@@ -83,13 +83,13 @@ def recommended_sentences(actions: Sequence[Action], settings: Settings) -> Iter
     """What a mode keeps from being done, by directory: the directory, the mode there, and the sentences."""
     for action in actions:
         if action.kind == "set-default-layout":
-            mode = settings.scope_of(action.directory).mode
+            mode = settings.resolved_scopes.of(action.directory).mode
             what = f"default layout of {quoted(action.directory)}: {explain(action.layout)}"
             yield action.directory, mode, [f"RECOMMENDED (mode {mode}): {what}", f"      because {action.reason}"]
     moves = [a for a in actions if a.kind == "migrate"]
     for directory in dict.fromkeys(a.directory for a in moves):
         mine = [a for a in moves if a.directory == directory]
-        mode = settings.scope_of(directory).mode
+        mode = settings.resolved_scopes.of(directory).mode
         files, megabytes = count_of(len(mine), "existing file"), sum(a.size_bytes for a in mine) / 1e6
         what = f"move {files} of {quoted(directory)}, {megabytes:.0f} MB"
         sentence = f"RECOMMENDED (mode {mode}): {what}, to {explain(mine[0].layout)}: {mine[0].reason}"

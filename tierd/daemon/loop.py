@@ -62,10 +62,11 @@ class Daemon:
         self._engine = Engine(settings)
         echo = OwnMoveFilter(settings.own_jobs, own_nids, clock.now, journal.was_moved)
         self._table = ActivityTable(filesystem.path_of, is_echo=echo, executor=executor)
-        inventory = Inventory(filesystem, settings.flash_pools,
+        flash_pools = settings.resolved_scopes.flash_pools
+        inventory = Inventory(filesystem, flash_pools,
                               lambda: journal.act_directories.all() | set(settings.cold_to_disk.directories),
                               coldest_first)
-        gatherer = FactsCollector(filesystem, self._table, inventory, settings.flash_pools, metadata_targets, clients)
+        gatherer = FactsCollector(filesystem, self._table, inventory, flash_pools, metadata_targets, clients)
         self._facts = LatestFacts(gatherer.facts)
         since = clock.now() - settings.verify.moving_seconds - settings.history_seconds
         self._store = RemediationStore(
@@ -229,7 +230,7 @@ class Daemon:
     def _take_claim(self) -> bool:
         """The same, with the claim taken where it is needed."""
         self._log.held(self._gate.stance.held)
-        wanted = self._settings.modes - {"observe", "recommend"} or self._gate.waiting
+        wanted = self._settings.resolved_scopes.modes - {"observe", "recommend"} or self._gate.waiting
         acting = wanted and not self._settings.act.dry_run
         self._log.fault("claim", self._claim.hold() if acting else "")
         return self._allowed()

@@ -273,7 +273,7 @@ class Remediations:
         """Whether findings of its kind are reported only. Entered as the reason why nothing is done."""
         if finding.kind not in self._settings.act.on:
             why = Refusal(Reason.REPORTED_ONLY, f"findings of kind {finding.kind} are reported only (act.on)")
-        elif self._settings.modes == {"observe"}:
+        elif self._settings.resolved_scopes.modes == {"observe"}:
             why = Refusal(Reason.MODE, "mode observe: findings are reported, and nothing is planned")
         else:
             return False
@@ -478,6 +478,6 @@ def has_departed(job: str, windows: Sequence[Window]) -> bool:
 
 
 def _mode_refusal(recommended: Sequence[Action], settings: Settings) -> Refusal:
-    modes = sorted({settings.scope_of(action.path or action.directory).mode for action in recommended})
+    modes = sorted({settings.resolved_scopes.of(action.path or action.directory).mode for action in recommended})
     return Refusal(Reason.MODE, f"mode {', '.join(modes)} holds there: {count_of(len(recommended), 'act')} "
                    "recommended and not done")

@@ -154,7 +154,7 @@ class Service:
         gate, undo = build_gate(settings, filesystem, mover, self._journal, self._claim, clock, executor)
         self._gate = gate
         self._sources = Sources(settings.sense, settings.filesystem.mount, read, filesystem, mdts,
-                                self._journal.positions(), clock, os.environ, settings.flash_pools,
+                                self._journal.positions(), clock, os.environ, settings.resolved_scopes.flash_pools,
                                 None if settings.act.dry_run else self._mark, lambda: self._claim.generation > 0)
         self._closing.callback(self._sources.close)
         self._closing.callback(self._claim.release)

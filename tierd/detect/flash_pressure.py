@@ -37,8 +37,8 @@ class Settings(Common):
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
     """At most one finding for each flash pool."""
-    for pool, disks in view.pool_pairs:
-        yield from of_pool(pool, disks, view, settings)
+    for pools in view.pool_pairs:
+        yield from of_pool(pools.flash, pools.hdd, view, settings)
 
 
 def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[Finding]:

@@ -82,7 +82,7 @@ def of_job(job: Profile, activities: Sequence[DirectoryActivity], view: View, se
         {"opens_per_second": opens, "disk_reads_per_second": reads / job.seconds, "read_bytes_per_open": per_open,
          "disk_read_share": share, "read_operations_share": reads / operations, "usec_per_rpc": busy_usec},
         tuple(a.directory for a in places),
-        advice=(Advice(f"lfs migrate --non-block -c 1 -p {quoted(view.flash_pool)} FILE",
+        advice=(Advice(f"lfs migrate --non-block -c 1 -p {quoted(view.pools_of(places[0].directory).flash)} FILE",
                        f"files in {quoted(places[0].directory)}", "reads without seeks; tierd does it, the best first, "
                        "where [act] on names hot-small-files"),),
     )

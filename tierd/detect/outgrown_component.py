@@ -56,6 +56,7 @@ def of_directory(place: str, parts: Sequence[DirectoryActivity], view: View, set
     end = first_end(view.facts.default_layouts.get(place))
     if place in view.facts.default_layouts and end is None:
         return None  # no components by default: what grows there was made with a layout of its own
+    pools = view.pools_of(place)
     boundary = f"; new ones have {size_text(end)} now" if end else ""
     return Finding(
         DETECTOR.name, view.now, job, "", (),
@@ -65,7 +66,7 @@ def of_directory(place: str, parts: Sequence[DirectoryActivity], view: View, set
          "component_bytes": float(end or 0), "seconds": view.facts.directory_seconds},
         (place,), subject=place,
         advice=() if not has_free_space(view, view.flash) else (
-                Advice(f"lfs setstripe -E SIZE -c 1 -p {quoted(view.flash_pool)} -E -1 -c 1 -p {quoted(view.hdd_pool)} "
+                Advice(f"lfs setstripe -E SIZE -c 1 -p {quoted(pools.flash)} -E -1 -c 1 -p {quoted(pools.hdd)} "
                        f"{quoted(place)}", "with a SIZE that holds the whole files", "new files are no longer split; "
                        "without a first component at all they would not be either"),),
     )

@@ -66,6 +66,8 @@ def of_job(job: Profile, rates: Mapping[str, float], view: View, settings: Setti
         return None
     rate = sum(load.bulk_operations for load in on_disk.values()) / job.seconds
     per_mib = job.bulk_operations * MIB / max(job.moved_bytes, 1.0)
+    places = directories(view.activities(job.job, view.windows[0].start))
+    flash_pool = view.pools_of(places[0]).flash if places else view.flash_pool
     return Finding(
         DETECTOR.name, view.now, job.job, "", tuple(sorted(on_disk)),
         f"{quoted(job.job)} sends {rate:.0f} RPCs/s of {job.mean_rpc_bytes / 1024:.0f} KiB on average to "
@@ -74,9 +76,9 @@ def of_job(job: Profile, rates: Mapping[str, float], view: View, settings: Setti
         {"rpcs_per_second": rate, "busiest_target_rpcs_per_second": busiest, "small_rpc_share": small,
          "mean_rpc_bytes": job.mean_rpc_bytes, "operations_per_mib": per_mib,
          "read_share": job.reads / job.bulk_operations},
-        directories(view.activities(job.job, view.windows[0].start)), advice_only=True,
+        places, advice_only=True,
         advice=(
-            *([Advice(f"lfs migrate --non-block -c 1 -p {quoted(view.flash_pool)} FILE",
+            *([Advice(f"lfs migrate --non-block -c 1 -p {quoted(flash_pool)} FILE",
                       f"the files of {quoted(job.job)}, when closed",
                       "flash has no seeks; the whole file must fit, a first component does not help")]
               if has_free_space(view, view.flash) else []),

@@ -135,16 +135,16 @@ reserve = 0.3
 files_per_second = 2
 """
     settings = parse(text, "tierd.toml")
-    assert settings.scope_of("/home").mode == "observe"
-    assert settings.scope_of("/scratch/x").mode == "observe"
-    assert settings.scope_of("/scratchy").path == "/"
-    inner = settings.scope_of("/scratch/ml/run")
+    assert settings.resolved_scopes.of("/home").mode == "observe"
+    assert settings.resolved_scopes.of("/scratch/x").mode == "observe"
+    assert settings.resolved_scopes.of("/scratchy").path == "/"
+    inner = settings.resolved_scopes.of("/scratch/ml/run")
     policy = inner.small_files_to_flash
     assert (inner.mode, policy.flash_pool, policy.reserve) == ("full", "nvme", 0.3)
     assert policy.sizing.min_samples == 7
     assert inner.limits is not None
     assert inner.limits.files_per_second == 2
-    assert settings.modes == {"observe", "full"}
+    assert settings.resolved_scopes.modes == {"observe", "full"}
 
 
 def test_mistakes_in_scopes_are_told_with_their_lines() -> None:

@@ -90,9 +90,9 @@ most_moves = 3
 sizing.least_samples = 4
 """
     settings = parse(text, "t.toml", warn=warnings.append)
-    policy = settings.scope_of("/b").small_files_to_flash
+    policy = settings.resolved_scopes.of("/b").small_files_to_flash
     assert (policy.max_moves, policy.sizing.min_samples) == (3, 4)
-    assert settings.scope_of("/a").small_files_to_flash == Settings().small_files_to_flash
+    assert settings.resolved_scopes.of("/a").small_files_to_flash == Settings().small_files_to_flash
     assert [warning.split(" ")[0] for warning in warnings] == ["t.toml:6:", "t.toml:7:"]
 
 

@@ -11,7 +11,7 @@ from tests.tierd.detect.views import FLASH, GB, POOLS, filled, halves, look
 from tests.tierd.worlds import stream
 from tierd.detect import cold_on_flash, flash_pressure
 from tierd.detect.plugin import View
-from tierd.model import Facts, Finding, StoredFile, TargetFill
+from tierd.model import Facts, Finding, PoolPair, StoredFile, TargetFill
 
 DAY = 86_400.0
 NOW = 120.0
@@ -89,6 +89,7 @@ def test_a_pool_of_which_a_target_cannot_be_seen_is_not_short() -> None:
     assert cold(0.95, stored(1, 30), fill=fill) == []
 
 
+DEFAULT_POOLS = PoolPair("flash", "hdd")
 NVME = ("lustre-OST0006", "lustre-OST0007")
 OF_A_SCOPE = {"flash": FLASH, "nvme": NVME, "hdd": POOLS["hdd"], "sas": NVME[:1]}
 
@@ -96,7 +97,8 @@ OF_A_SCOPE = {"flash": FLASH, "nvme": NVME, "hdd": POOLS["hdd"], "sas": NVME[:1]
 def test_the_flash_of_a_scope_counts_as_that_of_the_whole_file_system() -> None:
     fill = {**filled(0.3), **{t: TargetFill(100 * GB, 10 * GB) for t in NVME}}
     files = (stored(1, 30, ("nvme",)), stored(2, 30))
-    view = View(halves(), Facts(pools=OF_A_SCOPE, fill=fill, stored=files), scope_pool_pairs=(("nvme", "hdd"),))
+    view = View(halves(), Facts(pools=OF_A_SCOPE, fill=fill, stored=files),
+                pool_pairs=(DEFAULT_POOLS, PoolPair("nvme", "hdd")))
     (found,) = cold_on_flash.DETECTOR.detect(view, cold_on_flash.Settings())
     assert (found.subject, found.targets, found.directories) == ("nvme", NVME, ("/proj/old",))
     assert "1 of 1 files looked at there" in found.sentence
@@ -105,4 +107,4 @@ def test_the_flash_of_a_scope_counts_as_that_of_the_whole_file_system() -> None:
     assert found.subject == "nvme"
     assert set(view.flash) == {*FLASH, *NVME}
     for detector in (cold_on_flash, flash_pressure):
-        assert list(detector.DETECTOR.detect(replace(view, scope_pool_pairs=()), detector.Settings())) == []
+        assert list(detector.DETECTOR.detect(replace(view, pool_pairs=(DEFAULT_POOLS,)), detector.Settings())) == []
