@@ -85,18 +85,18 @@ class Calls:
         if osts := sorted({stripe.ost_index for part in parts for stripe in part.objects}):
             self._take(self._glimpses(osts))
 
-    def room(self) -> None:
+    def statfs(self) -> None:
         """Ask every OST for its room; of one that is away Lustre says what it said last."""
         if self._costs.charged:
             self._take(self._statfs())
 
-    def changelog(self, records: int) -> None:
+    def take_records(self, records: int) -> None:
         """Take so many records of a changelog in."""
         if self._costs.charged:
             seconds = self._costs.call_processor_seconds + records * self._costs.record_processor_seconds
             self._take(self._computing(self._costs.call_seconds, seconds))
 
-    def look(self) -> None:
+    def read_counters(self) -> None:
         """Read the counters of all targets, and think about them."""
         if self._costs.charged:
             self._take(self._computing(self._costs.look_seconds, self._costs.look_processor_seconds))

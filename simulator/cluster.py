@@ -32,7 +32,7 @@ from simulator.servers.namespace import Inode, Namespace
 from simulator.servers.ost import Ost
 from simulator.servers.placement import Placement, extents
 from simulator.settings import ClusterSettings
-from simulator.workload import FluidWorkload, Workload
+from simulator.workload import EventWorkload, Workload
 
 STATFS_SECONDS = 5.0
 """Interval at which each MDT asks each OST for its free space."""
@@ -89,7 +89,7 @@ class Cluster:
         self.processors = Processors(self)
         self.mounts = len(self.clients)
         """How many clients there are."""
-        self._workload: Workload | FluidWorkload = Workload(self.engine, self.clients, self.log, self.random)
+        self._workload: Workload = EventWorkload(self.engine, self.clients, self.log, self.random)
         self._writers: dict[tuple[Path, bool], ParameterWriter] = {}
         self.exporter_back_at = 0.0
         """Until then nobody reaches the exporter."""

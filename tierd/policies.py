@@ -15,10 +15,21 @@ from tierd.config.scopes import ResolvedScopes
 from tierd.config.settings import Settings
 from tierd.decide import cold_to_disk, hot_files_to_flash, larger_component, small_files_to_flash
 from tierd.decide.plans import FlashSettings, Plan
-from tierd.model import Capacity, DirectoryActivity, Finding, StoredFile
+from tierd.model import (
+    Capacity,
+    ColdOnFlashEvidence,
+    DirectoryActivity,
+    Finding,
+    HotSmallFilesEvidence,
+    NoisyNeighbourEvidence,
+    OutgrownComponentEvidence,
+    StoredFile,
+)
 
-JUDGED = frozenset({"noisy-neighbour"})
-"""Kinds with a victim whose throughput says whether an act helped. The others end when what they tell has ended."""
+
+def is_judged(finding: Finding) -> bool:
+    """Whether the throughput of a victim shows if an act helped. Other findings close when their cause has ended."""
+    return isinstance(finding.evidence, NoisyNeighbourEvidence)
 
 
 def plan_in_scope(
@@ -33,15 +44,16 @@ def plan_in_scope(
     """What to do about one finding, by the pools of its scope. ``suffers``: a neighbour is slowed on its targets."""
     if finding.advice_only:
         return Plan((), ())
-    match finding.kind:
-        case "noisy-neighbour":
-            return small_files_to_flash.decide(finding, activities, capacity, pools)
-        case "outgrown-component":
-            return larger_component.decide(finding, activities, capacity, pools)
-        case "hot-small-files":
-            return hot_files_to_flash.decide(finding, activities, capacity, pools, settings.hot_files_to_flash, suffers)
-        case "cold-on-flash":
-            return cold_to_disk.decide(finding, stored, capacity, pools, settings.cold_to_disk)
+    match finding.evidence:
+        case NoisyNeighbourEvidence() as evidence:
+            return small_files_to_flash.decide(finding, evidence, activities, capacity, pools)
+        case OutgrownComponentEvidence() as evidence:
+            return larger_component.decide(finding, evidence, activities, capacity, pools)
+        case HotSmallFilesEvidence() as evidence:
+            return hot_files_to_flash.decide(finding, evidence, activities, capacity, pools,
+                                             settings.hot_files_to_flash, suffers)
+        case ColdOnFlashEvidence() as evidence:
+            return cold_to_disk.decide(finding, evidence, stored, capacity, pools, settings.cold_to_disk)
     return Plan((), ())
 
 
@@ -49,8 +61,8 @@ def plan_by_scope(finding: Finding, activities: Sequence[DirectoryActivity], cap
                   stored: Sequence[StoredFile] = (), suffers: bool = False) -> Plan:
     """One plan made of the plans for each scope. ``suffers``: a neighbour is being slowed on the finding's targets."""
     scopes = settings.resolved_scopes
-    if is_about_stored_files(finding):
-        planned = plan_for_stored_files(finding, capacity, settings, stored)
+    if isinstance(finding.evidence, ColdOnFlashEvidence):
+        planned = plan_for_stored_files(finding, finding.evidence, capacity, settings, stored)
     elif not activities:
         planned = plan_in_scope(finding, (), capacity, stored, suffers, scopes.whole.small_files_to_flash, settings)
     else:
@@ -60,7 +72,8 @@ def plan_by_scope(finding: Finding, activities: Sequence[DirectoryActivity], cap
 
 
 def plan_for_stored_files(
-    finding: Finding, capacity: Capacity, settings: Settings, stored: Sequence[StoredFile]
+    finding: Finding, evidence: ColdOnFlashEvidence, capacity: Capacity, settings: Settings,
+    stored: Sequence[StoredFile],
 ) -> Plan:
     """A plan for files that lie on the pool of the finding: each goes to the disks of its scope.
 
@@ -72,18 +85,13 @@ def plan_for_stored_files(
         if finding.subject in file.pools and pools.flash_pool == finding.subject:
             by_pools[pools].append(file)
     plans: list[Plan] = []
-    left = finding.evidence["bytes_to_free"]
+    left = evidence.bytes_to_free
     for pools, files in by_pools.items():
-        share = replace(finding, evidence={**finding.evidence, "bytes_to_free": left})
+        share = replace(finding, evidence=replace(evidence, bytes_to_free=left))
         planned = plan_in_scope(share, (), capacity, files, False, pools, settings)
         left -= sum(action.size_bytes for action in planned.actions)
         plans.append(planned)
     return joined(plans)
-
-
-def is_about_stored_files(finding: Finding) -> bool:
-    """Whether the finding is about files that lie somewhere, not about what a job does."""
-    return finding.kind == "cold-on-flash"
 
 
 def joined(plans: Iterable[Plan]) -> Plan:

@@ -82,8 +82,8 @@ class Scenario:
     """The cluster's description for a seed."""
     jobs: tuple[Job, ...]
     events: tuple[Event, ...] = ()
-    others: Mapping[str, tuple[Job, ...]] = field(default_factory=dict)
-    """The jobs of its variants, by name."""
+    variant_jobs: Mapping[str, tuple[Job, ...]] = field(default_factory=dict)
+    """By name of a variant, its jobs."""
     model: str = "events"
 
     def settings(self, seed: int = 1) -> ClusterSettings:
@@ -98,7 +98,7 @@ class Scenario:
 
     def variants(self) -> dict[str, Scenario]:
         """The same scenario with other jobs; the name ``contended`` is the scenario as it stands, unless it says so."""
-        return {name: replace(self, jobs=jobs, others={}) for name, jobs in self.others.items()}
+        return {name: replace(self, jobs=jobs, variant_jobs={}) for name, jobs in self.variant_jobs.items()}
 
 
 def parse(text: str) -> Scenario:
@@ -117,7 +117,7 @@ def parse(text: str) -> Scenario:
     if cluster is not None:
         cluster = partial(_with_costs, cluster, costs)
     done = tuple(job for job in jobs if job is not None)
-    others = {name: _variant(done, name, entry, wrong) for name, entry in table.get("variant", {}).items()}
+    variant_jobs = {name: _variant(done, name, entry, wrong) for name, entry in table.get("variant", {}).items()}
     if (model := table.get("model", "events")) not in _MODELS:
         wrong.append(f"model: {model!r} is not one of {', '.join(_MODELS)}")
     if model == "flows" and any(getattr(job, "directories_count", 0) for job in done):
@@ -138,7 +138,7 @@ def parse(text: str) -> Scenario:
     if wrong or cluster is None:
         raise ValueError("scenario: " + "; ".join(with_line(text, reason) for reason in wrong))
     title, teaches = str(table.get("title", "")), str(table.get("teaches", ""))
-    return Scenario(title, teaches, float(seconds), cluster, done, happening, others, model)
+    return Scenario(title, teaches, float(seconds), cluster, done, happening, variant_jobs, model)
 
 
 def library(name: str) -> Scenario:

@@ -15,14 +15,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tierd.acts import Verdict
 from tierd.daemon.client import ControlError, ask
 from tierd.text import percent, printable
 
-VERDICT_TEXTS = {
-    "": "being judged", "helped": "it helped, and was kept", "did-not-help": "it did not help, and was taken back",
-    "harmed-others": "others paid for it, and it was taken back",
-    "taken-back": "it was taken back by hand",
-    "cannot-tell": "it cannot be judged: a job has gone, or the figures are in doubt",
+VERDICT_TEXTS: Mapping[str, str] = {
+    Verdict.NONE: "being judged", Verdict.HELPED: "it helped, and was kept",
+    Verdict.DID_NOT_HELP: "it did not help, and was taken back",
+    Verdict.HARMED_OTHERS: "others paid for it, and it was taken back",
+    Verdict.UNDONE_BY_HAND: "it was taken back by hand",
+    Verdict.CANNOT_TELL: "it cannot be judged: a job has gone, or the figures are in doubt",
 }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 
+from tierd.acts import ActKind
 from tierd.cli import client
 from tierd.cli.client import Answer, evidence_text, megabytes, utc_time, verdict_text
 from tierd.cli.client import verdict_text as words
@@ -88,7 +89,7 @@ def act_lines(answer: Answer) -> list[str]:
     for entry in answer["acts"][:5]:
         detail = f": {entry['detail']}" if entry["detail"] else ""
         lines.append(f"  {entry['id']}  {entry['kind']} {quoted(entry['place'])}: {entry['outcome']}{detail}")
-        if entry["kind"] == "set-default-layout":
+        if entry["kind"] == ActKind.SET_DEFAULT_LAYOUT:
             lines.append(f"      {entry['before'] or 'no layout of its own'} -> {entry['after'] or 'none'}")
     more = answer["all_acts"] - min(5, len(answer["acts"]))
     return [*lines, f"  and {more} more; tierctl history shows them"] if more else lines
@@ -161,10 +162,10 @@ def plan_lines(answer: Answer) -> list[str]:
 def step_lines(actions: list[Answer], indent: str) -> list[str]:
     """Actions as commands; of moves the first few."""
     lines = []
-    moves = [a for a in actions if a["action"] == "migrate"]
-    for action in [a for a in actions if a["action"] != "migrate"] + moves[:MAX_SHOWN]:
+    moves = [a for a in actions if a["action"] == ActKind.MIGRATE]
+    for action in [a for a in actions if a["action"] != ActKind.MIGRATE] + moves[:MAX_SHOWN]:
         place = shell_word(action.get("path") or action["directory"])
-        command = {"set-default-layout": "lfs setstripe", "migrate": "lfs migrate --non-block"}.get(
+        command = {ActKind.SET_DEFAULT_LAYOUT: "lfs setstripe", ActKind.MIGRATE: "lfs migrate --non-block"}.get(
             action["action"], "(advice) lfs migrate --non-block")
         lines += [f"{indent}{command} {action['layout']} {place}", f"{indent}    because {action['reason']}"]
     if len(moves) > MAX_SHOWN:

@@ -14,6 +14,8 @@ from typing import Annotated, ClassVar, Literal
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import AfterValidator, Strict
 
+from tierd.acts import ActKind
+
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MINUTES_A_DAY = 24 * 60
 _WINDOW_FORM = re.compile(r"(?:(?P<days>[A-Za-z,\-]+)\s+)?(?P<begin>\d\d?:\d\d)-(?P<end>\d\d?:\d\d)")
@@ -241,11 +243,11 @@ class ActSettings:
 
 
 Mode = Literal["observe", "recommend", "new-files-only", "full"]
-_ACTS_OF_MODE: dict[str, frozenset[str]] = {
-    "observe": frozenset(), "recommend": frozenset(), "new-files-only": frozenset({"set-default-layout"}),
+_ACTS_OF_MODE: dict[str, frozenset[ActKind]] = {
+    "observe": frozenset(), "recommend": frozenset(), "new-files-only": frozenset({ActKind.SET_DEFAULT_LAYOUT}),
 }
 
 
-def mode_allows(mode: str, kind: str) -> bool:
+def mode_allows(mode: Mode, kind: ActKind) -> bool:
     """Whether tierd by itself does acts of this kind in a mode."""
     return mode == "full" or kind in _ACTS_OF_MODE[mode]

@@ -29,7 +29,7 @@ from tierd.config.act import (
 from tierd.config.scopes import Pools, ResolvedScopes, Scope, unique_paths
 from tierd.config.sense import SenseSettings
 from tierd.decide import benefit, cold_to_disk, hot_files_to_flash, plans
-from tierd.detect.noisy_neighbour import detection
+from tierd.detect.noisy_neighbour.baseline import SlowdownSettings
 from tierd.detect.plugin import ConfiguredDetector
 from tierd.verify import judgement as verify
 
@@ -159,7 +159,7 @@ class Settings:
     control: ControlSettings = field(default_factory=ControlSettings)
     web: WebSettings = field(default_factory=WebSettings)
     movers: MoverSettings = field(default_factory=MoverSettings)
-    noisy_neighbour: detection.Settings = field(default_factory=detection.Settings)
+    noisy_neighbour: SlowdownSettings = field(default_factory=SlowdownSettings)
     small_files_to_flash: Pools = field(default_factory=plans.FlashSettings)
     hot_files_to_flash: hot_files_to_flash.Settings = field(default_factory=hot_files_to_flash.Settings)
     cold_to_disk: cold_to_disk.Settings = field(default_factory=cold_to_disk.Settings)

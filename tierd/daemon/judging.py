@@ -9,12 +9,13 @@ from lustre.filesystem import Filesystem
 from tierd.act.gate import Gate
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
-from tierd.act.undo import Undo
+from tierd.act.undo import Undo, UndoResult
+from tierd.acts import Outcome, Verdict
 from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon import log
 from tierd.daemon.log import FindingLog, LoopCounters
-from tierd.daemon.remediation import UNDONE_BY_HAND, Remediation, RemediationStore
+from tierd.daemon.remediation import Remediation, RemediationStore
 from tierd.daemon.states import OPEN, State
 from tierd.decide.plans import reserved
 from tierd.model import Capacity, Window
@@ -61,7 +62,7 @@ class Judge:
         self._standing = [] if settings.act.dry_run else [
             entry for entry in journal.judgements.default_layouts_in_force() if entry.id not in in_cases]
         """Default layouts of before a restart that were judged, or are not to be: they go on filling the flash pool."""
-        self._said: dict[int, tuple[str, str]] = {}
+        self._said: dict[int, UndoResult] = {}
         """What was said last of taking an act back, as long as that has not come about."""
 
     def judge(self, now: float) -> None:
@@ -94,24 +95,24 @@ class Judge:
             return  # moving files is all that is done for it
         case.to(State.JUDGING)
         judgement = judge(Act(case.finding, case.begun_at, case.acted_at, flash), windows, now, settings, self._totals)
-        if judgement.verdict != "too-early" and case.moved_at > case.acted_at:
+        if judgement.verdict != Verdict.TOO_EARLY and case.moved_at > case.acted_at:
             alone = judge(Act(case.finding, case.begun_at, case.moved_at, flash), windows, now, settings, self._totals)
             latest = case.acted_at + settings.settle_seconds + MAX_MEASURING_TIMES * settings.judge_seconds
-            if judgement.verdict in {"did-not-help", "harmed-others"}:
+            if judgement.verdict in {Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS}:
                 if not case.moves_held and self._gate.waiting_for(case.finding.key):
                     case.moves_held = True
                     self._log.of_number(case.number, [log.remeasured_sentence(case.finding, judgement)])
                 judgement = alone
-            elif alone.verdict != "too-early" or (judgement.verdict == "helped" and now < latest):
+            elif alone.verdict != Verdict.TOO_EARLY or (judgement.verdict == Verdict.HELPED and now < latest):
                 judgement = alone
-        if judgement.verdict != "too-early":
+        if judgement.verdict != Verdict.TOO_EARLY:
             self._settle(case, judgement)
 
     def _settle(self, case: Remediation, judgement: Judgement) -> None:
         """Keep the acts of a remediation, or have them undone."""
         self._note(case, judgement)
         if case.abandoned:
-            case.begin_undo("it did not help" if judgement.verdict == "did-not-help" else "other jobs got slower")
+            case.begin_undo("it did not help" if judgement.verdict == Verdict.DID_NOT_HELP else "other jobs got slower")
         else:
             case.settle(State.KEPT)
 
@@ -154,7 +155,7 @@ class Judge:
         for case in cases:
             for outcome in (*case.earlier, *case.defaults):
                 entry = self._journal.entry(outcome.entry)
-                if entry is not None and entry.outcome == "done":
+                if entry is not None and entry.outcome == Outcome.DONE:
                     with self._lock:
                         self._standing.append(entry)
 
@@ -164,7 +165,8 @@ class Judge:
         A case without default layouts of its own is over: what would be measured from then on says nothing of what was
         done.
         """
-        self._log.of_number(self._journal.finding_of(entry.id), [log.undone_sentence(entry, "undone", f"by {by}")])
+        self._log.of_number(self._journal.finding_of(entry.id),
+                            [log.undone_sentence(entry, Outcome.UNDONE, f"by {by}")])
         with self._lock:
             self._standing = [other for other in self._standing if other.id != entry.id]
             for case in self._store:
@@ -192,7 +194,7 @@ class Judge:
 
     def _end(self, case: Remediation) -> int:
         """Nothing more is done in a case, nor measured; how many of its moves were dropped."""
-        case.verdict = UNDONE_BY_HAND
+        case.verdict = Verdict.UNDONE_BY_HAND
         case.settle(State.UNDONE)
         self._gate.drop_defaults(case.finding.key)
         return len(self._gate.drop(case.finding.key))
@@ -233,8 +235,8 @@ class Judge:
         held = self._undo_act.held()
         told = self._undo_act(entry, reason)
         if self._said.pop(act, None) != told:
-            self._log.of_number(number, [log.undone_sentence(entry, *told)])
-        if told[0] == "undone" or (told[0] != "failed" and not held):
+            self._log.of_number(number, [log.undone_sentence(entry, told.outcome, told.detail)])
+        if told.outcome == Outcome.UNDONE or (told.outcome != Outcome.FAILED and not held):
             return True
         self._said[act] = told
         return False

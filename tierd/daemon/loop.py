@@ -24,8 +24,8 @@ from tierd.daemon.remediation import Remediation, Remediations, RemediationStore
 from tierd.decide.plans import Plan
 from tierd.detect.history import History
 from tierd.engine import Engine
-from tierd.model import Finding, Window
-from tierd.policies import JUDGED
+from tierd.model import EVIDENCE_BY_KIND, Finding, OtherEvidence, Window
+from tierd.policies import is_judged
 from tierd.refusal import Refusal
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
@@ -69,8 +69,12 @@ class Daemon:
         gatherer = FactsCollector(filesystem, self._table, inventory, flash_pools, metadata_targets, clients)
         self._facts = LatestFacts(gatherer.facts)
         since = clock.now() - settings.verify.moving_seconds - settings.history_seconds
-        self._store = RemediationStore(
-            case for case in reopened_remediations(journal, since) if case.finding.kind in JUDGED)
+        self._store = RemediationStore()
+        for case in reopened_remediations(journal, since):
+            if is_judged(case.finding):
+                self._store.add(case)
+            elif isinstance(case.finding.evidence, OtherEvidence) and case.finding.kind in EVIDENCE_BY_KIND:
+                say(f"F{case.number}: the journal lacks numbers of this finding, so its acts are not judged")
         self.lock = self._store.lock
         self.tally = LoopCounters()
         self._log = FindingLog(say, journal, clock, settings, self.tally)

@@ -19,21 +19,20 @@ from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import OrderPlan
 from tierd.act.outcomes import CompletedAct
+from tierd.acts import ActKind, Outcome, Verdict
 from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon import log
 from tierd.daemon.log import FindingKey, FindingLog
 from tierd.daemon.planning import Planner
 from tierd.daemon.states import OPEN, TRANSITIONS, State
-from tierd.model import Action, Finding, Window
-from tierd.policies import JUDGED
+from tierd.model import Action, Evidence, Finding, Window
+from tierd.policies import is_judged
 from tierd.refusal import Reason, Refusal
 from tierd.sense.own_moves import OwnMoveFilter
 from tierd.text import count_of
 
-UNDONE_BY_HAND = "taken-back"
-"""What stands for a verdict once somebody has taken its default layouts back by hand."""
-UNDOING_VERDICTS = frozenset({"did-not-help", "harmed-others", UNDONE_BY_HAND})
+UNDOING_VERDICTS = frozenset({Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS, Verdict.UNDONE_BY_HAND})
 """Verdicts that end in taking back."""
 
 
@@ -57,7 +56,7 @@ class Remediation:
     tried: set[str] = field(default_factory=set)
     """Directories and files whose act is queued or was tried: each is tried once."""
     state: State = State.PLANNED
-    verdict: str = ""
+    verdict: Verdict = Verdict.NONE
     """Empty before the verdict, and where there is nothing to judge."""
     over: bool = False
     """Whether the finding has ended."""
@@ -119,7 +118,7 @@ class Remediation:
         self.over = True
         if self.state in {State.KEPT, State.UNDONE}:
             self.to(State.CLOSED)
-        if self.finding.kind not in JUDGED:
+        if not is_judged(self.finding):
             self.tried.clear()  # if the finding returns, everything may be tried again
 
     def layout_in(self, directory: str) -> Layout:
@@ -180,8 +179,8 @@ class RemediationStore:
 def reopened_remediations(journal: Journal, since: float) -> Iterator[Remediation]:
     """Cases whose default layouts stand since then, unjudged or with moves that wait: they go on after a restart."""
     for (number, finding, entries), verdict in chain(
-            ((found, "") for found in journal.judgements.unjudged(since)),
-            ((found, "helped") for found in journal.judgements.helped(since))):
+            ((found, Verdict.NONE) for found in journal.judgements.unjudged(since)),
+            ((found, Verdict.HELPED) for found in journal.judgements.helped(since))):
         layout = entries[0].layout_after
         if layout is None:
             continue
@@ -288,25 +287,25 @@ class Remediations:
         case = self._store.get(finding.key)
         if case is not None and case.abandoned and not case.closed:
             return  # an administrator undid it while this was planned
-        known = case.places if case is not None and not case.closed and finding.kind in JUDGED else set()
+        known = case.places if case is not None and not case.closed and is_judged(finding) else set()
         actions = [a for a in actions if a.directory not in known
-                   and not (a.kind == "set-default-layout" and self._gate.default_waits(a.directory))]
+                   and not (a.kind == ActKind.SET_DEFAULT_LAYOUT and self._gate.default_waits(a.directory))]
         if not actions:
             return
-        settled = State.UNDONE, State.CLOSED, *([State.KEPT, State.UNDOING] if finding.kind in JUDGED else [])
+        settled = State.UNDONE, State.CLOSED, *([State.KEPT, State.UNDOING] if is_judged(finding) else [])
         if case is None or case.state in settled:
             case = Remediation(finding, number, now, now, actions[0].layout,
                                earlier=[] if case is None else [*case.earlier, *case.defaults],
-                               tried=set() if case is None or finding.kind in JUDGED else case.tried)
+                               tried=set() if case is None or is_judged(finding) else case.tried)
         elif now < case.begun_at + self._settings.verify.moving_seconds:
             case.acted_at = now  # it is judged by what comes after; one that always goes on is judged some time
         case.places = known | {*finding.directories}
-        if finding.kind not in JUDGED:
+        if not is_judged(finding):
             case.number = number  # it came back under another: what is done now is done for that
         self._store.add(case)
         self._submit(case, [a for a in actions if (a.path or a.directory) not in case.tried])
         # advice alone, a dry run, and findings without a victim leave nothing to be judged
-        if case.state in OPEN and (finding.kind not in JUDGED or self._gate.dry_run or not case.tried):
+        if case.state in OPEN and (not is_judged(finding) or self._gate.dry_run or not case.tried):
             case.settle(State.KEPT)
 
     def _in_hand(self, finding: Finding) -> bool:
@@ -314,7 +313,7 @@ class Remediations:
         end.
         """
         with self._lock:
-            if finding.kind in JUDGED:
+            if is_judged(finding):
                 case = self._store.get(finding.key)
                 return case is not None and not case.closed and not self._goes_on(case, finding)
             if self._planned.get(finding.key) == finding.time or self._gate.waiting_for(finding.key):
@@ -334,7 +333,7 @@ class Remediations:
     def _followed_up(self, case: Remediation) -> bool:
         """Whether files of a case may follow: until it is judged, and where it helped while its moves may go on."""
         lately = self._clock.now() < case.begun_at + self._settings.verify.moving_seconds
-        helped = case.state is State.KEPT and case.verdict == "helped"
+        helped = case.state is State.KEPT and case.verdict == Verdict.HELPED
         return not case.departed and (case.state in OPEN or (helped and lately and not case.over))
 
     def _follow_up(self, case: Remediation) -> None:
@@ -344,14 +343,14 @@ class Remediations:
                 for activity in self._planning.activities(case.finding)]
         if any(activity.candidates for activity in left):
             plan = self._planning.for_activities(replace(case.finding, time=self._clock.now()), left)
-            moves = [a for a in plan.actions if a.kind == "migrate"]
+            moves = [a for a in plan.actions if a.kind == ActKind.MIGRATE]
             with self._lock:
                 if not case.abandoned:
                     self._submit(case, [replace(move, layout=case.layout_in(move.directory)) for move in moves])
 
     def _submit(self, case: Remediation, actions: Sequence[Action]) -> None:
-        defaults = [a for a in actions if a.kind == "set-default-layout"]
-        moves = [a for a in actions if a.kind == "migrate" and a.path not in case.tried]
+        defaults = [a for a in actions if a.kind == ActKind.SET_DEFAULT_LAYOUT]
+        moves = [a for a in actions if a.kind == ActKind.MIGRATE and a.path not in case.tried]
         if len(defaults) > 1:
             self._log.of_number(case.number, [log.planned_sentence(defaults, moves)])
         if defaults:
@@ -376,7 +375,7 @@ class Remediations:
 
     def _were_set(self, case: Remediation, outcomes: Sequence[CompletedAct]) -> None:
         self._log.of_number(case.number, list(log.default_layout_sentences(outcomes)))
-        done = [outcome for outcome in outcomes if outcome.result in {"done", "dry-run"}]
+        done = [outcome for outcome in outcomes if outcome.result in {Outcome.DONE, Outcome.DRY_RUN}]
         now = self._clock.now()
         if done and not case.judged:
             if not case.defaults:
@@ -397,7 +396,7 @@ class Remediations:
 
     def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> None:
         """Put what somebody asked for into the queue. Doing it is for the gate."""
-        number = self._journal.add_finding(Finding(kind, self._clock.now(), by, "", (), what, {}))
+        number = self._journal.add_finding(Finding(kind, self._clock.now(), by, "", (), what, Evidence()))
         told = [f"{what}: {len(found.actions)} files, {found.size_bytes / 1e6:.0f} MB, wait for their turn"]
         told += [f"      left out: {count} ({why})" for why, count in found.left_out.most_common(5)]
         self._log.of_number(number, told)
@@ -457,7 +456,7 @@ class Remediations:
         """Drop the moves that wait in cases whose aggressor does nothing any more: they would load disks for nobody."""
         with self._lock:
             for case in self._store:
-                if case.finding.kind not in JUDGED or case.closed:
+                if not is_judged(case.finding) or case.closed:
                     continue
                 case.departed = has_departed(case.finding.aggressor, windows)
                 if case.departed and case.queued and (dropped := self._gate.drop(case.finding.key)):

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tierd.act.gate import Gate
+from tierd.acts import Verdict
 from tierd.config.settings import Settings
 from tierd.daemon.activities import ActivityState
 from tierd.daemon.answers import finding_json, refusal_json
 from tierd.daemon.loop import Daemon
 from tierd.daemon.states import State
-from tierd.model import Finding, Window
+from tierd.model import Finding, SlowdownEvidence, Window
 from tierd.refusal import Refusal
 from tierd.text import count_of
 
@@ -33,7 +34,7 @@ class RemediationSnapshot:
     begun_at: float
     state: State
     judged: bool
-    verdict: str
+    verdict: Verdict
     """Empty until it is judged."""
     waiting_defaults: int = 0
     """Default layouts that wait to be set."""
@@ -216,8 +217,8 @@ def target_rows(window: Window, found: tuple[Finding, ...]) -> list[dict[str, An
     slowdown: dict[str, float] = {}
     for finding in found:
         for target in finding.targets:
-            if not finding.advice_only:
-                slowdown[target] = max(slowdown.get(target, 0.0), finding.evidence.get("slowdown", 0.0))
+            if isinstance(finding.evidence, SlowdownEvidence) and not finding.advice_only:
+                slowdown[target] = max(slowdown.get(target, 0.0), finding.evidence.slowdown)
     done, counts = rates_by(window, 0)
     rows = [{"target": target, **done.get(target, NO_LOAD), "jobs": counts.get(target, 0),
              "slowdown": slowdown.get(target), "condition": window.conditions.get(target, "")}

@@ -22,10 +22,11 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge, Gt, Lt
 
 from lustre.layout.model import Component, Layout
+from tierd.acts import ActKind
 from tierd.decide import sizing
 from tierd.decide.plans import NO_CHANGELOG_SENTENCE, Plan, covers, flash_first, reserved
 from tierd.decide.plans import FlashSettings as Pools
-from tierd.model import Action, Candidate, Capacity, DirectoryActivity, Finding
+from tierd.model import Action, Candidate, Capacity, DirectoryActivity, Finding, HotSmallFilesEvidence
 from tierd.refusal import Reason, Refusal
 
 
@@ -78,6 +79,7 @@ class Settings:
 
 def decide(
     finding: Finding,
+    evidence: HotSmallFilesEvidence,
     activities: Sequence[DirectoryActivity],
     capacity: Capacity,
     pools: Pools,
@@ -103,21 +105,23 @@ def decide(
         layout = flash_first(size.component_bytes, capacity.default_layouts.get(activity.directory), pools)
         if activity.creates and not covers(capacity.default_layouts.get(activity.directory), size.component_bytes,
                                            pools.flash_pool) and activity.directory in capacity.default_layouts:
-            made = with_data_on_mdt(layout, finding.evidence["read_operations_share"], capacity, settings.data_on_mdt)
+            made = with_data_on_mdt(layout, evidence.read_operations_share, capacity, settings.data_on_mdt)
             defaults.append(Action(
-                "set-default-layout", made, f"{finding.aggressor} reads again and again what is made here: new files "
+                ActKind.SET_DEFAULT_LAYOUT, made,
+                f"{finding.aggressor} reads again and again what is made here: new files "
                 f"then need not be moved; {size.reason}", finding.key, directory=activity.directory))
-        per_open = finding.evidence["opens_per_second"] / opens
+        per_open = evidence.opens_per_second / opens
         worth = [(w, c) for c in activity.candidates
                  if c.size_bytes is not None and 0 < c.size_bytes <= size.component_bytes
                  and c.closed_at <= finding.time - pools.settle_seconds
-                 and (w := benefit_ratio(c, per_open, finding, settings, suffers)) >= settings.benefit_factor]
+                 and (w := benefit_ratio(c, per_open, evidence, settings, suffers)) >= settings.benefit_factor]
         if not worth and activity.candidates:
             refusals.append(Refusal(Reason.NOT_WORTH, f"no file saves {settings.benefit_factor:g} times what its move "
                                     "costs the disks").of(activity.directory))
-        moves += [Action("migrate", layout, f"{finding.aggressor} reads it again and again: its move saves {w:.0f} "
-                           f"times the disk time it costs within {settings.horizon_seconds / 60:.0f} minutes",
-                           finding.key, activity.directory, c.path, c.size_bytes or 0, c.fid)
+        moves += [Action(ActKind.MIGRATE, layout,
+                         f"{finding.aggressor} reads it again and again: its move saves {w:.0f} "
+                         f"times the disk time it costs within {settings.horizon_seconds / 60:.0f} minutes",
+                         finding.key, activity.directory, c.path, c.size_bytes or 0, c.fid)
                     for w, c in sorted(worth, key=lambda pair: (-pair[0] / (pair[1].size_bytes or 1), pair[1].path))]
     if not activities:
         refusals.append(Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).of(finding.aggressor))
@@ -125,16 +129,15 @@ def decide(
 
 
 def benefit_ratio(
-    candidate: Candidate, opens_per_second: float, finding: Finding, settings: Settings, suffers: bool
+    candidate: Candidate, opens_per_second: float, evidence: HotSmallFilesEvidence, settings: Settings, suffers: bool
 ) -> float:
     """Disk time saved over the horizon, for each second that the move costs the disks.
 
     Opens are spread over the files as they were so far; only the part of them that reaches the disks saves anything.
     """
-    evidence = finding.evidence
-    read_usec = max(evidence.get("usec_per_rpc", 0.0), settings.disk_read_usec)
+    read_usec = max(evidence.usec_per_rpc, settings.disk_read_usec)
     heat = opens_per_second * candidate.opens * min(
-        1.0, evidence["disk_reads_per_second"] / max(evidence["opens_per_second"], 1e-9))
+        1.0, evidence.disk_reads_per_second / max(evidence.opens_per_second, 1e-9))
     saved_usec = heat * settings.horizon_seconds * max(0.0, read_usec - settings.flash_read_usec)
     cost_usec = read_usec + (candidate.size_bytes or 0) / settings.disk_bytes_per_second * 1e6
     return saved_usec / (cost_usec * (settings.suffering_weight if suffers else 1.0))

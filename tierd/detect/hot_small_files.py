@@ -16,7 +16,7 @@ from annotated_types import Ge, Gt, Lt
 from tierd.detect.advice import has_free_space
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Profile
-from tierd.model import Advice, DirectoryActivity, Finding
+from tierd.model import Advice, DirectoryActivity, Finding, HotSmallFilesEvidence
 from tierd.text import percent, quoted
 
 
@@ -79,8 +79,9 @@ def of_job(job: Profile, activities: Sequence[DirectoryActivity], view: View, se
         f"{quoted(job.job)} opens {opens:.0f} existing files/s in {quoted(places[0].directory)}"
         f"{more} and reads {per_open / 1024:.0f} KiB of each, {percent(share)} of it from the disks with "
         f"{reads / job.seconds:.0f} reads/s",
-        {"opens_per_second": opens, "disk_reads_per_second": reads / job.seconds, "read_bytes_per_open": per_open,
-         "disk_read_share": share, "read_operations_share": reads / operations, "usec_per_rpc": busy_usec},
+        HotSmallFilesEvidence(
+            opens_per_second=opens, disk_reads_per_second=reads / job.seconds, read_bytes_per_open=per_open,
+            disk_read_share=share, read_operations_share=reads / operations, usec_per_rpc=busy_usec),
         tuple(a.directory for a in places),
         advice=(Advice(f"lfs migrate --non-block -c 1 -p {quoted(view.pools_of(places[0].directory).flash)} FILE",
                        f"files in {quoted(places[0].directory)}", "reads without seeks; tierd does it, the best first, "

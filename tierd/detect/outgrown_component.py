@@ -18,7 +18,7 @@ from lustre.layout.model import Layout
 from lustre.layout.size import size_text
 from tierd.detect.advice import has_free_space
 from tierd.detect.plugin import Common, Detector, View
-from tierd.model import Advice, DirectoryActivity, Finding
+from tierd.model import Advice, DirectoryActivity, Finding, OutgrownComponentEvidence
 from tierd.text import percent, quoted
 
 
@@ -62,8 +62,8 @@ def of_directory(place: str, parts: Sequence[DirectoryActivity], view: View, set
         DETECTOR.name, view.now, job, "", (),
         f"{outgrown} of {max(created, outgrown)} files made lately in {quoted(place)} outgrew their first "
         f"component ({percent(share)}{boundary}): such a file costs two objects and still seeks on the disks",
-        {"files_outgrown": float(outgrown), "files_created": float(created), "share": share,
-         "component_bytes": float(end or 0), "seconds": view.facts.directory_seconds},
+        OutgrownComponentEvidence(files_outgrown=outgrown, files_created=created, share=share,
+                                  component_bytes=end or 0, seconds=view.facts.directory_seconds),
         (place,), subject=place,
         advice=() if not has_free_space(view, view.flash) else (
                 Advice(f"lfs setstripe -E SIZE -c 1 -p {quoted(pools.flash)} -E -1 -c 1 -p {quoted(pools.hdd)} "

@@ -20,7 +20,7 @@ from annotated_types import Gt, Lt
 
 from tierd.detect.advice import WHOLE_READ_BYTES, by_cause, client_names, total_over, traffic
 from tierd.detect.plugin import Common, Detector, View
-from tierd.model import Advice, ClientLoad, Finding
+from tierd.model import Advice, ClientLoad, Evidence, Finding
 from tierd.text import percent
 
 MIB = 1 << 20
@@ -47,6 +47,23 @@ class Settings(Common):
     """What jobs' files are like is told from their last so many seconds."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadAheadEvidence(Evidence):
+    """Events of ``read_ahead_stats``, summed over the clients."""
+
+    hits: float
+    """Pages."""
+    misses: float
+    """Pages."""
+    discarded: float
+    """Pages that were read ahead and never used."""
+    clients: int
+    jumps: float
+    """``readpage_not_consecutive``."""
+    budget_used_up: float
+    """``hit_max_readahead_issue``."""
+
+
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
     """A finding for each cause, naming its clients."""
     for (fsname, why), clients in by_cause(view, lambda client: cause(client, view, settings)).items():
@@ -60,9 +77,10 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
             DETECTOR.name, view.now, "", "", (),
             f"read-ahead hits {percent(hits / max(hits + misses, 1))} of {hits + misses:.0f} pages read on "
             f"{client_names(clients)}: {words}",
-            {"hits": hits, "misses": misses, "discarded": discarded, "clients": float(len(clients)),
-             "jumps": total_over(clients, lambda c: c.read_ahead.get("readpage_not_consecutive", 0)),
-             "budget_used_up": total_over(clients, lambda c: c.read_ahead.get("hit_max_readahead_issue", 0))},
+            ReadAheadEvidence(
+                hits=hits, misses=misses, discarded=discarded, clients=len(clients),
+                jumps=total_over(clients, lambda c: c.read_ahead.get("readpage_not_consecutive", 0)),
+                budget_used_up=total_over(clients, lambda c: c.read_ahead.get("hit_max_readahead_issue", 0))),
             advice_only=True, subject=f"{fsname}: {why}", advice=advice,
         )
 

@@ -17,7 +17,7 @@ from annotated_types import Ge, Gt, Lt
 from tierd.detect.advice import client_names, recently_seen, rpcs_saved, targets_of_pool, traffic
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Classes, is_small_io
-from tierd.model import Advice, ClientLoad, Finding, RpcLoad
+from tierd.model import Advice, ClientLoad, Evidence, Finding, RpcLoad
 from tierd.text import percent, quoted
 
 PAGE_BYTES = 4096
@@ -47,6 +47,19 @@ class Settings(Common):
     """What jobs' files are like is told from their last so many seconds."""
     min_saved: Annotated[float, Gt(0), Lt(1)] = 0.3
     """Share of the RPCs of the jobs there that larger ones would save, at the least, given the size of their files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RpcSizeEvidence(Evidence):
+    """Sizes of bulk RPCs to one pool in one direction."""
+
+    mean_rpc_bytes: float
+    max_rpc_bytes: float
+    """The lowest limit of the clients (``max_pages_per_rpc``)."""
+    full_share: float
+    """RPCs as large as the limit."""
+    rpcs: float
+    clients: int
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
@@ -106,8 +119,8 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
     to = f" to pool {quoted(pool)}" if pool else ""
     return Finding(
         DETECTOR.name, view.now, "", "", (), f"{words}{to}, on {client_names(clients)}",
-        {"mean_rpc_bytes": mean * PAGE_BYTES, "max_rpc_bytes": limit * PAGE_BYTES, "full_share": at_limit,
-         "rpcs": rpcs, "clients": float(len(clients))},
+        RpcSizeEvidence(mean_rpc_bytes=mean * PAGE_BYTES, max_rpc_bytes=limit * PAGE_BYTES, full_share=at_limit,
+                        rpcs=rpcs, clients=len(clients)),
         advice_only=True, subject=" ".join(subject), advice=advice,
     )
 

@@ -16,7 +16,7 @@ from annotated_types import Gt, Lt
 
 from tierd.detect.advice import client_names, mean_concurrent_rpcs, recently_seen, targets_of_pool
 from tierd.detect.plugin import Common, Detector, View
-from tierd.model import Advice, ClientLoad, Finding, RpcLoad
+from tierd.model import Advice, ClientLoad, Evidence, Finding, RpcLoad
 from tierd.text import percent, quoted
 
 MAX_RPCS_IN_FLIGHT = 256
@@ -36,6 +36,18 @@ class Settings(Common):
     """How long what targets work on is looked at."""
     max_at_work: Annotated[float, Gt(0)] = 2.0
     """RPCs that a disk target works on at a time, on average; with more it has no time to spare."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InFlightEvidence(Evidence):
+    """RPCs in flight to one pool in one direction."""
+
+    saturated_share: float
+    """RPCs sent while as many were in flight as the limit allows."""
+    rpcs: float
+    max_rpcs_in_flight: float
+    """The lowest limit of the clients."""
+    clients: int
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
@@ -87,7 +99,7 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
         DETECTOR.name, view.now, "", "", (),
         f"{percent(share)} of {rpcs:.0f} {direction} RPCs to {place} were sent with all {limit:.0f} that may be under "
         f"way, on {client_names(clients)}",
-        {"saturated_share": share, "rpcs": rpcs, "max_rpcs_in_flight": limit, "clients": float(len(clients))},
+        InFlightEvidence(saturated_share=share, rpcs=rpcs, max_rpcs_in_flight=limit, clients=len(clients)),
         advice_only=True, subject=" ".join(subject),
         advice=tuple(advise(fsname, kind, direction, limit, f"on {client_names(clients)}")),
     )

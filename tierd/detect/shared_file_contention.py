@@ -17,7 +17,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from lustre.layout.model import Layout
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Profile
-from tierd.model import Advice, Finding, SharedFile
+from tierd.model import Advice, Evidence, Finding, SharedFile
 from tierd.text import quoted
 
 UNKNOWN_STRIPES = 1 << 30
@@ -41,6 +41,20 @@ class Settings(Common):
     """Overstriping beyond this costs more locks than it saves."""
     read_share: Annotated[float, Gt(0), Le(1)] = 0.9
     """Share of a job's bytes that it reads, from which on it counts as a reader: overstriping would not help it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentionEvidence(Evidence):
+    """A file that many processes have open."""
+
+    openers: int
+    objects: int
+    """Objects of the file."""
+    targets_available: int
+    """Targets of its pool."""
+    wanted_objects: int
+    bytes_per_second: float
+    """Of the job that opens it."""
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
@@ -87,8 +101,8 @@ def of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> F
         DETECTOR.name, view.now, job.job, "", targets,
         f"{file.openers} opens of {quoted(file.path)} by {quoted(job.job)} share {objects} objects: they "
         "wait for each other's extent locks",
-        {"openers": float(file.openers), "objects": float(objects), "targets_available": float(available),
-         "wanted_objects": float(wanted), "bytes_per_second": job.moved_bytes / job.seconds},
+        ContentionEvidence(openers=file.openers, objects=objects, targets_available=available, wanted_objects=wanted,
+                           bytes_per_second=job.moved_bytes / job.seconds),
         (directory,), advice_only=True, subject=file.path,
         advice=(
             Advice(f"{command} {quoted(directory)}", f"before {quoted(job.job)} creates the file anew", effect),

@@ -14,7 +14,7 @@ from annotated_types import Ge, Gt, Lt
 
 from tierd.detect.advice import by_cause, client_names, total_over
 from tierd.detect.plugin import Common, Detector, View
-from tierd.model import Advice, ClientLoad, Finding
+from tierd.model import Advice, ClientLoad, Evidence, Finding
 from tierd.text import percent
 
 WASTE = "waste"
@@ -34,6 +34,21 @@ class Settings(Common):
     """Entries missed (2.16 and newer), or it is not worth a word, however many threads gave up."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StataheadEvidence(Evidence):
+    """Events of ``statahead_stats``, summed over the clients."""
+
+    started: float
+    """Threads."""
+    wrong: float
+    """Threads that gave up."""
+    hits: float
+    """Entries; 0 before Lustre 2.16."""
+    misses: float
+    """Entries; 0 before Lustre 2.16."""
+    clients: int
+
+
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
     """A finding for each file system, naming the clients."""
     for (fsname, why), clients in by_cause(view, lambda client: wasteful(client, view, settings)).items():
@@ -50,7 +65,7 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
             (),
             f"{wrong:.0f} of {started:.0f} statahead threads gave up{entries} "
             f"({percent(waste(started, wrong, hits, misses))}) on {client_names(clients)}",
-            {"started": started, "wrong": wrong, "hits": hits, "misses": misses, "clients": float(len(clients))},
+            StataheadEvidence(started=started, wrong=wrong, hits=hits, misses=misses, clients=len(clients)),
             advice_only=True,
             subject=f"{fsname}: {why}",
             advice=(

@@ -18,7 +18,7 @@ from lustre.layout.model import Layout
 from tierd.detect.attribution import directories
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Classes, Profile, is_small_files, is_stream
-from tierd.model import Advice, Finding, Window
+from tierd.model import Advice, Evidence, Finding, Window
 from tierd.text import first_names, percent, quoted
 
 
@@ -38,6 +38,26 @@ class Settings(Common):
     """Of a stream on that target; slower ones would gain little."""
     stripes: Annotated[int, Ge(2)] = 4
     """Advised for few large files: the guide found 2 to 8 best."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StripedSmallFilesEvidence(Evidence):
+    """Small files created with several stripes."""
+
+    stripe_count: int
+    """-1 for all targets."""
+    files_created: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SingleTargetEvidence(Evidence):
+    """A stream on one target of a pool."""
+
+    target_share: float
+    """Bytes of the stream on that target."""
+    bytes_per_second: float
+    targets_available: int
+    """Targets of the pool."""
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
@@ -68,7 +88,7 @@ def striped_small_files(job: str, directory: str, creates: int, layout: Layout, 
     return Finding(
         DETECTOR.name, view.now, job, "", (),
         f"{quoted(job)} makes small files in {name}, {creates} lately, with {objects} each",
-        {"stripe_count": float(count), "files_created": float(creates)},
+        StripedSmallFilesEvidence(stripe_count=count, files_created=creates),
         (directory,), advice_only=True, subject=f"small files in {directory}",
         advice=(Advice(f"lfs setstripe -c 1 {name} (or -E 16M -c 1 -E -1 -c {max(count, 2)} for large files too)",
                        "new files there", "one object a file: fewer RPCs for each create, stat and unlink"),),
@@ -97,7 +117,7 @@ def single_target_stream(job: Profile, recent: Sequence[Window], view: View, set
         (target,),
         f"{quoted(job.job)} streams {rate / 1e6:.0f} MB/s, {percent(share)} of it to {quoted(target)}, one of "
         f"{len(members)} targets of its pool",
-        {"target_share": share, "bytes_per_second": rate, "targets_available": float(len(members))},
+        SingleTargetEvidence(target_share=share, bytes_per_second=rate, targets_available=len(members)),
         places,
         advice_only=True,
         subject=subject,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lustre.fid import Fid
 from lustre.layout.model import Component, Layout
 from tests.tierd.detect.views import GB, halves
-from tests.tierd.worlds import TARGETS
+from tests.tierd.worlds import TARGETS, noise
 from tierd import policies
 from tierd.config.scopes import ResolvedScopes, Scope
 from tierd.config.settings import Settings
@@ -74,9 +74,8 @@ def world(settings: Settings) -> tuple[dict[str, tuple[str, ...]], Capacity]:
 def test_a_plan_names_the_pools_of_the_scope_of_each_directory(settings: Settings, directories: list[str]) -> None:
     scopes = settings.resolved_scopes
     _, capacity = world(settings)
-    finding = Finding("noisy-neighbour", 1000.0, "m.2", "s.1", TARGETS, "…", {
-        "aggressor_bytes_per_file": 1e6, "aggressor_largest_rpc_bytes": 1e6, "aggressor_read_share": 0.5,
-        "aggressor_files_per_second": 20.0}, directories=tuple(directories))
+    finding = Finding("noisy-neighbour", 1000.0, "m.2", "s.1", TARGETS, "…", noise(aggressor_read_share=0.5),
+                      directories=tuple(directories))
     activities = [DirectoryActivity("m.2", where, creates=100, closes=100, sizes=(1 << 20,) * 100, candidates=(
         Candidate(Fid(1, n), f"{where.rstrip('/')}/file", 900.0, size_bytes=1 << 20),))
         for n, where in enumerate(directories)]

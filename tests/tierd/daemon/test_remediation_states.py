@@ -13,6 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tests.tierd.daemon.remediation_world import Desk, Planned
 from tests.tierd.simulated import COVERING, world
+from tests.tierd.worlds import noise
+from tierd.acts import JUDGED_VERDICTS, ActKind, Verdict
 from tierd.daemon.judging import Judge
 from tierd.daemon.log import LoopCounters
 from tierd.daemon.remediation import UNDOING_VERDICTS, Remediation
@@ -21,7 +23,7 @@ from tierd.model import Action, Finding
 from tierd.simulation.world import VirtualClock
 from tierd.verify.judgement import Judgement
 
-FOUND = Finding("noisy-neighbour", 0.0, "small.2", "stream.1", (), "it is slow", {}, ())
+FOUND = Finding("noisy-neighbour", 0.0, "small.2", "stream.1", (), "it is slow", noise(), ())
 PLACES = ("/a", "/b", "/c")
 
 
@@ -77,7 +79,7 @@ class Steps(RuleBasedStateMachine):
         for place in PLACES:
             at.cluster.make_directory(place)
         self.desk = Desk(at, Planned(lambda found: tuple(
-            Action("set-default-layout", COVERING, "because", found.key, place) for place in found.directories)))
+            Action(ActKind.SET_DEFAULT_LAYOUT, COVERING, "because", found.key, place) for place in found.directories)))
         self.desk.telling.begun(FOUND)
         self.judge = Judge(self.desk.store, list, at.gate, at.undo, at.journal, self.desk.telling, at.filesystem,
                            VirtualClock(at.cluster), self.desk.settings, LoopCounters())
@@ -109,8 +111,8 @@ class Steps(RuleBasedStateMachine):
         if self.case is not None:
             self.case.finding_began()
 
-    @rule(verdict=st.sampled_from(["helped", "cannot-tell", "did-not-help", "harmed-others"]))
-    def verdict(self, verdict: str) -> None:
+    @rule(verdict=st.sampled_from(list(JUDGED_VERDICTS)))
+    def verdict(self, verdict: Verdict) -> None:
         case = self.case
         if case is not None and case.state in OPEN:
             self.judge._settle(case, Judgement(verdict, 2.0, 1.0, 1.5, 0.5))

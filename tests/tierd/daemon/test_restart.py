@@ -260,3 +260,14 @@ def test_a_journal_that_takes_nothing_asks_to_come_again(tmp_path: Path) -> None
         inbox.put([(Order("promote", "/a", "x"), None)])
     assert len(inbox) == 0
     inbox.close()
+
+
+def test_a_finding_whose_numbers_the_journal_lacks_is_named_and_not_judged(reading: Site) -> None:
+    assert len(reading.service._daemon.cases) == 1
+    reading.service.close()
+    with closing(sqlite3.connect(reading.settings.act.journal)) as journal, journal:
+        journal.execute("UPDATE findings SET evidence = json_remove(evidence, '$.victim_usual_bytes_per_second')")
+    reading.said.clear()
+    reading.start()
+    assert reading.service._daemon.cases == ()
+    assert "F1: the journal lacks numbers of this finding, so its acts are not judged" in told_of(reading)

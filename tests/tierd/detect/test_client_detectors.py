@@ -51,7 +51,7 @@ def test_clients_with_the_same_trouble_are_told_together() -> None:
     bad = ahead(hits=3000, misses=30_000, readpage_not_consecutive=30_000)
     (found,) = look(read_ahead.DETECTOR, facts=facts(*(replace(bad, client=f"n{n}") for n in range(40)), WELL))
     assert "on 40 clients: n0, n1, n2 and 37 more" in found.sentence
-    assert found.evidence["clients"] == 40
+    assert found.evidence.numbers()["clients"] == 40
 
 
 def test_a_stride_that_is_foreseen_again_ends_it_only_when_most_hit() -> None:

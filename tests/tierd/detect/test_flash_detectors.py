@@ -65,7 +65,7 @@ def cold(used: float, *files: StoredFile, active: bool = False, fill: dict[str, 
 def test_cold_files_on_short_flash_are_told_with_what_must_go() -> None:
     (found,) = cold(0.9, stored(1, 30), stored(2, 8), stored(3, 1))
     assert "90 % full, and 2 of 3 files looked at there, 2.00 GB, were not used for 7 days or more" in found.sentence
-    assert found.evidence["bytes_to_free"] == pytest.approx(0.2 * 200 * GB)
+    assert found.evidence.numbers()["bytes_to_free"] == pytest.approx(0.2 * 200 * GB)
     assert (found.directories, found.advice_only) == (("/proj/old",), False)
 
 

@@ -37,7 +37,7 @@ def test_a_target_that_does_most_is_told_with_its_job() -> None:
 
 def test_operations_count_as_well_as_bytes() -> None:
     (found,) = look(DETECTOR, halves(small_io("fio.1", 90, seconds=30.0, targets=TARGETS[:1])))
-    assert found.evidence["operations_per_second"] == pytest.approx(90)
+    assert found.evidence.numbers()["operations_per_second"] == pytest.approx(90)
 
 
 def test_an_idle_or_an_even_pool_is_well() -> None:
@@ -53,4 +53,4 @@ def test_pools_are_not_compared_with_each_other() -> None:
 @given(st.lists(st.floats(0, 1), min_size=4, max_size=4))
 def test_a_fill_that_is_told_stands_out(used: list[float]) -> None:
     for found in filling(*used):
-        assert found.evidence["used_share"] - found.evidence["others_used_share"] >= 0.2
+        assert found.evidence.numbers()["used_share"] - found.evidence.numbers()["others_used_share"] >= 0.2

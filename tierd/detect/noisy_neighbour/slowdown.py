@@ -8,7 +8,7 @@ from statistics import fmean, median
 
 from tierd.detect.noisy_neighbour.baseline import (
     LoadTracks,
-    Settings,
+    SlowdownSettings,
     StreamSeries,
     lower_edge,
     spread,
@@ -30,7 +30,7 @@ MIN_STAY_SECONDS = 120.0
 """What others saw before our start are means over so long: as long a stay is compared with them, and no shorter one."""
 
 
-def is_slowed(course: StreamSeries, held: bool, settings: Settings) -> bool:
+def is_slowed(course: StreamSeries, held: bool, settings: SlowdownSettings) -> bool:
     """Whether the victim has been slow in most windows of late, against what it got just before the other came.
 
     Of late is the second half of the other's stay: noise may build up, as when a directory fills.
@@ -64,9 +64,6 @@ def dose_fits(course: StreamSeries, usual: float) -> bool:
     return early_dose < late_dose / 2 or usual - early >= (usual - late) / 3
 
 
-Key = tuple[str, str, str]
-
-
 @dataclass(frozen=True, slots=True)
 class Slowdown:
     """A victim, the other job, where they meet, and how the victim fared."""
@@ -81,23 +78,21 @@ class Slowdown:
     """What it gets now."""
 
     @property
-    def evidence(self) -> dict[str, float]:
-        """How fast the victim was and is, in bytes per second."""
-        return {
-            "victim_usual_bytes_per_second": self.usual,
-            "victim_bytes_per_second": self.now,
-            "slowdown": self.usual / self.now if self.now else float("inf"),
-            "quiet_windows": float(len(self.course.quiet)),
-            "contended_windows": float(len(self.course.contended)),
-            **({"learnt_windows": float(self.course.learnt_quiet)} if self.course.learnt else {}),
-        }
+    def factor(self) -> float:
+        """Usual throughput divided by throughput now; infinite if the victim stands still."""
+        return self.usual / self.now if self.now else float("inf")
+
+    @property
+    def learnt_windows(self) -> int | None:
+        """Quiet windows that come from Prometheus' history; None if tierd's own windows were enough."""
+        return self.course.learnt_quiet if self.course.learnt else None
 
 
 def slowdowns(at: SlowdownView, victims: Iterable[Profile], others: Iterable[Profile], kind: str,
-              active: Collection[Key], settings: Settings) -> Iterator[Slowdown]:
-    """Every victim that is slow since one of the others came. ``active`` are the keys found before (hysteresis)."""
+              settings: SlowdownSettings) -> Iterator[Slowdown]:
+    """Every victim that is slow since one of the others came. Findings of ``kind`` that hold have laxer thresholds."""
     on = significant_jobs(others)
-    known = {job for of, _, job in active if of == kind}
+    known = {job for of, _, job in at.active if of == kind}
     for victim in victims:
         if victim.job not in known:
             if victim.job not in at.slow:
@@ -119,13 +114,13 @@ def slowdowns(at: SlowdownView, victims: Iterable[Profile], others: Iterable[Pro
             course = stream_series(at.tracks, victim.job, other.job, targets, settings.presence)
             if course.learnt and len(course.own.quiet) >= settings.min_windows:
                 course = course.own
-            if is_slowed(course, (kind, other.job, victim.job) in active, settings):
+            if is_slowed(course, (kind, other.job, victim.job) in at.active, settings):
                 yield Slowdown(victim, other, targets, course, course.usual(settings.before_windows),
                                course.now(settings.min_windows))
 
 
 def bystander_gain(
-    tracks: LoadTracks, bystander: str, slow: Slowdown, targets: Collection[str], settings: Settings
+    tracks: LoadTracks, bystander: str, slow: Slowdown, targets: Collection[str], settings: SlowdownSettings
 ) -> float:
     """Bytes per second a stream has won on these targets since the victim got slow, which leaves it room.
 
