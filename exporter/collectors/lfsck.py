@@ -23,7 +23,7 @@ class CheckRun(Protocol):
 
     @property
     def status(self) -> bytes:
-        """Empty where the file does not say."""
+        """The status; empty if the file does not show it."""
 
     @property
     def flags(self) -> Sequence[bytes]:
