@@ -39,7 +39,7 @@ def prometheus_url(settings: sources.PrometheusSettings) -> sources.PrometheusSe
 
 
 def asks_http(url: str) -> bool:
-    """Whether it names a server and how to ask it.
+    """Whether it is an http or https URL with a host.
 
     >>> asks_http("https://[::1]:9090"), asks_http("oss01:9169"), asks_http("http://oss01:port")
     (True, False, False)
@@ -80,7 +80,7 @@ MdtName = Annotated[str, AfterValidator(mdt_name)]
 
 @dataclass(frozen=True)
 class SenseSettings:
-    """Where tierd listens."""
+    """The sources of tierd."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
@@ -95,9 +95,9 @@ class SenseSettings:
     exporter_access: ServerAccess = field(default_factory=ServerAccess)
     prometheus: Prometheus = field(default_factory=sources.PrometheusSettings)
     stale_seconds: Annotated[float, Gt(0)] = 90.0
-    """Counters and records may be so old; what is older is not acted on."""
+    """Maximum age of counters and records; tierd does not act on older ones."""
     skew_seconds: Annotated[float, Gt(0)] = 30.0
-    """So far may the clock of a source be from ours; beyond it nothing it says is acted on."""
+    """Maximum clock difference of a source to this node; tierd does not act on a source beyond it."""
     watch: dict[str, str] = field(default_factory=dict)
     """Single-client mode: directories (from the root of the file system) watched with inotify in place of changelogs,
     and the jobs that work there (``mdt_small.*``; empty: those whose id ends with the owner's number)."""
@@ -109,8 +109,8 @@ class SenseSettings:
     readers: dict[MdtName, Annotated[str, AfterValidator(reader_name)]] = field(default_factory=dict)
     """MDT to the reader registered there (``cl1``), for which what was dealt with is cleared. Without: nothing is."""
     clients: tuple[Url, ...] = ()
-    """URLs of lustre-exporter on clients; a sample of each kind of node is enough. This node is looked at anyway."""
+    """URLs of lustre-exporter on clients; a sample of each kind of node is enough. This node is always read."""
     clients_at_once: Annotated[int, Ge(1)] = 5
-    """Of those, looked at each half minute."""
+    """Clients that are read each half minute."""
     cycle_seconds: Annotated[float, Gt(0)] = 5.0
     timeout_seconds: Annotated[float, Gt(0)] = 4.0

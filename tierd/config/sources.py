@@ -13,7 +13,7 @@ from annotated_types import Ge, Gt, Lt
 
 @dataclass(frozen=True)
 class ServerAccess:
-    """How a server is reached: who asks, and whose certificates are trusted."""
+    """Credentials for a server, and the certificates that are trusted."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
@@ -31,17 +31,17 @@ class ServerAccess:
     """Our own, where the server asks for one."""
     key_file: str = ""
     max_bytes: Annotated[int, Gt(0)] = 64 << 20
-    """An answer may be this long; a longer one is not believed."""
+    """Maximum length of an answer; a longer one is refused."""
 
 
 @dataclass(frozen=True)
 class PrometheusSettings:
-    """Where Prometheus is, and what of it is ours."""
+    """Where Prometheus is, and which of its series to read."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     url: str = ""
-    """``http://prometheus:9090``, with its path prefix if it has one. Empty: it is not asked."""
+    """``http://prometheus:9090``, with its path prefix if it has one. Empty: it is not used."""
     matchers: str = ""
     """More label matchers, for a Prometheus of several clusters: ``cluster="a"``."""
     lookback_seconds: Annotated[float, Ge(10)] = 75.0
@@ -53,7 +53,7 @@ class PrometheusSettings:
     """How far back it is asked, once after a start, what jobs usually get: through the recording rules of
     ``alerts/rules/interference.yml``. 0: not at all."""
     learn_timeout_seconds: Annotated[float, Gt(0)] = 20.0
-    """So long that may take in all; what is not whole by then is not used."""
+    """Time limit of that query in all; an incomplete answer is not used."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class RobinhoodSettings:
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     database: str = ""
-    """``robinhood_lustre``. Empty: it is not asked."""
+    """``robinhood_lustre``. Empty: it is not used."""
     host: str = "localhost"
     port: Annotated[int, Gt(0), Lt(65536)] = 3306
     socket: str = ""
@@ -74,8 +74,8 @@ class RobinhoodSettings:
     ca_file: str = ""
     """Certificates (PEM) that sign the server's; empty: no TLS."""
     max_files: Annotated[int, Gt(0)] = 5000
-    """Of one directory, so many at most are asked for."""
+    """Maximum number of files of one directory."""
     statement_seconds: Annotated[float, Gt(0)] = 5.0
     """The server breaks off a statement that takes longer."""
     stale_seconds: Annotated[float, Ge(0)] = 2 * 86400.0
-    """Rows may be as old as this, by the database's own account of its last scan or changelog record."""
+    """Maximum age of the rows, by the last scan or changelog record that the database names."""

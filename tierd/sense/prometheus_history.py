@@ -37,11 +37,11 @@ MAX_LOADS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class LearnedHistory:
-    """Windows of before the start, oldest first, and whom they tell of."""
+    """Windows before the start, oldest first, and their jobs."""
 
     windows: tuple[Window, ...]
     jobs: frozenset[str]
-    """Of others they say nothing: neither that they were there nor that they were not."""
+    """Jobs in the windows. Other jobs may have run or not."""
 
 
 class PrometheusHistory:
