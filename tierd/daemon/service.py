@@ -311,7 +311,7 @@ class Service:
         keep_seconds = self._settings.journal.keep_seconds
         view = self._publisher.view
         in_use = {*view.numbers.values(), *(case.number for case in view.cases)}
-        self._journal.retention.step(self._clock.now(), keep_seconds and max(
+        self._journal.remove_old(self._clock.now(), keep_seconds and max(
             keep_seconds, self._settings.verify.cooldown_seconds), in_use)
 
     def renew(self) -> None:
