@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 from lustre.background import DaemonExecutor
 from tierd.clock import Clock
-from tierd.config.sources import ServerAccess
+from tierd.config.sense import ServerAccess
 from tierd.sense import exposition
 from tierd.sense.exposition import ExporterView
 from tierd.sense.http_client import HttpClient, SourceError, redacted

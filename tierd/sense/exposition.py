@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from sys import intern
 from typing import TypeVar
 
-from tierd.config.sources import ServerAccess
+from tierd.config.sense import ServerAccess
 from tierd.sense.http_client import HttpClient, SourceError
 from tierd.sense.readings import FULL_FRACTION, UNKNOWN_RECOVERY, ChangelogState, JobCounters, Reading, number_of
 

@@ -20,7 +20,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tierd.config.sources import ServerAccess
+from tierd.config.sense import ServerAccess
 from tierd.text import printable
 
 

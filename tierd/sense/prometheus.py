@@ -18,7 +18,7 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 from tierd.clock import Clock
-from tierd.config.sources import PrometheusSettings
+from tierd.config.sense import PrometheusSettings
 from tierd.sense.exposition import (
     CHANGELOG_FAMILIES,
     CHANGELOG_RECORDS,

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from tierd.clock import Clock
-from tierd.config.sources import PrometheusSettings
+from tierd.config.sense import PrometheusSettings
 from tierd.model import JobLoad, Window
 from tierd.sense.exposition import JOBID
 from tierd.sense.http_client import HttpClient, SourceError, redacted

@@ -20,7 +20,7 @@ from typing import Protocol, TypeVar
 
 from lustre.fid import Fid
 from tierd.clock import Clock
-from tierd.config.sources import RobinhoodSettings
+from tierd.config.sense import RobinhoodSettings
 from tierd.model import Candidate, DirectoryActivity
 from tierd.sense.freshness import SourceAge
 from tierd.sense.http_client import SourceError, read_secret

@@ -12,7 +12,7 @@ import pytest
 from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.sense.loopback_server import Behave, head, liar, says, silent
 from tierd.clock import SystemClock
-from tierd.config.sources import ServerAccess
+from tierd.config.sense import ServerAccess
 from tierd.sense.changelogs.follow import ChangelogError
 from tierd.sense.exporters import MAX_THREADS, ExporterReadings, ParallelFetch
 from tierd.sense.freshness import FORGET_SECONDS, CheckedReadings, CheckedRecords

@@ -20,7 +20,7 @@ from tests.servers import Prometheus, free_port, program, running
 from tests.tierd.sense.loopback_server import Behave, endless, liar, says, says_json, silent
 from tests.tierd.simulated import NOISE, STREAM
 from tierd.clock import SystemClock
-from tierd.config.sources import PrometheusSettings, ServerAccess
+from tierd.config.sense import PrometheusSettings, ServerAccess
 from tierd.demo import await_exporter, running_exporter
 from tierd.sense import exposition
 from tierd.sense.http_client import HttpClient, SourceError

@@ -12,7 +12,7 @@ import pytest
 from lustre.fid import Fid
 from tests.tierd.sense.loopback_server import written
 from tests.tierd.sense.mariadb import Root, mariadb
-from tierd.config.sources import RobinhoodSettings
+from tierd.config.sense import RobinhoodSettings
 from tierd.model import Candidate, DirectoryActivity
 from tierd.sense import robinhood
 from tierd.sense.http_client import SourceError
