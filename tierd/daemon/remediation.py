@@ -319,7 +319,7 @@ class Remediations:
         looked = recovery.examine_again(moves, self._filesystem, self._settings, self._layout_of, self._clock.now())
         self._gate.requeue(looked.again, looked.left)
         self._taken_up.update(number for _, number in looked.again)
-        self._not_taken_up.update((move.finding, why) for move, why in looked.left)
+        self._not_taken_up.update((move.finding, why.sentence) for move, why in looked.left)
         with self._lock:
             for action, _ in looked.again:
                 if action.finding in self._cases:
@@ -345,8 +345,8 @@ class Remediations:
         with self._lock:
             for key in {o.action.finding for o in outcomes if o.result != Outcome.GONE} & self._cases.keys():
                 self._cases[key].moved_at = self._clock.now()
-        if outcomes and self._gate.stance.paused:
-            self._log.say(f"STOPPED moving: {self._gate.stance.paused}; look, then tierctl resume")
+        if outcomes and self._gate.operating_state.paused:
+            self._log.say(f"STOPPED moving: {self._gate.operating_state.paused}; look, then tierctl resume")
         return len(outcomes)
 
     def forget_closed(self) -> list[Remediation]:

@@ -56,12 +56,12 @@ def refusal(finding: Finding, evidence: NoisyNeighbourEvidence, expected: float,
     gain = expected * (usual - evidence.victim_bytes_per_second)
     if not gain >= settings.min_gain * usual:  # a figure that is no number is no gain
         return Refusal(Reason.LITTLE_TO_GAIN, f"it would win {gain / 1e6:.1f} of {usual / 1e6:.1f} MB/s, which is less "
-                       f"than {percent(settings.min_gain)}").of(finding.victim)
+                       f"than {percent(settings.min_gain)}").about(finding.victim)
     lost = evidence.bystanders_gain_bytes_per_second
     part = evidence.bystanders_gain_share
     if part > settings.max_taken or gain < settings.factor * lost:
         return Refusal(Reason.OTHERS_WOULD_LOSE, f"other streams on these targets won {lost / 1e6:.1f} MB/s since "
-                       f"({percent(part)} of one of them) and would lose it again").of(finding.victim)
+                       f"({percent(part)} of one of them) and would lose it again").about(finding.victim)
     return None
 
 
@@ -72,5 +72,5 @@ def cost_refusal(finding: Finding, evidence: NoisyNeighbourEvidence, expected: f
     gain = expected * (evidence.victim_usual_bytes_per_second - evidence.victim_bytes_per_second)
     if moved and gain * settings.horizon_seconds < settings.factor * moved:
         return Refusal(Reason.MOVES_TOO_DEAR, f"moving {moved / 1e6:.0f} MB of existing files costs the disks more "
-                       f"than it wins in {settings.horizon_seconds:.0f} s").of(finding.aggressor)
+                       f"than it wins in {settings.horizon_seconds:.0f} s").about(finding.aggressor)
     return None

@@ -213,7 +213,7 @@ def test_moves_of_a_case_go_on_with_it(reading: Site) -> None:
     assert reading.service._gate.waiting == before
     reading.run(until=reading.cluster.now + 20)
     assert "moves of F1" in told_of(reading)
-    assert ask(reading.socket, {"request": "status"})["waits_for"] == "1 files a second are reached"
+    assert ask(reading.socket, {"request": "status"})["waits_for"] == "the limit of 1 files a second is reached"
     moved = [e for e in reading.service._journal.entries("done") if e.kind == "migrate"]
     assert len({e.place for e in moved}) == len(moved) > 5
 
