@@ -355,7 +355,7 @@ def source_json(state: SourceState) -> dict[str, Any]:
     """A source, for programs: JSON has no infinity."""
     age = state.age_seconds if state.age_seconds < float("inf") else None
     return {"name": state.name, "age_seconds": age, "limit_seconds": state.limit_seconds, "stale": state.stale,
-            "state": state.words}
+            "state": state.text}
 
 
 def activity_json(state: ActivityState, now: float) -> dict[str, Any]:

@@ -286,7 +286,7 @@ class Service:
 
     def _take_in_records(self) -> None:
         """Take in what has come from changelogs and from other sources, and remember how far they were read."""
-        self._sources.look()
+        self._sources.refresh()
         self._daemon.take_in_records()
         self._keep_positions()
 

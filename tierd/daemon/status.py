@@ -17,6 +17,7 @@ from tierd.config.settings import Settings
 from tierd.daemon.activities import ActivityState
 from tierd.daemon.answers import finding_json, refusal_json
 from tierd.daemon.loop import Daemon
+from tierd.daemon.states import State
 from tierd.model import Finding, SlowdownEvidence, Window
 from tierd.refusal import Refusal, sentence_of
 from tierd.text import count_of
@@ -31,6 +32,7 @@ class RemediationSnapshot:
     victim: str
     directories: tuple[str, ...]
     begun_at: float
+    state: State
     judged: bool
     verdict: Verdict
     """Empty until it is judged."""
@@ -82,6 +84,7 @@ class StatusPublisher:
                     c.finding.victim,
                     c.finding.directories,
                     c.begun_at,
+                    c.state,
                     c.judged,
                     c.verdict,
                     gate.defaults_waiting_for(c.finding.key),
@@ -141,6 +144,7 @@ def status_answer(view: StatusSnapshot, gate: Gate, settings: Settings, orders: 
                 "aggressor": c.aggressor,
                 "victim": c.victim,
                 "since": c.begun_at,
+                "state": c.state,
                 "judged": c.judged,
                 "verdict": c.verdict,
                 "directories": list(c.directories),

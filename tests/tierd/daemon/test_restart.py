@@ -270,4 +270,4 @@ def test_a_finding_whose_numbers_the_journal_lacks_is_named_and_not_judged(readi
     reading.said.clear()
     reading.start()
     assert reading.service._daemon.cases == ()
-    assert "F1: the journal lacks numbers of this finding, its acts are not judged" in told_of(reading)
+    assert "F1: the journal lacks numbers of this finding, so its acts are not judged" in told_of(reading)
