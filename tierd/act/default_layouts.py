@@ -130,7 +130,7 @@ class DefaultLayoutQueue:
         """``executor`` sets several at the same time; without one they are set one after the other."""
         self._filesystem = filesystem
         self._journal = journal
-        self._endings = completed_acts
+        self._completed_acts = completed_acts
         self._guard = guard
         self._halt = halt
         self._clock = clock
@@ -234,4 +234,4 @@ class DefaultLayoutQueue:
         if each.failure or each.refusal:
             result = Outcome.FAILED if each.failure else Outcome.REFUSED
         detail = each.failure or sentence_of(each.refusal)
-        return self._endings.ended(each.action, result, detail, each.entry, each.before, begun_at=each.given_at)
+        return self._completed_acts.ended(each.action, result, detail, each.entry, each.before, begun_at=each.given_at)

@@ -55,7 +55,7 @@ class MoveBatches:
         self._breaker = breaker
         self._journal = journal
         self._queue = queue
-        self._endings = completed_acts
+        self._completed_acts = completed_acts
         self._operating_state = operating_state
         self._halt = halt
         """Why no further act may be begun, or ""."""
@@ -74,7 +74,7 @@ class MoveBatches:
                 result, detail = Outcome.REFUSED, each.refusal.sentence
             if each.refusal or outcome.result in _NO_BYTES_READ:
                 self._queue.give_back(each, self._clock.now())
-            yield self._endings.ended(each.action, result, detail, entry, each.before)
+            yield self._completed_acts.ended(each.action, result, detail, entry, each.before)
 
     def move(self, batch: list[QueuedMove], keep: StoreMoves) -> Iterator[CompletedAct]:
         """Move them. One that was halted waits for its turn again, and is kept in the journal as before."""
@@ -82,7 +82,8 @@ class MoveBatches:
         for each, entry in self._intend(batch, dry_run=False):
             if each.refusal:
                 self._queue.give_back(each, self._clock.now())
-                yield self._endings.ended(each.action, Outcome.REFUSED, each.refusal.sentence, entry, each.before)
+                refused = each.refusal.sentence
+                yield self._completed_acts.ended(each.action, Outcome.REFUSED, refused, entry, each.before)
             else:
                 entries[each.action.path] = each, entry
         moves = [each.move for each, _ in entries.values()]
@@ -96,17 +97,17 @@ class MoveBatches:
             if moved.result in _NO_BYTES_READ:
                 self._queue.give_back(each, self._clock.now())
             if moved.result is MoveResult.DONE:
-                self._endings.moved_bytes += each.action.size_bytes
+                self._completed_acts.moved_bytes += each.action.size_bytes
             if moved.reason == "halted" and self._queue.add(each.action, each.finding):  # its turn comes again
                 keep([each.action], each.finding)
             ended = outcome_of_move(moved)
             if tripped := self._breaker.note(ended, each.action.path):
                 self._operating_state.pause(self._operating_state.paused or tripped.sentence, tripped=True)
-            yield self._endings.ended(
+            yield self._completed_acts.ended(
                 each.action, ended, moved.detail, entry, each.before, each.move.fid
             )
         for each, entry in entries.values():  # the engine said nothing of them
-            yield self._endings.ended(each.action, Outcome.FAILED, "the mover did not report an outcome", entry,
+            yield self._completed_acts.ended(each.action, Outcome.FAILED, "the mover did not report an outcome", entry,
                                       each.before)
 
     def _intend(self, batch: list[QueuedMove], *, dry_run: bool) -> list[tuple[QueuedMove, int]]:
@@ -155,7 +156,7 @@ class Gate:
             mover, breaker, journal, self._queue, self.completed_acts, self.operating_state, self._halt, clock,
             self._begins,
         )
-        self._left_over = RequeueList(journal.queue.all())
+        self._requeue_list = RequeueList(journal.queue.all())
         self._waiting_since = clock.now()
         self._stopping: Refusal | None = None
         self.not_requeued: Counter[str] = Counter()
@@ -169,12 +170,12 @@ class Gate:
     @property
     def waiting(self) -> int:
         """Moves in the queue, with those from before a restart."""
-        return len(self._queue) + len(self._left_over)
+        return len(self._queue) + len(self._requeue_list)
 
     @property
     def waiting_bytes(self) -> int:
         """Bytes of the files in the queue."""
-        return self._queue.size_bytes + self._left_over.size_bytes
+        return self._queue.size_bytes + self._requeue_list.size_bytes
 
     @property
     def under_way(self) -> int:
@@ -189,7 +190,7 @@ class Gate:
     @property
     def to_requeue(self) -> int:
         """Those from before a restart that were not looked at yet."""
-        return len(self._left_over)
+        return len(self._requeue_list)
 
     @property
     def not_persisted(self) -> int:
@@ -223,11 +224,11 @@ class Gate:
 
     def waiting_for(self, finding_key: tuple[str, str, str]) -> int:
         """Moves of one finding in the queue."""
-        return self._queue.of(finding_key) + self._left_over.of(finding_key)
+        return self._queue.of(finding_key) + self._requeue_list.of(finding_key)
 
     def waiting_by_finding(self) -> Counter[tuple[str, str, str]]:
         """Moves in the queue, with those from before a restart, by finding: the queue is gone over once."""
-        return self._queue.by_finding() + self._left_over.by_finding()
+        return self._queue.by_finding() + self._requeue_list.by_finding()
 
     def defaults_waiting_for(self, finding_key: tuple[str, str, str]) -> int:
         """Default layouts of one finding that wait to be set."""
@@ -263,11 +264,11 @@ class Gate:
 
     def first_to_requeue(self, most: int) -> list[StoredMove]:
         """Moves from before a restart, the oldest, for somebody to look at."""
-        return self._left_over.first(most)
+        return self._requeue_list.first(most)
 
     def requeue(self, again: Sequence[tuple[Action, int]], left: Sequence[tuple[StoredMove, Refusal]]) -> None:
         """What was looked at waits for its turn again, or is forgotten. The journal keeps the first as it was."""
-        still = self._left_over.looked_at({*(action.path for action, _ in again), *(move.path for move, _ in left)})
+        still = self._requeue_list.looked_at({*(action.path for action, _ in again), *(move.path for move, _ in left)})
         for action, finding in again:
             if action.path in still:  # not dropped since
                 self._queue.add(action, finding)
@@ -296,7 +297,7 @@ class Gate:
                 self._journal.queue.remove(action.path for action in dropped)
             return dropped
         self._journal.queue.drop(finding_key)
-        return dropped + self._left_over.drop(finding_key)
+        return dropped + self._requeue_list.drop(finding_key)
 
     def drop_defaults(self, finding_key: tuple[str, str, str]) -> list[Action]:
         """Forget default layouts of one finding that wait to be set; which they were."""
@@ -309,7 +310,7 @@ class Gate:
     def pump(self, deadline: float, *, requests_only: bool = False) -> list[CompletedAct]:
         """Carry out waiting moves until the budget is spent, the queue empty, the time up or something holds them.
 
-        ``asked_for_only``: those that a person asked for by name, while tierd does nothing by itself.
+        ``requests_only``: those that a person asked for by name, while tierd does nothing by itself.
         """
         outcomes: list[CompletedAct] = []
         while len(self._queue) and self._clock.now() < deadline and not self._halt():

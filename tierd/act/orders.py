@@ -38,7 +38,7 @@ _MAX_STRIPE_COUNT = 4
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One wish."""
+    """One order."""
 
     direction: str
     """``promote`` (to flash) or ``demote`` (to disks)."""
@@ -207,7 +207,7 @@ class OrderInbox:
         self._taken: list[int] = []
 
     def put(self, orders: Sequence[PendingOrder]) -> None:
-        """Take all in. Raises NotNowError, having taken in none, where there is no room or the journal takes none."""
+        """Take all in. Raises TryAgainError, having taken in none, where there is no room or the journal takes none."""
         stamp = self._stamp()
         rows = [(o.direction, to_bytes(o.path), o.by, o.kind, o.reason, o.most_files, o.most_bytes,
                  None if o.fid is None else str(o.fid), stamp.fs, stamp.dry_run, stamp.since) for o, _ in orders]

@@ -134,7 +134,7 @@ class MoveQueue:
                    enough: Callable[[], bool] = lambda: False) -> tuple[list[QueuedMove], list[tuple[Action, Outcome]]]:
         """Moves the budget allows now; and those that need not be made, with GONE or ALREADY as their outcome.
 
-        ``asked_for_only``: only what a person asked for.
+        ``requests_only``: only what a person asked for.
         Once ``enough`` says so, what was looked at until then has to do.
         """
         batch: list[QueuedMove] = []

@@ -160,7 +160,7 @@ class UndoResult(NamedTuple):
 
 
 class Undo:
-    """Part of the gate: the other way round, by the same mover."""
+    """Part of the gate: restores the layout before an act, with the same mover."""
 
     def __init__(self, filesystem: Filesystem, mover: Mover, journal: Journal, clock: Clock,
                  blocked_by: Halt = never_halt) -> None:
@@ -185,7 +185,7 @@ class Undo:
         """Undo one act: ``undone`` and the reason, or why not. Maintenance windows do not keep it from being done."""
         with self._lock:
             if entry.id in self._busy:
-                return UndoResult(Outcome.REFUSED, "it is being taken back already")
+                return UndoResult(Outcome.REFUSED, "its undo is under way")
             self._busy.add(entry.id)
         try:
             return self._taken_back(self._journal.entry(entry.id) or entry, reason)
@@ -220,7 +220,7 @@ class Undo:
         if entry.fid is not None and self._filesystem.status(entry.place).fid != entry.fid:
             return UndoResult(Outcome.REFUSED, "another file or directory has this name now")
         if entry.kind == ActKind.SET_DEFAULT_LAYOUT and same_default(present, entry.layout_before):
-            return UndoResult(Outcome.UNDONE, self._told("it has the default again that it had", entry))
+            return UndoResult(Outcome.UNDONE, self._with_inherited("it has the default again that it had", entry))
         if present is None or entry.layout_after is None or not same_shape(present, entry.layout_after):
             return UndoResult(Outcome.REFUSED, "somebody changed its layout since")
         if entry.kind == ActKind.SET_DEFAULT_LAYOUT:
@@ -240,14 +240,14 @@ class Undo:
         try:
             self._filesystem.set_default_layout(entry.place, entry.layout_before)
             if same_default(self._filesystem.layout(entry.place), entry.layout_before):
-                return UndoResult(Outcome.UNDONE, self._told(reason, entry))
+                return UndoResult(Outcome.UNDONE, self._with_inherited(reason, entry))
             detail = "Lustre made another default of the one it had"
         except (OSError, ValueError) as error:  # whether it was done in spite of it, the next one who tries will see
             detail = getattr(error, "strerror", None) or str(error)
         self._journal.end(entry.id, Outcome.DONE, f"not undone: {detail}", self._clock.now())
         return UndoResult(Outcome.FAILED, detail)
 
-    def _told(self, reason: str, entry: Entry) -> str:
+    def _with_inherited(self, reason: str, entry: Entry) -> str:
         """The reason, and what became of directories that were made below meanwhile."""
         if entry.layout_after is None:
             return reason
