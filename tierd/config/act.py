@@ -15,6 +15,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import AfterValidator, Strict
 
 from tierd.acts import ActKind
+from tierd.refusal import Reason, Refusal
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MINUTES_A_DAY = 24 * 60
@@ -57,12 +58,13 @@ def parse_window(text: str) -> MaintenanceWindow:
     return MaintenanceWindow(_days(found["days"], text), begin % _MINUTES_A_DAY, end)
 
 
-def outside_windows(windows: tuple[str, ...], now: float) -> str:
-    """Why nothing may be changed at this time (epoch seconds), or "". Without windows it always may."""
+def window_refusal(windows: tuple[str, ...], now: float) -> Refusal | None:
+    """Refuses changes outside of the maintenance windows at a time (epoch seconds). No windows allow any time."""
     local = datetime.fromtimestamp(now).astimezone()
     if not windows or any(parse_window(w).holds(local.weekday(), local.hour * 60 + local.minute) for w in windows):
-        return ""
-    return f"outside of the maintenance windows ({'; '.join(windows)}; it is {local:%a %H:%M})"
+        return None
+    return Refusal(Reason.MAINTENANCE_WINDOW,
+                   f"outside of the maintenance windows ({'; '.join(windows)}; it is {local:%a %H:%M})")
 
 
 def valid_window(text: str) -> str:

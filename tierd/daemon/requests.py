@@ -29,6 +29,7 @@ from tierd.daemon.answers import act_json, action_json, finding_json
 from tierd.daemon.loop import Daemon
 from tierd.daemon.remediation import Remediation
 from tierd.daemon.status import StatusPublisher, StatusSnapshot, top_answer
+from tierd.refusal import of_error, sentence_of
 from tierd.sense.freshness import SourceState
 from tierd.text import printable, quoted
 
@@ -88,7 +89,7 @@ class OrderIntake:
 
     def take_in(self) -> None:
         """At the beginning of a cycle: what was ordered goes into the queue; nothing while tierd is held back."""
-        if self._gate.stance.held or self._gate.stance.draining:
+        if self._gate.operating_state.held or self._gate.operating_state.draining:
             return
         handed_over: dict[tuple[str, str, str], OrderPlan] = {}
         waiting = self._inbox.take(ORDERS_PER_CYCLE)
@@ -97,7 +98,7 @@ class OrderIntake:
                 made = found or self.made(order)
             except OSError as error:
                 made = OrderPlan()
-                made.left_out[error.strerror or str(error)] += 1
+                made.left_out[of_error(error)] += 1
             if order.kind == SUBMISSION:
                 handed_over.setdefault((order.by, order.direction, order.reason), OrderPlan()).add(made)
             else:
@@ -149,21 +150,21 @@ class ChangingRequests:
         }
 
     def _pause(self, request: Request) -> dict[str, Any]:
-        self._gate.stance.pause(printable(str(request.get("reason") or "")) or f"by {request.get('by', 'tierctl')}")
+        self._gate.operating_state.pause(_reason(request))
         return self._stance()
 
     def _drain(self, request: Request) -> dict[str, Any]:
-        self._gate.stance.drain(printable(str(request.get("reason") or "")) or f"by {request.get('by', 'tierctl')}")
+        self._gate.operating_state.drain(_reason(request))
         return self._stance()
 
     def _resume(self, _: Request) -> dict[str, Any]:
-        self._gate.stance.resume()
+        self._gate.operating_state.resume()
         self._resumed()
         return self._stance()
 
     def _stance(self) -> dict[str, Any]:
         """As it is now, and as the journal keeps it over a restart."""
-        self._gate.stance.keep()
+        self._gate.operating_state.store()
         return {**status.operating_state_answer(self._gate), "waiting_moves": self._gate.waiting,
                 "waiting_bytes": self._gate.waiting_bytes}
 
@@ -222,8 +223,10 @@ class ChangingRequests:
             self._inbox.put([(order, made)])
         return {
             "path": order.path, "direction": order.direction, "files": len(made.actions), "size_bytes": made.size_bytes,
-            "left_out": dict(made.left_out.most_common(20)), "dry_run": self._settings.act.dry_run,
-            "preview": bool(request.get("preview")), "held": self._gate.stance.held or self._gate.stance.draining,
+            "left_out": {why.sentence: count for why, count in made.left_out.most_common(20)},
+            "dry_run": self._settings.act.dry_run,
+            "preview": bool(request.get("preview")),
+            "held": sentence_of(self._gate.operating_state.held) or self._gate.operating_state.draining,
             "actions": [action_json(action) for action in made.actions[:10]],
         }
 
@@ -336,6 +339,11 @@ class ReadingRequests:
                   "refusals": [str(refusal) for refusal in plan.refusals], "case": remediation_json(case)}
                  for finding, plan, case in self._daemon.preview()]
         return {"plans": plans, "status": self._status({})}
+
+
+def _reason(request: Request) -> str:
+    """The reason for a pause or a drain; without one, the name of whoever asked for it."""
+    return printable(str(request.get("reason") or "")) or f"by {request.get('by', 'tierctl')}"
 
 
 def remediation_json(case: Remediation | None) -> dict[str, Any] | None:

@@ -19,7 +19,7 @@ from tierd.daemon.answers import finding_json, refusal_json
 from tierd.daemon.loop import Daemon
 from tierd.daemon.states import State
 from tierd.model import Finding, SlowdownEvidence, Window
-from tierd.refusal import Refusal
+from tierd.refusal import Refusal, sentence_of
 from tierd.text import count_of
 
 
@@ -166,7 +166,7 @@ def stalled_sentences(daemon: Daemon, gate: Gate, activities: Sequence[ActivityS
     moving = next((state for state in activities if state.name == "move"), None)
     idle = now - max(gate.last_move_at, gate.waiting_since)
     if gate.waiting and idle > STALLED_SECONDS:
-        why = gate.stance.held or next(iter(daemon.blocking_faults), "") or gate.waits_for
+        why = sentence_of(gate.operating_state.held) or next(iter(daemon.blocking_faults), "") or gate.waits_for
         if not why and moving is not None and moving.begun_at:
             why = moving.waits_for or f"{moving.doing} has taken {now - moving.begun_at:.0f} s so far"
         why = why or "the reason is not known"
@@ -176,7 +176,8 @@ def stalled_sentences(daemon: Daemon, gate: Gate, activities: Sequence[ActivityS
 
 def operating_state_answer(gate: Gate) -> dict[str, str]:
     """What holds acts back, in words; "" for what does not."""
-    return {"paused": gate.stance.paused, "held": gate.stance.held, "draining": gate.stance.draining}
+    state = gate.operating_state
+    return {"paused": state.paused, "held": sentence_of(state.held), "draining": state.draining}
 
 
 def findings_answer(view: StatusSnapshot, *, advice: bool | None = None) -> dict[str, Any]:
@@ -265,8 +266,8 @@ def cycle_sentence(view: StatusSnapshot, gate: Gate) -> str:
         parts.append(f"{count_of(open_cases, 'case')} being judged")
     if view.waiting:
         parts.append(f"{count_of(view.waiting, 'move')} waiting")
-    if gate.stance.held:
-        parts.append(f"nothing is changed: {gate.stance.held}")
-    elif gate.stance.draining:
-        parts.append(f"nothing new is begun: {gate.stance.draining}")
+    if gate.operating_state.held:
+        parts.append(f"nothing is changed: {gate.operating_state.held}")
+    elif gate.operating_state.draining:
+        parts.append(f"nothing new is begun: {gate.operating_state.draining}")
     return "; ".join([*parts, *view.faults.values()])

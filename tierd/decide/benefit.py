@@ -56,12 +56,12 @@ def refusal(finding: Finding, evidence: NoisyNeighbourEvidence, expected: float,
     gain = expected * (usual - evidence.victim_bytes_per_second)
     if not gain >= settings.min_gain * usual:  # also true for NaN
         return Refusal(Reason.LITTLE_TO_GAIN, f"the expected gain of {rate_text(gain)} is less than "
-                       f"{percent(settings.min_gain)} of the usual {rate_text(usual)}").of(finding.victim)
+                       f"{percent(settings.min_gain)} of the usual {rate_text(usual)}").about(finding.victim)
     lost = evidence.bystanders_gain_bytes_per_second
     part = evidence.bystanders_gain_share
     if part > settings.max_taken or gain < settings.factor * lost:
         return Refusal(Reason.OTHERS_WOULD_LOSE, f"other streams on these targets would lose the {rate_text(lost)} "
-                       f"that they gained ({percent(part)} of one stream's throughput)").of(finding.victim)
+                       f"that they gained ({percent(part)} of one stream's throughput)").about(finding.victim)
     return None
 
 
@@ -72,5 +72,5 @@ def cost_refusal(finding: Finding, evidence: NoisyNeighbourEvidence, expected: f
     gain = expected * (evidence.victim_usual_bytes_per_second - evidence.victim_bytes_per_second)
     if moved and gain * settings.horizon_seconds < settings.factor * moved:
         return Refusal(Reason.MOVES_TOO_DEAR, f"moving {bytes_text(moved)} of existing files costs the disks more "
-                       f"than the victim gains in {settings.horizon_seconds:.0f} s").of(finding.aggressor)
+                       f"than the victim gains in {settings.horizon_seconds:.0f} s").about(finding.aggressor)
     return None

@@ -99,7 +99,7 @@ def decide(
             continue
         size = sizing.component(activity.sizes, 0.0, 0, pools.sizing)
         if not size.component_bytes:
-            refusals.append(Refusal(size.refused or Reason.SIZES_UNKNOWN, size.reason).of(activity.directory))
+            refusals.append(Refusal(size.refused or Reason.SIZES_UNKNOWN, size.reason).about(activity.directory))
             continue
         layout = flash_first(size.component_bytes, capacity.default_layouts.get(activity.directory), pools)
         if activity.creates and not covers(capacity.default_layouts.get(activity.directory), size.component_bytes,
@@ -116,14 +116,14 @@ def decide(
                  and (w := benefit_ratio(c, per_open, evidence, settings, suffers)) >= settings.benefit_factor]
         if not worth and activity.candidates:
             refusals.append(Refusal(Reason.NOT_WORTH, f"no file saves {settings.benefit_factor:g} times the disk time "
-                                    "that its move costs").of(activity.directory))
+                                    "that its move costs").about(activity.directory))
         moves += [Action(ActKind.MIGRATE, layout, f"{finding.aggressor} reads the file again and again; within "
                            f"{settings.horizon_seconds / 60:.0f} minutes the move saves {w:.0f} times the disk time it "
                            "costs",
                            finding.key, activity.directory, c.path, c.size_bytes or 0, c.fid)
                     for w, c in sorted(worth, key=lambda pair: (-pair[0] / (pair[1].size_bytes or 1), pair[1].path))]
     if not activities:
-        refusals.append(Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).of(finding.aggressor))
+        refusals.append(Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).about(finding.aggressor))
     return Plan((*defaults, *fitting_moves(moves, left, settings.max_moves)), tuple(refusals))
 
 

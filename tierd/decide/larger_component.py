@@ -32,7 +32,7 @@ def decide(
         size = sizing.component(activity.sizes, 0.0, 0, settings.sizing)
         refusal = refuse(present, size, evidence, capacity, settings)
         if refusal:
-            refusals.append(refusal.of(activity.directory))
+            refusals.append(refusal.about(activity.directory))
         elif present is not None and (present.components[0].extent_end or 0) < size.component_bytes:
             actions.append(Action(
                 ActKind.SET_DEFAULT_LAYOUT, flash_first(size.component_bytes, present, settings),

@@ -36,7 +36,7 @@ def decide(
         actions += plan.actions
         refusals += plan.refusals
     if not activities:
-        refusals.append(Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).of(finding.aggressor))
+        refusals.append(Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).about(finding.aggressor))
     return Plan(tuple(actions), tuple(refusals))
 
 
@@ -48,7 +48,7 @@ def small_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: Di
                             settings.sizing)
     refusal = refuse(where, size, evidence, activity, capacity, settings)
     if refusal:
-        return Plan((), (refusal.of(where),))
+        return Plan((), (refusal.about(where),))
     layout = flash_first(size.component_bytes, capacity.default_layouts.get(where), settings)
     actions = []
     if not covers(capacity.default_layouts.get(where), size.component_bytes, settings.flash_pool):
@@ -128,7 +128,7 @@ def large_files(finding: Finding, activity: DirectoryActivity, capacity: Capacit
         if left <= 0 or (size or 0) > left:
             refusals.append(Refusal(
                 Reason.NO_ROOM, f"{why}; only the whole file on flash would help, but pool {settings.flash_pool!r} has "
-                "no space for it").of(file.path))
+                "no space for it").about(file.path))
         elif size is not None:
             left -= size
             actions.append(Action(ActKind.MIGRATE, layout, why, finding.key, activity.directory, file.path, size,

@@ -17,12 +17,12 @@ from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from simulator.scheduler import VirtualScheduler
 from tierd.act.claim import FilesystemClaim, NoClaim
-from tierd.act.consent import OptOut
 from tierd.act.gate import Gate
 from tierd.act.guard import SiteGuard
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import Budget, CircuitBreaker
 from tierd.act.movers.moves import PortMover
+from tierd.act.opt_out import OptOut
 from tierd.act.undo import Undo
 from tierd.config.settings import Settings
 from tierd.daemon.log import LogFunction
