@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from tierd.daemon.web import App, WebServer
+from tierd.config.settings import WebSettings
+from tierd.daemon.web import App, listen
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -36,7 +37,7 @@ def page(tmp_path: Path, *arguments: str) -> str:
     if CHROMIUM is None:
         pytest.skip("no Chromium")
     app = App(CollectorRegistry(), lambda asked: ANSWERS[asked["request"]], lambda: True, lambda: None)
-    server = WebServer("127.0.0.1", 0, app)
+    server = listen(WebSettings(port=0), app, None)
     try:
         done = subprocess.run(
             [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",

@@ -13,6 +13,8 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from httpserver.config import WebConfigFile
+from httpserver.metrics import WebConfigMetrics
 from lustre import __version__
 from tierd.act.claim import FilesystemClaim, NoClaim
 from tierd.act.gate import Gate
@@ -23,7 +25,7 @@ from tierd.daemon.log import LoopCounters
 from tierd.daemon.loop import Daemon
 from tierd.detect.builtin import SLOWDOWNS
 from tierd.model import NoisyNeighbourEvidence
-from tierd.refusal import Reason
+from tierd.refusal import PLAN_REASONS
 from tierd.sense.freshness import SourceState
 from tierd.verify.judgement import throughput
 
@@ -40,6 +42,7 @@ class MetricsContext:
     """Last changelog record read, by MDT."""
     under_way_seconds: Callable[[], Mapping[str, float]] = dict
     """Time of the current step by activity, in seconds; 0 between two steps."""
+    web_config: WebConfigFile | None = None
 
 
 def state_metrics(daemon: Daemon, gate: Gate, settings: Settings) -> Iterator[Metric]:
@@ -199,7 +202,7 @@ def verdict_metrics(tally: LoopCounters, undo: Undo) -> Iterator[Metric]:
     yield verdicts
     refusals = CounterMetricFamily("tierd_refusals", "Refused plans and parts of plans, by reason.",
                                    labels=("reason",))
-    for reason in Reason:
+    for reason in PLAN_REASONS:
         refusals.add_metric((reason,), tally.refusals[reason])
     yield refusals
     yield CounterMetricFamily("tierd_undone", "Acts undone.", undo.undone)
@@ -269,6 +272,8 @@ class DaemonCollector(Collector):
         yield from act_metrics(gate)
         yield from verdict_metrics(daemon.tally, undo)
         yield last_event_metric(daemon, gate, undo)
+        if self._beside.web_config is not None:
+            yield from WebConfigMetrics(self._beside.web_config, "tierd_").collect()
 
     def _labelled(self, family: Metric) -> Metric:
         """The family with the label of the file system."""

@@ -1,7 +1,4 @@
-"""Who connects to the control socket: user and groups of the other side, as the kernel knows them.
-
-What they may request is decided by :class:`tierd.config.settings.ControlAccess`.
-"""
+"""The other side of a connection to the control socket: its user and groups, by the kernel's credentials (unix(7))."""
 
 from __future__ import annotations
 

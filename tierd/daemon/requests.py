@@ -217,6 +217,8 @@ class ChangingRequests:
         if type(number) is not int:  # neither true nor 1.5 names an act
             raise ValueError(f"undo takes the number of an act (17) or of a finding (F3), not {number!r}")
         entry = self._journal.entry(number)
+        if entry is None and self._journal.removed_act(number):
+            raise ValueError(self._removed(f"act {number}"))
         if entry is None:
             raise ValueError(f"the journal has no act {number}; tierctl history lists them")
         answer = self._undo_entry(entry, by)
@@ -229,6 +231,11 @@ class ChangingRequests:
             self._taken_back(entry, by)
         return UndoAnswer(result.outcome, result.detail, act_answer(entry))
 
+    def _removed(self, what: str) -> str:
+        days = self._settings.journal.keep_days
+        return (f"the record of {what} was removed from the journal after {days:g} days ([journal] keep_days), so it "
+                "cannot be undone any more; lfs migrate or lfs setstripe -d changes a layout by hand")
+
     def _undo_finding(self, number: int, by: str) -> UndoFindingAnswer:
         """Undo what was done about a finding: drop its queued moves at once, then restore its default layouts.
 
@@ -236,6 +243,8 @@ class ChangingRequests:
         """
         done = self._journal.acts_in_force(number)
         if not done and not self._journal.has_finding(number):
+            if self._journal.removed_finding(number):
+                raise ValueError(self._removed(f"finding F{number}"))
             raise ValueError(f"the journal has no finding F{number}; tierctl findings and tierctl history list them")
         dropped = self._end_case(number, by)
         acts = tuple(self._undo_entry(entry, by) for entry in done if entry.kind == ActKind.SET_DEFAULT_LAYOUT)

@@ -9,6 +9,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Protocol
 
+from httpserver.config import WebConfigFile
+from httpserver.serving import BackgroundServer, uses_tls
 from lustre.filesystem import Filesystem
 from tierd.act.claim import FilesystemClaim, NoClaim
 from tierd.act.consent import OptOut
@@ -27,7 +29,7 @@ from tierd.act.recovery import close_unfinished, reason_out_of_date
 from tierd.act.undo import Undo
 from tierd.clock import Clock
 from tierd.config.settings import Settings
-from tierd.daemon import status
+from tierd.daemon import status, web
 from tierd.daemon.activities import Activities, Activity, Liveness, Spawn
 from tierd.daemon.answers import Json, to_json
 from tierd.daemon.control import ControlServer
@@ -36,7 +38,6 @@ from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, Daemon
 from tierd.daemon.metrics import MetricsContext, registry
 from tierd.daemon.requests import CHANGING_REQUESTS, ChangingRequests, OrderIntake, ReadingRequests, RequestHandler
 from tierd.daemon.status import StatusPublisher, StatusView
-from tierd.daemon.web import App, WebServer
 from tierd.detect.history import History
 from tierd.sense import space
 from tierd.sense.changelogs.clearing import ChangelogClearing
@@ -116,6 +117,7 @@ class Service:
         unnamed: Callable[[], str] = str,
         mark: MakeMark | None = None,
         executor: Executor | None = None,
+        web_config: WebConfigFile | None = None,
     ) -> None:
         """``executor`` asks the file system several things at the same time; it is shut down with the service."""
         self._settings = settings
@@ -128,7 +130,8 @@ class Service:
         self._open = True
         self._closing = ExitStack()
         self._claim = claim or NoClaim()
-        self.web: WebServer | None = None
+        self._web_config = web_config
+        self.web: BackgroundServer | None = None
         try:
             with journal_errors(settings.act.journal):
                 self._start(filesystem, mover, read, mdts, nudge, clients, own_nids, metadata_free, unnamed, executor)
@@ -160,7 +163,7 @@ class Service:
         self._closing.callback(self._sources.close)
         self._closing.callback(self._claim.release)
         follower = self._sources.follower
-        clear = self._sources.patience.clearing(filesystem.clear_changelog)
+        clear = self._sources.timed_calls.clearing(filesystem.clear_changelog)
         self._clearing = (ChangelogClearing(clear, settings.sense.readers, follower, clock, say, filesystem.fsname)
                           if isinstance(follower, Follower) and not settings.act.dry_run else None)
         self._daemon = Daemon(self._sources.live, filesystem, gate, undo, self._journal, clock, settings, say,
@@ -203,16 +206,18 @@ class Service:
         self._closing.callback(control.close)
         if settings.web.enabled:
             beside = MetricsContext(self._filesystem.fsname, self._claim, self._journal.size_bytes,
-                            lambda: self._sources.follower.positions, self._under_way_seconds)
+                            lambda: self._sources.follower.positions, self._under_way_seconds,
+                                    self._web_config)
             metrics = registry(self._daemon, self._gate, undo, settings, self._sources.states, beside)
-            app = App(metrics, self._answer, self._liveness.alive, nudge)
+            app = web.App(metrics, self._answer, self._liveness.alive, nudge)
             try:
-                self.web = WebServer(settings.web.address, settings.web.port, app)
+                self.web = web.listen(settings.web, app, self._web_config)
             except OSError as error:
                 raise OSError(error.errno, f"{error.strerror}: choose another web.port, or web.address",
                               f"{settings.web.address}:{settings.web.port}") from error
             self._closing.callback(self.web.close)
-            self._say(f"listening on {settings.web.address}:{self.web.port}")
+            self._say(f"listening on {settings.web.address}:{self.web.port}"
+                      + (" with TLS" if uses_tls(self._web_config) else ""))
 
     @property
     def history(self) -> History:
@@ -286,7 +291,7 @@ class Service:
 
     def _take_in_records(self) -> None:
         """Take in what has come from changelogs and from other sources, and remember how far they were read."""
-        self._sources.look()
+        self._sources.refresh()
         self._daemon.take_in_records()
         self._keep_positions()
 
@@ -311,7 +316,7 @@ class Service:
         keep_seconds = self._settings.journal.keep_seconds
         view = self._publisher.view
         in_use = {*view.numbers.values(), *(case.number for case in view.cases)}
-        self._journal.retention.step(self._clock.now(), keep_seconds and max(
+        self._journal.remove_old(self._clock.now(), keep_seconds and max(
             keep_seconds, self._settings.verify.cooldown_seconds), in_use)
 
     def renew(self) -> None:

@@ -168,7 +168,7 @@ def act_answer(entry: Entry) -> ActAnswer:
 def source_answer(state: SourceState) -> SourceAnswer:
     """A source. JSON has no infinity, so the age of a source without data is None."""
     age = state.age_seconds if state.age_seconds < float("inf") else None
-    return SourceAnswer(state.name, age, state.limit_seconds, state.stale, state.words)
+    return SourceAnswer(state.name, age, state.limit_seconds, state.stale, state.text)
 
 
 def activity_answer(state: ActivityState, now: float) -> ActivityAnswer:

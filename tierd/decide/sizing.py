@@ -59,8 +59,8 @@ def from_distribution(sizes: Sequence[int], settings: Settings) -> Size:
     """Cover the small mode: all sizes below the widest gap between powers of two.
 
     >>> from_distribution([900_000] * 99 + [5_000_000_000], Settings())
-    Size(component_bytes=1048576, reason='99 % of 100 files sampled fit, the largest of them 879 KiB', refused=None)
-    >>> from_distribution([2 << 20] * 60 + [30 << 20] * 40, Settings()).component_bytes  # would split 40 % of them
+    Size(component_bytes=1048576, reason='99% of 100 files sampled fit, the largest of them 879 KiB', refused=None)
+    >>> from_distribution([2 << 20] * 60 + [30 << 20] * 40, Settings()).component_bytes  # would split 40% of them
     0
     """
     ordered = sorted(sizes)

@@ -5,8 +5,6 @@ Detectors of slowdowns run in every cycle. The other detectors run each time a w
 
 from __future__ import annotations
 
-from typing import Any
-
 from tierd.detect import (
     cold_on_flash,
     flash_pressure,
@@ -25,14 +23,14 @@ from tierd.detect import (
 )
 from tierd.detect.noisy_neighbour import detection
 from tierd.detect.noisy_neighbour.pairs import SlowdownDetector
-from tierd.detect.plugin import Detector
+from tierd.detect.plugin import AnyDetector
 
 SLOWDOWNS: tuple[SlowdownDetector, ...] = (
     detection.DETECTOR,
     shared_bandwidth.DETECTOR,
 )
 
-BUILT_IN: tuple[Detector[Any], ...] = (
+BUILT_IN: tuple[AnyDetector, ...] = (
     small_random_io.DETECTOR,
     shared_file_contention.DETECTOR,
     outgrown_component.DETECTOR,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from typing import Annotated, ClassVar, Generic, Protocol, TypeVar
 
 from annotated_types import Ge
 
@@ -111,17 +111,42 @@ class Detector(Generic[SettingsT]):
         """Name of its table in the configuration."""
         return self.name.replace("-", "_")
 
+    def find(self, view: View, settings: Common) -> Iterable[Finding]:
+        """Findings with the given settings. Raises TypeError if they are those of another detector."""
+        if not isinstance(settings, self.settings):
+            raise TypeError(f"{self.name} needs {self.settings.__qualname__}, not {type(settings).__qualname__}")
+        return self.detect(view, settings)
+
+
+class AnyDetector(Protocol):
+    """A detector, whatever its type of settings."""
+
+    @property
+    def name(self) -> str:
+        """The kind of its findings."""
+
+    @property
+    def settings(self) -> type[Common]:
+        """Type of its settings."""
+
+    @property
+    def table(self) -> str:
+        """Name of its table in the configuration."""
+
+    def find(self, view: View, settings: Common) -> Iterable[Finding]:
+        """Findings with settings of that type."""
+
 
 @dataclass(frozen=True)
 class ConfiguredDetector:
     """A detector with its settings."""
 
-    detector: Detector[Any]
+    detector: AnyDetector
     settings: Common
 
     def __call__(self, view: View) -> Iterable[Finding]:
         """What it finds; nothing where it is not enabled."""
-        return self.detector.detect(view, self.settings) if self.settings.enabled else ()
+        return self.detector.find(view, self.settings) if self.settings.enabled else ()
 
 
 Key = tuple[str, str, str]

@@ -5,7 +5,7 @@ The counters of ``llite.*.read_ahead_stats`` tell the causes apart (names as of 
 * ``hit_max_readahead_issue``: the budget of the whole mount, ``max_read_ahead_mb``, was used up;
 * ``read_but_discarded``: pages fetched ahead were thrown away before anybody read them;
 * ``readpage_not_consecutive``: reads jump. A fixed stride is foreseen, one that does not fall on page borders since
-  2.14, which took IOR's hard read from 9 to 88 % of hits (DDN, 2022); random reads cannot be foreseen.
+  2.14, which took IOR's hard read from 9 to 88% of hits (DDN, 2022); random reads cannot be foreseen.
 
 Of whole files of 2 MiB and less every first page is a miss, and Lustre reads the rest at once: no setting helps there.
 """
@@ -139,7 +139,7 @@ def advise(why: str, fsname: str, clients: Sequence[ClientLoad]) -> Iterator[Adv
     else:
         yield Advice("lctl get_param version", where,
                      "before 2.14 a stride that does not fall on page borders is not foreseen; an update took IOR's "
-                     "hard read from 9 to 88 % of hits")
+                     "hard read from 9 to 88% of hits")
         yield Advice("posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM), larger reads, or data ordered as they are read",
                      "in the application", "random reads cannot be foreseen: each costs the full latency")
 

@@ -58,7 +58,7 @@ def test_the_component_grows_to_hold_the_files_and_the_tail_stays() -> None:
     (action,) = larger().actions
     assert (action.kind, action.directory) == ("set-default-layout", "/d")
     assert action.layout == Layout((Component(0, MIB, "flash"), Component(MIB, None, "hdd", 2, 4 * MIB)))
-    assert action.reason.startswith("files outgrow the present 128K: 100 % of 50 files sampled fit")
+    assert action.reason.startswith("files outgrow the present 128K: 100% of 50 files sampled fit")
 
 
 def test_what_holds_the_files_already_is_left() -> None:

@@ -26,7 +26,7 @@ def pressure(used: float, growth: float = 0.0, active: bool = False) -> list[Fin
 
 def test_a_full_pool_is_told_with_who_writes_there() -> None:
     (found,) = pressure(0.85)
-    assert "pool flash is 85 % full (30.0 GB free" in found.sentence
+    assert "pool flash is 85% full (30.0 GB free" in found.sentence
     assert "s.1 write 40.0 MB/s to it" in found.sentence
     assert found.advice_only
     assert "spill_target=hdd" in found.advice[1].command
@@ -64,7 +64,7 @@ def cold(used: float, *files: StoredFile, active: bool = False, fill: dict[str, 
 
 def test_cold_files_on_short_flash_are_told_with_what_must_go() -> None:
     (found,) = cold(0.9, stored(1, 30), stored(2, 8), stored(3, 1))
-    assert "90 % full, and 2 of 3 files looked at there, 2.00 GB, were not used for 7 days or more" in found.sentence
+    assert "90% full, and 2 of 3 files looked at there, 2.00 GB, were not used for 7 days or more" in found.sentence
     assert found.evidence.numbers()["bytes_to_free"] == pytest.approx(0.2 * 200 * GB)
     assert (found.directories, found.advice_only) == (("/proj/old",), False)
 

@@ -38,7 +38,7 @@ def test_whole_small_files_in_full_rpcs_are_found() -> None:
     assert found.evidence.numbers()["slowdown"] == pytest.approx(1.5)
     assert found.evidence.numbers()["aggressor_files_per_second"] == pytest.approx(20)
     assert found.evidence.numbers()["aggressor_bytes_per_file"] == pytest.approx(MIB)
-    assert "s.1 streams at 44.0 MB/s instead of 66.0 MB/s (67 %) since m.2" in found.sentence
+    assert "s.1 streams at 44.0 MB/s instead of 66.0 MB/s (67%) since m.2" in found.sentence
 
 
 def test_small_random_writes_are_found_and_are_no_files() -> None:
