@@ -31,12 +31,13 @@ from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon import status, web
 from tierd.daemon.activities import Activities, Activity, Liveness, Spawn
+from tierd.daemon.answers import Json, to_json
 from tierd.daemon.control import ControlServer
 from tierd.daemon.curves import CurveSampler
 from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, Daemon
 from tierd.daemon.metrics import MetricsContext, registry
 from tierd.daemon.requests import CHANGING_REQUESTS, ChangingRequests, OrderIntake, ReadingRequests, RequestHandler
-from tierd.daemon.status import StatusPublisher
+from tierd.daemon.status import StatusPublisher, StatusView
 from tierd.detect.history import History
 from tierd.sense import space
 from tierd.sense.changelogs.clearing import ChangelogClearing
@@ -186,25 +187,29 @@ class Service:
             say(told)
 
     def _request_handler(self, undo: Undo) -> RequestHandler:
-        """The desk, with those who look and those who change."""
+        """Answers the requests of the control socket and of the page."""
         settings, reader = self._settings, JournalReader(Path(self._settings.act.journal))
-        looking = ReadingRequests(self._daemon, self._gate, reader, settings, self._publisher, self._clock, self._inbox,
+        view = StatusView(self._publisher, self._daemon, self._gate, settings, self._clock, self._inbox.__len__,
                           self._sources.states, lambda: self.activities.states)
-        changing = ChangingRequests(self._gate, undo, self._journal, settings, self._publish, self._filesystem,
+        looking = ReadingRequests(view, self._daemon, reader, settings, self._clock)
+        changing = ChangingRequests(view, self._gate, undo, self._journal, settings, self._publish, self._filesystem,
                             self._inbox, self._intake.made, self._daemon.taken_back, self._daemon.take_back,
                             self._wake_acts)
         return RequestHandler(looking, changing)
 
+    def _answer(self, request: Json) -> Json:
+        return to_json(self._handler(request))
+
     def _listen(self, settings: Settings, undo: Undo, nudge: Callable[[], None]) -> None:
         """Open the control socket and the port. Raises OSError for one that is taken."""
-        control = ControlServer(settings.act.socket, self._handler, settings.control.access, CHANGING_REQUESTS)
+        control = ControlServer(settings.act.socket, self._answer, settings.control.access, CHANGING_REQUESTS)
         self._closing.callback(control.close)
         if settings.web.enabled:
             beside = MetricsContext(self._filesystem.fsname, self._claim, self._journal.size_bytes,
                             lambda: self._sources.follower.positions, self._under_way_seconds,
                                     self._web_config)
             metrics = registry(self._daemon, self._gate, undo, settings, self._sources.states, beside)
-            app = web.App(metrics, self._handler, self._liveness.alive, nudge)
+            app = web.App(metrics, self._answer, self._liveness.alive, nudge)
             try:
                 self.web = web.listen(settings.web, app, self._web_config)
             except OSError as error:

@@ -9,7 +9,8 @@ from lustre.layout.setstripe import setstripe_arguments
 from lustre.layout.size import size_text
 from tierd.acts import ActKind
 from tierd.daemon import log
-from tierd.daemon.answers import action_json, finding_json
+from tierd.daemon.answers import to_json
+from tierd.daemon.status import action_answer, finding_answer
 from tierd.model import Action
 from tierd.replay.run import Report
 from tierd.text import quoted
@@ -20,10 +21,10 @@ def as_json(report: Report) -> str:
     return json.dumps({
         "tape": report.tape.name,
         "fsname": report.tape.fsname,
-        "findings": [finding_json(f) for f in report.findings],
-        "plan": [action_json(a) for a in report.plan],
+        "findings": [to_json(finding_answer(f)) for f in report.findings],
+        "plan": [to_json(action_answer(a)) for a in report.plan],
         "refusals": list(report.refusals),
-        "advice": [finding_json(f) for f in report.advice],
+        "advice": [to_json(finding_answer(f)) for f in report.advice],
     }, indent=1)
 
 

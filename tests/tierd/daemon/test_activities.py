@@ -28,6 +28,7 @@ from tierd.act.movers.moves import PortMover
 from tierd.acts import ActKind
 from tierd.config.settings import Settings
 from tierd.daemon.activities import Activity, Wake
+from tierd.daemon.answers import to_json
 from tierd.daemon.client import ask
 from tierd.daemon.service import Service
 from tierd.model import Action
@@ -117,7 +118,7 @@ class Busy:
         assert self.service.beat()
 
     def status(self) -> dict[str, Any]:
-        return self.service._handler({"request": "status"})
+        return to_json(self.service._handler({"request": "status"}))
 
 
 @pytest.fixture

@@ -107,8 +107,8 @@ def test_data_on_the_mdt_is_not_on_the_disks_whatever_pool_stands_on_it(
 
 
 def test_what_is_being_moved_is_waited_for_though_nothing_seems_to_wait(capsys: pytest.CaptureFixture[str],
-                                                                        tmp_path: Path) -> None:
-    idle = {"waiting_moves": 0, "waiting_orders": 0, "held": "", "outcomes": {}, "under_way_moves": 0}
+                                                                        site: Site, tmp_path: Path) -> None:
+    idle = {**ask(site.socket, {"request": "status"}), "waiting_moves": 0, "outcomes": {}, "under_way_moves": 0}
     answers = [idle | {"under_way_moves": 1}, idle | {"outcomes": {"migrate gave-way": 1}}]
     server = ControlServer(str(tmp_path / "s"), lambda _: answers.pop(0))
     chosen = parser().parse_args(["promote", "/a", "--socket", str(tmp_path / "s"), "--wait"])

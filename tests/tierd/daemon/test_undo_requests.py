@@ -29,7 +29,7 @@ def test_a_layout_taken_back_by_hand_ends_its_case(reading: Site, capsys: pytest
     reading.run(until=reading.cluster.now + 100)
     assert "UNDONE default layout of /proj/ingest: by " in shown(capsys, "explain", "F1", site=reading)
     status = shown(capsys, "status", site=reading)
-    assert ": it was taken back by hand\n" in status
+    assert ": undone by hand\n" in status
     assert "no moves wait" in status
     assert "settled since follow" not in shown(capsys, "plan", site=reading)
     assert judged(reading.service._journal) == 0
