@@ -31,7 +31,7 @@ def test_one_command_brings_all_and_ctrl_c_ends_all(tmp_path_factory: pytest.Tem
     assert process.stdout is not None
     said = ""
     try:
-        while "Ctrl-C ends all of it" not in said:
+        while "Press Ctrl-C to stop" not in said:
             line = process.stdout.readline()
             assert line, said
             said += line
