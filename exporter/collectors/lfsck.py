@@ -27,7 +27,7 @@ class CheckRun(Protocol):
 
     @property
     def flags(self) -> Sequence[bytes]:
-        """Those that are set."""
+        """The flags that are set."""
 
 
 def show_run(page: MetricsPage, labels: bytes, run: CheckRun, state: Gauge, flag: Gauge) -> None:
