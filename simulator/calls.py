@@ -1,4 +1,4 @@
-"""Calls of a program on a mount. Each takes processor time on its node and service time at the targets."""
+"""System calls of a program on a mount. Each takes processor time on its node and service time at the targets."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RETRY_SECONDS = 0.1
 
 
 class Calls:
-    """Waits as long as a call takes. Raises OSError ETIMEDOUT for a target that stays away too long."""
+    """Waits for the duration of a call. Raises OSError ETIMEDOUT for a target that is absent too long."""
 
     def __init__(self, cluster: Cluster, costs: CallCosts, wait: Callable[[Completion], None]) -> None:
         self._cluster = cluster
@@ -145,7 +145,7 @@ class Calls:
         yield from self._cluster.processors.work(self._costs, processor_seconds)
 
     def _answering(self, target: Mdt | Ost) -> Steps[None]:
-        """Wait for a target that is away. Raises OSError ETIMEDOUT when it does not come back."""
+        """Wait for an absent target. Raises OSError ETIMEDOUT if it does not return."""
         until = self._cluster.now + self._costs.patience_seconds
         while target.health.away:
             if self._cluster.now >= until:

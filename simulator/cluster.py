@@ -1,8 +1,8 @@
-"""A Lustre cluster in one process: targets, clients, names and jobs. Its owner advances its virtual time.
+"""A Lustre cluster in one process: targets, clients, names and jobs. The owner advances its virtual time.
 
-One lock guards the model, so that one thread may drive the time (:mod:`simulator.realtime`) while others read and act.
-The cluster also does what an administrator or tierd does with ``lfs``: migrate, mirror resync, and setstripe on a
-directory; and it makes the directories and files that exist before the first job starts.
+One lock guards the model, so that one thread may advance the time (:mod:`simulator.realtime`) while others read and
+act. The cluster also performs the ``lfs`` operations of an administrator or of tierd: migrate, mirror resync, and
+setstripe on a directory. It makes the directories and files that exist before the first job starts.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Cluster:
         self.engine = Engine()
         self.lock = RLock()
         self.timekeeper: Timekeeper | None = None
-        """Who advances the time; None: the caller of :meth:`advance` does."""
+        """Object that advances the time; None if the caller of :meth:`advance` does."""
         self.log = Throughput()
         self.epoch_ns = settings.epoch_seconds * 10**9
         fsname = settings.fsname
@@ -99,7 +99,7 @@ class Cluster:
 
     @property
     def runs(self) -> Mapping[str, Run]:
-        """By job id, the run on the job's first node."""
+        """The run on each job's first node, by job id."""
         return self._workload.runs
 
     def processes_on(self, nid: str) -> int:
@@ -116,7 +116,7 @@ class Cluster:
         for target in self.targets:
             if target.name.lower() == name.lower() or target.name.lower().endswith(f"-{name.lower()}"):
                 return target
-        raise LookupError(f"no target {name}")
+        raise LookupError(f"there is no target {name}")
 
     # Time
 
@@ -132,7 +132,7 @@ class Cluster:
 
     @property
     def epoch(self) -> float:
-        """Seconds of the epoch, as clients and servers see them."""
+        """Present time on clients and servers, in seconds of the epoch."""
         return self.epoch_ns / 1e9 + self.engine.now
 
     def advance(self, seconds: float) -> None:
@@ -229,8 +229,8 @@ class Cluster:
     def write_parameters(self, root: Path, *, clients: bool = True, shared: bool = True) -> int:
         """Update the parameter files below a root; returns the number of changed files.
 
-        Without ``clients``, only the files of servers are written, which are fewer. ``shared``: other processes may
-        read meanwhile. While the exporter is unreachable nothing is written.
+        Without ``clients``, only the fewer files of servers are written. ``shared`` means that other processes may read
+        the files during the update. While the exporter is unreachable, nothing is written.
         """
         if not self.exporter_reachable:
             return 0
@@ -300,13 +300,13 @@ class Cluster:
         self.engine.after(STATFS_SECONDS, self._statfs)
 
     def _queue_wait(self, index: int) -> Callable[[], float] | None:
-        """Wait of an I/O at an OST behind flows; None without flows."""
+        """Return the wait of an I/O at an OST behind flows; None without flows."""
 
     def _metadata_queue_wait(self) -> Callable[[], float] | None:
-        """Wait of a request at an MDT behind flows; None without flows."""
+        """Return the wait of a request at an MDT behind flows; None without flows."""
 
     def random(self, name: str) -> Random:
-        """Random numbers for one purpose. Each purpose has its own, so a new one changes no other."""
+        """Return a random generator for one purpose, so that a new purpose does not change the numbers of others."""
         return Random(f"{self.settings.seed}/{name}")  # noqa: S311 - a model, not a secret
 
 

@@ -1,14 +1,15 @@
 """The cost of calls and moves for a program on a client, such as tierd, apart from waits at the targets.
 
-A call of the file system port is a few system calls. Each takes processor time of the node it is made on, and most are
-a request to a target, which stands in the queue of that target behind those of the jobs. The second part follows from
-the model; here are the figures of the first, for :class:`simulator.calls.Calls` and :mod:`simulator.cluster`.
+A call of the file system port makes a few system calls. Each system call takes processor time on its node, and most
+send a request to a target, which waits in the queue of that target behind the requests of jobs. The model computes the
+time at the target. This module has the processor times, for :class:`simulator.calls.Calls` and
+:mod:`simulator.cluster`.
 
 In a scenario::
 
     [costs]
-    preset = "measured"                 # one of PRESETS; "production" where nothing is said
-    processors = 4                      # any of the fields of CallCosts instead of what the preset has
+    preset = "measured"                 # one of PRESETS; the default is "production"
+    processors = 4                      # any field of CallCosts replaces the value of the preset
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ CALLER = "tierd.0"
 
 @dataclass(frozen=True, slots=True)
 class CallCosts:
-    """Figures of one node, and of the programs on it."""
+    """Costs on one node and of the programs on it."""
 
     source: str = ""
-    """Source of the figures."""
+    """Source of the values."""
     charged: bool = True
-    """False: calls return at once without a target; moves take only their I/O and ``move_start_seconds``."""
+    """If false, calls return at once without a request, and moves take only their I/O and ``move_start_seconds``."""
     processors: float = 0.0
     """Processors of the node, shared with its jobs. 0: an unlimited node of its own."""
     busy_share: float = 1.0
@@ -41,7 +42,7 @@ class CallCosts:
     cached_processor_seconds: float = 0.0
     """Processor time of a stat from the cache."""
     default_processor_seconds: float = 0.0
-    """Extra processor time of a default layout change, for which clients in the directory give up a lock."""
+    """Extra processor time of a default layout change, because clients in the directory release a lock."""
     record_processor_seconds: float = 0.0
     """Processor time of processing one changelog record."""
     look_seconds: float = 0.0

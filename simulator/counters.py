@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 COUNT, MINMAX, STDDEV = 0, 1, 2
-"""Detail of a counter: samples; with minimum, maximum and sum; with the sum of squares."""
+"""Details of a counter: only samples; also minimum, maximum and sum; also the sum of squares."""
 CounterList: TypeAlias = tuple[tuple[str, str, int], ...]
 """Counters of one stats file in the kernel's order: name, unit, detail."""
 BUCKETS = 32
@@ -97,7 +97,7 @@ class Histogram:
         self.buckets = [0] * BUCKETS
 
     def tally(self, value: int) -> None:
-        """Count a value in the bucket of its number; the last bucket also takes larger values."""
+        """Count a value in the bucket of the same number; the last bucket also counts larger values."""
         self.buckets[min(value, BUCKETS - 1)] += 1
 
     def tally_log2(self, value: int, samples: int = 1) -> None:
@@ -112,7 +112,7 @@ class Histogram:
 
 
 def microseconds(seconds: float) -> int:
-    """A duration as the kernel's counters hold it."""
+    """Convert a duration to the whole microseconds of the kernel's counters."""
     return round(seconds * 1_000_000)
 
 

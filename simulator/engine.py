@@ -1,7 +1,7 @@
 """Virtual time: a heap of events, and processes that wait for them.
 
-A process is a generator. It yields a number of seconds to sleep, or a :class:`Completion` to wait for; what the
-completion carries comes back from the ``yield``, an OSError is raised there. Nothing here knows the time of day.
+A process is a generator. It yields a number of seconds to sleep, or a :class:`Completion` to wait for. The ``yield``
+returns the value of the completion or raises its OSError. This module does not use the time of day.
 
 >>> engine = Engine()
 >>> def writer():
@@ -43,7 +43,7 @@ class Completion:
         self._finish()
 
     def then(self, callback: Callable[[Completion], None]) -> None:
-        """Call a function at the end, or at once if it has ended."""
+        """Call a function at completion, or at once if already complete."""
         if self.done:
             callback(self)
         else:
@@ -63,7 +63,7 @@ Steps: TypeAlias = Generator[float | Completion, Any, T]
 
 
 def gather(parts: Iterable[Completion]) -> Completion:
-    """Combine completions: ends when all have ended, with the first error among them."""
+    """Combine completions. The result completes when all have completed, with the first error if there is one."""
     waiting = list(parts)
     whole = Completion()
     left = len(waiting)
@@ -86,7 +86,7 @@ def gather(parts: Iterable[Completion]) -> Completion:
 
 
 class Engine:
-    """The event loop of the model. Events of the same instant happen in the order they were asked for."""
+    """The event loop of the model. Events of the same instant happen in the order in which they were scheduled."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -122,13 +122,13 @@ class Engine:
     def run_while(self, time: float, enough: Callable[[], bool]) -> None:
         """Process all events up to a virtual time, or until ``enough`` is true.
 
-        Raises RuntimeError when there is no end and nothing is left to happen.
+        Raises RuntimeError if ``time`` is infinite and no event is left.
         """
         events = self._events
         while not enough():
             if not events or events[0][0] > time:
                 if time == inf:
-                    raise RuntimeError("nothing is left to happen that it could wait for")
+                    raise RuntimeError("no event is left to wait for")
                 self.now = max(self.now, time)
                 return
             self.now, _, callback, arguments = heappop(events)

@@ -57,7 +57,7 @@ def take_down(cluster: Cluster, target: str) -> None:
 
 
 def recover(cluster: Cluster, target: str, seconds: float) -> None:
-    """It was started again: clients come back and send again what was not safe; over after so long at the earliest."""
+    """Restart a target: clients reconnect and resend uncommitted requests. Recovery takes at least ``seconds``."""
     found = cluster.target(target)
     if not found.health.gone:
         found.fail()
@@ -130,7 +130,7 @@ def _moves(cluster: Cluster, directory: str, layout: Layout, files: int) -> Step
 
 
 def _recovering(cluster: Cluster, target: Mdt | Ost, seconds: float) -> Steps[None]:
-    yield seconds / 2  # all clients are back
+    yield seconds / 2  # all clients have reconnected
     number = target.health.recovery_start
     replayed = target.replay()
     yield seconds / 2
@@ -142,12 +142,12 @@ def _recovering(cluster: Cluster, target: Mdt | Ost, seconds: float) -> Steps[No
 def _ost(cluster: Cluster, name: str) -> Ost:
     found = cluster.target(name)
     if not isinstance(found, Ost):
-        raise LookupError(f"{name} is no OST")
+        raise LookupError(f"{name} is not an OST")
     return found
 
 
 def _mdt(cluster: Cluster, name: str) -> Mdt:
     found = cluster.target(name)
     if not isinstance(found, Mdt):
-        raise LookupError(f"{name} is no MDT")
+        raise LookupError(f"{name} is not an MDT")
     return found

@@ -1,15 +1,14 @@
-"""The file system port of tierd over the model: the cluster answers as a mounted Lustre would.
+"""The file system port of tierd over the model: the cluster behaves like a mounted Lustre.
 
-A call that is a request to a target takes the virtual time that :mod:`simulator.costs` gives, and waits behind the
-requests of jobs at the same target. ``migrate`` starts a migration, which loads the same targets as every job. Both
-then call ``wait``, and the owner of the clock decides what that does: ``Cluster.wait_for`` (the default) advances the
-cluster's time, or suspends one activity of several (:mod:`simulator.scheduler`); with a driver in the background
-it is ``RealTimeDriver.wait_for``, which blocks the calling thread and leaves the time to the driver. Every method takes
-the cluster's lock, and none holds it while waiting.
+A call with a request to a target takes the virtual time of :mod:`simulator.costs`, and waits behind the requests of
+jobs at the same target. ``migrate`` starts a migration, which loads the same targets as every job. Both then call
+``wait``. The default, ``Cluster.wait_for``, advances the cluster's time, or suspends one of several activities
+(:mod:`simulator.scheduler`). With a driver in the background, ``wait`` is ``RealTimeDriver.wait_for``, which blocks the
+calling thread while the driver advances the time. Every method takes the cluster's lock and releases it before a wait.
 
-:class:`LinkFolder` is a directory of symbolic links that lead nowhere: each link is created together with its content
-in one step, by one of all who try. It offers what a program on a client does with symlink(2), readlink(2), lstat(2),
-utimensat(2), rename(2) and unlink(2).
+:class:`LinkFolder` is a directory of dangling symbolic links. Creating a link with its content is atomic, so only one
+of several concurrent attempts succeeds. The class models symlink(2), readlink(2), lstat(2), utimensat(2), rename(2) and
+unlink(2) of a program on a client.
 """
 
 from __future__ import annotations
@@ -48,12 +47,12 @@ class SimulatedFilesystem:
         return self._cluster.settings.fsname
 
     def pools(self) -> Mapping[str, tuple[str, ...]]:
-        """By pool name, the full names of the pool's targets."""
+        """Return the full target names of each pool."""
         osts = self._cluster.osts
         return {name: tuple(osts[i].name for i in members) for name, members in self._cluster.settings.pools.items()}
 
     def space(self) -> Mapping[str, Space]:
-        """By full target name, the space on each OST."""
+        """Return the space on each OST, by full target name."""
         self.calls.statfs()
         with self._cluster.lock:
             return {ost.name: ost.store.space() for ost in self._cluster.osts}

@@ -1,13 +1,13 @@
 """``lfs migrate -n`` and ``lfs mirror resync``: file data copied through the same queues as every job's I/O.
 
-A migration reads every byte from the old targets, writes it to the new ones and swaps the layouts. A writer that opens
-the file meanwhile wins, and so does an unlink: the copy is thrown away. The changelog shows what it shows for a real
-migration: the file opened and closed, a nameless file opened, one layout change. As in Lustre, an exchange that takes
-data off the MDT sets the modification time to the present; the mover restores it where nobody has written since
-(``tierd.act.movers.inspection``). Data is not moved onto an MDT.
+A migration reads every byte from the old targets, writes it to the new targets and swaps the layouts. If a writer opens
+the file meanwhile, or the file is unlinked, the copy is discarded. The changelog has the records of a real migration:
+the file opened and closed, a nameless file opened, one layout change. As in Lustre, a swap that removes data from the
+MDT sets the modification time to the present; the mover restores it if nobody has written since
+(``tierd.act.movers.inspection``). The model does not move data to an MDT.
 
-A resync writes every stale mirror anew from one that is in sync. Components of the stale mirror get their objects first
-where they have none.
+A resync rewrites every stale mirror from a mirror that is in sync. Components of the stale mirror without objects first
+get their objects.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def with_pool_name(layout: Layout, inode: Inode) -> Layout:
 
 
 def check_movable(inode: Inode) -> None:
-    """Raise OSError when the file cannot be migrated."""
+    """Raise OSError if the file cannot be migrated."""
     if inode.is_directory:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), inode.path)
     if inode.unlinked:

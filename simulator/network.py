@@ -6,7 +6,7 @@ from simulator.engine import Completion, Engine
 from simulator.servers.objects import StoredObject
 
 NETWORK_SECONDS = 0.0002
-"""Latency of one way between a client and a server."""
+"""One-way latency between a client and a server."""
 Fragment = tuple[int, int]
 """Offset in the object and number of bytes."""
 

@@ -1,8 +1,8 @@
-"""Runs a cluster in real time: a thread moves its time along with the wall clock and keeps its parameter files fresh.
+"""Runs a cluster in real time: a thread advances its time with the wall clock and updates its parameter files.
 
-Other threads may read and act meanwhile; the cluster's lock keeps them apart. Its file system waits here for what takes
-virtual time (:class:`simulator.filesystem.SimulatedFilesystem` with ``wait=driver.wait_for``). No other module of the
-simulator knows the time of day.
+Other threads may read and act meanwhile; the cluster's lock serialises them. The file system waits with
+``RealTimeDriver.wait_for`` for calls that take virtual time (:class:`simulator.filesystem.SimulatedFilesystem` with
+``wait=driver.wait_for``). No other module of the simulator uses the time of day.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class RealTimeDriver:
     def wait_for(self, completion: Completion) -> None:
         """Block the calling thread until a completion. Raises TimeoutError when the driver has ended.
 
-        The thread that waits moves time along as well, in shorter steps: most calls are over long before a tick.
+        The waiting thread also advances the time, in shorter steps, because most calls end long before the next tick.
         """
         while not completion.done and not self._clock.wait(STEP_SECONDS, self._stopping):
             self._catch_up()

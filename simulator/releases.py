@@ -1,8 +1,8 @@
 """Releases of Lustre whose parameter files the simulator can write: paths and file formats from 2.12 to 2.17.
 
-The model renders the files of 2.17. An older release has them at other paths, because ``lprocfs`` moved to debugfs and
-sysfs step by step from 2.10 on, and lacks what was added later. Paths and formats are those of the releases' sources,
-as in ``tests/captures/written-from-source``; a test compares them.
+The model renders the files of 2.17. An older release has the files at other paths, because ``lprocfs`` moved to debugfs
+and sysfs step by step from 2.10 on, and it lacks later additions. Paths and formats come from the sources of the
+releases, as in ``tests/captures/written-from-source``; a test compares them.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ RELEASES: Mapping[str, Release] = {
 
 
 def release_of(version: str) -> Release:
-    """The newest known release that is not newer than a version; 2.12 for older versions.
+    """Return the newest known release up to a version; 2.12 for older versions.
 
     >>> [release_of(version).version for version in ("2.17.57", "2.14.0", "2.12.9", "2.10.8")]
     ['2.17.57', '2.14.0', '2.12.9', '2.12.9']
@@ -144,7 +144,7 @@ _MOVED_PATHS = tuple((until, root, re.compile(what)) for until, root, what in (
 
 
 def path_in_release(path: str, release: tuple[int, int]) -> str:
-    """Path in an older release of a file of 2.17.
+    """Return the path that a file of 2.17 has in an older release.
 
     >>> path_in_release("sys/kernel/debug/lustre/obdfilter/lustre-OST0000/stats", (2, 15))
     'proc/fs/lustre/obdfilter/lustre-OST0000/stats'

@@ -1,32 +1,31 @@
 """Runs several activities over one cluster in virtual time: each is a thread, and exactly one runs at any moment.
 
-A daemon has threads: one observes, one moves files, one judges. On a real file system they run side by side, and a wait
-of one does not hold up another unless they share a lock. Here the same code runs the same way without a clock: an
-activity that calls something which takes virtual time returns the baton, the cluster lives on, and the activity whose
-time comes first runs next. The order follows from virtual time alone, never from the scheduler of the machine, so the
-same seed gives the same run.
+A daemon has threads: one observes, one moves files, one judges. On a real file system they run in parallel, and a wait
+of one does not delay another unless they share a lock. Here the same code runs in virtual time: an activity that makes
+a call with a virtual duration returns the baton, the cluster advances, and the activity with the earliest time runs
+next. The order depends only on virtual time, not on the scheduler of the machine, so the same seed gives the same run.
 
 ::
 
     cluster = Cluster(recorded_test_bed(), jobs)
     with VirtualScheduler(cluster) as scheduler:
-        filesystem = SimulatedFilesystem(cluster)          # its calls suspend the activity that makes them, no other
+        filesystem = SimulatedFilesystem(cluster)          # its calls suspend only the calling activity
         service = Service(..., VirtualClock(cluster), lock=scheduler.lock)
-        scheduler.every("observe", 5.0, service.observe)   # or spawn("observe", a loop of one's own)
+        scheduler.every("observe", 5.0, service.observe)   # or spawn("observe", loop)
         scheduler.every("act", 0.2, service.act)
         scheduler.every("judge", 5.0, service.judge)
         scheduler.run_until(300.0)
-        scheduler.finish()                                 # no step is half done when a test reads the result
+        scheduler.finish()                                 # completes the steps before a test reads the result
 
-From construction to :meth:`VirtualScheduler.close` it owns the time of the cluster. ``cluster.advance`` and
-``cluster.wait_for``, and with them every file system, clock and mover over the cluster, suspend the activity that calls
-them. When the owner of the run calls them, a test for instance, they let the activities run. The same holds for a
-thread that is neither, such as one of a control socket; its call is served between two steps of the driver.
+From construction to :meth:`VirtualScheduler.close`, the scheduler owns the time of the cluster. ``cluster.advance`` and
+``cluster.wait_for``, and therefore every file system, clock and mover over the cluster, suspend the calling activity.
+If the owner of the run calls them, for example a test, they let the activities run. Other threads, for example of a
+control socket, may also call them; such a call runs between two steps of the driver.
 
-An activity must not wait for another by means of the machine: waiting for a ``threading.Lock`` that another holds while
-virtual time passes, for a ``ThreadPoolExecutor`` or for an ``Event`` does not return the baton. Use :meth:`lock`,
-:meth:`event` and :meth:`executor`, which have their interfaces. Otherwise the run ends with :class:`StuckError`, which
-shows the stack of the activity.
+An activity must not wait for another activity with real synchronisation: a wait for a ``threading.Lock`` that another
+activity holds while virtual time passes, for a ``ThreadPoolExecutor`` or for an ``Event`` does not return the baton.
+Use :meth:`lock`, :meth:`event` and :meth:`executor`, which have the same interfaces. Otherwise the run ends with
+:class:`StuckError`, which shows the stack of the activity.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ T = TypeVar("T")
 
 
 class StuckError(RuntimeError):
-    """An activity did not return the baton: it waits for another activity by other means than virtual time."""
+    """An activity did not return the baton, because it waits for another activity outside virtual time."""
 
 
 class ActivityCancelled(BaseException):
@@ -104,7 +103,8 @@ class VirtualScheduler:
         return made
 
     def every(self, name: str, seconds: float, step: Callable[[], object]) -> Activity:
-        """An activity that does the same again and again: so long after it began last, or at once where it took longer.
+        """Start an activity that runs a step periodically. If a step takes longer than the period, the next one starts
+        at once.
 
         The first step comes after the first period.
         """
@@ -118,7 +118,7 @@ class VirtualScheduler:
         return self.spawn(name, going_on)
 
     def repeat(self, name: str, step: Callable[[], object], pause_seconds: Callable[[], float]) -> VirtualEvent:
-        """An activity that runs a step now, and again ``pause_seconds`` after each end or when the event is set.
+        """Start an activity that runs a step now, and again ``pause_seconds`` after each end or when the event is set.
 
         Returns the event, which the activity clears when it wakes.
         """
@@ -134,7 +134,7 @@ class VirtualScheduler:
         return wake
 
     def _run_step(self, step: Callable[[], object]) -> float:
-        """Run one step of :meth:`every` or :meth:`repeat`; returns when it began. While others finish, it waits."""
+        """Run one step of :meth:`every` or :meth:`repeat`, after :meth:`finish` has ended. Returns its start time."""
         while self._resting:
             self._go_on.wait(None)
         begun = self._cluster.now
@@ -163,9 +163,7 @@ class VirtualScheduler:
         self._drive(time, lambda: False)
 
     def finish(self) -> None:
-        """Let the steps of :meth:`every` and :meth:`repeat` that are under way come to their end, and begin no others
-        before they have.
-        """
+        """Complete the running steps of :meth:`every` and :meth:`repeat`. Until then, no other steps start."""
         self._resting = True
         try:
             self._drive(float("inf"), lambda: not self._steps_under_way)
@@ -174,7 +172,7 @@ class VirtualScheduler:
             self._go_on.notify_all()
 
     def sleep(self, seconds: float) -> None:
-        """Let virtual time pass: for the calling activity, or for all when the caller is none."""
+        """Let virtual time pass for the calling activity, or for all activities if the caller is not an activity."""
         if self._current() is None:
             self.run_until(self._cluster.now + seconds)
         else:
@@ -194,7 +192,7 @@ class VirtualScheduler:
 
     def _drive(self, time: float, enough: Callable[[], bool]) -> None:
         if self._current() is not None:
-            raise RuntimeError("an activity cannot run the others: it must sleep or wait")
+            raise RuntimeError("an activity cannot run other activities: it must sleep or wait")
         with self._driving:
             while not enough():
                 if self._ready:

@@ -1,4 +1,4 @@
-"""Settings of a cluster, and those of the test bed on which the tapes were recorded."""
+"""Settings of a cluster, and of the test bed on which the tapes were recorded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ClusterSettings:
     osts: tuple[OstSettings, ...]
     pools: Mapping[str, tuple[int, ...]]
     spills: Mapping[str, Spill] = field(default_factory=dict)
-    """By pool, the spill target of new objects while the pool is full."""
+    """Spill target of each pool, for new objects while the pool is full."""
     fsname: str = "lustre"
     mdts: tuple[MdtSettings, ...] = (MdtSettings(), MdtSettings())
     clients: tuple[ClientSettings, ...] = (ClientSettings(),)

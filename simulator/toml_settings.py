@@ -1,9 +1,9 @@
 """Settings from the tables of a TOML file, and a whole cluster from ``[cluster]``.
 
-Every key is a field of a settings class, a nested table is a nested class. Sizes may be written as text: ``"4M"``. All
+Every key is a field of a settings class, and a nested table is a nested class. Sizes may be text: ``"4M"``. All
 mistakes are collected, each with its place in the file.
 
-The cluster: how many targets of which kind, in which pools, and how many clients::
+The table ``[cluster]`` has the targets with their devices and pools, and the number of clients::
 
     [cluster]
     release = "2.15"
@@ -160,7 +160,7 @@ def _fields(kind: type[Any], table: Mapping[str, Any], wrong: list[str], where: 
 
 @dataclass(frozen=True, slots=True)
 class DescribedCluster:
-    """A described cluster; ``with_seed`` makes it one that can be run."""
+    """The description of a cluster. ``with_seed`` returns the settings of one run."""
 
     described: ClusterSettings
 

@@ -1,6 +1,6 @@
 """The jobs of a cluster: they start, change their settings and stop.
 
-In the event model a job has a run with processes on each of its nodes. In the flow model it has none.
+In the event model, a job has a run with processes on each of its nodes. In the flow model, a job has no run.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class Workload(ABC):
 
     def __init__(self, engine: Engine) -> None:
         self.runs: dict[str, Run] = {}
-        """By job id, the run on the job's first node. Empty in the flow model."""
+        """The run on each job's first node, by job id. Empty in the flow model."""
         self._engine = engine
         self._jobs: dict[str, Job] = {}
-        """By job id, the jobs that have started."""
+        """Jobs that have started, by job id."""
 
     def expect(self, job: Job) -> None:
-        """Start a job at its start time, or at once when that has passed."""
+        """Start a job at its start time, or at once if that time has passed."""
         self._engine.after(job.start_seconds - self._engine.now, self._start, job)
 
     @abstractmethod
@@ -58,7 +58,7 @@ class Workload(ABC):
 
 
 class EventWorkload(Workload):
-    """Jobs of the event model: each has one run per node. A call under way when a job stops is finished."""
+    """Jobs of the event model, with one run per node. When a job stops, it finishes its calls in progress."""
 
     def __init__(
         self, engine: Engine, clients: Sequence[Client], log: Throughput, random: Callable[[str], Random]
@@ -70,7 +70,7 @@ class EventWorkload(Workload):
         self._all_runs: dict[str, list[Run]] = {}
 
     def stop(self, job_id: str) -> None:
-        """Stop a job now; calls under way are finished. Raises LookupError when it has not started."""
+        """Stop a job now, after its calls in progress. Raises LookupError if it has not started."""
         for run in self._all_runs[job_id]:
             run.stop_seconds = self._engine.now
 

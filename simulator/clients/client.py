@@ -204,7 +204,7 @@ class Statahead:
         self._asked = 0
 
     def stat(self, number: int) -> Steps[None]:
-        """Get the attributes of one name, from statahead where it has requested them."""
+        """Get the attributes of one name, from statahead if it has requested them."""
         client, counters = self._client, self._client.statahead
         began = client.engine.now
         if number == STATS_BEFORE_STATAHEAD:

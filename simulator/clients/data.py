@@ -1,13 +1,12 @@
 """Reads and writes of one mount: dirty pages, layout changes that writes cause, and RPCs under extent locks.
 
-Direct writes are sent at once and are safe when they return. Buffered writes return when the pages are copied. Dirty
-pages are sent when a whole RPC has come together, at fsync, when a connection may hold no more of them, when another
-client wants the lock, or some seconds after the file was closed, whichever comes first.
+Direct writes are sent immediately and are safe when they return. Buffered writes return when the pages are copied.
+Dirty pages are sent at the first of these events: they fill a whole RPC, fsync, the connection reaches its limit of
+dirty pages, another client requests the lock, or some seconds have passed since the file was closed.
 
-A write may reach a component that has no objects yet, or a mirrored file: the layout has to change first. The client
-asks the MDT, which revokes the layout lock from every holder, this client included. With the lock goes what the client
-has in its cache below that layout, so dirty pages of the part already written are sent first, and the writer waits for
-them.
+If a write reaches a component without objects, or a mirrored file, the layout must change first. The client sends a
+request to the MDT, which revokes the layout lock from every holder, including this client. The client then loses its
+cached data below that layout, so it first sends the dirty pages of the part already written, and the writer waits.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Transfer:
     def __init__(self, mount: Mount) -> None:
         self._mount = mount
         self.flush_object: Callable[[Fid], Completion] = lambda fid: _DONE
-        """Called when another client wants a lock: writes the dirty pages of an object."""
+        """Writes the dirty pages of an object, when another client requests a lock."""
 
     def all(self, handle: FileHandle, pieces: Iterable[Extent], *, write: bool, direct: bool) -> list[Completion]:
         """Send all pieces."""
@@ -77,8 +76,8 @@ class Transfer:
     def _under_its_lock(self, osc: Osc, stored: StoredObject, handle: FileHandle, piece: Extent) -> Completion:
         """Send dirty pages under the lock they were written under, without a new lock.
 
-        That lock may be called back already. The client that wants it waits for these pages, so they must not wait for
-        it.
+        The server may have called that lock back already. The client that requested it waits for these pages, so the
+        pages must not wait for a new lock.
         """
         return osc.transfer(True, stored, piece.offset, piece.size_bytes, handle.actor.job_id, False)
 
@@ -218,7 +217,7 @@ class LayoutChanges:
         return ready
 
     def _ask(self, handle: FileHandle) -> Steps[None]:
-        """Request a layout change from the MDT, which counts it for no job."""
+        """Request a layout change from the MDT, which does not count it for any job."""
         if handle.dirty:
             yield from self._write_back.flush(handle)
         yield from self._mount.mdcs[handle.inode.mdt_index].ask("layout", "")

@@ -87,7 +87,7 @@ class Mdc:
     ) -> Steps[None]:  # fmt: skip
         """Send one request and wait for the answer.
 
-        ``directory`` is the one that changes, ``inode`` the file concerned.
+        ``directory`` is the directory that changes, ``inode`` the affected file.
         """
         while self.in_flight >= self.max_rpcs_in_flight:
             yield self._slot()

@@ -1,4 +1,4 @@
-"""One mount of one node: its settings, its page cache, and the servers it is connected to."""
+"""One mount of one node: its settings, its page cache, and its connections to servers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ClientSettings:
     instance: str = "ff110001298dd800"
     cache_bytes: int = 2961 << 20
     write_back_seconds: float = 5.0
-    """Longest time until the dirty pages of a closed file are written."""
+    """Maximum time until the dirty pages of a closed file are written."""
     copy_seconds_per_mib: float = 0.002
     """Time to copy between the application and the page cache."""
     parallel_lookups: bool = True

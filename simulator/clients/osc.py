@@ -1,6 +1,6 @@
 """The object storage client: one mount's connection to one OST. It collects, limits and counts RPCs.
 
-Requests of the same moment go together: pieces of one object become one RPC, up to its largest size.
+Simultaneous requests are merged: pieces of one object become one RPC, up to the maximum RPC size.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class OscSettings:
     max_pages_per_rpc: int = 1024
     max_dirty_bytes: int = 64 << 20
     gather_seconds: float = 0.0005
-    """Time that a piece waits for others of the same RPC."""
+    """Time that a piece waits for further pieces of the same RPC."""
 
 
 class OscHistograms:

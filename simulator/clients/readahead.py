@@ -1,9 +1,9 @@
-"""Read-ahead: a client that recognises a pattern in the reads of a file fetches what will be read next.
+"""Read-ahead: a client that recognises a pattern in the reads of a file fetches the next pages in advance.
 
-Sequential: the window doubles with every read that continues where the last one ended, from one chunk to the largest
-allowed. Strided: reads of one length at one distance; the next ones of the same kind are fetched, more of them each
-time the stride is kept. Clients up to 2.13 compare pages and lose a stride whose length is no multiple of one; later
-ones compare bytes. Any other read ends the pattern.
+Sequential: the window doubles with every read that continues at the end of the last read, from one chunk to the limit.
+Strided: the reads have one length and one distance; the client fetches the next pieces, and more pieces each time the
+stride continues. Clients up to 2.13 compare pages and lose a stride whose length is not a multiple of a page; later
+clients compare bytes. Any other read ends the pattern.
 """
 
 from __future__ import annotations

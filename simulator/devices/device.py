@@ -1,4 +1,4 @@
-"""One I/O, the interface of all devices, and a device that delays I/Os behind a load that is not modelled singly."""
+"""One I/O, the interface of all devices, and a device that delays I/Os behind the load of flows."""
 
 from __future__ import annotations
 

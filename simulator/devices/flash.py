@@ -3,8 +3,8 @@
 Flash has a fixed latency, several channels, one bandwidth for all of them, and no seeks.
 
 The accelerator stores I/O up to the bypass size on a pair of SSDs of the enclosure and writes it to the disks later, in
-order and merged; larger I/O passes straight to the disks. Small reads of what is still on flash are served from there.
-Cray's NXD is such a filter.
+order and merged. Larger I/O goes directly to the disks. Small reads of data that is still on flash are served from
+flash. Cray's NXD is such a filter.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Accelerator:
         self._held: dict[int, int] = {}
         self._flushing = False
         self._order: list[int] = []
-        """Remaining places of the present round over the disk."""
+        """Remaining places of the present sweep over the disk."""
 
     @property
     def slowdown(self) -> float:

@@ -1,9 +1,10 @@
 """A hard disk, or a RAID group of them: moving the heads costs time, bytes cost little.
 
-An I/O that begins where the last one ended only costs its bytes. Any other costs a seek, longer the farther it goes,
-and half a revolution. The elevator looks at everything queued: first what continues the stream under the heads, for at
-most ``batch`` I/Os in a row; then whatever has waited longer than ``deadline_seconds``; then the nearest in the
-direction of travel. In a group, small I/Os of one queue position several disks' heads at once.
+An I/O that begins at the end of the last I/O costs only the transfer of its bytes. Any other I/O also costs a seek,
+which grows with the distance, and half a revolution. The elevator chooses among all queued I/Os: first an I/O that
+continues the present stream, for at most ``batch`` I/Os in a row; then an I/O that has waited longer than
+``deadline_seconds``; then the nearest I/O in the direction of travel. In a group, small I/Os of one queue position the
+heads of several disks at the same time.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class HddSettings:
 
     bytes_per_second: float = 150e6
     seek_seconds: float = 0.012
-    """Seek from edge to edge. A short seek costs the root of its share, at least ``settle_seconds``."""
+    """Seek from edge to edge. A shorter seek costs the square root of its share, at least ``settle_seconds``."""
     settle_seconds: float = 0.001
     revolutions_per_minute: int = 7200
     spindles: int = 1

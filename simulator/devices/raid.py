@@ -1,13 +1,13 @@
 """A RAID group of hard disks: full stripes are cheap, pieces of a stripe are expensive.
 
-The model counts the busy time of the disks. A full stripe costs every disk it touches the bytes of a chunk. A smaller
-write has to update the parity: the rest of the stripe is read first (or the old data and parity, whichever is fewer
-reads), and the heads come back for the write. An I/O that does not continue where the last one ended costs each disk it
-touches a seek and half a revolution; a small step forward costs no more than waiting for it to pass.
+The model counts the busy time of the disks. A full stripe costs each of its disks the transfer of a chunk. A smaller
+write must update the parity: it first reads the rest of the stripe (or the old data and parity, whichever needs fewer
+reads), and the heads return for the write. An I/O that does not continue at the end of the last I/O costs each of its
+disks a seek and half a revolution. A small gap costs at most the time in which it passes below the heads.
 
-The elevator takes what waits in ascending order and submits neighbours together, so pieces of a stripe that wait at the
-same time become a whole one; an I/O that has waited too long goes first. Chunks of a declustered group (GridRAID,
-dRAID) rotate over all disks, so the cost of a stripe is spread evenly.
+The elevator takes waiting I/Os in ascending order and submits neighbours together, so pieces of a stripe that wait at
+the same time become a full stripe. An overdue I/O goes first. Chunks of a declustered group (GridRAID, dRAID) rotate
+over all disks, so the cost of a stripe is spread evenly.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class Raid:
         reads = min(others, same)
         turned = 60.0 / settings.revolutions_per_minute
         again = settings.settle_seconds + self._turning()
-        back = again if same > others or self._sorted else turned  # a busy disk waits for no revolution
+        back = again if same > others or self._sorted else turned  # a busy disk does not wait for a revolution
         seconds = min(size, settings.chunk_bytes) / settings.disk_bytes_per_second
         busy = reads * (positioning + seconds) + (written + settings.parity) * (back + seconds)
         return busy, positioning + back + 2 * seconds

@@ -1,9 +1,9 @@
-"""A device held to bytes per second and I/Os per second, each in a bucket of its own that leaks at that rate.
+"""A device with limits of bytes per second and I/Os per second, each modelled as a leaky bucket.
 
-Cloud volumes and LUNs with a quality of service behave like this, and so do the virtual disks the tapes were recorded
-on. An I/O may pass while neither bucket is over its brim (``burst_seconds`` worth), and then fills both; whoever comes
-next waits for the fuller one. A small I/O costs an I/O and hardly a byte, a large one the reverse, so the two kinds
-disturb each other less than on a real disk until one bucket is what everybody waits for.
+Cloud volumes and LUNs with a quality of service behave like this, and so do the virtual disks of the recorded test bed.
+An I/O may pass while neither bucket exceeds its capacity (``burst_seconds`` at its rate), and then fills both. The next
+I/O waits for the fuller bucket. A small I/O mainly uses the I/O limit, a large I/O mainly the byte limit. The two kinds
+therefore disturb each other less than on a real disk, until all I/Os wait for the same bucket.
 """
 
 from __future__ import annotations

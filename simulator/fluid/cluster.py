@@ -1,9 +1,9 @@
-"""A cluster of flows: the same targets, names and faults; time advances from change to change.
+"""A cluster of flows, with the targets, names and faults of the event model. Time advances from change to change.
 
-Migrations by tierd or by a user, and resyncs, go through the event model one by one. Their mount is a real one, and
-their I/O waits behind the flows at every target; the bytes they move are a flow of its own for the others.
+The event model runs migrations (by tierd or by a user) and resyncs one by one. Their mount is modelled, and their I/O
+waits behind the flows at every target. For the other flows, their bytes are a flow of its own.
 
-RPCs of flows are counted in bulk in the counters of the targets; fractions are carried to the next time.
+RPCs of flows are counted in bulk in the counters of the targets. Fractions are carried over to the next count.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class FlowCounters:
 REBALANCE_SECONDS = 10.0
 """Interval at which flows are balanced anew, for gradual changes such as moved files."""
 SETTLE_SECONDS = 0.25
-"""Longest interval between two counts of flows, where time advances in smaller steps."""
+"""Maximum interval between two counts of flows, if time advances in smaller steps."""
 
 
 class FluidCluster(Cluster):

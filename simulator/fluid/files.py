@@ -1,8 +1,8 @@
 """The files that a flow of small files creates: names, changelog records, space on the targets, and unlinks.
 
-When a job creates more than :data:`NAMED_PER_SECOND` files a second, only that many get a name; the others are counters
-and bytes, and take no space. So the namespace of a cluster with tens of thousands of creates a second stays small
-enough to be walked.
+If a job creates more than :data:`NAMED_PER_SECOND` files per second, only that many get a name. The other files appear
+only in counters and bytes and use no space. The namespace therefore stays small enough to walk, even with tens of
+thousands of creates per second.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SAMPLE_FILES = 100
 
 
 class FlowFiles:
-    """The files of one job in one directory. ``number`` is that of the last file; new names continue from it."""
+    """The files of one job in one directory. ``number`` is the number of the last file; new names continue from it."""
 
     def __init__(
         self, job: SmallFileWriter, namespace: Namespace, placement: Placement, osts: tuple[Ost, ...], mdt: Mdt,

@@ -96,7 +96,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One job. ``concurrency`` operations are under way at most; each takes ``think_seconds`` beside its stages."""
+    """One job with at most ``concurrency`` concurrent operations. Each takes its stages plus ``think_seconds``."""
 
     job: Job
     concurrency: float
@@ -107,7 +107,7 @@ class Flow:
     """Processor time on an MDT per operation."""
     stages: tuple[tuple[Demand, ...], ...]
     single: bool = False
-    """Whether the events are modelled and counted singly; such a flow only delays the other flows."""
+    """Whether single events model and count the operations. Such a flow only delays the other flows."""
 
 
 def flow_of(
@@ -116,7 +116,9 @@ def flow_of(
     targets: Callable[[str], int],
     pool_shares: Mapping[str, float] = MappingProxyType({}),
 ) -> Flow:  # fmt: skip
-    """Describe a job as a flow. ``targets``: by pool, its number of targets; ``kept``: the share of files in it."""
+    """Describe a job as a flow. ``targets`` returns the number of targets of a pool. ``pool_shares`` has the share of
+    files in each pool.
+    """
     if isinstance(job, (StreamingWriter, StreamingReader)):
         return _streaming(job, client)
     if isinstance(job, SmallFileWriter):

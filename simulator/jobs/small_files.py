@@ -17,7 +17,7 @@ from simulator.servers.namespace import Inode
 class SmallFileWriter(DirectoryJob):
     """Creates files at a rate. Each entry of ``sizes`` is equally likely; repeat a size to make it likelier.
 
-    On several nodes each has these threads and this rate.
+    If the job has several nodes, each node has these threads and this rate.
     """
 
     job_id: str = "mdt_small.1001"

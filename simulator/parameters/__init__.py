@@ -1,6 +1,6 @@
 """The parameter files of a node that is server and client at once, as Lustre 2.17 lays them out below a root.
 
-Programs read these files as they read real ones. Each file is replaced whole, and only when it changed.
+Programs read these files like real ones. Each file is replaced as a whole, and only if it changed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CLIENT_FILES: tuple[Files, ...] = (node.client_sizes, clients.llite_files, clien
 
 
 def render(cluster: ClusterView, *, clients: bool = True) -> dict[str, bytes]:
-    """Render all files: content by path below the root. ``clients``: include the files of mounts."""
+    """Render all files, and return their content by path below the root. ``clients`` includes the files of mounts."""
     with cluster.lock:
         rewrite = releases.release_of(cluster.settings.version).rewrite
         wanted = SERVER_FILES + CLIENT_FILES if clients else SERVER_FILES
@@ -31,8 +31,8 @@ def render(cluster: ClusterView, *, clients: bool = True) -> dict[str, bytes]:
 class ParameterWriter:
     """Keeps the files below one root up to date. The root should be on a file system in memory.
 
-    Without readers (``shared`` is false), files are unlinked before they are written. Journaling file systems flush a
-    file that replaces another, but not a new one.
+    Without concurrent readers (``shared`` is false), files are unlinked before they are written, because journaling
+    file systems flush a file that replaces another file, but not a new file.
     """
 
     def __init__(self, root: Path, *, clients: bool = True, shared: bool = True) -> None:

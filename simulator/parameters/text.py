@@ -1,4 +1,4 @@
-"""Base of parameter files: the view of a cluster, and the kernel's headers, stats files and histogram tables.
+"""Common parts of parameter files: the view of a cluster, and the kernel's headers, stats files and histogram tables.
 
 The columns of tables and headers are those of Lustre 2.17.
 """

@@ -1,6 +1,6 @@
-"""Events of a scenario: what happens to a cluster while it runs, and when.
+"""Events of a scenario: changes to a running cluster, with their times.
 
-Kinds, with the keys each has besides ``at``: ``slow`` (target, factor), ``degraded`` (target, rebuild_share),
+Kinds, with their keys besides ``at``: ``slow`` (target, factor), ``degraded`` (target, rebuild_share),
 ``healthy`` (target), ``full`` (target, free_percent), ``gone`` (target), ``recovery`` (target, seconds), ``failover``
 (target, seconds: away, then in recovery for as long), ``changelog_deregistered`` (target, user),
 ``changelog_registered`` and ``changelog_gap`` (target), ``changelog_mask`` (target, without: ``CLOSE``),

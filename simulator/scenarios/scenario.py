@@ -73,7 +73,7 @@ _CLUSTERS: Mapping[str, Callable[[int], ClusterSettings]] = {
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A scenario: cluster, jobs and events, and what they show."""
+    """A scenario: cluster, jobs and events, and the lesson that they teach."""
 
     title: str
     teaches: str
@@ -83,7 +83,7 @@ class Scenario:
     jobs: tuple[Job, ...]
     events: tuple[Event, ...] = ()
     variant_jobs: Mapping[str, tuple[Job, ...]] = field(default_factory=dict)
-    """By name of a variant, its jobs."""
+    """Jobs of each variant, by name."""
     model: str = "events"
 
     def settings(self, seed: int = 1) -> ClusterSettings:

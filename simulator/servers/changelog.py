@@ -47,11 +47,11 @@ class ChangelogUser:
 
 
 class Changelog:
-    """Records of one MDT, kept until all users have cleared them; of users that never clear, only the newest are kept.
+    """Records of one MDT, kept until all users have cleared them. If users never clear, only the newest are kept.
 
-    As Lustre 2.17 does it (``mdd_changelog_user_register``, ``mdd_changelog_user_purge`` and ``mdd_changelog_clear``):
-    without any user nothing is recorded, and the numbers stand still. Reading never fails for that: the device of a
-    client gives what is in the log, which is then nothing.
+    As in Lustre 2.17 (``mdd_changelog_user_register``, ``mdd_changelog_user_purge`` and ``mdd_changelog_clear``),
+    nothing is recorded without any user, and the numbers do not advance. Reads do not fail then: the device of a client
+    returns an empty log.
     """
 
     def __init__(self, mask: Collection[RecordType] = QUICK_START_MASK) -> None:
@@ -88,7 +88,7 @@ class Changelog:
             del self._records[: RECORDS_MAX // 2]
 
     def _keeps_close(self, kind: RecordType, flags: int) -> bool:
-        """Where opens are masked, record only the close of a writable handle (``mdd_close``)."""
+        """Whether to record a close. If opens are masked, only closes of writable handles count (``mdd_close``)."""
         return kind is not RecordType.CLOSE or bool(self._mask_bits >> RecordType.OPEN & 1 or flags & FLAG_WRITE)
 
     def read(self, after_index: int) -> bytes:
@@ -110,7 +110,7 @@ class Changelog:
     def deregister(self, user: str = "cl1") -> None:
         """Deregister a user, and delete the records that no other user needs.
 
-        Raises OSError ENOENT for one that is not known.
+        Raises OSError ENOENT for an unknown user.
         """
         if self.users.pop(user, None) is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), user)
@@ -119,8 +119,8 @@ class Changelog:
     def clear(self, up_to_index: int, now: float, user: str = "cl1") -> None:
         """Clear the records up to an index for one user.
 
-        Raises OSError: EINVAL for a record that is not written yet, ENOENT for a user that is not known, and for an
-        index before the one it has cleared.
+        Raises OSError: EINVAL for a record that is not written yet, and ENOENT for an unknown user or for an index
+        below the user's cleared index.
         """
         if up_to_index > self.last_index:
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), user)

@@ -1,4 +1,4 @@
-"""The journal of a target: changes become safe together in one commit, and metadata is written home later.
+"""The journal of a target: one commit makes many changes safe, and a checkpoint writes metadata to its place later.
 
 A commit is two I/Os one after the other: the blocks of the transaction with their descriptor, then the commit record. A
 request that arrives while a commit runs joins the next one. Without a request, a commit happens every five seconds when
@@ -55,9 +55,9 @@ class Journal:
         self._commit_seconds = 0.0
 
     def change(self, *blocks: Hashable, redo: object = None) -> None:
-        """These metadata blocks changed: they go to the journal once per transaction, and home once per checkpoint.
+        """Record changed metadata blocks. Each is written once per transaction and once per checkpoint.
 
-        ``redo`` is the request that changed them: its client keeps it until the commit, and sends it again if need be.
+        ``redo`` is the request that changed them. Its client keeps it until the commit, and resends it after a failure.
         """
         self._blocks.update(blocks)
         if redo is not None:

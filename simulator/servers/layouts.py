@@ -26,7 +26,7 @@ def mirrors_of(layout: Layout) -> dict[int, list[Component]]:
 
 
 def mirror_to_read(layout: Layout, osts: Sequence[Ost]) -> Layout:
-    """The mirror that a client reads: the preferred one, or else the fastest that is in sync and reachable."""
+    """Return the mirror that a client reads: the preferred one, else the fastest that is in sync and reachable."""
     if layout.mirror_count == 1:
         return layout
 
@@ -42,10 +42,10 @@ def mirror_to_read(layout: Layout, osts: Sequence[Ost]) -> Layout:
 
 
 def mirror_to_write(layout: Layout, osts: Sequence[Ost] = ()) -> Layout:
-    """The part of a layout that takes writes: of the copies that are true the preferred, else the first.
+    """Return the mirror that takes writes: of the mirrors in sync the preferred one, else the first.
 
-    Since 2.15 the MDS prefers, where nobody has said otherwise, the copy with the most objects on OSTs that do not
-    rotate (``lod_fill_mirrors``): then ``osts`` says which these are. Copies that cannot be reached come last.
+    Since 2.15, without a preferred mirror, the MDS prefers the mirror with the most objects on non-rotational OSTs
+    (``lod_fill_mirrors``); ``osts`` has the OSTs for this choice. Unreachable mirrors come last.
     """
     if layout.mirror_count == 1:
         return layout

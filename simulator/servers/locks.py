@@ -1,9 +1,9 @@
 """Extent locks of one object: which client may cache which bytes, and what a conflict costs.
 
-The first client gets the whole object. A later one makes the server call back the conflicting locks: their holder
-finishes its I/O, writes out what is dirty below the lock, and releases it; only then the new client is granted its own
-lock, as large as fits between what others hold and wait for. Requests of one object queue up, so a file that many
-clients write is as parallel as it has objects.
+The first client gets a lock on the whole object. For a later client, the server calls back the conflicting locks: each
+holder finishes its I/O, writes the dirty pages below the lock, and releases it. Only then does the new client get its
+lock, which covers the largest range that no other client holds or waits for. Requests for one object queue, so the
+parallelism of a file with many writers is its number of objects.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ SERVICE_SECONDS: dict[str, float] = {
     "readpage": 0.0010,
     "glimpse": 0.0001,
 }
-"""Processor time of one operation; ``layout`` instantiates a component, ``glimpse`` finds out how large a file is whose
-data lie here. The kernel counts neither."""
+"""Processor time of each operation. ``layout`` instantiates a component, and ``glimpse`` gets the size of a file with
+data on this MDT; the kernel counts neither."""
 REQUEST_SECONDS = 0.0001
 """Part of the time for receiving a request and sending the reply; a batch needs it once."""
 DIRECTORIES_MAX = 1000
@@ -129,7 +129,7 @@ class Mdt:
         began = self._engine.now
         seconds = SERVICE_SECONDS[operation] * names - REQUEST_SECONDS * (names - 1)
         if inode is not None and inode.layout is not None and inode.layout.components[0].on_mdt:
-            seconds += SERVICE_SECONDS["glimpse"]  # a lock to look at, an object to ask for its size
+            seconds += SERVICE_SECONDS["glimpse"]  # check a lock and get the size of an object
         if self._queue_wait is not None:
             yield self._queue_wait()
         yield self._core(seconds * self.settings.work_factor, self._caller_rng if job_id == CALLER else self._rng)

@@ -17,8 +17,8 @@ ROOT_FID = Fid(0x200000007, 1)
 class Inode:
     """A file or a directory.
 
-    ``content`` stands for what is in a file: it changes with every write, never by a move. ``write_back`` starts
-    writing out what a closed file left dirty on some client.
+    ``content`` represents the data of a file: it changes with every write, but not with a move. ``write_back`` starts
+    to write the dirty pages that a closed file left on a client.
     """
 
     __slots__ = (
@@ -42,7 +42,7 @@ class Inode:
         self.uid = self.gid = 0
         self.writers = 0
         self.data_lock = -1
-        """Client with the write lock of the data on the MDT; -1: none."""
+        """Index of the client with the write lock of the data on the MDT; -1 without a lock."""
         self.lease_broken = False
         self.unlinked = False
         self.migrating = False

@@ -1,10 +1,10 @@
 """The objects on one OST: the space they take, and where ldiskfs places their bytes on the disk.
 
-Writes above a certain size take whole windows, a power of two in length and aligned to it, each directly behind the
-last one taken by anybody: files written at the same time lie side by side in the order of their writes, and the disks
-see one stream. Small files come from a region of their own, packed without gaps. A window reserves the place for its
-part of the file even where a hole stays in front: the tail of a file whose first component is elsewhere lies behind an
-empty piece.
+Writes above a certain size take whole windows, whose length is a power of two and which are aligned to it. Each window
+follows the last allocated window of any file, so files written at the same time lie side by side in the order of their
+writes, and the disks see one stream. Small files come from a separate region, packed without gaps. A window reserves
+the place for its part of the file even before a hole: if the first component of a file is elsewhere, its tail follows
+an empty piece.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ class BlockMap:
 
 
 def joined_runs(runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same with neighbours on the disk joined.
+    """Join ranges that are neighbours on the disk.
 
     >>> joined_runs([(0, 4096), (4096, 4096), (16384, 512)])
     [(0, 8192), (16384, 512)]

@@ -1,7 +1,7 @@
 """An object storage target: bulk reads and writes, precreated objects, caches, and the small requests.
 
-A write is submitted to the disk at once; when the client wants it safe (direct I/O), the answer waits for the journal
-as well. A job therefore waits only for the queue of the device: its own I/Os and those of all others.
+A write is submitted to the disk at once. If the client requires it to be safe (direct I/O), the reply also waits for
+the journal. A job therefore waits only for the queue of the device, with the I/Os of all jobs.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class OstSettings:
     memory.
     """
     write_back_bytes_max: int = 0
-    """Largest write that is answered from memory (``writeback_max_io_kb``); 0: none."""
+    """Largest write that is answered from memory (``writeback_max_io_kb``); 0 answers no write from memory."""
 
 
 AHEAD_MAX = 20_000
@@ -156,7 +156,7 @@ class BulkService:
         self._engine.spawn(self._serve(rpc)).then(lambda served: reply(served.error))
 
     def again(self, rpc: Rpc) -> Completion:
-        """Repeat a write that the target had answered and lost before its commit."""
+        """Repeat a write that the target answered but lost before its commit."""
         return self._transfer(rpc)
 
     def _serve(self, rpc: Rpc) -> Steps[None]:

@@ -21,7 +21,7 @@ from simulator.servers.ost import Ost
 ROOM_BYTES_MIN = 4 << 20
 """Free space below which an OST gets no new objects."""
 QOS_THRESHOLD = 0.17
-"""Difference in free space up to which targets take turns; beyond it, weights apply (``qos_threshold_rr``)."""
+"""Difference in free space up to which allocation is round robin; above it, weights apply (``qos_threshold_rr``)."""
 SPILL_HOPS_MAX = 10
 STATFS_EACH_TIME_MAX = 32
 
@@ -156,10 +156,9 @@ class Placement:
         return Layout(tuple(parts), generation, template.mirror_count, template.composite, state)
 
     def reach(self, layout: Layout, end_bytes: int, only: Layout | None = None) -> Layout:
-        """The layout with objects for all components a write up to there needs. Raises OSError ENOSPC.
+        """Return the layout with objects for all components of a write up to an offset. Raises OSError ENOSPC.
 
-        ``only`` is the part of a mirrored layout that is written to. A component that extends itself gets longer as
-        long as its targets have room.
+        ``only`` is the mirror that the write uses. A self-extending component grows while its targets have space.
         """
         layout = extended(layout, end_bytes, self._room)
         touched = {part.component_id for part in (only or layout).components}
