@@ -1,8 +1,8 @@
 """``basic_auth_users``: users and their passwords, stored as bcrypt hashes.
 
-A correct password is remembered as a hash keyed by a secret of this process, so that frequent scrapes do not cost a
-tenth of a second of CPU each. A wrong password takes equally long whether the user exists or not. Passwords are
-checked one at a time: guessing uses one CPU at most, and does not delay users whose password is remembered.
+The server remembers a correct password as a hash keyed by a secret of this process, because each bcrypt check costs a
+tenth of a second of CPU. The check of a wrong password takes equally long whether the user exists or not. Passwords are
+checked one at a time, so guessing uses at most one CPU and does not delay users whose password is remembered.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from httpserver.yaml_document import ConfigSection
 
 NO_BCRYPT = "checking passwords needs bcrypt, which is not installed: pip install 'lustre-tierd[web]'"
 MAX_PASSWORD_BYTES = 72
-"""bcrypt uses no more bytes. The library refuses longer passwords, which other tools truncate."""
+"""Number of bytes that bcrypt uses. The library refuses longer passwords, which other tools truncate."""
 _HASH = re.compile(r"\$2[aby]\$(?:0[4-9]|[12]\d|3[01])\$[./A-Za-z0-9]{53}")
 
 
 class Users:
-    """The users, and the check of their passwords."""
+    """The users and the check of their passwords."""
 
     def __init__(self, hashes: Mapping[str, str]) -> None:
         self._hashes = {user: stored.encode() for user, stored in hashes.items()}
@@ -40,7 +40,7 @@ class Users:
             return True
         stored = self._hashes.get(user)
         with self._turn:
-            if self._remembered(user, fingerprint):  # by a concurrent request
+            if self._remembered(user, fingerprint):  # a concurrent request has checked the password
                 return True
             right = _check(password, stored or self._decoy)
             if not right or stored is None:
@@ -73,7 +73,7 @@ def _check(password: bytes, stored: bytes) -> bool:
 
 
 def load_users(section: ConfigSection) -> Users | None:
-    """The users of ``basic_auth_users``; None if there are none. Mistakes are recorded."""
+    """Load the users of ``basic_auth_users``; None without users. Records mistakes."""
     hashes = dict(section.items())
     for user, stored in hashes.items():
         if not _HASH.fullmatch(stored):

@@ -1,7 +1,7 @@
 """``--web.config.file``, in the format of Prometheus' exporter-toolkit, and its reload when a file changes.
 
-The files are checked at every connection. If the new content has a mistake, the last good configuration stays in use.
-A reload never removes TLS or passwords; that takes a restart.
+Every connection checks the files for changes. If the new content has a mistake, the last good configuration stays in
+use. A reload never removes TLS or passwords; their removal needs a restart.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SETTABLE_HEADERS: dict[str, tuple[str, ...]] = {
     "X-XSS-Protection": (),
     "Content-Security-Policy": (),
 }
-"""Headers that may be added, and their values where only some are valid."""
+"""Headers that may be added, with the valid values if they are limited."""
 _VISIBLE = re.compile(r"[\x20-\x7e]+")
 
 
@@ -48,11 +48,11 @@ class WebConfig:
     users: Users | None = None
     headers: tuple[tuple[str, str], ...] = ()
     files: tuple[Path, ...] = ()
-    """The files that were read. A change of one of them causes a reload."""
+    """The files that were read. A change of any file causes a reload."""
 
 
 def load_web_config(path: Path) -> WebConfig:
-    """Read the file and those it names. Raises ConfigError with all mistakes."""
+    """Read the file and the files that it names. Raises ConfigError with all mistakes."""
     notes = Mistakes(path)
     try:
         data = path.read_bytes()
@@ -91,7 +91,7 @@ class WebConfigFile:
     """A web configuration file, and the last good configuration read from it."""
 
     def __init__(self, path: Path) -> None:
-        """Read it. Raises ConfigError with all mistakes."""
+        """Read the file. Raises ConfigError with all mistakes."""
         self._path = path
         self._lock = threading.Lock()
         self._mark = _file_states((path,))  # before reading, so that a change meanwhile causes a reload
@@ -108,7 +108,7 @@ class WebConfigFile:
         return self._path
 
     def config(self) -> WebConfig:
-        """The configuration in use, after a reload if a file has changed."""
+        """Return the configuration in use, after a reload if a file has changed."""
         with self._lock:
             mark = _file_states(self._config.files)
             if mark != self._mark or not self.successful:  # a missing file may appear later
@@ -117,7 +117,7 @@ class WebConfigFile:
             return self._config
 
     def reload(self) -> bool:
-        """Reload it, whether or not a file has changed. Returns whether that succeeded; mistakes are logged."""
+        """Reload, even if no file has changed. Logs mistakes and returns whether the load succeeded."""
         with self._lock:
             self._mark, self._reported = _file_states(self._config.files), []
             self._read()
@@ -144,7 +144,7 @@ class WebConfigFile:
         self._config, self._reported, self.successful = config, [], True
 
     def _removed(self, config: WebConfig) -> list[str]:
-        """TLS or users that the new configuration lacks: the file may be half written, or emptied by mistake."""
+        """List TLS or users that the new configuration lacks, because the file may be incomplete or empty."""
         wrong = []
         if self._config.tls is not None and config.tls is None:
             wrong.append(f"{self._path}: tls_server_config is missing; restart to serve without TLS")

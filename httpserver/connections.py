@@ -1,8 +1,8 @@
-"""Bounded connections: a server accepts a limited number of them, each with a thread of its own.
+"""Bounded connections: a server accepts a limited number of connections, each with its own thread.
 
-A connection waits until its whole request has arrived; then it is answered. When the limit is reached, a new
-connection replaces the one that has waited longest: scrapers send their request at once, and only other clients
-wait. A connection that is being answered is never dropped.
+The server answers a connection after its whole request has arrived. At the limit, a new connection replaces the one
+that has waited longest for its request. Scrapers send their request immediately, so this affects only other clients. A
+connection that is being answered is never dropped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 MAX_CONNECTIONS = 128
 DESCRIPTOR_SHARE = 4
-"""Connections may use one in this many file descriptors of the process. The application needs the others."""
+"""Connections may use one in this many file descriptors of the process. The rest is for the application."""
 NO_RESOURCES_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 ACCEPT_RETRY_SECONDS = 0.2
 """Pause before the next accept when the system has no resources for a connection."""
@@ -29,7 +29,7 @@ log = logging.getLogger("httpserver")
 
 
 def connection_limit() -> int:
-    """The number of connections for this process: fewer than MAX_CONNECTIONS where RLIMIT_NOFILE is low."""
+    """Return the connection limit of this process: MAX_CONNECTIONS, or fewer if RLIMIT_NOFILE is low."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return (
         MAX_CONNECTIONS
@@ -43,7 +43,7 @@ class Slot:
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
-        """The socket object in use. TLS replaces the first one."""
+        """The socket object in use. TLS replaces the original socket object."""
 
 
 class Connections:
@@ -52,8 +52,8 @@ class Connections:
     def __init__(self, limit: int = MAX_CONNECTIONS, drop_wait_seconds: float = 0.0) -> None:
         """Threads of dropped connections count towards the limit only if ``drop_wait_seconds`` is not 0.
 
-        In that case :meth:`begin` waits so long for the thread of a dropped connection. Use it where the number of
-        threads matters, for example below systemd's TasksMax.
+        In that case :meth:`begin` waits up to this time for the thread of a dropped connection. Use it if the number of
+        threads is limited, for example by systemd's TasksMax.
         """
         self.limit = limit
         self._drop_wait_seconds = drop_wait_seconds
@@ -63,7 +63,7 @@ class Connections:
         self._dropped: set[Slot] = set()
 
     def begin(self, connection: socket.socket) -> Slot | None:
-        """Take a slot, if necessary that of the longest waiting connection. None: all are being answered."""
+        """Take a slot, if necessary from the longest waiting connection. Returns None if all are being answered."""
         with self._changed:
             if self._full() and self._waiting:
                 self._drop(next(iter(self._waiting)), socket.SHUT_RDWR)
@@ -79,18 +79,18 @@ class Connections:
         """Use another socket object over the same connection, as TLS does."""
         with self._changed:
             slot.connection = connection
-            if slot in self._dropped:  # in between, when neither object had the descriptor
+            if slot in self._dropped:  # dropped while neither object had the descriptor
                 _shut_down(connection, socket.SHUT_RDWR)
 
     def request_arrived(self, slot: Slot) -> None:
-        """The whole request of the connection has arrived; from now on it is not dropped."""
+        """Record that the whole request has arrived. From now on the connection is not dropped."""
         with self._changed:
             if slot in self._waiting:
                 del self._waiting[slot]
                 self._answering.add(slot)
 
     def end(self, slot: Slot) -> None:
-        """The connection is closed and its thread ends."""
+        """Record that the connection is closed and its thread ends."""
         with self._changed:
             self._waiting.pop(slot, None)
             self._answering.discard(slot)
@@ -98,14 +98,14 @@ class Connections:
             self._changed.notify_all()
 
     def drain(self, seconds: float) -> bool:
-        """Wait for responses in progress, not for requests that have not arrived. False: some took longer."""
+        """Wait for responses in progress, but not for incomplete requests. Returns False if a response takes longer."""
         with self._changed:
             for slot in [*self._waiting]:
                 self._drop(slot, socket.SHUT_RD)  # a request that has arrived can still be read and answered
             return self._changed.wait_for(lambda: not (self._answering or self._dropped), seconds)
 
     def count(self) -> int:
-        """Open connections, dropped ones included until their threads end."""
+        """Return the number of open connections, including dropped ones until their threads end."""
         with self._changed:
             return len(self._waiting) + len(self._answering) + len(self._dropped)
 
@@ -114,7 +114,7 @@ class Connections:
         return len(self._waiting) + len(self._answering) + dropped >= self.limit
 
     def _drop(self, slot: Slot, how: int) -> None:
-        """End its input; its thread sees that. Closing the socket here would reuse the descriptor below the thread."""
+        """End the input, which the thread notices. A close here would free the descriptor while the thread uses it."""
         del self._waiting[slot]
         self._dropped.add(slot)
         _shut_down(slot.connection, how)
@@ -126,16 +126,16 @@ def _shut_down(connection: socket.socket, how: int) -> None:
 
 
 class BoundedThreads(socketserver.TCPServer):
-    """A server with a thread for each connection, limited by ``connections``. Name it first among the bases."""
+    """A server with a thread per connection, limited by ``connections``. It must be the first base class."""
 
     connections: Connections
 
     def serve(self, slot: Slot, client: Any) -> None:
-        """Serve one connection, in its thread. An OSError ends it silently: the client has gone, or is too slow."""
+        """Serve one connection in its thread. An OSError ends it silently: the client disconnected or is too slow."""
         self.finish_request(slot.connection, client)
 
     def reject(self, connection: socket.socket) -> None:
-        """Answer a connection for which there is no slot, without waiting for the client. Default: no answer."""
+        """Answer a connection without a slot, without waiting for the client. The default sends no answer."""
 
     def serve_forever(self, poll_interval: float = POLL_INTERVAL_SECONDS) -> None:
         """Accept until :meth:`shutdown`, without periodic wakeups."""
@@ -181,7 +181,7 @@ class BoundedThreads(socketserver.TCPServer):
             self.connections.end(slot)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log an error, but not that of a client that has gone."""
+        """Log an error, unless the client disconnected."""
         error = sys.exc_info()[1]
         if not isinstance(error, OSError):
             log.error("cannot serve a connection", exc_info=error)

@@ -14,12 +14,12 @@ class WebConfigMetrics(Collector):
     """Whether the last load of the web configuration succeeded, and how many requests it denied."""
 
     def __init__(self, web_config: WebConfigFile, prefix: str) -> None:
-        """``prefix`` begins the names of the metrics, for example ``tierd_``."""
+        """``prefix`` is the start of the metric names, for example ``tierd_``."""
         self._web_config = web_config
         self._prefix = prefix
 
     def collect(self) -> Iterator[Metric]:
-        """Both families."""
+        """Yield both families."""
         yield GaugeMetricFamily(
             self._prefix + "web_config_reload_successful",
             "Whether the last load of --web.config.file succeeded (1) or the previous configuration is still in use"

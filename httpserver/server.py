@@ -1,8 +1,8 @@
-"""HTTP/1.1 on one address: one request per connection, with limits of time and size, TLS and passwords.
+"""HTTP/1.1 server for one address: one request per connection, with limits of time and size, TLS and passwords.
 
 A request must arrive, and the client must read the response, within :class:`Timeouts`. A response of unknown length
-is sent in chunks, so that a client notices a truncated one. HTTP/1.0 marks the end of a response by the end of the
-connection: a scrape that breaks off between two lines would look complete.
+is sent in chunks, so that a client detects a truncated response. In HTTP/1.0 the end of the connection ends the
+response, so a scrape truncated between two lines would look complete.
 
 With a web configuration, connections use TLS, and every request needs a user and password, as the file demands.
 """
@@ -39,15 +39,15 @@ _ExcInfo = tuple[type[BaseException], BaseException, TracebackType] | tuple[None
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Time limits of a connection. The application has its own: its time is not limited here."""
+    """Time limits of a connection. They do not limit the time of the application."""
 
     clock: Callable[[], float] = time.monotonic
     head_seconds: float = 10.0
-    """From the start to the end of the request's head. A TLS handshake may take as long before."""
+    """Time for the head of the request. A TLS handshake before it may take the same time."""
     body_seconds: float = 10.0
-    """From the end of the head to the end of the body."""
+    """Time from the end of the head to the end of the body."""
     response_seconds: float = 60.0
-    """From the first byte of the response to its last."""
+    """Time from the first to the last byte of the response."""
 
 
 class _RequestReader(io.RawIOBase):
@@ -69,12 +69,12 @@ class _RequestReader(io.RawIOBase):
         return count
 
     def allow_body(self, size_bytes: int) -> None:
-        """Read so many bytes more, within the time of a body."""
+        """Allow the reader to read this many more bytes, within the time limit of a body."""
         self._left += size_bytes
         self._until = self._timeouts.clock() + self._timeouts.body_seconds
 
     def send(self, data: bytes) -> None:
-        """Send an interim response, within the time that is left for the request."""
+        """Send an interim response within the remaining time of the request."""
         limit_time(self._connection, self._until - self._timeouts.clock())
         self._connection.sendall(data)
 
@@ -136,7 +136,7 @@ class Handler(WSGIRequestHandler):
         super().__init__(request, client, server)
 
     def setup(self) -> None:
-        """Make the streams, which keep the time limits."""
+        """Make the streams, which enforce the time limits."""
         self.connection = self.request
         self._reader = _RequestReader(self.connection, self.server.timeouts)
         self.rfile = io.BufferedReader(self._reader)
@@ -162,7 +162,7 @@ class Handler(WSGIRequestHandler):
         self.wfile.flush()
 
     def _read_body(self) -> bytes:
-        """The body of the request; empty where the server reads none."""
+        """Read the body of the request; empty if the server reads no bodies."""
         if not self.server.max_body_bytes:
             return b""
         if "Transfer-Encoding" in self.headers:
@@ -191,11 +191,11 @@ class Handler(WSGIRequestHandler):
         answering.run(cast("Callable[..., Any]", self.server.get_app()))
 
     def handle_expect_100(self) -> bool:
-        """Go on: :meth:`_read_body` sends the interim response, if it reads the body at all."""
+        """Continue without a response. :meth:`_read_body` sends the interim response if it reads the body."""
         return True
 
     def version_string(self) -> str:
-        """The Server header."""
+        """Return the Server header."""
         return self.server.name
 
     def log_message(self, format: str, *args: Any) -> None:
@@ -204,7 +204,7 @@ class Handler(WSGIRequestHandler):
 
 class _WsgiHandler(ServerHandler):
     http_version = "1.1"
-    os_environ: MutableMapping[str, str] = {}  # noqa: RUF012 - never written; the process's own is no part of a request
+    os_environ: MutableMapping[str, str] = {}  # noqa: RUF012 - never written; keeps the process environment out of requests
     environ: WSGIEnvironment
     headers: Headers
     headers_sent: bool
@@ -224,7 +224,7 @@ class _WsgiHandler(ServerHandler):
             self._chunked = not self._head_only()
 
     def write(self, data: bytes) -> None:
-        """Send one piece of the body. An empty one is skipped, because it would end a chunked body."""
+        """Send one piece of the body. An empty piece is skipped, because it would end a chunked body."""
         if not data:
             return
         if not self.headers_sent:
@@ -243,7 +243,7 @@ class _WsgiHandler(ServerHandler):
         self._flush()
 
     def log_exception(self, exc_info: _ExcInfo) -> None:
-        """Log an error of the application, but not that of a client that has gone."""
+        """Log an error of the application, unless the client disconnected."""
         if not isinstance(exc_info[1], OSError):
             log.error("cannot answer a request", exc_info=exc_info)
 
@@ -270,7 +270,7 @@ class Server(BoundedThreads, WSGIServer):
         super().__init__(address, WSGIRequestHandler)
 
     def server_bind(self) -> None:
-        """Bind without a lookup of this machine's name."""
+        """Bind without looking up the name of this machine."""
         if self.address_family == socket.AF_INET6:
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         socketserver.TCPServer.server_bind(self)
@@ -303,7 +303,7 @@ class Server(BoundedThreads, WSGIServer):
 
 
 def _close_tls(secured: ssl.SSLSocket) -> None:
-    """Send the end of the TLS session, without waiting for that of the client."""
+    """End the TLS session without waiting for the client to end it."""
     with contextlib.suppress(OSError, ValueError):
         secured.settimeout(0)
         secured.unwrap()
@@ -323,10 +323,10 @@ def listen(
     connections: Connections | None = None,
     max_body_bytes: int = 0,
 ) -> Server:
-    """A server bound to the address; OSError if that fails. An empty host means all addresses, IPv4 and IPv6.
+    """Return a server bound to the address. Raises OSError on failure. An empty host means all IPv4 and IPv6 addresses.
 
-    ``name`` is the Server header and the realm of basic authentication. With a web configuration, every request is
-    authenticated as it demands. Bodies of requests are read up to ``max_body_bytes``; with 0 they are ignored.
+    ``name`` is the Server header and the realm of basic authentication. A web configuration may require authentication
+    of every request. Bodies of requests are read up to ``max_body_bytes``; 0 ignores bodies.
     """
     served = app if web_config is None else protected(app, web_config, name)
 
@@ -351,7 +351,7 @@ def listen(
 def protected(
     app: WSGIApplication, web_config: WebConfigFile, realm: str
 ) -> Callable[[WSGIEnvironment, StartResponse], Iterable[bytes]]:
-    """The application with basic authentication and the additional headers of the web configuration."""
+    """Wrap the application with basic authentication and the additional headers of the web configuration."""
 
     def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         config = web_config.config()
@@ -391,7 +391,7 @@ class Address:
 
 
 def parse_address(text: str) -> Address:
-    """Read ``host:port``, ``:port``, ``[::1]:port``.
+    """Parse ``host:port``, ``:port`` or ``[::1]:port``.
 
     >>> parse_address(":9169"), parse_address("[::1]:80")
     (Address(host='', port=9169), Address(host='::1', port=80))

@@ -1,4 +1,4 @@
-"""Serving: several addresses in the main thread until a signal, or one address in the background."""
+"""Serves several addresses in the main thread until a signal, or one address in the background."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def serve(
 
     SIGHUP reloads the web configuration. ``name`` begins the line on standard error if an address cannot be bound.
 
-    The signals are blocked and awaited with sigwait. A handler could run between the check of its flag and the wait,
-    and the signal would take effect only with the next one.
+    The signals are blocked and received with sigwait. A signal handler could run between the check of its flag and the
+    wait, and the signal would then take effect only after the next signal.
     """
     with contextlib.ExitStack() as stack:
         servers: list[Server] = []
@@ -55,7 +55,7 @@ def serve(
 
 
 class BackgroundServer:
-    """Serves one address in threads of its own, until it is closed. It handles no signals."""
+    """Serves one address in its own threads until it is closed. It handles no signals."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class BackgroundServer:
         connections: Connections | None = None,
         max_body_bytes: int = 0,
     ) -> None:
-        """The parameters are those of :func:`listen`. Raises OSError if the address cannot be bound."""
+        """Take the parameters of :func:`listen`. Raises OSError if the address cannot be bound."""
         self._server = listen(address, app, name=name, web_config=web_config, connections=connections,
                               max_body_bytes=max_body_bytes)  # fmt: skip
         self.port: int = self._server.server_port
@@ -75,7 +75,7 @@ class BackgroundServer:
         self._thread.start()
 
     def close(self, drain_seconds: float = 0.0) -> None:
-        """Stop accepting, wait so long for responses in progress, and release the address."""
+        """Stop accepting, wait up to ``drain_seconds`` for responses in progress, and release the address."""
         self._server.shutdown()
         self._server.connections.drain(drain_seconds)
         self._server.server_close()
@@ -94,7 +94,7 @@ def _reload(web_config: WebConfigFile | None) -> None:
 
 
 def _unblock_signals(before: Iterable[int]) -> None:
-    """Restore the signal mask. Signals that are pending by now are discarded: the server has stopped already."""
+    """Restore the signal mask. Pending signals are discarded, because the server has already stopped."""
     while signal.sigtimedwait(SIGNALS, 0) is not None:
         pass
     signal.pthread_sigmask(signal.SIG_SETMASK, before)

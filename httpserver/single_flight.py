@@ -1,7 +1,7 @@
 """Single flight: concurrent callers with the same key share one call and its result.
 
-Keys that are apart, for example disjoint sets of collectors, have their calls side by side. Any other call waits for
-the calls in progress, but no longer than its own deadline.
+Calls with independent keys, for example disjoint sets of collectors, run in parallel. Any other call waits for the
+calls in progress, up to its own deadline.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class WaitTimeoutError(Exception):
-    """The deadline passed while another caller's call was in progress."""
+    """The deadline passed while a call of another caller was in progress."""
 
 
 class _Call(Generic[T]):
@@ -27,32 +27,32 @@ class _Call(Generic[T]):
 
 
 def never_apart(_: Hashable, __: Hashable) -> bool:
-    """No two keys are apart: one call at a time."""
+    """Treat all keys as dependent, so that one call runs at a time."""
     return False
 
 
 class SingleFlight(Generic[K, T]):
-    """Runs one call at a time among those whose keys are not apart. Callers with the same key share a result."""
+    """Runs one call at a time, except for independent keys. Callers with the same key share a result."""
 
     def __init__(
         self, apart: Callable[[K, K], bool] = never_apart, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """``apart`` returns whether the calls of two keys may run side by side."""
+        """``apart`` returns whether two keys are independent, so that their calls may run in parallel."""
         self._apart = apart
         self._clock = clock
         self._changed = threading.Condition()
         self._calls: dict[K, _Call[T]] = {}
 
     def waiting(self, key: K) -> int:
-        """How many callers wait for the result of a call in progress."""
+        """Return the number of callers that wait for the result of a call in progress."""
         with self._changed:
             call = self._calls.get(key)
             return 0 if call is None else call.waiting
 
     def do(self, key: K, make: Callable[[float], T], seconds: float) -> T:
-        """The result of ``make``, which receives the seconds that are left, or that of a call with this key.
+        """Return the result of ``make``, which receives the remaining seconds, or of a call in progress with this key.
 
-        Raises WaitTimeoutError if other calls take all of these seconds.
+        Raises WaitTimeoutError if other calls use up the time.
         """
         over = self._clock() + seconds
         while True:
@@ -74,7 +74,7 @@ class SingleFlight(Generic[K, T]):
                 self._changed.notify_all()
 
     def _shared(self, call: _Call[T], over: float) -> T | None:
-        """The result of another caller's call. None: it failed, and this caller tries by itself."""
+        """Return the result of another caller's call; None if it failed, and this caller must make its own call."""
         call.waiting += 1
         self._wait(lambda: call.done, over)
         return call.result

@@ -1,8 +1,8 @@
-"""``tls_server_config``: the names of Prometheus' exporter-toolkit, applied to Python's ``ssl``.
+"""``tls_server_config``: applies the settings of Prometheus' exporter-toolkit to Python's ``ssl``.
 
-Where ``ssl`` has no exact equivalent, this is stricter, never more open: ``RequireAnyClientCert`` (a certificate that
-nobody verifies) requires one signed by ``client_ca_file``; ``RequestClientCert`` (a certificate that nobody uses)
-requests none.
+If ``ssl`` has no exact equivalent, this module is stricter. ``RequireAnyClientCert`` (an unverified certificate)
+requires a certificate signed by ``client_ca_file``. ``RequestClientCert`` (an unused certificate) requests no
+certificate.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TLS12_CIPHERS = {
     "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
 }
 TLS13_CIPHERS = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
-"""Accepted without effect: in TLS 1.3 all of them are enabled."""
+"""TLS 1.3 ciphers. They are accepted without effect, because TLS 1.3 always enables all of them."""
 CURVES = {"CurveP256": "prime256v1", "CurveP384": "secp384r1", "CurveP521": "secp521r1", "X25519": "X25519"}
 
 
@@ -52,7 +52,7 @@ class TlsConfig:
 
     context: ssl.SSLContext
     allowed_sans: frozenset[str] = frozenset()
-    """A client's certificate must have one of these names; empty: any name."""
+    """Names of which a client's certificate must have one; empty allows any name."""
 
     def accepts_client(self, secured: ssl.SSLSocket) -> bool:
         """Whether the verified certificate of this client has an allowed name."""
@@ -63,7 +63,7 @@ class TlsConfig:
 
 
 def _names(pairs: Iterable[object]) -> Iterator[str]:
-    """Names of a certificate in their usual form: ``::1``, not ``0:0:0:0:0:0:0:1``."""
+    """Yield the names of a certificate in their usual form: ``::1``, not ``0:0:0:0:0:0:0:1``."""
     for pair in pairs:
         match pair:
             case ("IP Address", str(address)):
@@ -73,13 +73,13 @@ def _names(pairs: Iterable[object]) -> Iterator[str]:
 
 
 def tls_files(section: ConfigSection, folder: Path) -> tuple[Path, ...]:
-    """The files that the section names, relative to the folder of the configuration."""
+    """Return the files that the section names, relative to the folder of the configuration."""
     names = ("cert_file", "key_file", "client_ca_file")
     return tuple([folder / section.text(name) for name in names if name in section])
 
 
 def load_tls(section: ConfigSection, folder: Path) -> TlsConfig | None:
-    """The TLS settings; None without a section. Mistakes are recorded."""
+    """Load the TLS settings; None without a section. Records mistakes."""
     if not section:
         return None
     for name in INLINE_SETTINGS:
@@ -185,7 +185,7 @@ def _curve(context: ssl.SSLContext, section: ConfigSection) -> None:
     if len(names) == 1 and names[0] in CURVES:
         try:
             context.set_ecdh_curve(CURVES[names[0]])
-        except (ssl.SSLError, ValueError):  # X25519 with Python before 3.11.5 or so, Debian 12's among them
+        except (ssl.SSLError, ValueError):  # X25519 before about Python 3.11.5, for example on Debian 12
             section.mistake("curve_preferences", f"this Python's OpenSSL does not support {names[0]!r}")
 
 

@@ -1,4 +1,4 @@
-"""Reads YAML strictly: every value knows its line, and all mistakes are reported together."""
+"""Reads YAML strictly. Every value has its line number, and all mistakes are reported together."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Mistakes:
         self._noted.append((line, sentence))
 
     def sentences(self) -> list[str]:
-        """All mistakes, in the order of their lines."""
+        """Return all mistakes in the order of their lines."""
         ordered = sorted(self._noted, key=lambda noted: noted[0])
         return [f"{self._path}:{line}: {text}" if line else f"{self._path}: {text}" for line, text in ordered]
 
@@ -41,7 +41,7 @@ class ConfigSection:
         self._name = name
         self._values: dict[str, yaml.Node] = {}
         self.at = 0 if node is None else _line(node)
-        """The line where it begins."""
+        """The line at which the section begins."""
         if node is None or node.tag == _EMPTY:
             return
         if _kind(node) != "mapping":
@@ -78,12 +78,12 @@ class ConfigSection:
         self._notes.add(self.line(name), f"{self._full(name)}: {sentence}")
 
     def line(self, name: str) -> int:
-        """The line of a setting; that of the section if the setting is absent."""
+        """Return the line of a setting, or of the section if the setting is absent."""
         node = self._values.get(name)
         return self.at if node is None else _line(node)
 
     def text(self, name: str) -> str:
-        """A setting with a single value; empty if absent."""
+        """Return a setting with a single value; empty if absent."""
         node = self._values.get(name)
         if node is None:
             return ""
@@ -93,14 +93,14 @@ class ConfigSection:
         return str(node.value)
 
     def flag(self, name: str, *, default: bool) -> bool:
-        """A setting that is true or false."""
+        """Return a setting that is true or false."""
         text = self.text(name).lower()
         if text and text not in _FLAGS:
             self.mistake(name, "must be true or false")
         return _FLAGS.get(text, default)
 
     def words(self, name: str) -> tuple[str, ...]:
-        """A setting that is a list of words."""
+        """Return a setting that is a list of words."""
         node = self._values.get(name)
         if node is None:
             return ()
@@ -110,16 +110,16 @@ class ConfigSection:
         return tuple([str(item.value) for item in node.value])
 
     def section(self, name: str, known: Collection[str] | None = None) -> ConfigSection:
-        """A mapping in this one."""
+        """Return a nested mapping."""
         return ConfigSection(self._notes, self._full(name), self._values.get(name), known)
 
     def items(self) -> Iterator[tuple[str, str]]:
-        """Names and values of a mapping of single values."""
+        """Yield names and values of a mapping of single values."""
         return ((name, self.text(name)) for name in self._values)
 
 
 def _kind(node: yaml.Node) -> str:
-    """``scalar``, ``sequence`` or ``mapping``."""
+    """Return ``scalar``, ``sequence`` or ``mapping``."""
     return str(getattr(node, "id", ""))
 
 
@@ -128,7 +128,7 @@ def _line(node: yaml.Node) -> int:
 
 
 def parse_yaml(data: bytes, notes: Mistakes, known: Collection[str]) -> ConfigSection:
-    """The file as a section. Invalid YAML is recorded as a mistake."""
+    """Parse the file as a section. Invalid YAML is recorded as a mistake."""
     try:
         import yaml  # noqa: PLC0415 - needed by those who give the flag
     except ImportError:
