@@ -1,4 +1,4 @@
-"""``lustre-exporter``: command line, wiring, and what to do: serve, print once, or write a file."""
+"""``lustre-exporter``: the command line. It serves the metrics, prints them once, or writes them to a file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from lustre.parameters import Roots, Tree
 
 
 def check_roots(procfs: str, sysfs: str, debugfs: str | None) -> Roots:
-    """The three root directories. Given ones must exist; the default debugfs may be missing."""
+    """Return the three root directories. Given directories must exist; the default debugfs may be missing."""
     asked = [("--path.procfs", procfs), ("--path.sysfs", sysfs)]
     if debugfs is not None:
         asked.append(("--path.debugfs", debugfs))
@@ -62,7 +62,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Build the parser of the command line."""
     parser = Parser(
         prog="lustre-exporter",
         usage="%(prog)s [OPTION]...",
@@ -193,6 +193,6 @@ def check_arguments(given: argparse.Namespace) -> Arguments:
 
 
 if __name__ == "__main__":
-    with contextlib.suppress(OSError):  # no procfs: then its own job has the name of the interpreter
+    with contextlib.suppress(OSError):  # without procfs, the exporter's job keeps the name of the interpreter
         Path("/proc/self/comm").write_bytes(OWN_NAME)
     sys.exit(main())

@@ -36,7 +36,7 @@ class App:
         self._landing = LandingPage(scraper, telemetry_path, HEALTH_PATH)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Answer one request. For HEAD, the server leaves the body out."""
+        """Answer one request. For HEAD, the server omits the body."""
         status, headers, body = self._answer(environ)
         start_response(status, headers)
         return body
@@ -79,7 +79,7 @@ class App:
 
 
 def _scrape_timeout_seconds(timeout: str) -> float | None:
-    """Time limit of a pass by the scrape timeout that Prometheus sent; None without one."""
+    """Derive the time limit of a pass from the scrape timeout that Prometheus sent; None without a timeout."""
     try:
         seconds = float(timeout) - MARGIN_SECONDS
     except ValueError:

@@ -14,7 +14,7 @@ OSD_KINDS = ("osd-ldiskfs", "osd-zfs", "osd-wbcfs")
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Size, free, available, files, free files."""
+    """The five families: size, free, available, files and free files."""
 
     size: Gauge
     free: Gauge
@@ -24,7 +24,7 @@ class Capacity:
 
     @property
     def families(self) -> tuple[Gauge, ...]:
-        """All five."""
+        """Return all five families."""
         return self.size, self.free, self.avail, self.files, self.files_free
 
     def put(self, page: MetricsPage, labels: bytes, df: Df) -> None:
@@ -37,7 +37,7 @@ class Capacity:
 
 
 def capacity_families(prefix: str, of: str, labels: tuple[str, ...], source: str) -> Capacity:
-    """The five families of ``of`` (``the file system``)."""
+    """Make the five families; ``of`` names the object in HELP (``the file system``)."""
 
     def gauge(name: str, text: str, parameter: str, unit: str = "") -> Gauge:
         return Gauge(f"{prefix}_{name}", text, labels, f"{source}.{parameter}", unit)
@@ -52,7 +52,7 @@ def capacity_families(prefix: str, of: str, labels: tuple[str, ...], source: str
 
 
 def total(parts: Iterable[Df]) -> Df:
-    """Sum of several. A sum is known only if all its parts are known."""
+    """Sum the capacities of several targets. A sum is known only if all its parts are known."""
     known = list(parts)
 
     def add(values: list[int | None]) -> int | None:

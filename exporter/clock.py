@@ -17,7 +17,7 @@ monotonic: Clock = time.monotonic
 
 
 def wait(future: Future[Any], seconds: float) -> bool:
-    """See ``Wait``. A TimeoutError of the call itself is a result: reading a parameter may raise one."""
+    """Implement ``Wait``. A TimeoutError of the call itself counts as done: reading a parameter may raise it."""
     try:
         future.exception(seconds)
     except TimeoutError:

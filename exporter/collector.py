@@ -1,4 +1,4 @@
-"""A collector: one subsystem's families and how to collect them."""
+"""A collector: the families of one subsystem, and the function that collects them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from exporter.exposition import Family, MetricsPage
 from exporter.node import Node
 
 Collect = Callable[[Node, MetricsPage], None]
-"""Puts what it finds on the page. It may keep state from pass to pass."""
+"""Adds the samples of one pass to the page. It may keep state between passes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What collectors are started with."""
+    """Parameters with which collectors start."""
 
     settings: Settings
     osc_totals: OscTotals
-    """Sums over object storage clients, which two collectors show."""
+    """Sums over object storage clients, shared by two collectors."""
     wall: Clock
-    """What the kernel's time stamps are compared with."""
+    """Clock to compare with the kernel's time stamps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Collector:
     """A subsystem: its flag, its families, and how to start it."""
 
     name: str
-    """Also its flag and its label's value."""
+    """Name of the collector, in its option and in the label ``collector``."""
     help: str
     families: tuple[Family, ...]
     start: Callable[[Context], Collect]

@@ -16,12 +16,12 @@ from exporter.rpc_stats import LATENCY_UNIT_SECONDS, RpcFamilies
 from lustre.formats.import_ import Brief
 
 Sample = tuple[Family, bytes, int]
-"""A family, further label text, a value (microseconds where the family is in seconds)."""
+"""A family, further label text, and a value (in microseconds if the family is in seconds)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConnectionFamilies:
-    """Families of one kind of connection, a server's to another server included."""
+    """Families of one kind of connection, from a client or from a server to another server."""
 
     rule: StatsRule
     imports: Gauge
@@ -35,7 +35,7 @@ class ConnectionFamilies:
         return (*self.rule.families(), self.imports, self.versions, self.attempts, self.timeouts, self.average_wait)
 
     def import_gauges(self, link: Brief) -> Iterator[Sample]:
-        """Gauges of the present state of the connection."""
+        """Yield the gauges of the present state of the connection."""
         if link.state is not None:
             yield self.imports, _label(b"state", link.state), 1
         if link.target_version is not None:
@@ -44,7 +44,7 @@ class ConnectionFamilies:
             yield self.average_wait, b"", link.avg_waittime_usec
 
     def import_counters(self, link: Brief) -> Iterator[tuple[Counter, bytes, int]]:
-        """Counters of events of the connection since the mount."""
+        """Yield the counters of events of the connection since the mount."""
         if link.connection_attempts is not None:
             yield self.attempts, b"", link.connection_attempts
         if link.timeouts is not None:
@@ -66,18 +66,18 @@ class FamilyMaker:
     def counter(
         self, name: str, text: str, parameter: str, *more: str, unit: str = "", versions: str = "2.10+"
     ) -> Counter:
-        """Called ``lustre_<kind>_<name>_total``."""
+        """Make a counter with the name ``lustre_<kind>_<name>_total``."""
         labels = (*self.labels, *more)
         return Counter(f"lustre_{self.kind}_{name}_total", text, labels, self._of(parameter), unit, versions)
 
     def gauge(self, name: str, text: str, parameter: str, *more: str, unit: str = "", versions: str = "2.10+") -> Gauge:
-        """Called ``lustre_<kind>_<name>``."""
+        """Make a gauge with the name ``lustre_<kind>_<name>``."""
         return Gauge(f"lustre_{self.kind}_{name}", text, (*self.labels, *more), self._of(parameter), unit, versions)
 
     def histogram(
         self, name: str, text: str, usual: tuple[float, ...], *more: str, unit: str = "", versions: str = "2.10+"
     ) -> Histogram:
-        """Of ``rpc_stats``."""
+        """Make a histogram of ``rpc_stats``."""
         labels = (*self.labels, *more)
         return Histogram(f"lustre_{self.kind}_{name}", text, labels, self._of("rpc_stats"), unit, versions, usual)
 
@@ -149,7 +149,7 @@ def _rule(make: FamilyMaker, server: str) -> StatsRule:
                     "stats",
                 ),
             ),
-            # servers' counters, which share the form
+            # counters of servers, which use the same format
             b"req_qdepth": (None, None),
             b"req_timeout": (None, None),
             b"reqbuf_avail": (None, None),
@@ -159,11 +159,11 @@ def _rule(make: FamilyMaker, server: str) -> StatsRule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClientFamilies(ConnectionFamilies):
-    """Families of one kind of client: what it sends files' data and changes over."""
+    """Families of one kind of client, which sends data and changes of files."""
 
     rpcs: RpcFamilies
     limits: Mapping[str, Gauge]
-    """By the parameter that holds the number."""
+    """Gauges by the parameter that holds the number."""
 
     def families(self) -> tuple[Family, ...]:
         """All of them."""
@@ -233,7 +233,7 @@ def _object_rpcs(make: FamilyMaker, common: RpcFamilies) -> RpcFamilies:
 
 
 def _metadata_rpcs(make: FamilyMaker, common: RpcFamilies) -> RpcFamilies:
-    """Of these Lustre shows no latencies and no direct I/O, but modifying requests, which are few at a time."""
+    """Make the families of metadata clients, which have modifying requests, but no latencies and no direct I/O."""
     return replace(
         common,
         modify_in_flight=make.gauge("modify_rpcs_in_flight", "Modifying metadata RPCs in flight now.", "rpc_stats"),

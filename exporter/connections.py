@@ -62,7 +62,7 @@ class ClientsByTarget:
         self._limits = [(name, family, _NumberLines(family)) for name, family in families.limits.items()]
 
     def collect(self, node: Node, page: MetricsPage, labels: Mapping[str, bytes]) -> None:
-        """Show each client, by device, under its labels."""
+        """Show each client. ``labels`` has the label text by device."""
         self._connections.collect(node, page, labels.items())
         self._rpcs.collect(node, page, labels.items())
         for name, family, lines in self._limits:
@@ -71,19 +71,19 @@ class ClientsByTarget:
 
 
 class RpcRenderer:
-    """Makes renderers for devices whose histograms are shown per target."""
+    """Makes renderers for devices with their own histograms."""
 
     def __init__(self, families: RpcFamilies) -> None:
         self._families = families
         self._forms = rpc_forms(families)
 
     def __call__(self, labels: bytes) -> RpcsOfDevice:
-        """The renderer of the device with these labels."""
+        """Return the renderer of a device with these labels."""
         return RpcsOfDevice(self._families, self._forms, labels)
 
 
 class RpcsOfDevice:
-    """Renders one device's ``rpc_stats``; keeps the templates of its form."""
+    """Renders the ``rpc_stats`` of one device, and caches the templates of its form."""
 
     __slots__ = ("_families", "_form", "_forms", "_gauges", "_labels", "_printed")
 
@@ -97,7 +97,7 @@ class RpcsOfDevice:
         self._gauges = SampleLines(labels)
 
     def __call__(self, data: bytes) -> Rendered:
-        """Finished lines of one reading."""
+        """Return the finished lines of one reading."""
         found = self._forms.read(data, self._form) if templates.fits(self._labels) else None
         if found is None:
             return self._of_words(data)
@@ -117,14 +117,14 @@ class RpcsOfDevice:
 
 
 class _NumberLines:
-    """Lines of a number that rarely changes, by label text."""
+    """Caches the lines of a number that rarely changes, by label text."""
 
     def __init__(self, family: Gauge) -> None:
         self._family = family
         self._lines: dict[bytes, tuple[int, bytes]] = {}
 
     def of(self, labels: bytes, value: int) -> bytes:
-        """The finished line."""
+        """Return the finished line."""
         known = self._lines.get(labels)
         if known is None or known[0] != value:
             if len(self._lines) > MAX_LINES:
@@ -134,17 +134,17 @@ class _NumberLines:
 
 
 MAX_LINES = 16384
-"""Limit on kept lines, far above the number of connections of any node."""
+"""Limit on cached lines, far above the number of connections of any node."""
 
 
 class StatsLines:
-    """Requests of each connection, from the contributions to the sums."""
+    """Shows the requests of each connection, from the contributions to the sums."""
 
     def __init__(self) -> None:
         self._devices: dict[str, _Shown] = {}
 
     def put(self, page: MetricsPage, labels: Mapping[str, bytes], read: Mapping[str, Contribution]) -> None:
-        """Show each device that could be read. An unchanged one keeps its lines."""
+        """Show each device that could be read. The lines of an unchanged device are reused."""
         kept: dict[str, _Shown] = {}
         for device, contribution in read.items():
             if contribution.plan is not None and device in labels:
@@ -157,13 +157,13 @@ class StatsLines:
 
 
 class _Shown(NamedTuple):
-    """The lines of a device, and what they were made from."""
+    """The lines of a device, and their source."""
 
     of: Contribution
     plan: StatsPlan
     labels: bytes
     printed: bool
-    """Whether the templates are for numbers."""
+    """Whether the templates take numbers instead of digits."""
     templates: tuple[bytes, ...]
     chunks: Chunks
 
@@ -183,7 +183,7 @@ def _shown(before: _Shown | None, labels: bytes, contribution: Contribution, pla
 
 
 class ConnectionSums(Generic[G]):
-    """Requests and state of the connections of one kind."""
+    """Sums of requests and state over the connections of one kind."""
 
     def __init__(self, kind: str, families: ConnectionFamilies) -> None:
         self._average_wait = families.average_wait
@@ -203,12 +203,12 @@ OSC = client_families("osc", ("fs", "mount", "pool"), "object servers")
 
 
 def group_of(client: ClientDevice, pool: str) -> MountPool:
-    """The group of an object storage client."""
+    """Return the group of an object storage client."""
     return MountPool(client.device.fsname, client.mount, pool)
 
 
 def labels_of(client: ClientDevice, pool: str) -> bytes:
-    """The label text of an object storage client that is shown by itself."""
+    """Return the label text of an object storage client with its own series."""
     return label_text(fs=client.device.fsname, mount=client.mount, target=client.device.target, pool=pool)
 
 
@@ -220,7 +220,7 @@ class OscClients(Generic[T]):
         self._made: tuple[tuple[ClientDevice, ...], PoolMembership, dict[str, T]] = (), PoolMembership({}, {}), {}
 
     def of(self, node: Node) -> Mapping[str, T]:
-        """The values of this pass by device. The mapping object of the previous pass means that nothing changed."""
+        """Return the values of this pass by device. If nothing changed, returns the same object as in the last pass."""
         clients, membership = node.clients("osc"), node.membership()
         if self._made[0] is not clients or self._made[1] is not membership:
             values = {
@@ -232,7 +232,7 @@ class OscClients(Generic[T]):
 
 
 class OscTotals:
-    """``osc.*.stats`` summed by group, read once a pass by the first collector that needs it."""
+    """``osc.*.stats`` summed by group. The first collector that needs the sums reads them, once per pass."""
 
     def __init__(self) -> None:
         self.groups = OscClients(group_of)
@@ -241,7 +241,7 @@ class OscTotals:
         self.stats: SummedParameter[MountPool] = SummedParameter("osc", "stats", stats_contributions(OSC.rule))
 
     def refresh(self, node: Node) -> SummedParameter[MountPool]:
-        """The sums as of this pass."""
+        """Return the sums of this pass."""
         with self._lock:
             if self._snapshot is not node.snapshot:
                 self.stats.refresh(node, self.groups.of(node))

@@ -1,4 +1,4 @@
-"""From the counters of a ``stats`` file to samples: the family of each counter, and templates for its lines.
+"""Converts the counters of a ``stats`` file to samples: the family of each counter, and templates for its lines.
 
 All collectors of such parameters use it. A :class:`StatsRule` assigns counters to families. A :class:`StatsPlan` is the
 rule applied to the counters of a file; files with equal counters share it.
@@ -19,7 +19,7 @@ CounterKey = tuple[Counter, bytes]
 """A family, and further label text of a sample (``,operation="read"``)."""
 Chunks = tuple[tuple[Counter, bytes], ...]
 Shape = tuple[tuple[bytes, ...], tuple[bytes, ...], tuple[bool, ...], bool]
-"""Names, units, whether each has a sum, and whether this release times operations."""
+"""Names, units and presence of a sum of each counter, and whether this release times operations."""
 CLIPPED = b"9223372036854775807"
 """A sum that the kernel clipped at 64 bits. It is invalid."""
 
@@ -29,18 +29,18 @@ class StatsRule:
     """The families of the counters of one kind of ``stats`` file."""
 
     operations: Counter
-    """Family for the samples of every counter that is not named below."""
+    """Family for the samples of every counter without a rule below."""
     seconds: Counter | None = None
-    """Family for the sums of such counters in microseconds."""
+    """Family for the sums of these counters, if in microseconds."""
     byte_sums: Mapping[bytes, Counter] = field(default_factory=dict)
-    """Counters of bytes: their sums go to families of their own."""
+    """Families for the sums of byte counters."""
     implied: Mapping[bytes, bytes] = field(default_factory=dict)
-    """Operations that releases without latencies (up to 2.13) count only by their bytes."""
+    """Operations that releases without latencies (up to 2.13) count only in byte counters."""
     special: Mapping[bytes, tuple[Counter | None, Counter | None]] = field(default_factory=dict)
-    """Counters that are not operations: families for their samples and for their sum."""
+    """Families for samples and sum of counters that are not operations."""
 
     def families(self) -> tuple[Counter, ...]:
-        """All families of the rule."""
+        """Return all families of the rule."""
         more = [family for pair in self.special.values() for family in pair]
         every = (*self.byte_sums.values(), self.operations, self.seconds, *more)
         return tuple([family for family in every if family is not None])
@@ -62,7 +62,7 @@ class StatsPlan:
     """Number of counters without a family."""
 
     def templates(self, labels: bytes) -> tuple[bytes, ...]:
-        """One template per part."""
+        """Return one template per part."""
         return tuple(
             [
                 b"".join([family.template(labels, extra) for _, extra in self.keys[part]])
@@ -71,7 +71,7 @@ class StatsPlan:
         )
 
     def fill(self, templates: tuple[bytes, ...], values: Sequence[bytes]) -> Chunks:
-        """Finished lines, with the digits of the kernel."""
+        """Return finished lines with the digits of the kernel."""
         return tuple(
             [
                 (family, template % (tuple(usecs_to_seconds(values[part])) if usec else values[part]))
@@ -80,7 +80,7 @@ class StatsPlan:
         )
 
     def printing_templates(self, labels: bytes) -> tuple[bytes, ...]:
-        """Templates for values that are numbers."""
+        """Return templates for values that are numbers."""
         return tuple(
             [
                 templates.packed(templates.of_samples(family, labels, [extra for _, extra in self.keys[part]]))
@@ -89,7 +89,7 @@ class StatsPlan:
         )
 
     def printed(self, templates: tuple[bytes, ...], values: tuple[int, ...]) -> Chunks:
-        """Finished lines of numbers."""
+        """Return finished lines of numbers."""
         return tuple(
             [
                 (family, fill(template, values[part]))
@@ -99,7 +99,7 @@ class StatsPlan:
 
 
 class StatsPlanner:
-    """Keeps the plans of one rule. Thousands of files share a few sets of counters."""
+    """Caches the plans of one rule. Thousands of files share a few sets of counters."""
 
     def __init__(self, rule: StatsRule) -> None:
         self._untimed = rule
@@ -107,7 +107,7 @@ class StatsPlanner:
         self._plans: dict[Shape, StatsPlan] = {}
 
     def plan(self, stats: Stats) -> tuple[StatsPlan, Sequence[bytes]]:
-        """The plan for this file, and the columns to use with it."""
+        """Return the plan for a file, and the columns for the plan."""
         samples, sums = stats.samples, stats.sums
         if any(digits[:1] == b"-" or digits == CLIPPED for digits in sums):
             sums = tuple([b"" if digits[:1] == b"-" or digits == CLIPPED else digits for digits in sums])
@@ -137,7 +137,7 @@ def _make(rule: StatsRule, shape: Shape) -> StatsPlan:
             if is_sum and not summed[i]:
                 unknown += unit in {b"usecs", b"bytes"}
                 continue
-            if (family, extra) in taken:  # a counter printed twice must not become a series twice
+            if (family, extra) in taken:  # a repeated counter must not repeat a series
                 unknown += 1
                 continue
             taken.add((family, extra))
@@ -155,7 +155,7 @@ def _make(rule: StatsRule, shape: Shape) -> StatsPlan:
 def _outputs(
     rule: StatsRule, names: tuple[bytes, ...], name: bytes, unit: bytes
 ) -> Iterator[tuple[Counter, bytes, bool, bool]]:
-    """Family, further label text, samples or sum, microseconds or not."""
+    """Yield family, further label text, whether the value is the sum, and whether it is in microseconds."""
     if name in rule.special:
         of_samples, of_sum = rule.special[name]
         if of_samples is not None:
@@ -174,7 +174,7 @@ def _outputs(
 
 
 def operation(name: bytes) -> bytes:
-    """Further label text for an operation."""
+    """Return the further label text for an operation."""
     return b',operation="%b"' % escape(name)
 
 

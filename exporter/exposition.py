@@ -30,7 +30,7 @@ from prometheus_client.exposition import choose_encoder, generate_latest
 
 @lru_cache(maxsize=16384)
 def label_text(**labels: str | bytes) -> bytes:
-    r"""The label text between the braces of a sample.
+    r"""Return the label text between the braces of a sample.
 
     >>> label_text(fs="a", jobid=b'b"c\\\n\xff').decode()
     'fs="a",jobid="b\\"c\\\\\\n�"'
@@ -39,7 +39,7 @@ def label_text(**labels: str | bytes) -> bytes:
 
 
 def escape(value: str | bytes) -> bytes:
-    """A label value, escaped for the text between the quotes. Bytes that are not UTF-8 become U+FFFD."""
+    """Escape a label value for the text between the quotes. Bytes that are not UTF-8 become U+FFFD."""
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
     text = text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
     return text.encode("utf-8", "replace")
@@ -51,7 +51,7 @@ def double_percent(text: bytes) -> bytes:
 
 
 def format_bound(value: float) -> bytes:
-    """The bound of a bucket in the form that both formats need: a float.
+    """Format the bound of a bucket as a float, which both formats require.
 
     >>> format_bound(4096), format_bound(0.000256)
     (b'4096.0', b'0.000256')
@@ -60,7 +60,7 @@ def format_bound(value: float) -> bytes:
 
 
 def usec_to_seconds(usec: bytes) -> bytes:
-    """Digits of microseconds as digits of seconds.
+    """Convert digits of microseconds to digits of seconds.
 
     >>> usec_to_seconds(b"63381633"), usec_to_seconds(b"12")
     (b'63.381633', b'0.000012')
@@ -70,7 +70,7 @@ def usec_to_seconds(usec: bytes) -> bytes:
 
 
 def usecs_to_seconds(usecs: Iterable[bytes]) -> list[bytes]:
-    """Digits of seconds for many digits of microseconds. Inlined: a call for each would double the time."""
+    """Convert many digits of microseconds. The conversion is inlined, because a call for each would double the time."""
     return [usec[:-6] + b"." + usec[-6:] if len(usec) > 6 else b"0." + usec.zfill(6) for usec in usecs]
 
 
@@ -78,7 +78,7 @@ INFINITY = float("inf")
 
 
 def doubling(first: int, last: int, unit: float = 1.0) -> tuple[float, ...]:
-    """Bounds of a table of powers of two, from the first to the last.
+    """Return the bounds of a table of powers of two, from the first to the last.
 
     >>> doubling(1, 8), doubling(1, 4, 1e-3)
     ((1.0, 2.0, 4.0, 8.0), (0.001, 0.002, 0.004))
@@ -88,12 +88,12 @@ def doubling(first: int, last: int, unit: float = 1.0) -> tuple[float, ...]:
 
 
 def single_values(last: int) -> tuple[float, ...]:
-    """Bounds of a table of single values, from 1 to the last."""
+    """Return the bounds of a table of single values, from 1 to the last."""
     return tuple(map(float, range(1, last + 1)))
 
 
 SINGLE_VALUES = single_values(30)
-"""Bounds of a table of single values. The kernel's next bucket, 31, is its last: it counts all that is larger too."""
+"""Bounds of a table of single values. The kernel's next bucket, 31, is its last and also counts all larger values."""
 
 
 @lru_cache(maxsize=4096)
@@ -104,7 +104,7 @@ def with_usual_bounds(usual: tuple[float, ...], bounds: tuple[float, ...]) -> tu
 
 
 def cumulative(bounds: Sequence[float], counts: Iterable[int]) -> tuple[int, ...]:
-    """Cumulative counts, one for each line of a bucket template. Missing counts are 0.
+    """Return cumulative counts, one for each line of a bucket template. Missing counts are 0.
 
     >>> cumulative((1, 2), (5, 7)), cumulative((1, INFINITY), (5, 7)), cumulative((1, 2, 4), (5, 7))
     ((5, 12, 12), (5, 12), (5, 12, 12, 12))
@@ -119,7 +119,7 @@ class Family:
     """One metric family, with its documentation."""
 
     name: str
-    """The name of its samples: that of a counter ends in ``_total``, that of a histogram lacks ``_bucket``."""
+    """Name of the samples, with ``_total`` for a counter and without ``_bucket`` for a histogram."""
     help: str
     labels: tuple[str, ...]
     source: str
@@ -131,17 +131,17 @@ class Family:
     kind: ClassVar[str]
 
     def head(self, *, openmetrics: bool) -> bytes:
-        """The HELP and TYPE lines. OpenMetrics names a counter without ``_total``; that is the only difference."""
+        """Return the HELP and TYPE lines. The only difference: OpenMetrics names a counter without ``_total``."""
         name = self.name.removesuffix("_total") if openmetrics else self.name
         text = self.help.replace("\\", r"\\").replace("\n", r"\n")
         return f"# HELP {name} {text}\n# TYPE {name} {self.kind}\n".encode()
 
     def template(self, labels: bytes, extra: bytes = b"") -> bytes:
-        """A line with ``%b`` where the digits go. ``extra`` is further label text, comma first."""
+        """Return a line with ``%b`` for the digits. ``extra`` is further label text that begins with a comma."""
         return b"%b{%b%b} %%b\n" % (self.name.encode(), double_percent(labels), double_percent(extra))
 
     def line(self, labels: bytes, value: int | float | bytes) -> bytes:
-        """One finished sample."""
+        """Return one finished sample line."""
         digits = value if isinstance(value, bytes) else str(value).encode()
         if not labels:
             return b"%b %b\n" % (self.name.encode(), digits)
@@ -180,13 +180,13 @@ class Histogram(Family):
         return with_usual_bounds(self.usual, tuple(bounds))
 
     def buckets_template(self, labels: bytes, bounds: Sequence[float]) -> bytes:
-        """Bucket lines with ``%d`` for the cumulative counts; the last is +Inf, whether ``bounds`` has it or not."""
+        """Return bucket lines with ``%d`` for the cumulative counts. The last is always +Inf."""
         begin = b'%b_bucket{%b,le="' % (self.name.encode(), double_percent(labels))
         finite = [format_bound(upper) for upper in bounds if upper != INFINITY]
         return b"".join([b'%b%b"} %%d\n' % (begin, upper) for upper in (*finite, b"+Inf")])
 
     def buckets(self, labels: bytes, bounds: Sequence[float], counts: Iterable[int], total: bytes = b"") -> bytes:
-        """Finished lines from counts that are not cumulative; with ``total``, digits, also ``_sum`` and ``_count``."""
+        """Return finished lines from non-cumulative counts. ``total`` (digits) adds ``_sum`` and ``_count``."""
         bounds = self.whole(bounds)
         counted = cumulative(bounds, counts)
         lines = self.buckets_template(labels, bounds) % counted
@@ -198,7 +198,7 @@ class Histogram(Family):
 
 @dataclass(slots=True)
 class MetricsPage:
-    """The metrics of one pass of one collector: for each family its chunks of finished lines."""
+    """The metrics of one pass of one collector: chunks of finished lines for each family."""
 
     chunks: dict[Family, list[bytes]] = field(default_factory=dict)
 
@@ -217,12 +217,12 @@ class MetricsPage:
                 chunks[family] = [chunk]
 
     def sample(self, family: Family, labels: bytes, value: int | float | bytes | None) -> None:
-        """Add one sample; none for None, an unknown value."""
+        """Add one sample. The value None, for an unknown value, adds nothing."""
         if value is not None:
             self.add(family, family.line(labels, value))
 
     def lines(self) -> tuple[tuple[Family, bytes], ...]:
-        """Each family with all its lines."""
+        """Return each family with all its lines."""
         return tuple([(family, b"".join(chunks)) for family, chunks in self.chunks.items()])
 
 
@@ -233,7 +233,7 @@ except ImportError:
 PIECE_BYTES = 1 << 18
 END = b"# EOF\n"
 GZIP_LEVEL = 1
-"""Five to ten times cheaper than the default level, and nearly as small, because sample lines are repetitive."""
+"""Compression level: five to ten times cheaper than the default and nearly as small, because lines are repetitive."""
 _GZIP_FORMAT = 31
 
 
@@ -247,7 +247,7 @@ class ResponseFormat:
 
 
 def negotiate(accept: str, accept_encoding: str) -> ResponseFormat:
-    """The format by the headers of a request. Invalid headers get the text format."""
+    """Choose the format by the headers of a request. Invalid headers select the text format."""
     try:
         _, content_type = choose_encoder(accept)
     except (ValueError, TypeError):  # an invalid version
@@ -257,7 +257,7 @@ def negotiate(accept: str, accept_encoding: str) -> ResponseFormat:
 
 
 def _gzip_accepted(accept_encoding: str) -> bool:
-    """Whether gzip is accepted: named, and without a weight of zero.
+    """Whether a client accepts gzip: the header names it without a weight of zero.
 
     >>> [_gzip_accepted(header) for header in ("deflate, GZIP;q=0.5", "gzip; q=0.0", "identity", "")]
     [True, False, False, False]
@@ -270,7 +270,7 @@ def _gzip_accepted(accept_encoding: str) -> bool:
 
 
 def render(result: ScrapeResult, registry: CollectorRegistry, *, openmetrics: bool) -> Iterator[bytes]:
-    """The exposition in pieces of moderate size."""
+    """Yield the exposition in pieces of moderate size."""
     return _pieces(_chunks(result, registry, openmetrics=openmetrics))
 
 

@@ -1,6 +1,6 @@
 """Forms of ``stats`` and ``rpc_stats``: the meaning and rendering of the numbers in thousands of similar texts.
 
-They are used only if ``lustre/formats/_texts.c`` was compiled. A text of another form is parsed as without it.
+They are used only if ``lustre/formats/_texts.c`` was compiled. The Python parsers read a text of any other form.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class StatsForm:
 
 
 def stats_forms(planner: StatsPlanner) -> Forms[StatsForm]:
-    """Forms of ``stats`` files, with the plans of the planner."""
+    """Return the forms of ``stats`` files, with the plans of the planner."""
 
     def make(data: bytes) -> StatsForm | None:
         parsed = stats.parse(data)
@@ -60,7 +60,7 @@ class RpcForm:
     """Keys of the tables."""
 
     def samples(self, numbers: tuple[int, ...]) -> list[tuple[Gauge, bytes, int]]:
-        """Samples of the gauges."""
+        """Return the samples of the gauges."""
         return [(family, extra, number) for (family, extra), number in zip(self.gauges, numbers, strict=False)]
 
     def counts(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
@@ -68,13 +68,13 @@ class RpcForm:
         return numbers[len(self.gauges) :]
 
     def templates(self, labels: bytes) -> tuple[bytes, ...]:
-        """Templates for ``printed``."""
+        """Return the templates for ``printed``."""
         gauges = [templates.of_samples(family, labels, [extra]) for family, extra in self.gauges]
         tables = [templates.of_table(table.family, labels, table.extras, table.bounds) for table in self.tables]
         return tuple(map(templates.packed, gauges + tables))
 
     def printed(self, templates: tuple[bytes, ...], numbers: tuple[int, ...]) -> Chunks:
-        """Finished lines."""
+        """Return the finished lines."""
         return tuple(
             [
                 (family, fill(template, numbers[part]))
@@ -90,7 +90,7 @@ class RpcForm:
 
 
 def rpc_forms(families: RpcFamilies) -> Forms[RpcForm]:
-    """Forms of files whose histograms belong to these families."""
+    """Return the forms of files whose histograms belong to these families."""
     of_gauges, of_tables = families.of_gauges(), families.of_tables()
     wanted = frozenset({*of_gauges, *of_tables})
 

@@ -1,4 +1,4 @@
-"""The landing page: roles of this node, state of each collector, and what the exporter may not read."""
+"""The landing page: roles of this node, state of each collector, and directories that the exporter may not read."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ SERVER_ROLES = {"obdfilter": "object server", "mdt": "metadata server"}
 
 @dataclass(frozen=True, slots=True)
 class NodeSummary:
-    """A node."""
+    """Summary of a node for the landing page."""
 
     roles: tuple[str, ...]
     version: str
     """Lustre's release; empty if Lustre is not loaded."""
     file_systems: tuple[str, ...]
     mounts: tuple[tuple[str, str], ...]
-    """(file system, mount point), the latter empty where it is not known."""
+    """Pairs of file system and mount point; an unknown mount point is empty."""
     targets: tuple[tuple[str, str], ...]
-    """(file system, target) of the targets of this node."""
+    """Pairs of file system and target, for the targets of this node."""
 
 
 def summarize_node(parameters: ParameterIndex) -> NodeSummary:
-    """Inspect the node. No server is asked."""
+    """Inspect the node without a request to a server."""
     node = Node(NodeSnapshot(parameters), ReadStats())
     mounts = [(client.device.fsname, client.mount) for client in node.clients("llite")]
     targets = {kind: [(t.device.fsname, t.device.target) for t in node.targets(kind)] for kind in SERVER_ROLES}
@@ -57,7 +57,7 @@ def _text(place: str | None) -> bytes:
 
 
 SUMMARY_SECONDS = 2.0
-"""Time limit for inspecting the node. The page shows the rest after it."""
+"""Time limit for inspecting the node. After it, the page shows only its other parts."""
 MAX_NAMES = 24
 """Limit on listed names, for servers with hundreds of targets."""
 HEADERS = (
@@ -111,7 +111,7 @@ class LandingPage:
         self._worker: WorkerThread[NodeSummary] = WorkerThread("landing")
 
     def page(self) -> bytes:
-        """The whole page."""
+        """Return the whole page."""
         outcomes = self._scraper.outcomes.items()
         text = _PAGE.format(
             style=_STYLE,
@@ -172,7 +172,7 @@ def _size(count: int) -> str:
 
 
 def _counts(counts: Mapping[str, int]) -> str:
-    """The number, with the names as a tooltip; empty if there are none."""
+    """Format the sum, with the names as a tooltip; empty without counts."""
     if not counts:
         return ""
     return f'<span title="{escape(", ".join(sorted(counts)))}">{sum(counts.values())}</span>'

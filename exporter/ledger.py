@@ -1,11 +1,11 @@
 """Sums of counters over many targets that never decrease, even when single targets are reset or vanish.
 
-A target's counters start at zero when its file is cleared, its client remounted or its server failed over; a target
-may vanish and come back. Prometheus understands a reset of one series, not one hidden in a sum. So the ledger
+A target's counters start at zero when its file is cleared, its client is remounted or its server fails over. A target
+may also vanish and return. Prometheus handles a reset of one series, but not a reset inside a sum. The ledger therefore
 remembers the last values of each target and credits only growth:
 
 * the first pass credits everything, so a sum starts as the sum of the files;
-* a new target is credited in full, because all it counted happened since the last pass;
+* a new target is credited in full, because it counted everything since the last pass;
 * a target that was present but unreadable is remembered without credit, because the time of its activity is unknown;
 * a counter that decreased, or a new ``start_time``, is a reset: its present value is credited in full;
 * a target that vanished keeps its contribution.
@@ -21,7 +21,7 @@ from lustre.formats.compiled import grow
 G = TypeVar("G", bound=Hashable)
 K = TypeVar("K", bound=Hashable)
 SPARE = 1024
-"""Vanished members that are remembered in addition to the number of present ones."""
+"""Number of vanished members to remember, in addition to the number of present members."""
 
 
 class _Member(Generic[G, K]):
@@ -30,14 +30,14 @@ class _Member(Generic[G, K]):
     def __init__(self, group: G | None, listed_at: int) -> None:
         self.group = group
         self.listed_at = listed_at
-        """The pass in which it first appeared."""
+        """The pass in which the member first appeared."""
         self.seen_at = 0
-        """The pass in which it was last credited; 0: never."""
+        """The pass in which the member was last credited; 0 means never."""
         self.start = b""
         self.keys: Sequence[K] = ()
         self.values: Sequence[int] = ()
         self.parked: dict[K, int] = {}
-        """Last values of counters that are not in the file at present."""
+        """Last values of counters that the file does not show now."""
         self.whole = True
 
 
@@ -55,23 +55,23 @@ class Ledger(Generic[G, K]):
 
     @property
     def groups(self) -> frozenset[G]:
-        """Groups that have a member in this pass."""
+        """Return the groups that have a member in this pass."""
         return self._groups
 
     def totals(self, group: G) -> Mapping[K, int]:
-        """The sums over the members of the group, present and past."""
+        """Return the sums over the present and past members of a group."""
         self._settle()
         return self._totals.get(group, {})
 
     def every(self) -> Mapping[G, Mapping[K, int]]:
-        """The totals of all groups, including those without a present member."""
+        """Return the totals of all groups, including groups without a present member."""
         self._settle()
         return self._totals
 
     def begin(self, members: Mapping[str, G | None]) -> None:
-        """Start a pass with the present members and their groups. A member without a group is only remembered.
+        """Start a pass with the present members and their groups. A member without a group has no sum.
 
-        The mapping object of the previous pass means that nothing changed.
+        If ``members`` is the same object as in the previous pass, nothing has changed.
         """
         self._pass += 1
         if members is self._present:
@@ -88,9 +88,9 @@ class Ledger(Generic[G, K]):
             self._forget(members)
 
     def move(self, name: str, group: G | None) -> None:
-        """Move a present member to another group from this pass on. Its past does not count there.
+        """Move a present member to another group. Only its growth from this pass on counts there.
 
-        For few of many members; ``groups`` is not updated.
+        Use it for a few of many members. It does not update ``groups``.
         """
         member = self._members[name]
         member.group = group
@@ -100,11 +100,11 @@ class Ledger(Generic[G, K]):
     def credit(self, name: str, start: bytes, keys: Sequence[K], values: Sequence[int], *, whole: bool = True) -> None:
         """Credit the values of a member in this pass. Equal ``keys`` should be one object in all passes.
 
-        ``whole`` is False if part of its file was not understood: a counter that appears later may then be old.
+        ``whole`` is False if part of the file was not understood. A counter that appears later may then be old.
         """
         member = self._members[name]
         start = start or member.start  # a file truncated in its header has no start time
-        if member.listed_at == self._pass and member.seen_at == 0:  # a new member: all its values are growth
+        if member.listed_at == self._pass and member.seen_at == 0:  # a new member: its values are all growth
             member.start, member.keys, member.values = start, keys, (0,) * len(keys)
         if keys is member.keys and start == member.start and self._grow(member, keys, values):
             member.values, member.seen_at, member.whole = values, self._pass, whole
@@ -130,7 +130,7 @@ class Ledger(Generic[G, K]):
         member.parked = {key: value for key, value in known.items() if key not in present}
 
     def _grow(self, member: _Member[G, K], keys: Sequence[K], values: Sequence[int]) -> bool:
-        """Credit growth fast. False, without any credit, if a counter decreased."""
+        """Credit growth quickly. If a counter decreased, credits nothing and returns False."""
         if member.group is None:
             return True
         where = member.group, id(keys)
@@ -150,7 +150,7 @@ class Ledger(Generic[G, K]):
             totals[key] = totals.get(key, 0) + delta
 
     def forget(self, name: str) -> None:
-        """Forget an absent member: if it comes back, it is new."""
+        """Forget an absent member, so that it counts as new if it returns."""
         if self._present is None or name not in self._present:
             self._members.pop(name, None)
 

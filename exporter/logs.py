@@ -1,4 +1,4 @@
-"""How the exporter logs to standard error: plain text, logfmt or JSON, as other exporters do."""
+"""Logging of the exporter to standard error, as plain text, logfmt or JSON, like other exporters."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class StructuredFormatter(logging.Formatter):
 
 
 def quoted(value: str) -> str:
-    r"""A value of logfmt.
+    r"""Quote a value for logfmt.
 
     >>> print(quoted("info"), quoted('a "b"'))
     info "a \"b\""

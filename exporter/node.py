@@ -4,9 +4,10 @@
 :class:`NodeSnapshot` is the view of one scrape, :class:`Node` that of one collector. A parameter that cannot be read
 or parsed is counted (:class:`ReadStats`) and left out.
 
-Lustre names a client's devices after an address in kernel memory (``ff1100011d6c9800``), which is new at each mount.
-As a label it would start new series at every reboot, so the label is the mount point. No file of the kernel shows both:
-``/proc/mounts`` lists mounts in the order of mounting, and the statistics of an instance show their start time.
+Lustre names a client's devices after an address in kernel memory (``ff1100011d6c9800``), which changes at each mount.
+Such a label would start new series at every reboot, so the label is the mount point. No kernel file shows both names.
+``/proc/mounts`` lists mounts in the order of mounting, and the statistics of an instance show their start time, so the
+exporter matches them by order.
 
 >>> client_mounts(b"10.0.2.15@tcp:/lustre /mnt/a lustre rw 0 0")
 [('lustre', '/mnt/a')]
@@ -31,12 +32,12 @@ from lustre.formats.df import Df
 from lustre.parameters import Device, Tree, parse_device, read_line, read_through, read_whole
 
 NAMED_BY_ADMINISTRATOR = frozenset({("lov", "pools"), ("lod", "pools"), ("lod", "pool"), ("mgs", "live")})
-"""Folders whose entries have names that an administrator chose: pools, file systems."""
+"""Folders in which an administrator chose the names of the entries: pools, file systems."""
 
 
 @dataclass(slots=True)
 class ReadStats:
-    """What one collector has read since the exporter started."""
+    """Statistics of one collector's reads since the exporter started."""
 
     bytes_read: int = 0
     errors: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -54,7 +55,7 @@ class ReadStats:
 
 
 def parameter_name(kind: str, name: str) -> str:
-    """The name of a parameter as a label value: without its device and pool.
+    """Return the name of a parameter as a label value, without its device and pool.
 
     >>> parameter_name("osc", "stats"), parameter_name("lov", "pools/a"), parameter_name("lod", "pool/a/spill_hit")
     ('osc.*.stats', 'lov.*.pools.*', 'lod.*.pool.*.spill_hit')
@@ -69,14 +70,14 @@ def parameter_name(kind: str, name: str) -> str:
 
 
 Mounts = Mapping[tuple[str, str], str]
-"""(fs, instance) -> mount point."""
+"""Mount point by (fs, instance)."""
 Moment = tuple[int, bytes]
 """Seconds, and the digits of their fraction."""
 _NEVER: Moment = (0, b"")
 _CLIENT = re.compile(rb"^\S*:/([^/\s]+)\S* (\S+) lustre ", re.MULTILINE)
 _OCTAL = re.compile(rb"\\([0-7]{3})")
 _MOUNT_LISTS = ("mounts", "self/mounts", "1/mounts")
-"""The first one that lists a client mount counts. In a container this may be that of process 1 only."""
+"""Files with mounts. The first one that lists a client mount counts; in a container this may be that of process 1."""
 _DATED_PARAMETERS = (
     ("llite", ("stats", "read_ahead_stats")),
     ("mdc", ("stats", "rpc_stats", "md_stats")),
@@ -86,7 +87,7 @@ _DATED_PARAMETERS = (
 
 
 def client_mounts(text: bytes) -> list[tuple[str, str]]:
-    """(fs, mount point) of each client mount, oldest first. Servers' targets are of type lustre too, without ``:/``."""
+    """List (fs, mount point) of each client mount, oldest first. Server targets have the same type but no ``:/``."""
     return [(_text(fs), _text(path)) for fs, path in _CLIENT.findall(text)]
 
 
@@ -95,14 +96,14 @@ def _text(field: bytes) -> str:
 
 
 class MountNames:
-    """Remembers which instance is which mount, so that a statistics file cleared later cannot change it."""
+    """Remembers the mount of each instance, so that clearing a statistics file later cannot change it."""
 
     def __init__(self) -> None:
         self._seen: tuple[list[tuple[str, str]], list[tuple[str, str]]] | None = None
         self._names: Mounts = {}
 
     def mounts(self, node: Node) -> Mounts:
-        """The mount point of every instance on this node."""
+        """Return the mount point of every instance on this node."""
         instances = node.instances()
         views = (client_mounts(node.root_text(path)) for path in _MOUNT_LISTS) if instances else ()
         listed = next(filter(None, views), [])
@@ -135,7 +136,7 @@ def _match(node: Node, fs: str, instances: list[str], points: list[str]) -> list
 
 
 def _counting_since(node: Node, fs: str, instance: str) -> Moment | None:
-    """The start time of the instance's statistics; None for releases that do not show it."""
+    """Return the start time of the instance's statistics; None for releases that do not show it."""
     starts: list[Moment] = []
     for kind, names in _DATED_PARAMETERS:
         for device in node.devices_of(kind, fs, instance):
@@ -156,7 +157,7 @@ class PoolMembership:
     """The pools of a target, sorted; usually one."""
 
     def label(self, fs: str, target: str) -> str:
-        """The pools of a target in one label: nothing, a name, or names joined by commas."""
+        """Return the pools of a target as one label value: empty, a name, or names joined by commas."""
         return ",".join(self.by_target.get((fs, target), ()))
 
 
@@ -164,14 +165,14 @@ PoolTargets = dict[str, frozenset[str]]
 
 
 class PoolReader:
-    """Reads the lists of pools, and parses only those that changed."""
+    """Reads the lists of pools, and parses only changed lists."""
 
     def __init__(self) -> None:
         self._parsed: dict[bytes, tuple[frozenset[str], int]] = {}
         self._membership = PoolMembership({}, {})
 
     def membership(self, node: Node) -> PoolMembership:
-        """The pools as clients see them; without a client, as metadata targets see them."""
+        """Return the pools as clients see them or, without a client, as metadata targets see them."""
         found: dict[str, PoolTargets] = {}
         kept: dict[bytes, tuple[frozenset[str], int]] = {}
         for kind, wanted in (("lov", "clilov"), ("lod", "mdtlov"), ("lov", "mdtlov")):
@@ -184,7 +185,7 @@ class PoolReader:
                     found[device.fsname] = lists
         self._parsed = kept
         membership = self._membership
-        if found != membership.pools:  # a late reader must not replace the view of the others
+        if found != membership.pools:  # a late reader must not replace the view of other readers
             membership = self._membership = PoolMembership(found, _by_target(found))
         return membership
 
@@ -216,7 +217,7 @@ def _by_target(found: Mapping[str, PoolTargets]) -> dict[tuple[str, str], tuple[
 
 
 class ClientDevice(NamedTuple):
-    """A client's device of one target, or (target empty) of a whole mount."""
+    """A client's device for one target, or for a whole mount (empty target)."""
 
     name: str
     device: Device
@@ -233,11 +234,11 @@ class NamedDevice(NamedTuple):
 ReadParameter = Callable[[str], bytes | None]
 """``read_whole`` or ``read_line``."""
 PASSES_BEFORE_RETRY = 10
-"""Passes until a missing parameter is looked for again."""
+"""Number of passes between searches for a missing parameter."""
 
 
 class ParameterIndex:
-    """The folder of each parameter and the parsed device names, kept between passes."""
+    """Cache of the folder of each parameter and of parsed device names between passes."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
@@ -252,7 +253,7 @@ class ParameterIndex:
         self._clients: dict[str, tuple[tuple[NamedDevice, ...], Mounts, tuple[ClientDevice, ...]]] = {}
 
     def devices(self, kind: str) -> tuple[NamedDevice, ...]:
-        """The present devices of a kind. If they changed, their parameters are located again."""
+        """Return the present devices of a kind. If they changed, their parameters are located again."""
         names = self.tree.devices(kind)
         before = self._listings.get(kind)
         if before is not None and before[0] == names:
@@ -265,7 +266,7 @@ class ParameterIndex:
         return parsed
 
     def clients(self, kind: str, devices: tuple[NamedDevice, ...], mounts: Mounts) -> tuple[ClientDevice, ...]:
-        """The devices that belong to a mount, with its mount point."""
+        """Return the devices that belong to a mount, with its mount point."""
         before = self._clients.get(kind)
         if before is not None and before[0] is devices and before[1] is mounts:
             return before[2]
@@ -278,17 +279,17 @@ class ParameterIndex:
         return found
 
     def folders(self, kind: str, name: str) -> Mapping[str, str]:
-        """The folder of the parameter, by device."""
+        """Return the folder of a parameter by device."""
         return self._found.setdefault(kind, {}).setdefault(sys.intern(name), {})
 
     def read(self, kind: str, device: str, name: str, read: ReadParameter = read_whole) -> bytes | None:
-        """The parameter's text; None when it is absent."""
+        """Read the text of a parameter; None if it is absent."""
         folder = self.folders(kind, name).get(device)
         data = None if folder is None else read(folder + name)
         return self.locate(kind, device, name) if data is None else data
 
     def locate(self, kind: str, device: str, name: str) -> bytes | None:
-        """Locate a parameter and return its text; None if it does not exist."""
+        """Locate a parameter and read its text; None if it does not exist."""
         of_name = self._found.setdefault(kind, {}).setdefault(sys.intern(name), {})
         of_name.pop(device, None)
         missing = self._missing.get(kind)
@@ -303,7 +304,7 @@ class ParameterIndex:
         return read_whole(place)
 
     def _remember_missing(self, kind: str) -> None:
-        """From the second pass of a device on, look for its missing parameters only once in several passes."""
+        """From the second pass of a device on, search for its missing parameters only once in several passes."""
         left = self._passes_left.get(kind, 0)
         if kind not in self._missing or not left:
             self._missing[kind] = set()
@@ -311,12 +312,12 @@ class ParameterIndex:
 
 
 integer = lru_cache(maxsize=8192)(df.integer)
-"""Cached: thousands of parameters hold a few different numbers."""
+"""Size of the cache: thousands of parameters hold a few different numbers."""
 
 
 @lru_cache(maxsize=8192)
 def natural(data: bytes) -> int | None:
-    r"""A number that cannot be negative. None for a negative one, which wrapped, and for a text that is no number.
+    r"""Parse a number that cannot be negative; None for a negative number, which has wrapped, and for any other text.
 
     >>> natural(b"7\n"), natural(b"-7\n"), natural(b"18446744073709551609\n"), natural(b"7")
     (7, None, None, None)
@@ -326,11 +327,11 @@ def natural(data: bytes) -> int | None:
 
 
 WRAPPED_FROM = 1 << 63
-"""Unsigned numbers from here on are negative numbers that the kernel printed as unsigned."""
+"""Lower bound of the numbers that are negative numbers, printed as unsigned by the kernel."""
 
 
 class ParameterReader:
-    """Reads parameters for one collector, and counts what it reads in ``ReadStats``."""
+    """Reads parameters for one collector, and counts the reads in ``ReadStats``."""
 
     def __init__(self, parameters: ParameterIndex, reads: ReadStats) -> None:
         self._parameters = parameters
@@ -339,7 +340,7 @@ class ParameterReader:
     def read(
         self, kind: str, device: str, name: str, read: ReadParameter = read_whole, *, may_be_empty: bool = False
     ) -> bytes | None:
-        """The parameter's text; None if it is absent, empty or unreadable. An empty or unreadable one is counted."""
+        """Read a parameter; None if it is absent, empty or unreadable. Empty and unreadable parameters are counted."""
         try:
             data = self._parameters.read(kind, device, name, read)
         except OSError as error:
@@ -354,7 +355,7 @@ class ParameterReader:
         return data
 
     def read_through(self, kind: str, device: str, name: str, take: Callable[[bytes], None]) -> bool:
-        """Pass the parameter's text to ``take`` in pieces; False if it is absent or unreadable. The latter is counted.
+        """Pass a parameter to ``take`` in pieces; False if it is absent or unreadable. Unreadable ones are counted.
 
         ``take`` may raise OSError for an invalid text.
         """
@@ -384,7 +385,7 @@ class ParameterReader:
     def read_each(
         self, kind: str, name: str, devices: Iterable[str], read: ReadParameter = read_whole
     ) -> Iterator[tuple[str, bytes]]:
-        """Device and text of one parameter of many devices, without those for which ``read`` would return None."""
+        """Read one parameter of many devices. Yields device and text, skipping devices where ``read`` returns None."""
         folders = self._parameters.folders(kind, name)
         look_for, reads = self._parameters.locate, self._reads
         for device in devices:
@@ -403,7 +404,7 @@ class ParameterReader:
                 reads.error(parameter_name(kind, name), "empty")
 
     def numbers(self, kind: str, name: str, devices: Iterable[str]) -> Iterator[tuple[str, int]]:
-        """Device and number of one parameter of many devices, without those for which ``number`` would return None."""
+        """Read one number of many devices. Yields device and number, skipping devices where ``number`` returns None."""
         for device, data in self.read_each(kind, name, devices, read_line):
             value = natural(data)
             if value is None:
@@ -412,7 +413,7 @@ class ParameterReader:
                 yield device, value
 
     def read_global(self, name: str) -> bytes | None:
-        """A parameter of no device (``health_check``), or of LNet (``lnet.stats``); None as in ``read``."""
+        """Read a parameter without a device (``health_check``), or of LNet (``lnet.stats``); None as in ``read``."""
         tree = self._parameters.tree
         beside = name.removeprefix("lnet.")
         place = tree.path(name.replace(".", "/")) if beside == name else tree.lnet_path(beside)
@@ -429,7 +430,7 @@ class ParameterReader:
         return data or None
 
     def number_global(self, name: str) -> int | None:
-        """A parameter of no device that holds a number; None as in ``number``."""
+        """Read a number without a device; None as in ``number``."""
         data = self.read_global(name)
         value = None if data is None else natural(data)
         if data is not None and value is None:
@@ -437,12 +438,12 @@ class ParameterReader:
         return value
 
     def skipped_global(self, name: str, lines: int) -> None:
-        """Count lines of a parameter of no device that were not understood."""
+        """Count lines that were not understood, for a parameter without a device."""
         if lines:
             self._reads.skip(name, lines)
 
     def number(self, kind: str, device: str, name: str, parse: Callable[[bytes], int | None] = natural) -> int | None:
-        """A parameter that holds one number; None if it is absent or holds something else. The latter is counted.
+        """Read a parameter with one number; None if it is absent or has other text. Other text is counted.
 
         Nearly all are counts or sizes, so the default ``parse`` does not accept a negative number.
         """
@@ -460,11 +461,11 @@ class ParameterReader:
             self._reads.skip(parameter_name(kind, name), lines)
 
     def children(self, kind: str, device: str, folder: str) -> tuple[str, ...]:
-        """Names in a folder of a device."""
+        """Return the names in a folder of a device."""
         return self._parameters.tree.children(f"{kind}/{device}/{folder}")
 
     def root_text(self, path: str) -> bytes:
-        """A file of procfs that is not Lustre's (``mounts``); empty if there is none."""
+        """Read a file of procfs outside Lustre's directory (``mounts``); empty if it does not exist."""
         try:
             return read_whole(self._parameters.tree.roots.procfs / path) or b""
         except OSError:
@@ -487,7 +488,7 @@ class NodeSnapshot:
         return self._devices[kind]
 
     def mounts(self, node: Node) -> Mounts:
-        """The mount point of each of this node's client instances."""
+        """Return the mount point of each client instance of this node."""
         if self._mounts is None:
             self._mounts = self.parameters.mount_names.mounts(node)
         return self._mounts
@@ -507,7 +508,7 @@ class Node(ParameterReader):
         self.snapshot = snapshot
 
     def clients(self, kind: str) -> tuple[ClientDevice, ...]:
-        """The devices of this node's mounts, without the connections of servers to other servers.
+        """Return the devices of this node's mounts, without the connections of servers to other servers.
 
         Returns the object of the previous pass if no mount or connection has changed.
         """
@@ -520,11 +521,11 @@ class Node(ParameterReader):
         ]
 
     def room(self, kind: str, device: str) -> Df:
-        """Size and free space of a device. Unknown values are None."""
+        """Read the size and free space of a device. Unknown values are None."""
         return self.rooms(kind, (device,))[device]
 
     def rooms(self, kind: str, devices: Collection[str]) -> dict[str, Df]:
-        """Size and free space of many devices."""
+        """Read the size and free space of many devices."""
         size, free, avail, files, files_free = [dict(self.numbers(kind, name, devices)) for name in df.FILES]
 
         def kib(known: dict[str, int], device: str) -> int | None:

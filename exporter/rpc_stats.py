@@ -1,6 +1,6 @@
-"""From ``rpc_stats`` to samples: RPCs in flight now, and histograms of RPCs sent.
+"""Converts ``rpc_stats`` to samples: RPCs in flight now, and histograms of RPCs sent.
 
-Object clients (osc) and metadata clients (mdc) share the format; their families differ by name only.
+Object clients (osc) and metadata clients (mdc) share the format. Their families differ only by name.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def directions(columns: Sequence[object]) -> tuple[bytes, ...]:
 
 
 def bounds_of(table: histogram.Histogram, unit: float = 1.0) -> tuple[float, ...]:
-    """The bounds of a kernel table. Its last possible bucket counts all larger values too; its bound is infinity."""
+    """Return the bounds of a kernel table. Its last possible bucket also counts larger values: its bound is +Inf."""
     return _bounds(table.uppers, table.overflow, unit)
 
 
@@ -95,13 +95,13 @@ def _bounds(uppers: tuple[int, ...], overflow: bool, unit: float) -> tuple[float
 
 
 class RpcKeys:
-    """The tables of a file as one row of keys and counts. Equal sets of buckets share one keys object."""
+    """Converts the tables of a file to one row of keys and counts. Equal sets of buckets share one keys object."""
 
     def __init__(self, families: RpcFamilies) -> None:
         self._families = families
         self._keys: dict[tuple[object, ...], tuple[BucketKey, ...]] = {}
         self._last: tuple[tuple[object, ...], tuple[BucketKey, ...]] = (), ()
-        """The previous shape: most files have the shape of the one before."""
+        """The shape of the previous file, because most files have the same shape."""
 
     def flatten(self, rpcs: RpcStats) -> tuple[tuple[BucketKey, ...], list[int]]:
         """Keys and counts, not cumulative."""

@@ -1,9 +1,9 @@
 """One scrape: runs and times every collector within the deadline. A collector that fails does not affect the others.
 
 Collectors run one after the other, because in parallel they would only compete for the interpreter. Reading some
-parameters asks a server, which may not answer. If a collector takes long, the next ones run meanwhile, and the scrape
-waits for it at the end. So a parameter that hangs delays a scrape to its deadline once; its collector then fails until
-the read returns. Each collector has one thread at most.
+parameters sends a request to a server, which may not answer. If a collector takes long, the next collectors start
+meanwhile, and the scrape waits for the slow collector at the end. A parameter that hangs therefore delays one scrape to
+its deadline; its collector then fails until the read returns. Each collector has at most one thread.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class LateError(Exception):
 
 
 class WorkerThread(Generic[T]):
-    """Runs one call at a time in a daemon thread, and waits for it no longer than asked.
+    """Runs one call at a time in a daemon thread, and waits for it with a time limit.
 
-    Not an executor: the interpreter joins the threads of executors at exit, and a parameter that hangs would keep the
-    process from ending.
+    It is not a ThreadPoolExecutor, because the interpreter joins the threads of executors at exit, and a parameter that
+    hangs would keep the process from ending.
     """
 
     def __init__(self, name: str, wait: Wait = clocks.wait) -> None:
@@ -47,7 +47,7 @@ class WorkerThread(Generic[T]):
         self._future: Future[T] | None = None
 
     def start(self, call: Callable[[], T]) -> None:
-        """Start a call. Raises BusyError while the previous one has not returned."""
+        """Start a call. Raises BusyError if the previous call has not returned."""
         if self._future is not None and not self._future.done():
             raise BusyError
         future: Future[T] = Future()
@@ -59,7 +59,7 @@ class WorkerThread(Generic[T]):
         return self._future is None or self._wait(self._future, max(0.0, seconds))
 
     def result(self, seconds: float) -> T:
-        """The call's result, or its exception. Raises LateError if it takes longer."""
+        """Return the result of the call or raise its exception. Raises LateError if the call takes longer."""
         future = self._future
         assert future is not None, "started"
         if not self._wait(future, max(0.0, seconds)):
@@ -83,23 +83,23 @@ def _run(call: Callable[[], T], future: Future[T]) -> None:
 log = logging.getLogger("lustre-exporter")
 PERMISSION = "CAP_DAC_READ_SEARCH"
 MAX_NAMED_PARAMETERS = 3
-"""Limit on the parameters that a log line names."""
+"""Maximum number of parameters that a log line names."""
 TURN_SHARE = 1 / 8
-"""Share of the remaining time for which a collector delays the next one. Some time is left however many hang."""
+"""Share of the remaining time for which a collector delays the next one. Some time remains even if many hang."""
 
 
 @dataclass(slots=True)
 class CollectorStatus:
-    """The result of a collector's last pass, and what it has read since the start."""
+    """The result of a collector's last pass, and statistics of its reads since the start."""
 
     reads: ReadStats = field(default_factory=ReadStats)
     passes: int = 0
     success: bool = True
     seconds: float = 0.0
     samples: bool = False
-    """Whether it found metrics."""
+    """Whether the collector found metrics."""
     reason: str = ""
-    """The reason of a failure."""
+    """Reason of a failure."""
 
 
 class _CollectorRun:
@@ -115,7 +115,7 @@ class _CollectorRun:
         self._busy = False
 
     def start(self, snapshot: NodeSnapshot, turn_seconds: float) -> None:
-        """Start it, unless its last pass still runs. Return when it is done or its turn is over."""
+        """Start a pass unless the last pass still runs. Returns when the pass is done or its turn is over."""
 
         def collect() -> tuple[MetricsPage, float]:
             page = MetricsPage()
@@ -132,7 +132,7 @@ class _CollectorRun:
             self.worker.wait(turn_seconds)
 
     def finish(self, seconds: float, deadline_seconds: float) -> MetricsPage:
-        """Its metrics, if it is done within this time. The result is recorded in ``outcome``."""
+        """Return the metrics if the pass ends within this time. Records the result in ``outcome``."""
         page, reason, ended = MetricsPage(), "", None
         try:
             if self._busy:
@@ -151,7 +151,7 @@ class _CollectorRun:
         return page
 
     def _note(self, reason: str) -> None:
-        """Log once that it fails, and once that it works again."""
+        """Log once when the collector begins to fail, and once when it works again."""
         if reason and self.outcome.success:
             log.warning("collector %s: %s", self.collector.name, reason)
         elif not reason and not self.outcome.success:
@@ -196,7 +196,7 @@ class Scraper:
 
     @property
     def parameters(self) -> ParameterIndex:
-        """Where the node's parameters are."""
+        """Index of the node's parameters."""
         return self._parameters
 
     @property
@@ -205,7 +205,7 @@ class Scraper:
         return self._parameters.tree
 
     def run(self, names: Collection[str] | None = None, limit_seconds: float | None = None) -> ScrapeResult:
-        """One pass of all collectors, or of the named ones, within the deadline and this limit."""
+        """Run one pass of all collectors, or of the named ones, within the deadline and this limit."""
         deadline = self._deadline_seconds if limit_seconds is None else min(self._deadline_seconds, limit_seconds)
         over = self._clock() + deadline
         snapshot = NodeSnapshot(self._parameters)
@@ -220,7 +220,7 @@ class Scraper:
         return ScrapeResult(tuple(found))
 
     def _log_unreadable(self) -> None:
-        """Log once what this process may not read, because missing metrics look like missing parameters."""
+        """Log once which parameters this process may not read, because missing metrics look like missing parameters."""
         refused = sorted({parameter for running in self._running for parameter, error in
                           running.outcome.reads.errors.copy() if error in {"EACCES", "EPERM"}})
         words = [f"no permission to list {place}" for place in self.tree.closed().values()]

@@ -26,7 +26,7 @@ class ExporterMetrics(Collector):
         self._scraper = scraper
 
     def collect(self) -> Iterator[Metric]:
-        """All families about the exporter."""
+        """Yield all families about the exporter."""
         yield _info()
         yield from self._outcomes()
         yield from self._reads()
@@ -98,7 +98,7 @@ def _info() -> Metric:
 
 
 def registry(scraper: Scraper, web_config: WebConfigFile | None = None) -> CollectorRegistry:
-    """The exporter's own metrics, with those of its process and its garbage collector."""
+    """Make the registry of the exporter's own metrics, including its process and its garbage collector."""
     own = CollectorRegistry()
     own.register(ExporterMetrics(scraper))
     if web_config is not None:

@@ -1,4 +1,4 @@
-"""Reads one parameter of many devices. A device with an unchanged text keeps its finished lines."""
+"""Reads one parameter of many devices. The finished lines of a device with an unchanged text are reused."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Chunks = tuple[tuple[Family, bytes], ...]
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The finished lines of one file, none of them empty, and the number of its skipped lines."""
+    """The finished lines of one file, without empty chunks, and the number of skipped lines."""
 
     chunks: Chunks
     skipped: int
@@ -36,7 +36,7 @@ class _Reading:
     labels: bytes
     render: Render
     mark: int | None = None
-    """Hash of the text: thousands of texts would take megabytes."""
+    """Hash of the text, because thousands of texts would take megabytes."""
     rendered: Rendered = Rendered((), 0)
 
 
@@ -54,11 +54,11 @@ class Source:
         self._name = name
         self._renderer = renderer
         self._mark = mark
-        """Hash of the text without parts that always change."""
+        """``mark`` hashes the text without parts that always change."""
         self._readings: dict[str, _Reading] = {}
 
     def collect(self, node: Node, page: MetricsPage, devices: Iterable[tuple[str, bytes]]) -> None:
-        """Read the file of each (device, label text). An unchanged one keeps its chunks."""
+        """Read the file of each (device, label text). The chunks of an unchanged file are reused."""
         kept: dict[str, _Reading] = {}
         labelled = dict(devices)
         for device, data in node.read_each(self._kind, self._name, labelled):
@@ -78,7 +78,7 @@ class Source:
 
 
 class SampleLines:
-    """Renders the samples of one device, and keeps their templates while the set of samples does not change."""
+    """Renders the samples of one device, and caches the templates while the set of samples does not change."""
 
     __slots__ = ("_labels", "_of", "_templates")
 
@@ -88,7 +88,7 @@ class SampleLines:
         self._templates: list[bytes] = []
 
     def lines(self, samples: Sequence[tuple[Family, bytes, int]]) -> Iterator[tuple[Family, bytes]]:
-        """Finished lines. A sample is a family, further label text and a value, for seconds in microseconds."""
+        """Yield finished lines. A sample is a family, further label text and a value (microseconds for seconds)."""
         of = [(family, extra) for family, extra, _ in samples]
         if of != self._of:
             self._of, self._templates = of, [family.template(self._labels, extra) for family, extra in of]
@@ -105,7 +105,7 @@ class StatsRenderer:
         self._forms = stats_forms(self._planner)
 
     def __call__(self, labels: bytes) -> Render:
-        """The renderer of the device with these labels."""
+        """Return the renderer of a device with these labels."""
         return _StatsOfDevice(self._planner, self._forms, labels)
 
 

@@ -21,13 +21,13 @@ from lustre.formats import compiled
 
 INTEGER = b"\x01"
 SECONDS = b"\x02"
-"""A number of microseconds, as seconds."""
+"""A number of microseconds, printed as seconds."""
 CUMULATIVE = b"\x03"
-"""The sum of this number and those before it."""
+"""The sum of this number and all numbers before it."""
 TOTAL = b"\x04"
-"""The sum of those before it; takes no number."""
+"""The sum of all numbers before it; takes no number."""
 NEW_SUM = b"\x05"
-"""Stands for nothing: a new sum begins."""
+"""Prints nothing and starts a new sum."""
 _OURS = re.compile(rb"[\x00-\x05]")
 _PLACE = re.compile(rb"([\x01-\x05])")
 MAX_LABEL_BYTES = 1 << 14
@@ -35,7 +35,7 @@ MAX_LABEL_BYTES = 1 << 14
 
 
 def fill(template: bytes, values: tuple[int, ...]) -> bytes:
-    """Finished lines from a packed template. ValueError when there are more or fewer values than places."""
+    """Return finished lines from a packed template. Raises ValueError if the number of values is wrong."""
     return compiled.fill(template, values)
 
 
@@ -45,7 +45,7 @@ def fits(labels: bytes) -> bool:
 
 
 def packed(template: bytes) -> bytes:
-    r"""The template in the form of the C module: for every piece its length, what follows it, and the piece.
+    r"""Pack a template for the C module: for each piece its length, the kind of the value after it, and its text.
 
     >>> packed(b"jobs \x01\n")
     b'\x05\x00\x01jobs \x01\x00\x00\n'
@@ -56,13 +56,13 @@ def packed(template: bytes) -> bytes:
 
 
 def of_samples(family: Family, labels: bytes, extras: Iterable[bytes]) -> bytes:
-    """A line for each further label text; where the family is of seconds, the numbers are of microseconds."""
+    """Make a line for each further label text. If the family is in seconds, the numbers are in microseconds."""
     place = SECONDS if family.unit == "seconds" else INTEGER
     return b"".join([family.line(labels + extra, place) for extra in extras])
 
 
 def of_table(family: Histogram, labels: bytes, extras: Iterable[bytes], bounds: Sequence[float]) -> bytes:
-    """A table for each further label text, from counts that are not cumulative; with the usual bounds above them."""
+    """Make a table for each further label text. It takes counts that are not cumulative and adds the usual bounds."""
     whole = family.whole(bounds)
     places = [CUMULATIVE] * len(bounds) + [TOTAL] * (len(whole) - len(bounds))
     rows = [(format_bound(upper), place) for upper, place in zip(whole, places, strict=True) if upper != INFINITY]

@@ -1,8 +1,8 @@
-"""Sums over the targets of a mount, by file system, mount and pool, instead of series for each target.
+"""Sums over the targets of a mount, by file system, mount and pool. They replace series for each target.
 
-A client of 2,000 object targets would have 170,000 series; the sums are a few hundred. They only grow
-(:mod:`exporter.ledger`). A :class:`Contribution` is what one file (``stats``, ``rpc_stats``, ``import``) adds to
-them.
+A client with 2,000 object targets would have 170,000 series; the sums have a few hundred. The sums only grow
+(:mod:`exporter.ledger`). A :class:`Contribution` is the amount that one file (``stats``, ``rpc_stats``, ``import``)
+adds to the sums.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ SeriesKey = CounterKey | BucketKey
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """What one file adds to the sums."""
+    """The amount that one file adds to the sums."""
 
     start: bytes
     keys: Sequence[SeriesKey]
     values: Sequence[int]
     gauges: Sequence[Sample]
-    """What is the case now."""
+    """Values of the present state."""
     skipped: int
     plan: StatsPlan | None = None
-    """Of a ``stats`` file."""
+    """Plan of a ``stats`` file; None for other files."""
     form: StatsForm | RpcForm | import_.ImportForm | None = None
-    """What the device's next text is most likely of."""
+    """Most likely form of the device's next text."""
 
 
 ReadContribution = Callable[[bytes, Contribution | None], Contribution]
-"""Reads a device's text; is also given what was read out of the one before."""
+"""Reads the contribution of a device's text. The second argument is the contribution of the previous text."""
 
 
 def stats_contributions(rule: StatsRule) -> ReadContribution:
-    """Reads out ``stats`` files."""
+    """Return a reader of ``stats`` files."""
     planner = StatsPlanner(rule)
     forms = stats_forms(planner)
 
@@ -64,7 +64,7 @@ def stats_contributions(rule: StatsRule) -> ReadContribution:
 
 
 def rpc_stats_contributions(families: RpcFamilies) -> ReadContribution:
-    """Reads out ``rpc_stats`` files."""
+    """Return a reader of ``rpc_stats`` files."""
     rows = RpcKeys(families)
     forms = rpc_forms(families)
 
@@ -82,7 +82,7 @@ def rpc_stats_contributions(families: RpcFamilies) -> ReadContribution:
 
 
 def import_contributions(families: ConnectionFamilies) -> ReadContribution:
-    """Returns a reader of ``import`` files."""
+    """Return a reader of ``import`` files."""
     forms = import_.import_forms()
     keys_of: dict[tuple[SeriesKey, ...], tuple[SeriesKey, ...]] = {}
 
@@ -102,7 +102,7 @@ class HasLabels(Protocol):
     """A group over which values are summed."""
 
     def __hash__(self) -> int:
-        """Equal groups have one sum."""
+        """Hash of the group. Equal groups share one sum."""
 
     def labels(self) -> bytes:
         """The label text between the braces of a sample."""
@@ -112,12 +112,12 @@ G = TypeVar("G", bound=HasLabels)
 
 
 class MountPool(NamedTuple):
-    """A group of a client: the targets of a mount in a pool, or in none."""
+    """A group of a client: the targets of a mount in a pool, or without a pool."""
 
     fs: str
     mount: str
     pool: str
-    """The pool; for a target in several pools all their names, joined by commas."""
+    """Name of the pool, or names joined by commas for targets in several pools."""
 
     def labels(self) -> bytes:
         """The label text between the braces of a sample."""
@@ -142,14 +142,14 @@ class SummedParameter(Generic[G]):
         self._name = name
         self._read_out = read_out
         self._mark = mark
-        """Hash of the text without parts that always change."""
+        """``mark`` hashes the text without parts that always change."""
         self._ledger: Ledger[G, SeriesKey] = Ledger()
         self._last: dict[str, tuple[int, Contribution]] = {}
-        """By device: the hash of its text, and its contribution."""
+        """Hash of the text and contribution, by device."""
         self._groups: Mapping[str, G] = {}
 
     def refresh(self, node: Node, groups: Mapping[str, G]) -> None:
-        """Read every device, and credit those that changed."""
+        """Read every device, and credit the changed devices."""
         last: dict[str, tuple[int, Contribution]] = {}
         self._groups = groups
         self._ledger.begin(groups)
@@ -184,7 +184,7 @@ class SummedParameter(Generic[G]):
         return sorted(self._ledger.groups, key=lambda group: group.labels())
 
     def by_group(self) -> Mapping[G, Mapping[SeriesKey, int]]:
-        """The sums, including those of groups without a present target."""
+        """Return the sums of all groups, including groups without a present target."""
         return self._ledger.every()
 
 

@@ -1,4 +1,4 @@
-"""Parameters that no collector reads, and why. Of a recorded node of Lustre 2.17, collectors read all others."""
+"""Parameters that no collector reads, with the reason. Collectors read all other parameters of a recorded 2.17 node."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ class Unread(NamedTuple):
 
     why: str
     patterns: tuple[str, ...]
-    """As ``lctl`` names them; ``*`` is any text, dots included."""
+    """Names as in ``lctl``; ``*`` is any text, including dots."""
     shown: int = 12
-    """How many of them the documentation names."""
+    """Maximum number of patterns that the documentation names."""
 
 
 UNREAD: tuple[Unread, ...] = (
@@ -127,7 +127,7 @@ UNREAD: tuple[Unread, ...] = (
 
 
 def table() -> str:
-    """For the documentation."""
+    """Return the table for the documentation."""
     rows = ["| parameters | why they are not read |", "|---|---|"]
     for unread in UNREAD:
         names = ", ".join([f"`{pattern}`" for pattern in unread.patterns[: unread.shown]])

@@ -1,6 +1,6 @@
 """Changelogs of metadata targets and their users: ``mdd.*.changelog_users``.
 
-The target keeps records until every registered user has cleared them. A user that stopped reading fills the target.
+The target keeps a record until every registered user has cleared it. A user that stops clearing fills the target.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Operations of each client on each target of this node: ``obdfilter.*.exports.*.stats``, ``mdt.*.exports.*.stats``.
 
-Off by default: about twenty series for each client and target.
+The collector is off by default, because it has about twenty series for each client and target.
 """
 
 from __future__ import annotations

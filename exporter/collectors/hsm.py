@@ -1,6 +1,6 @@
 """The HSM coordinator on metadata targets: ``mdt.*.hsm_control``, ``mdt.*.hsm.*``.
 
-The list of all actions (``hsm.actions``) is not read: it is kept on disk and may be long.
+The collector does not read the list of all actions (``hsm.actions``), which is on disk and may be long.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _coordinator(node: Node, page: MetricsPage, name: str, labels: bytes) -> Non
 
 
 def _agents(node: Node, page: MetricsPage, name: str, labels: bytes) -> dict[str, tuple[bytes, tuple[int, int]]]:
-    """Requests finished by each copytool. A copytool that leaves keeps its share of the sum."""
+    """Return the requests finished by each copytool. The sum keeps the requests of a copytool that has left."""
     data = node.read("mdt", name, "hsm/agents", may_be_empty=True)
     if data is None:
         return {}

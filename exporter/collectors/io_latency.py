@@ -1,6 +1,7 @@
-"""Latency of I/O by its size, ``io_latency_stats``: of bulk RPCs (``osc.*``) and of disks (``osd-*.*``).
+"""Latency of I/O by size (``io_latency_stats``), for bulk RPCs (``osc.*``) and for disks (``osd-*.*``).
 
-Both collectors are off by default: some hundred series for each pool or target, and one more file for each target.
+Both collectors are off by default, because they have some hundred series per pool or target and read one more file per
+target.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from lustre.formats.rpc_stats import LATENCY_UNIT_NSEC
 
 
 def latency_tables(latency: IoLatency) -> Iterator[tuple[bytes, tuple[float, ...], tuple[int, ...]]]:
-    """Further label text, bounds and counts (not cumulative) of each direction and size."""
+    """Yield further label text, bounds and counts (not cumulative) of each direction and size."""
     for table in latency.tables:
         bounds = [round(upper * LATENCY_UNIT_NSEC / 1e9, 12) for upper in table.uppers]
         if table.overflow:
@@ -31,13 +32,13 @@ def latency_tables(latency: IoLatency) -> Iterator[tuple[bytes, tuple[float, ...
 
 
 class LatencyRenderer:
-    """Makes renderers of one family, for files that are shown one by one."""
+    """Makes renderers of one family, for files with their own series."""
 
     def __init__(self, family: Histogram) -> None:
         self._family = family
 
     def __call__(self, labels: bytes) -> Render:
-        """The renderer of the device with these labels."""
+        """Return the renderer of a device with these labels."""
 
         def render(data: bytes) -> Rendered:
             latency = io_latency_stats.parse(data)
@@ -51,13 +52,13 @@ class LatencyRenderer:
 
 
 class LatencyContributions:
-    """Reads out files that are summed."""
+    """Reads the contributions of files that are summed."""
 
     def __init__(self, family: Histogram) -> None:
         self._family = family
 
     def __call__(self, data: bytes, _: Contribution | None = None) -> Contribution:
-        """What one file adds to the sums."""
+        """Return the contribution of one file to the sums."""
         latency = io_latency_stats.parse(data)
         rows = [
             ((self._family, extra, upper), count)

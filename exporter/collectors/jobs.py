@@ -1,7 +1,7 @@
 """Operations of each job on each target of this node: ``obdfilter.*.job_stats``, ``mdt.*.job_stats``.
 
-Job ids are what the administrator chose (``jobid_var``), and may hold any bytes. A job that was idle since the last
-scrape has the same block of text, byte for byte, and keeps its lines.
+The administrator chooses the form of job ids (``jobid_var``); an id may contain any bytes. A job that was idle since
+the last scrape has the same block of text, byte for byte, so the exporter reuses its lines.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class JobOptions:
         self.numbers = NumbersReader()
 
     def jobs(self, fs: str, target: str) -> TargetJobs | LimitedJobs:
-        """The jobs of a target."""
+        """Make the state for the jobs of a target."""
         labels = label_text(fs=fs, target=target)
         return LimitedJobs(labels, self.limit, self.idle, self.numbers) if self.limit else TargetJobs(labels, self)
 
@@ -72,7 +72,7 @@ class TargetJobs:
         """Jobs that were not active since then are idle."""
 
     def collect(self, read: Read, page: MetricsPage) -> int | None:
-        """Show every job; return the number of skipped lines, None without a file."""
+        """Show every job. Returns the number of skipped lines; None if there is no file."""
         self._texts.begin(self._since)
         if not read(self._texts.take):
             return None
@@ -85,7 +85,7 @@ class TargetJobs:
         return skipped + columns.skipped
 
     def _collect_apart(self, read: Read, page: MetricsPage) -> int | None:
-        """Show them after a second reading: names are equal, a job is listed twice, or one has no lines yet."""
+        """Show the jobs after a second reading: names are equal, a job is listed twice, or a job has no lines yet."""
         whole = _whole(read)
         if whole is None:
             return None
@@ -106,7 +106,7 @@ class TargetJobs:
             page.chunks.setdefault(family, []).extend(column)
 
     def _columns(self, items: Sequence[Item]) -> Columns | None:
-        """Lines of these jobs; None if two of them have equal names, or one has no lines."""
+        """Return the lines of these jobs; None if two jobs have equal names or a job has no lines."""
         columns = Columns(([], [], [], [], []), 0)
         names: list[bytes] = []
         reads, writes, operations, seconds, sizes = columns.chunks
@@ -138,7 +138,7 @@ class TargetJobs:
 
 
 def count(items: Iterable[Item]) -> int:
-    """The number of jobs in these items."""
+    """Return the number of jobs in these items."""
     return sum([len(item.jobs) if isinstance(item, IdleRun) else 1 for item in items])
 
 

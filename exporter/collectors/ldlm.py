@@ -1,8 +1,8 @@
 """Locks: ``ldlm.namespaces.*``. A server has a namespace for each target, a client for each target and mount.
 
-The collector sums them by file system, mount and kind of namespace, so that a client of thousands of targets has few
-series. It reads only the locks of a client's namespaces, and also the lock pool of a server's. It leaves out the
-namespaces of servers towards other servers, except those between metadata servers (``osp``).
+The collector sums namespaces by file system, mount and kind of namespace, so that a client with thousands of targets
+has few series. For a client's namespaces, it reads only the locks. For a server's namespaces, it also reads the lock
+pool. It skips the namespaces of servers for other servers, except those between metadata servers (``osp``).
 """
 
 from __future__ import annotations

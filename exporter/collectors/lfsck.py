@@ -1,8 +1,8 @@
 """Consistency checks: ``mdd.*.lfsck_*``, ``obdfilter.*.lfsck_layout``, and OI Scrub (``osd-*.*.oi_scrub``).
 
 LFSCK checks names and layouts across the targets of a file system. OI Scrub checks and repairs a target's object
-index. The numbers are those of the current run, or of the last one, and start again with the next, so they are
-gauges; the number of completed runs is kept on disk and only grows.
+index. The numbers describe the current or last run and start again with the next run, so they are gauges. The number
+of completed runs is on disk and only grows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lustre.formats import lfsck
 
 
 class CheckRun(Protocol):
-    """A run under way, or the last one."""
+    """The current or last run."""
 
     @property
     def status(self) -> bytes:
@@ -31,7 +31,7 @@ class CheckRun(Protocol):
 
 
 def show_run(page: MetricsPage, labels: bytes, run: CheckRun, state: Gauge, flag: Gauge) -> None:
-    """The state of a run, and its flags, each once."""
+    """Show the state of a run and each of its flags once."""
     if run.status:
         page.sample(state, labels + b',state="%b"' % run.status, 1)
     for name in dict.fromkeys(run.flags):

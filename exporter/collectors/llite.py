@@ -1,10 +1,11 @@
-"""The mounts of this node: ``llite.*`` (operations, I/O sizes, page cache, space); ``read_ahead`` has read-ahead.
+"""The mounts of this node: ``llite.*`` (operations, I/O sizes, page cache, space). Read-ahead is in ``read_ahead``.
 
-In ``llite.*.stats``, a counter of bytes goes, as its sum, to a family of its own. Every other counter is an
-operation: how often, and since Lustre 2.14, how long. Releases that do not time reads and writes count them only by
-their bytes; there the samples of ``read_bytes`` are the operations.
+In ``llite.*.stats``, the sum of each byte counter has its own family. Every other counter is an operation: the number
+of calls and, since Lustre 2.14, their total time. Releases that do not time reads and writes count them only in the
+byte counters; for these releases the samples of ``read_bytes`` are the read operations.
 
-``extents_stats`` exists on clients where it was switched on. ``unstable_stats`` are pages sent but not yet on disk.
+``extents_stats`` has values only on clients where it was enabled. ``unstable_stats`` counts pages that were sent but
+are not yet on disk.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def _carried(page: MetricsPage, family: Counter, carried: Carried | None) -> Non
 
 
 def _interfaces(page: MetricsPage, rows: Iterable[Interface]) -> None:
-    """One series per interface, summed over CPU partitions, each of which has a share of the credits."""
+    """Show one series per interface, summed over CPU partitions, because each partition has a share of the credits."""
     by_nid: dict[bytes, list[Interface]] = {}
     for row in rows:
         by_nid.setdefault(row.nid, []).append(row)
@@ -183,7 +183,7 @@ def start_lnet_routing(_: Context) -> Collect:
 
 
 def _buffers(node: Node, page: MetricsPage, data: bytes) -> None:
-    """One series per size, summed over CPU partitions, each of which has a share of the buffers."""
+    """Show one series per size, summed over CPU partitions, because each partition has a share of the buffers."""
     parsed = lnet.parse_buffers(data)
     node.skipped_global(BUFFERS, parsed.skipped)
     for pages in dict.fromkeys(buffer.pages for buffer in parsed.buffers):

@@ -60,16 +60,16 @@ def start(_: Context) -> Collect:
                 page.sample(family, labels, node.number("lod", name, parameter))
             page.sample(STRIPES, labels, node.number("lod", name, "stripecount", integer))
             for parameter, family in RATIOS.items():
-                percent_ = node.number("lod", name, parameter, percent)
-                page.sample(family, labels, None if percent_ is None else percent_ / 100)
+                percent = node.number("lod", name, parameter, parse_percent)
+                page.sample(family, labels, None if percent is None else percent / 100)
 
     return collect
 
 
-def percent(data: bytes) -> int | None:
-    r"""A percentage. Some releases print it without the percent sign.
+def parse_percent(data: bytes) -> int | None:
+    r"""Parse a percentage. Some releases print it without the percent sign.
 
-    >>> percent(b"90%\n"), percent(b"17\n"), percent(b"90%")
+    >>> parse_percent(b"90%\n"), parse_percent(b"17\n"), parse_percent(b"90%")
     (90, 17, None)
     """
     return df.integer(data.replace(b"%", b"", 1))

@@ -1,7 +1,7 @@
 """Requests of this node to metadata servers: ``mdc.*``, and operations of whole mounts: ``lmv.*.md_stats``.
 
-Metadata targets are few, so each is shown. The sum of ``mdc.*.md_stats`` can be larger than ``lmv.*.md_stats``, where
-one operation takes several targets, or smaller, where an operation needs no request.
+There are few metadata targets, so each has its own series. The sum of ``mdc.*.md_stats`` can be larger than
+``lmv.*.md_stats``, if an operation needs several targets, or smaller, if an operation needs no request.
 """
 
 from __future__ import annotations

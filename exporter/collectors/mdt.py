@@ -1,4 +1,4 @@
-"""Metadata targets of this node: ``mdt.*``; their space, which the disks know; renames by directory size.
+"""Metadata targets of this node: ``mdt.*``, their space from the disks (``osd-*.*``), and renames by directory size.
 
 Large directories make renames slow: ``mdt.*.rename_stats``.
 """

@@ -1,6 +1,6 @@
 """The management server (``mgs.MGS.*``), and this node's connection to it (``mgc.*``).
 
-Without that connection, no file system can be mounted, and nobody reports restarted targets.
+Without that connection, this node can mount no file system and learns of no restarted target.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Nodemaps, and the operations of their clients: ``nodemap.*``.
 
-The clients of a nodemap (``exports``, ``ranges``) are not read: there may be thousands.
+The collector does not read the clients of a nodemap (``exports``, ``ranges``), because there may be thousands.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Requests of this node to object servers: ``osc.*``.
 
-By default summed over the targets of a mount, by pool; ``--collector.osc.per-target`` shows every target instead.
+By default they are summed over the targets of a mount, by pool. ``--collector.osc.per-target`` shows every target.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ TABLES: dict[bytes, tuple[Histogram, float]] = {
         1e-3,
     ),
 }
-"""Title of each table, with its family and its unit in base units."""
+"""For each table title, its family and its unit in base units."""
 MAPS = b',operation="lookup"', b',operation="allocate"'
 RULE = StatsRule(
     Counter(
@@ -142,7 +142,7 @@ def _renderer(labels: bytes) -> Render:
             family, unit = TABLES[table.name]
             extras = MAPS if "operation" in family.labels else (READ, WRITE)
             if table.uppers:
-                before = empty(table)
+                before = omitted_bounds(table)
                 bounds = [round(upper * unit, 12) for upper in before] + [*bounds_of(table, unit)]
                 chunks += [
                     (family, family.buckets(labels + extra, bounds, [0] * len(before) + [*counts]))
@@ -153,12 +153,12 @@ def _renderer(labels: bytes) -> Render:
     return render
 
 
-def empty(table: histogram.Histogram) -> list[int]:
-    """Bounds of the omitted first buckets, from 1 (or 4 KiB). With them all targets have the same buckets.
+def omitted_bounds(table: histogram.Histogram) -> list[int]:
+    """Return the bounds of the omitted first buckets, from 1 (or 4 KiB). With them, all targets have the same buckets.
 
-    >>> empty(histogram.Histogram(b"pages per bulk r/w", (16, 32), ((1, 2), (3, 4))))
+    >>> omitted_bounds(histogram.Histogram(b"pages per bulk r/w", (16, 32), ((1, 2), (3, 4))))
     [1, 2, 4, 8]
-    >>> empty(histogram.Histogram(b"discontiguous pages", (3,), ((1,), (2,))))
+    >>> omitted_bounds(histogram.Histogram(b"discontiguous pages", (3,), ((1,), (2,))))
     [1, 2]
     """
     first = table.uppers[0]

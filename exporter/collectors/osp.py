@@ -1,10 +1,11 @@
 """Connections of this node's targets to other targets: ``osp.*`` and ``lwp.*``.
 
-A metadata server of 2,000 object targets would show 30 series of each, so by default ``osp`` is summed by metadata
-target and pool, and only targets in trouble are named. ``--collector.osp.per-target`` shows every target instead.
+A metadata server with 2,000 object targets would have 30 series for each. By default ``osp`` is therefore summed by
+metadata target and pool, and only targets with a problem have their own series. ``--collector.osp.per-target`` shows
+every target.
 
-Targets ask metadata targets over ``lwp`` for quotas and sequences of object ids. A server that waits there makes its
-clients wait: a write above the quota granted so far asks first.
+Targets request quotas and sequences of object ids from metadata targets over ``lwp``. If these requests are slow,
+clients wait too, because a write above the quota granted so far must first request more.
 """
 
 from __future__ import annotations
@@ -141,7 +142,7 @@ def _object_targets(node: Node) -> list[NamedDevice]:
 
 
 def _peers(node: Node) -> Mapping[str, PeerGroup]:
-    """Connections of each metadata target of this node."""
+    """Return the group of each connection of this node's metadata targets."""
     membership = node.membership()
     return {
         name: PeerGroup(device.fsname, device.instance, device.target[:3],
@@ -167,7 +168,7 @@ def _status(node: Node, name: str) -> Iterator[Sample]:
 
 
 def _precreated(node: Node, name: str) -> int | None:
-    """Number of precreated objects; None while a new sequence of object ids starts."""
+    """Return the number of precreated objects; None while a new sequence of object ids starts."""
     sequences = [node.read("osp", name, f"prealloc_{end}_seq") for end in ("next", "last")]
     following, last = [node.number("osp", name, f"prealloc_{end}_id") for end in ("next", "last")]
     if sequences[0] != sequences[1] or following is None or last is None or last < following - 1:

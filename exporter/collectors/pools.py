@@ -1,9 +1,9 @@
 """OST pools: their space, and what this node's mounts read from and wrote to them.
 
-Lustre shows the members of a pool (``lov.*.pools``, ``lod.*.pools``) and the space on each target, but nowhere the
-two together. Targets in no pool form the pool with the empty name; a target in several pools counts in each.
+Lustre shows the members of a pool (``lov.*.pools``, ``lod.*.pools``) and the space on each target, but does not combine
+them. Targets without a pool form the pool with the empty name. A target in several pools counts in each pool.
 
-A pool above its spill threshold passes new files to another pool: ``lod.*.pool.*.spill_*`` on metadata servers.
+New files of a pool above its spill threshold go to another pool: ``lod.*.pool.*.spill_*`` on metadata servers.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ _SPILL_KEYS = ("hits",)
 
 
 class PoolSpill:
-    """Combines the metadata targets, each of which decides by itself, into one series per pool."""
+    """Combines the spill state of the metadata targets, which spill independently, into one series per pool."""
 
     def __init__(self) -> None:
         self._hits: Ledger[tuple[str, str], str] = Ledger()
 
     def collect(self, node: Node, page: MetricsPage) -> None:
-        """Show a pool as active if any metadata target spills it, with the sum of all hits."""
+        """Show whether any metadata target spills a pool, and the sum of all spilled files."""
         places = {
             f"{name}/{pool}": (name, device.fsname, pool)
             for name, device in node.devices("lod")
@@ -117,7 +117,7 @@ POOL_FAMILIES: Mapping[Family, Counter] = {
     OSC.rule.operations: OPERATIONS,
     **({OSC.rule.seconds: SECONDS} if OSC.rule.seconds else {}),
 }
-"""Family of a group of clients, and the same family of a pool."""
+"""For each ``osc`` family, the corresponding family of a pool."""
 
 
 def start(context: Context) -> Collect:
@@ -140,7 +140,7 @@ def start(context: Context) -> Collect:
 
 
 def _capacity_by_target(node: Node) -> dict[tuple[str, str], Df]:
-    """Space of each object target, from a mount, else from a metadata server, else from the target itself."""
+    """Return the space of each object target, from a mount, else from a metadata server, else from the target."""
     found: dict[tuple[str, str], Df] = {}
     for kind, devices in (
         ("osc", [(client.name, client.device) for client in node.clients("osc")]),
@@ -157,7 +157,7 @@ def _capacity_by_target(node: Node) -> dict[tuple[str, str], Df]:
 
 
 def _members(node: Node, room: Mapping[tuple[str, str], Df]) -> dict[tuple[str, str], list[str]]:
-    """Targets of each pool, and targets without a pool."""
+    """Return the targets of each pool, and the targets without a pool."""
     membership = node.membership()
     members: dict[tuple[str, str], list[str]] = {
         (fs, pool): sorted(targets) for fs, pools in membership.pools.items() for pool, targets in pools.items()
@@ -169,7 +169,7 @@ def _members(node: Node, room: Mapping[tuple[str, str], Df]) -> dict[tuple[str, 
 
 
 def _membership(node: Node, page: MetricsPage) -> None:
-    """Pool of each target, for joins with metrics of servers. Clients do not show it, because they are too many."""
+    """Show the pool of each target, for joins with metrics of servers. Clients do not show it: there are too many."""
     if node.targets("mdt"):
         membership = node.membership()
         for fs, target in sorted(_targets(node)):
@@ -177,7 +177,7 @@ def _membership(node: Node, page: MetricsPage) -> None:
 
 
 def _targets(node: Node) -> set[tuple[str, str]]:
-    """Object targets that this node uses or serves, with or without known space."""
+    """Return the object targets that this node uses or serves, with or without known space."""
     return {
         (device.fsname, device.target)
         for devices in (
@@ -189,7 +189,7 @@ def _targets(node: Node) -> set[tuple[str, str]]:
 
 
 def _traffic(osc: SummedParameter[MountPool], page: MetricsPage) -> None:
-    """Traffic of mounts to each pool: the sum over its groups of targets."""
+    """Show the traffic of mounts to each pool: the sum over its groups of targets."""
     shown = {(fs, mount, pool) for fs, mount, joined in osc.groups for pool in joined.split(",")}
     sums: dict[tuple[str, str, str], dict[SeriesKey, int]] = {key: {} for key in shown}
     for (fs, mount, joined), totals in osc.by_group().items():

@@ -1,7 +1,8 @@
 """Quotas: limits at the quota master (``qmt.*.*.glb-*``), usage and enforcement on targets (``osd-*.*.quota_slave*``).
 
-The collector ``quota`` is off by default: it has series for every user, group and project, and reading walks an index
-on disk. ``--quota.limit`` bounds them: each parameter shows the ids that use most and counts the others.
+The collector ``quota`` is off by default, because it has series for every user, group and project, and each read walks
+an index on disk. ``--quota.limit`` limits the series: each parameter shows the ids with the highest usage and counts
+the others.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def _limits(node: Node, page: MetricsPage, place: tuple[str, str, str], of: tupl
 
 def _accounts(node: Node, page: MetricsPage, place: tuple[str, str, str], of: tuple[str, str], most: int) -> None:
     kind, target, type_ = place
-    folders = ("quota_slave", "quota_slave_md", "quota_slave_dt")  # the first links to one of the others
+    folders = ("quota_slave", "quota_slave_md", "quota_slave_dt")  # quota_slave links to one of the others
     data = next((d for folder in folders if (d := node.read(kind, target, f"{folder}/acct_{type_}")) is not None), None)
     if data is None:
         return
@@ -142,7 +143,7 @@ def _accounts(node: Node, page: MetricsPage, place: tuple[str, str, str], of: tu
 def _largest(
     page: MetricsPage, entries: Sequence[T], most: int, size: Callable[[T], int | tuple[int, int]], labels: bytes
 ) -> Iterable[T]:
-    """Each id once, sorted, limited to the highest ``most`` ids."""
+    """Yield each id once, sorted, limited to the ``most`` ids with the highest usage."""
     once = list({entry.id: entry for entry in reversed(entries)}.values())
     if most and len(once) > most:
         page.sample(IDS_BEYOND_LIMIT, labels, len(once) - most)
@@ -191,7 +192,7 @@ def start_quota_slave(_: Context) -> Collect:
 
 
 def _slaves(node: Node, kind: str, target: str) -> Iterator[tuple[bytes, QuotaSlave]]:
-    """Quota state by resource. ``quota_slave`` links to one of the others; up to 2.11 it is the only one."""
+    """Yield the quota state by resource. ``quota_slave`` links to another folder; up to 2.11 it is the only folder."""
     found = {
         resource: _read_slave(node, kind, target, f"quota_slave_{resource.decode()}") for resource in SLAVE_RESOURCES
     }

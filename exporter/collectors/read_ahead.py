@@ -127,16 +127,16 @@ def start(_: Context) -> Collect:
             source.collect(node, page, mounts)
         for device, labels in mounts:
             for name, family in LIMITS.items():
-                parse = megabytes if name.endswith("_mb") else df.integer
+                parse = parse_mebibytes if name.endswith("_mb") else df.integer
                 page.sample(family, labels, node.number("llite", device, name, parse))
 
     return collect
 
 
-def megabytes(data: bytes) -> int | None:
-    r"""A size in MiB as bytes. Some releases print a fraction.
+def parse_mebibytes(data: bytes) -> int | None:
+    r"""Parse a size in MiB to bytes. Some releases print a fraction.
 
-    >>> megabytes(b"64\n"), megabytes(b"0.50\n"), megabytes(b"64"), megabytes(b"many\n")
+    >>> parse_mebibytes(b"64\n"), parse_mebibytes(b"0.50\n"), parse_mebibytes(b"64"), parse_mebibytes(b"many\n")
     (67108864, 524288, None, None)
     """
     whole, dot, fraction = data.strip().partition(b".")

@@ -1,6 +1,6 @@
 """Recovery of object and metadata targets after a restart: ``recovery_status``.
 
-A target whose file cannot be understood counts as recovering: nothing should be moved to or from it.
+A target with an unknown status counts as recovering, because tierd should not move files to or from it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class RecoveryFamilies:
     remaining: Gauge
     took: Gauge
     numbers: dict[str, Gauge]
-    """By the field of ``RecoveryStatus``."""
+    """Gauges by the field of ``RecoveryStatus``."""
     evictions: Counter
 
     def families(self) -> tuple[Family, ...]:
-        """All families."""
+        """Return all families."""
         return self.recovering, self.remaining, self.took, *self.numbers.values(), self.evictions
 
     def put(self, page: MetricsPage, labels: bytes, status: RecoveryStatus) -> None:

@@ -1,7 +1,7 @@
 """PtlRPC services of this node: ``ost.OSS.*``, ``mds.MDS.*``, ``mgs.MGS.mgs``, ``ldlm.services.*``.
 
-A service is a queue of requests and the threads that process them, shared by all targets of the node. A client has
-one too, ``ldlm_cbd``, for lock callbacks from servers.
+A service is a queue of requests and the threads that process them, shared by all targets of the node. A client also has
+a service, ``ldlm_cbd``, for lock callbacks from servers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from exporter.sources import Source, StatsRenderer
 from lustre.formats import nrs_policies
 
 PLACES = {"ost/OSS": None, "mds/MDS": None, "mgs/MGS": frozenset({"mgs"}), "ldlm/services": None}
-"""Directories of services, with the names of services where other subdirectories exist."""
+"""Directories of services. Names of services are listed if the directory also has other subdirectories."""
 LABELS = ("service",)
 STATS = "ost.OSS.*.stats, mds.MDS.*.stats, mgs.MGS.*.stats, ldlm.services.*.stats"
 RULE = StatsRule(

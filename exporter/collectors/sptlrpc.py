@@ -1,6 +1,6 @@
 """Page pools for encryption and compression: ``sptlrpc.encrypt_page_pools``, ``sptlrpc.page_pools``.
 
-Encryption takes pages, compression also larger objects. Pools that were never used have no series.
+Encryption uses pages, compression also larger objects. Pools that were never used have no series.
 """
 
 from __future__ import annotations

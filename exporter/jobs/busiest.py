@@ -1,6 +1,6 @@
-"""The busiest of many, by recent activity: every pass halves the weight of earlier ones.
+"""Chooses the busiest items by recent activity: every pass halves the weight of earlier passes.
 
-Instead of halving all scores, each pass doubles the weight of new activity, so that only active ones cost time.
+Instead of halving all scores, each pass doubles the weight of new activity, so that only active items cost time.
 
 >>> first, second = Scored("first"), Scored("second")
 >>> busiest: Busiest[Scored] = Busiest(1)
@@ -18,11 +18,11 @@ from heapq import nlargest
 from typing import Generic, TypeVar
 
 MAX_WEIGHT = 2.0**512
-"""Above this, scores are rescaled to a weight of 1: a float holds about twice this exponent."""
+"""Exponent above which scores are rescaled to a weight of 1. A float holds about twice this exponent."""
 
 
 class Scored:
-    """One of many, with its score."""
+    """An item with its score."""
 
     __slots__ = ("name", "score")
 
@@ -35,7 +35,7 @@ S = TypeVar("S", bound=Scored)
 
 
 class Busiest(Generic[S]):
-    """Chooses the ones with the highest scores, pass after pass."""
+    """Chooses the items with the highest scores in each pass."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -43,7 +43,7 @@ class Busiest(Generic[S]):
         self._chosen: list[S] = []
 
     def begin(self, every: Callable[[], Iterable[S]]) -> None:
-        """Start a new pass. ``every`` returns all that have a score."""
+        """Start a new pass. ``every`` returns all items that have a score."""
         self._weight *= 2
         if self._weight >= MAX_WEIGHT:
             for one in every():
@@ -52,13 +52,13 @@ class Busiest(Generic[S]):
             self._chosen = []  # scores may have become equal
 
     def credit(self, one: S, growth: int) -> None:
-        """Add its activity since the last pass."""
+        """Add the activity of an item since the last pass."""
         one.score += growth * self._weight
 
     def choose(self, risen: Sequence[S], every: Iterable[S], *, anew: bool = False) -> Sequence[S]:
-        """The busiest of all. ``risen`` are those that were active or are new: only they can replace chosen ones.
+        """Return the busiest items. Only items in ``risen``, which were active or are new, can replace chosen items.
 
-        ``anew``: one of the chosen is gone.
+        ``anew`` means that a chosen item no longer exists.
         """
         if anew or len(self._chosen) < self._most:
             self._chosen = nlargest(self._most, every, key=_rank)

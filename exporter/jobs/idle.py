@@ -1,7 +1,7 @@
-"""Idle jobs are left out: ``--jobs.idle-seconds``.
+"""Hides idle jobs (``--jobs.idle-seconds``).
 
-Idle time is measured from the last activity of any job, so that a recording has one result at any time. A time in the
-future, from a wrong clock of a server, does not count. A job without a time of activity is never idle.
+Idle time is measured from the last activity of any job, so that a recording always gives the same result. A time in the
+future, from a wrong server clock, does not count. A job without a time of activity is never idle.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ class IdleFilter:
     """Selects the jobs that are not idle."""
 
     seconds: int
-    """Idle time from which a job is left out; 0: never."""
+    """Idle time after which a job is hidden; 0 hides no job."""
     wall: Clock
 
     def active(self, items: list[Item]) -> tuple[list[Item], int]:
-        """The active items (the same list if all are), and the time since when a job must have been active."""
+        """Return the active items (the same list if all are active), and the time since when jobs count as active."""
         if not self.seconds:
             return items, 0
         since = self._since([item.newest if isinstance(item, IdleRun) else item.active_at for item in items])
@@ -36,7 +36,7 @@ class IdleFilter:
         return (items if found == items else found), since
 
     def active_texts(self, texts: list[bytes]) -> list[bytes]:
-        """The blocks of active jobs."""
+        """Return the blocks of active jobs."""
         if not self.seconds:
             return texts
         times = list(map(job_stats.active_at, texts))

@@ -1,8 +1,8 @@
-"""The busiest jobs of a target have their own series, the others are summed: ``--jobs.limit``.
+"""Shows the busiest jobs of a target with their own series, and sums the others (``--jobs.limit``).
 
-The sum only grows: it never includes what a job did while it had its own series, and keeps what it did before. Idle
-jobs are part of the sum, so that their counters are not added again when they become active. A job whose text has not
-changed costs nothing.
+The sum only grows. It does not include the activity of a job while the job has its own series, and it keeps the job's
+earlier activity. Idle jobs are part of the sum, so that their counters are not added again when they become active. A
+job whose text has not changed costs no time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from exporter.totals import SeriesKey, put_totals
 
 _REST: Final = "rest"
 REMEMBERED_PASSES = 20
-"""A job that has not been listed for more passes has ended. A later job of that name counts as new."""
+"""Passes after which a job that is no longer listed has ended. A later job of that name counts as new."""
 
 
 class LimitedJobs:
@@ -35,10 +35,10 @@ class LimitedJobs:
         self._texts = JobTexts(self._rest.read)
         self._jobs: list[Job] = []
         self._twice = 0
-        """Number of jobs that are listed twice."""
+        """Number of jobs that the file lists twice."""
 
     def collect(self, read: Read, page: MetricsPage) -> int | None:
-        """Show the busiest and the sum of the others; return the number of skipped lines, None without a file."""
+        """Show the busiest jobs and the sum of the others. Returns the number of skipped lines; None without a file."""
         self._rest.begin()
         self._texts.begin(0)
         if not read(self._texts.take):
@@ -57,7 +57,7 @@ class LimitedJobs:
 
 
 class OtherJobs:
-    """Divides the jobs of a target into shown ones and the others, and sums the others."""
+    """Divides the jobs of a target into shown jobs and other jobs, and sums the other jobs."""
 
     def __init__(self, limit: int, labels: bytes, reader: NumbersReader) -> None:
         self._reader = reader
@@ -67,7 +67,7 @@ class OtherJobs:
         self._lines = ShownJobs(labels)
         self._pass = 0
         self._changed: list[JobCounts] = []
-        """Jobs that were read but are not in the sum yet: the read of the file may still fail."""
+        """Jobs that were read but are not in the sum yet, because the read of the file may still fail."""
         self._jobs: list[Job] = []
         self._active: list[Job] = []
         self._members: dict[str, str | None] = {}
@@ -88,7 +88,7 @@ class OtherJobs:
             before, _ = self._gone.pop(job.first_line, (None, 0))
             one = job.counted = before or JobCounts(job.first_line)
         if one.read_at == self._pass:
-            return  # listed twice: the first one counts; the job stays stale, so at the next reading too
+            return  # listed twice: the first entry counts; the job stays stale, also at the next reading
         one.read_at = self._pass
         numbers, job.skipped = self._reader.read(text)
         job.stale = False
@@ -96,7 +96,7 @@ class OtherJobs:
         self._changed.append(one)
 
     def divide(self, jobs: list[Job], active: list[Job], page: MetricsPage) -> int:
-        """Show the busiest active jobs and the sum of all others; return the number of shown jobs."""
+        """Show the busiest active jobs and the sum of all other jobs. Returns the number of shown jobs."""
         changed, self._changed = self._changed, []
         shown = self._choose(changed, active)
         self._regroup(jobs, set(shown))
@@ -116,7 +116,7 @@ class OtherJobs:
         return self._busiest.choose(risen, self._eligible, anew=not self._eligible.keys() >= self._shown)
 
     def _regroup(self, jobs: list[Job], shown: set[JobCounts]) -> None:
-        """Update the ledger: present jobs, and those shown by themselves from now on."""
+        """Update the ledger with the present jobs and with the jobs that have their own series from now on."""
         moved = shown ^ self._shown
         self._shown = shown
         if jobs != self._jobs:
@@ -130,7 +130,7 @@ class OtherJobs:
             self._ledger.move(one.name, group)
 
     def _remember(self, jobs: list[Job]) -> None:
-        """Keep jobs that are no longer listed for a while: one that a reading missed is not new after that."""
+        """Remember unlisted jobs for some passes, so that a job that one reading missed does not count as new."""
         before, self._jobs = self._jobs, jobs
         present = set(jobs)
         for job in before:
@@ -164,7 +164,7 @@ class _Shown:
 
 
 class ShownJobs:
-    """The shown jobs: the lines of unchanged ones are kept, and each keeps its name."""
+    """The shown jobs. Each keeps its name, and the lines of an unchanged job are reused."""
 
     def __init__(self, labels: bytes) -> None:
         self._labels = labels

@@ -1,4 +1,4 @@
-"""Finished lines of a job's block of ``job_stats``, under a unique name.
+"""Renders a job's block of ``job_stats`` to finished lines, under a unique name.
 
 ``_lines.c`` renders blocks of the usual form (decision 12). ``exporter.jobs.statistics`` renders all other blocks, and
 all blocks if the package was built without a C compiler.
@@ -13,7 +13,7 @@ from exporter.jobs.statistics import FAMILIES, Chunks, read_block, render
 
 Compiled = Callable[[bytes, bytes, tuple[bytes, ...]], tuple[bytes, Chunks] | None]
 compiled: Compiled | None = None
-"""The id as a label's value, and lines, of a block, label text and names of families. None without the C module."""
+"""Takes a block, label text and names of families; returns the id as a label value and lines. None without C module."""
 try:
     from exporter.jobs import _lines
 except ImportError:
@@ -31,7 +31,7 @@ OWN_OPERATION = b'operation="statfs"'
 def lines_of(
     block: bytes, labels: bytes, taken: Container[bytes] = (), quick: Compiled | None = compiled
 ) -> tuple[bytes, Chunks, int]:
-    """The job's name, its lines under these labels (fs and target), and how many lines were not understood.
+    """Return the job's name, its lines with these labels (fs and target), and the number of lines not understood.
 
     The name is not in ``taken``. The job of an exporter has no lines.
     """
@@ -47,10 +47,10 @@ def lines_of(
 
 
 def is_exporter(job_id: bytes, operations: bytes, others: bytes = b"") -> bool:
-    r"""Whether a job is an exporter: it has the name of one, and its only operation is ``statfs``.
+    r"""Whether a job is an exporter: it has an exporter's name, and its only operation is ``statfs``.
 
-    Reading ``llite.*.kbytesfree`` on a client sends a statfs to servers, which count it for the process that reads.
-    ``operations`` are its lines of operations, ``others`` those of bytes.
+    When a process reads ``llite.*.kbytesfree`` on a client, the client sends a statfs to servers, which count it for
+    this process. ``operations`` has the job's lines of operations, ``others`` its lines of bytes.
 
     >>> own = b"lustre-exporter.0"
     >>> is_exporter(own, b'x{operation="statfs"} 7\n'), is_exporter(own, b"", b"bytes")
@@ -61,7 +61,7 @@ def is_exporter(job_id: bytes, operations: bytes, others: bytes = b"") -> bool:
 
 
 def unique_name(job_id: bytes, taken: Container[bytes]) -> bytes:
-    r"""The id as a label value that is not in ``taken``.
+    r"""Return the id as a label value that is not in ``taken``.
 
     Ids that are not UTF-8 may become equal as UTF-8. A series must be unique, so such an id shows its bytes.
 

@@ -1,4 +1,4 @@
-"""Counters of a job's block of ``job_stats`` as numbers, for sums over jobs and for jobs with their own series.
+"""Reads a job's block of ``job_stats`` as numbers, for sums over jobs and for jobs with their own series.
 
 ``_lines.c`` reads blocks of the usual form (decision 12). ``exporter.jobs.statistics`` reads all other blocks, and all
 blocks if the package was built without a C compiler.
@@ -54,7 +54,7 @@ class NumbersReader:
         """Keys by the shape that the C module returns."""
 
     def read(self, block: bytes) -> tuple[Numbers, int]:
-        """The counters of a block, and the number of lines that were not fully understood."""
+        """Return the counters of a block, and the number of lines that were not fully understood."""
         if self._quick is not None and (found := self._quick(block)) is not None:
             start, shape, operations, values = found
             keys = self._shapes.get(shape)
@@ -76,7 +76,7 @@ class NumbersReader:
 
 
 def _keys(shape: bytes) -> tuple[SeriesKey, ...]:
-    r"""Keys of the values that the C module returns.
+    r"""Return the keys of the values that the C module returns.
 
     >>> for key in _keys(b"read_bytes 4096 65536\npunch"): print(key[0].name, *key[1:])
     lustre_job_read_bytes_total b''
@@ -97,16 +97,16 @@ def _keys(shape: bytes) -> tuple[SeriesKey, ...]:
 
 
 class JobCounts(Scored):
-    """The counters of a job. Its name is the first line of its text, which may hold any bytes."""
+    """The counters of a job. ``name`` is the first line of the job's text, which may contain any bytes."""
 
     __slots__ = ("keys", "operations", "read_at", "start", "unnamed", "values", "whole")
 
     def __init__(self, first_line: bytes) -> None:
         super().__init__(first_line.decode("latin-1"))
         self.unnamed = (OTHER in first_line or b"\\" in first_line) and self.job_id() == OTHER
-        """Whether it never has its own series."""
+        """Whether the job never has its own series."""
         self.read_at = 0
-        """The pass in which its text last changed."""
+        """The pass in which the job's text last changed."""
         self.start = b""
         self.keys: Sequence[SeriesKey] = ()
         self.values: tuple[int, ...] = ()
@@ -114,11 +114,11 @@ class JobCounts(Scored):
         self.operations = 0
 
     def job_id(self) -> bytes:
-        """As the application set it."""
+        """Job id as the application set it."""
         return job_stats.job_id(self.name.encode("latin-1"))
 
     def take(self, numbers: Numbers) -> int:
-        """Take new numbers; returns the number of operations since the previous ones."""
+        """Store new numbers. Returns the number of operations since the previous numbers."""
         before = self.operations
         self.start, self.keys, self.values, self.operations, self.whole = numbers
         return self.operations - before if self.operations >= before else self.operations

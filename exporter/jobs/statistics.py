@@ -1,6 +1,6 @@
-r"""One job's block of ``job_stats`` as samples: families, and lines or numbers for them.
+r"""Converts a job's block of ``job_stats`` to samples: lines or numbers for each family.
 
-Counters at zero, which is most of them, are left out.
+Counters at zero, which are the majority, are omitted.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ IDLE = Gauge(
 )
 FAMILIES = (READ_BYTES, WRITE_BYTES, OPERATIONS, SECONDS, IO_SIZE, JOBS, IDLE, BEYOND_LIMIT)
 SUMS = {(IO_SIZE, READ): (READ_BYTES, b""), (IO_SIZE, WRITE): (WRITE_BYTES, b"")}
-"""The counter that is the sum of a size histogram."""
+"""For each size histogram, the counter that is its sum."""
 
 BYTES = {b"read_bytes": (READ_BYTES, b"read", READ), b"write_bytes": (WRITE_BYTES, b"write", WRITE)}
-"""Counters of bytes: the family of the sum, the implied operation, the label text of the histogram."""
+"""For each byte counter: family of the sum, implied operation, label text of the histogram."""
 _LAST_BUCKET = 1 << 31
 """Bound of the kernel's last bucket, which also counts all larger values."""
 
 
 Read = Callable[[Callable[[bytes], None]], bool]
-"""Reads the file, and passes its pieces to the argument. False if there is no file."""
+"""Reads the file and passes its pieces to the argument. Returns False if there is no file."""
 Chunks = tuple[bytes, bytes, bytes, bytes, bytes]
 """A job's finished lines, in the order of ``FAMILIES``."""
 
@@ -76,7 +76,7 @@ class Lines(NamedTuple):
 
 
 def render(job: Job, labels: bytes) -> Lines:
-    """Finished lines under these labels (fs, target and job)."""
+    """Return the finished lines with these labels (fs, target and job)."""
     reads = writes = b""
     operations: list[bytes] = []
     times: list[bytes] = []
@@ -112,7 +112,7 @@ def render(job: Job, labels: bytes) -> Lines:
 
 
 def numbers(job: Job) -> Iterator[tuple[SeriesKey, int]]:
-    """Keys and values of a job, for sums over jobs."""
+    """Yield the keys and values of a job, for sums over jobs."""
     summed: set[bytes] = set()
     for name, samples, unit, total in zip(job.names, job.samples, job.units, job.sums, strict=True):
         if samples == b"0":
@@ -136,7 +136,7 @@ def numbers(job: Job) -> Iterator[tuple[SeriesKey, int]]:
 
 
 def invalid_sums(job: Job) -> int:
-    """The number of its counters with an invalid sum: wrapped, or clipped by the kernel."""
+    """Return the number of counters whose sum has wrapped or was clipped by the kernel."""
     return sum([samples != b"0" and _is_no_sum(total) for samples, total in zip(job.samples, job.sums, strict=True)])
 
 
@@ -145,12 +145,12 @@ def _is_no_sum(total: bytes) -> bool:
 
 
 def _implied(job: Job, name: bytes) -> bool:
-    """Whether an operation is counted by its bytes only, as in releases without latencies (up to 2.13)."""
+    """Whether only a byte counter counts an operation, as in releases without latencies (up to 2.13)."""
     return name not in job.names and not job.start_time and b"usecs" not in job.units
 
 
 def read_block(block: bytes) -> Job:
-    """The job of a block. A series must be unique: of a repeated counter, the first one that is not zero counts."""
+    """Read the job of a block. Series must be unique, so of a repeated counter only the first nonzero one counts."""
     job = job_stats.parse_block(block)
     if len(set(job.names)) == len(job.names):
         return job
@@ -164,7 +164,7 @@ def read_block(block: bytes) -> Job:
 
 
 def bounds_of(buckets: tuple[tuple[int, int], ...]) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    """Bounds of a histogram in ascending order, and their counts."""
+    """Return the bounds of a histogram in ascending order, and their counts."""
     counted: dict[float, int] = {}
     for upper, count in buckets:
         bound = INFINITY if upper >= _LAST_BUCKET else upper

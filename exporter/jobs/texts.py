@@ -1,8 +1,8 @@
-"""The jobs of one target between scrapes: which of them have a changed text.
+"""Detects which jobs of a target have changed since the last scrape.
 
-A job that was idle since the last scrape has the same text and keeps its lines. Texts are compared by a hash (mark),
-because the texts themselves would be most of the exporter's memory. Adjacent idle jobs share a hash. A job whose time
-of last activity differs has changed: its hash is not computed until it is idle.
+A job that was idle since the last scrape has the same text, so its lines are reused. Texts are compared by a hash
+(mark), because the texts themselves would take most of the exporter's memory. Adjacent idle jobs share a hash. If the
+time of a job's last activity differs, the job has changed; its hash is not computed until it is idle.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from lustre.formats.compiled import mark
 from lustre.formats.job_stats import NEXT
 
 RUN_JOBS = 8
-"""Number of jobs with a common hash. If one of them is active, the others are compared one by one."""
+"""Number of jobs with a common hash. If one job is active, the others are compared one by one."""
 JOBS_PER_CHANGE = 8
-"""Runs are built if fewer than one job in this many changed. Otherwise they would cost more than they save."""
+"""Runs are built if fewer than one in this many jobs changed. With more changes, runs cost more than they save."""
 MAX_JOB_BYTES = 4 << 20
-"""Limit on the text before the first job, and on that of one job: thousands of times the usual size."""
+"""Size limit of the text before the first job and of the text of one job: thousands of times the usual size."""
 _TIME = b"  snapshot_time:   "
 _TIME_BEGIN, _TIME_END = len(_TIME), len(_TIME) + 10
 
@@ -36,7 +36,7 @@ class Job:
         self.times = b""
         """The second line, with the time of the last activity."""
         self.mark: int | None = marked
-        """Hash of the text; None if it changed at the last scrape, as it probably will at the next."""
+        """Hash of the text; None if the text changed at the last scrape, because it will probably change again."""
         self.active_at = job_stats.UNKNOWN
         self.name = b""
         self.chunks: Chunks = (b"", b"", b"", b"", b"")
@@ -44,11 +44,11 @@ class Job:
         """The counters of the job if a limit is set; it then has no lines."""
         self.skipped = 0
         self.stale = True
-        """Whether lines or counters are out of date."""
+        """Whether the lines or counters are out of date."""
 
 
 class IdleRun:
-    """Adjacent jobs, none of which is stale."""
+    """Adjacent jobs that are not stale."""
 
     __slots__ = ("chunks", "jobs", "mark", "names", "newest", "oldest", "size", "skipped")
 
@@ -96,7 +96,7 @@ class RunBuilder:
 
 
 def is_unchanged(run: IdleRun, data: bytes, begin: int, end: int) -> bool:
-    """Whether its text is there again, followed by a job or the end."""
+    """Whether the text of a run is unchanged and is followed by a job or the end."""
     following = begin + run.size
     return (following == end or data.startswith(job_stats.KEY, following)) and mark(data, begin, following) == run.mark
 
@@ -150,7 +150,7 @@ class JobTexts:
         self._left = left
 
     def end(self) -> tuple[list[Item], int]:
-        """All jobs in the order of the file, and the number of lines that belong to none."""
+        """Return all jobs in the order of the file, and the number of lines outside jobs."""
         data = self._left
         end = data.rfind(b"\n") + 1
         if self._inside:
@@ -166,7 +166,7 @@ class JobTexts:
         return items, self._odd + (end != len(data))
 
     def _read(self, data: bytes, begin: int, end: int, *, last: bool) -> int:
-        """Read all complete jobs, and return the position of the rest."""
+        """Read all complete jobs. Returns the position of the remaining text."""
         items, runs, jobs, find = self._items, self._runs, self._jobs, data.find
         held = RunBuilder(self._made, data, wanted=self._quiet)
         before = len(items)
@@ -218,8 +218,8 @@ class JobTexts:
 
 
 def _active_at(times: bytes) -> int:
-    """The time of last activity in whole seconds since 1970, or ``UNKNOWN``."""
+    """Return the time of last activity in whole seconds since 1970, or ``UNKNOWN``."""
     seconds = times[_TIME_BEGIN:_TIME_END]
     if seconds.isdigit() and times[:_TIME_BEGIN] == _TIME and times[_TIME_END : _TIME_END + 1] == b".":
         return int(seconds)
-    return job_stats.active_at(b"\n" + times)  # it looks below the first line
+    return job_stats.active_at(b"\n" + times)  # active_at searches after the first line
