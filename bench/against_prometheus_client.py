@@ -1,9 +1,8 @@
-"""``python -m bench.against_prometheus_client``: processor time per sample beside that of prometheus_client.
+"""``python -m bench.against_prometheus_client``: processor time per sample, compared with prometheus_client.
 
-The same families, with the same samples, once by the exporter and once through prometheus_client's own objects and
-``generate_latest``. The comparison favours prometheus_client: of its side only what it does itself is counted, making
-the objects and writing them out; of the exporter's side also finding, comparing and parsing the files. Reading them is
-counted on neither side, because it costs both the same.
+The exporter and prometheus_client (its own objects and ``generate_latest``) render the same families and samples. The
+comparison favours prometheus_client: its time covers only making and rendering the objects, while the exporter's time
+also covers locating, comparing and parsing the files. Reading the files is not counted, because it costs both the same.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ from bench.trees import ClientTree, ServerTree
 from lustre.formats.compiled import AVAILABLE
 
 MIN_RATIOS = {"few": 16.0, "all": 8.0} if AVAILABLE else {"few": 12.0, "all": 1.5}
-"""How many times less the exporter must take, by what changed since the scrape before."""
+"""Minimum ratio of prometheus_client's time to the exporter's, by the share of changed counters."""
 
 
 class RebuiltFamilies(Collector):
-    """Families made anew at each scrape, as every exporter that uses prometheus_client does."""
+    """Makes the families at each scrape, like every exporter that uses prometheus_client."""
 
     def __init__(self, text: bytes) -> None:
         self._families = list(text_string_to_metric_families(text.decode()))
 
     def collect(self) -> Iterator[Metric]:
-        """One family after the other."""
+        """Yield the families."""
         for family in self._families:
             metric = Metric(family.name, family.documentation, family.type)
             for sample in family.samples:
@@ -46,20 +45,20 @@ class RebuiltFamilies(Collector):
 
 @dataclass(frozen=True, slots=True)
 class Ratios:
-    """What was measured."""
+    """The measured times."""
 
     samples: int
     theirs_seconds: float
     ours_seconds: dict[str, float]
-    """By what had changed, without the time of reading."""
+    """Seconds of the exporter by the share of changed counters, without reading."""
 
     def ratio(self, what: str) -> float:
-        """How many times less the exporter takes."""
+        """Ratio of prometheus_client's time to the exporter's."""
         return self.theirs_seconds / self.ours_seconds[what]
 
 
 def compare(tree: ClientTree | ServerTree, **settings: object) -> Ratios:
-    """Both over the same tree."""
+    """Measure both over the same tree."""
     exporter = measure.Exporter(tree.root, **settings)
     registry = CollectorRegistry()
     registry.register(RebuiltFamilies(exporter.text()))
@@ -84,7 +83,7 @@ def compare(tree: ClientTree | ServerTree, **settings: object) -> Ratios:
 
 
 def main() -> None:
-    """A client, every target by itself, and a server's jobs."""
+    """Compare both for a client with series per target, and for the jobs of a server."""
     parser = argparse.ArgumentParser(prog="python -m bench.against_prometheus_client")
     parser.add_argument("--targets", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=3000)

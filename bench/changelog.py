@@ -1,6 +1,6 @@
-"""Changelog records: decoding, and the roll-up by job and directory, against merely walking over the records.
+"""Time to decode changelog records and to sum them by job and directory, compared with walking over the records.
 
-``python -m bench.changelog [FILE]``: FILE holds raw records; without one, the recording of a job of small files.
+``python -m bench.changelog [FILE]``: FILE holds raw records. The default is a recording of a job with small files.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ REPEATS = 20
 
 
 def records(arguments: list[str]) -> bytes:
-    """Raw records."""
+    """Read the raw records."""
     if arguments:
         return Path(arguments[0]).read_bytes()
     with tarfile.open(TAPE) as archive:
@@ -30,7 +30,7 @@ def records(arguments: list[str]) -> bytes:
 
 
 def cpu(work: Callable[[], object]) -> float:
-    """CPU seconds of one run, the best of three."""
+    """Return the CPU seconds of one run, the best of three."""
     best = float("inf")
     for _ in range(3):
         begun = time.process_time()
@@ -40,12 +40,12 @@ def cpu(work: Callable[[], object]) -> float:
 
 
 def nobody(fid: Fid) -> str:
-    """No path for any FID."""
+    """Return no path for any FID."""
     raise FileNotFoundError(str(fid))
 
 
 def walk(data: bytes) -> int:
-    """Over the records, looking at nothing but their lengths."""
+    """Walk over the records by their lengths alone."""
     at = count = 0
     while (shape := measure(data, at)) is not None:
         at, count = shape[1], count + 1
@@ -53,7 +53,7 @@ def walk(data: bytes) -> int:
 
 
 def main(arguments: list[str]) -> None:
-    """Print records a second, and each step as a multiple of the walk."""
+    """Print records per second, and the time of each step as a multiple of the walk."""
     data = records(arguments)
     count = walk(data) * REPEATS
 

@@ -1,8 +1,8 @@
-"""``python -m bench.exporter``: processor time of a scrape, beside that of merely reading the same files.
+"""``python -m bench.exporter``: processor time of a scrape, compared with reading the same files.
 
-By itself it makes trees of a client and of an object server in a temporary folder and lets all, few or none of their
-counters move between scrapes. With ``--tree`` it scrapes a folder made by anything else, which stays as it is: there
-the first scrape shows what it costs when everything is new, the next ones when nothing is.
+By default it makes trees of a client and of an object server in a temporary folder and changes all, few or none of
+their counters between scrapes. With ``--tree`` it scrapes an existing folder without changes: the first scrape shows
+the cost when everything is new, the next scrapes the cost when nothing has changed.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ ROUNDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What was measured of one tree with one setting."""
+    """Measurements of one tree with one setting."""
 
     tree: str
     files: int
     reading_seconds: float
     samples: int
     costs: dict[str, float]
-    """Seconds by what had changed."""
+    """Seconds by the share of changed counters."""
     peak_mebibytes: float
 
 
@@ -39,7 +39,7 @@ Move = Callable[[int, int], None]
 
 
 def of_tree(tree: str, root: Path, move: Move | None, settings: dict[str, object]) -> Row:
-    """Scrape it again and again."""
+    """Measure repeated scrapes of a tree."""
     exporter = measure.Exporter(root, **settings)
     first = exporter.scrape()
     steps = iter(range(1, 1000))
@@ -61,7 +61,7 @@ def of_tree(tree: str, root: Path, move: Move | None, settings: dict[str, object
 
 
 def client(targets: int, settings: dict[str, object]) -> Row:
-    """A client of so many object targets."""
+    """Measure a client with this number of object targets."""
     with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
         tree = ClientTree(Path(folder), targets)
         name = f"client, {targets} OSTs" + (", per target" if settings.get("osc_per_target") else "")
@@ -69,7 +69,7 @@ def client(targets: int, settings: dict[str, object]) -> Row:
 
 
 def server(targets: int, jobs: int, settings: dict[str, object]) -> Row:
-    """An object server with so many jobs on each target."""
+    """Measure an object server with this number of jobs on each target."""
     with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
         tree = ServerTree(Path(folder), targets, jobs)
         name = f"server, {targets} x {jobs} jobs" + (f", limit {settings['jobs_limit']}" if settings else "")
@@ -77,17 +77,17 @@ def server(targets: int, jobs: int, settings: dict[str, object]) -> Row:
 
 
 def existing_tree(root: str, settings: dict[str, object]) -> Row:
-    """A tree that is there already."""
+    """Measure an existing tree."""
     return of_tree(root, Path(root), None, settings)
 
 
 def memory_folder() -> str | None:
-    """Memory, if there is a file system of it: the disk's share would only blur the rest."""
+    """Return a folder in memory if there is one, so that the disk does not affect the measurement."""
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 def show(row: Row) -> None:
-    """One line per kind of scrape."""
+    """Print one line per kind of scrape."""
     print(f"\n{row.tree}: {row.samples} samples from {row.files} files, which take {row.reading_seconds * 1e3:.1f} ms"
           f" to read; at most {row.peak_mebibytes:.0f} MiB")  # fmt: skip
     for what, spent in row.costs.items():
@@ -97,10 +97,10 @@ def show(row: Row) -> None:
 
 
 def main() -> None:
-    """All of it, or what was asked for."""
+    """Run all measurements, or those of the arguments."""
     parser = argparse.ArgumentParser(prog="python -m bench.exporter", description=__doc__.partition("\n")[0])
     parser.add_argument("--tree", help="a folder with proc/ and sys/ below it")
-    parser.add_argument("--per-target", action="store_true", help="with --tree: every object target by itself")
+    parser.add_argument("--per-target", action="store_true", help="with --tree: series per object target")
     parser.add_argument("--small", action="store_true", help="leave out the largest trees")
     chosen = parser.parse_args()
     if chosen.tree:

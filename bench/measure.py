@@ -1,4 +1,4 @@
-"""An exporter in this process over a tree, and what its scrapes cost in processor time."""
+"""Runs an exporter in this process over a tree, and measures the processor time of its scrapes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Exporter:
         self._registry = CollectorRegistry()
 
     def scrape(self) -> float:
-        """Processor seconds of one scrape, thrown away piece by piece as a socket would take it."""
+        """Return the processor seconds of one scrape. Its pieces are discarded, as if sent to a socket."""
         began = time.process_time()
         for _ in exposition.render(self.scraper.run(), self._registry, openmetrics=False):
             pass
@@ -43,23 +43,23 @@ class Exporter:
         return spent
 
     def samples(self) -> int:
-        """How many samples a scrape has."""
+        """Return the number of samples of a scrape."""
         pieces = exposition.render(self.scraper.run(), self._registry, openmetrics=False)
         return sum(piece.count(b"\n") - piece.count(b"\n#") - piece.startswith(b"#") for piece in pieces)
 
     def text(self) -> bytes:
-        """The exposition."""
+        """Return the exposition."""
         return b"".join(exposition.render(self.scraper.run(), self._registry, openmetrics=False))
 
 
 def best_of(measure: Callable[[], float], times: int = 5) -> float:
-    """The least of several: the one the neighbours disturbed least."""
+    """Return the lowest of several measurements, which other processes disturbed least."""
     gc.collect()
     return min(measure() for _ in range(times))
 
 
 def reading_seconds(paths: list[str]) -> float:
-    """Processor seconds to read these files and do nothing with them."""
+    """Return the processor seconds to read these files."""
 
     def once() -> float:
         began = time.process_time()
@@ -71,7 +71,7 @@ def reading_seconds(paths: list[str]) -> float:
 
 
 class OpenedFiles:
-    """Which files below a folder this process opens, noted by the interpreter itself; it cannot be taken back."""
+    """Records the files below a folder that this process opens, with an audit hook, which cannot be removed."""
 
     def __init__(self, root: Path) -> None:
         self._below = f"{root}/"
@@ -80,7 +80,7 @@ class OpenedFiles:
         sys.addaudithook(self._note)
 
     def during(self, action: Callable[[], object]) -> list[str]:
-        """Files opened while ``action`` runs."""
+        """Return the files opened while ``action`` runs."""
         self._paths.clear()
         self._on = True
         action()
@@ -95,19 +95,19 @@ class OpenedFiles:
 
 
 def resident_mebibytes() -> float:
-    """Memory of this process now."""
+    """Return the resident memory of this process."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 
 def peak_mebibytes() -> float:
-    """The most it ever was."""
+    """Return the peak memory of this process."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
 def in_subprocess(task: Callable[..., T], *arguments: object) -> T:
-    """The task's result from a fresh process, so that memory and caches are its alone; set up as the unit file does."""
+    """Run a task in a fresh process, with the environment of the unit file, and return its result."""
     os.environ["MALLOC_ARENA_MAX"] = "1"
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(task, *arguments).result()

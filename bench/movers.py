@@ -1,10 +1,10 @@
-"""Files a second of the lease engine, alone and side by side, where every request to a server takes a given time.
+"""Files per second of the lease engine, with one and with several workers, if each request takes a given time.
 
     python -m bench.movers [--milliseconds 2] [--files 64]
 
-The file system is the one in memory of the tests; before each call of the seam, as many times that long are slept as
-the call is requests by Lustre's source (docs/decisions/013). So what is measured is this program: what it does between
-requests, and whether files side by side wait for each other. ``of the ideal``: the part of the time that is requests.
+The file system is the in-memory Lustre of the tests. Each call first sleeps for the time of its requests, whose number
+comes from Lustre's source (docs/decisions/013). The benchmark therefore measures the work of this program between
+requests, and whether concurrent moves wait for each other. ``of the ideal`` is the share of the time spent in requests.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TARGETS = 8
 
 
 class Slow:
-    """Calls of a Lustre in memory, each after the time its requests take."""
+    """Delays each call of a Lustre in memory by the time of its requests."""
 
     def __init__(self, lustre: MiniLustre, request_seconds: float) -> None:
         self._calls = MiniCalls(lustre)
@@ -51,7 +51,7 @@ class Slow:
 
 
 def measured(workers: int, files: int, request_seconds: float) -> tuple[float, int]:
-    """Files a second, and requests for each file."""
+    """Return the files per second and the requests per file."""
     lustre = MiniLustre()
     lustre.directory_default, lustre.directory_project = FLASH, 7
     lustre.pool_members = {"flash": tuple(f"lustre-OST{n:04x}" for n in range(TARGETS)),

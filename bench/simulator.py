@@ -1,7 +1,7 @@
 """Virtual seconds per second of wall time: ``python -m bench.simulator``.
 
-The event model on the recorded test bed and on a quarter of a ClusterStor, the model of flows on 10,000 clients and 400
-targets. Ratios depend on the machine; their order does not.
+It runs the event model on the recorded test bed and on a quarter of a ClusterStor, and the flow model on 10,000 clients
+and 400 targets. Ratios depend on the machine; their order does not.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from simulator.settings import recorded_test_bed
 
 
 def ratio(build: Callable[[], Cluster | FluidCluster], seconds: float, repeats: int = 3) -> float:
-    """The best of some runs, building included."""
+    """Return the best ratio of several runs, including the time to build the cluster."""
     best = 0.0
     for _ in range(repeats):
         began = time.perf_counter()
@@ -28,7 +28,7 @@ def ratio(build: Callable[[], Cluster | FluidCluster], seconds: float, repeats: 
 
 
 def main() -> None:
-    """Print one line a case."""
+    """Print one line per case."""
     paper = scenario.library("noisy-neighbour-paper").variants()["contended"]
     large = scenario.library("large-site")
     jobs = (StreamingWriter(), SmallFileWriter())

@@ -1,7 +1,7 @@
-"""``python -m bench.soak``: ten thousand scrapes of the real exporter over HTTP, and what its memory does meanwhile.
+"""``python -m bench.soak``: ten thousand scrapes of the real exporter over HTTP, with its memory over time.
 
-The tree is a client's and a server's at once. Its counters move all the time, jobs come and go, a target vanishes and
-comes back: whatever is remembered for each of them must be forgotten again.
+The tree is a client and a server at the same time. Its counters change, jobs start and end, a target vanishes and
+returns. The exporter must forget the state of each of them.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from bench.exporter import memory_folder
 from bench.trees import ClientTree, ServerTree
 
 MOVE_EVERY = 20
-"""Scrapes between two movements of the tree: making it costs more than scraping it."""
+"""Number of scrapes between two changes of the tree, because a change costs more than a scrape."""
 WARM_UP = 0.2
-"""Share of the scrapes after which memory should have found its level."""
+"""Share of the scrapes after which memory should be constant."""
 MAX_GROWTH = 1.05
 MIN_SCRAPES = 1000
-"""Fewer scrapes are for a look, not for a judgement."""
+"""Minimum number of scrapes for a verdict."""
 
 
 def free_port() -> int:
-    """One that nobody listens on now."""
+    """Return an unused port."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])
 
 
 def resident_mebibytes(pid: int) -> float:
-    """Memory of a process now."""
+    """Return the resident memory of a process."""
     pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 
 def incidents(client: ClientTree, server: ServerTree, step: int) -> None:
-    """Counters count, jobs end and new ones begin; every tenth time a target goes or comes back."""
+    """Increase counters, end and start jobs; every tenth time, remove or restore a target."""
     server.move(step, every=4, first=step)
     client.move(step, every=3)
     if step % 20 == 10:
@@ -52,7 +52,7 @@ def incidents(client: ClientTree, server: ServerTree, step: int) -> None:
 
 
 def watch(pid: int, address: str, scrapes: int, move: Callable[[int], None]) -> tuple[float, float]:
-    """Scrape again and again: memory after warming up and at the end."""
+    """Scrape repeatedly. Returns the memory after the warm-up and at the end."""
     warm, began = 0.0, time.monotonic()
     for number in range(1, scrapes + 1):
         if number % MOVE_EVERY == 0:
@@ -85,7 +85,7 @@ def soak(root: Path, scrapes: int, targets: int, jobs: int, flags: list[str]) ->
 
 
 def main() -> None:
-    """Soak, and complain when memory keeps growing."""
+    """Run the soak test, and fail if memory keeps growing."""
     parser = argparse.ArgumentParser(prog="python -m bench.soak")
     parser.add_argument("--scrapes", type=int, default=10000)
     parser.add_argument("--targets", type=int, default=40)

@@ -1,4 +1,4 @@
-"""A cycle of tierd on a large file system: 400 targets, 5,000 jobs, 20,000 changelog records a second.
+"""A cycle of tierd on a large file system: 400 targets, 5,000 jobs, 20,000 changelog records per second.
 
 Drives a whole Daemon with counters that are made up, and changelogs as the bytes that a device gives, by way of
 all that stands between in the daemon. What it takes to make them up is not counted; to decode records is. Memory is set
@@ -44,7 +44,7 @@ UNIT = Path(__file__).parent.parent / "systemd" / "tierd.service"
 
 
 class WithPaths(SimulatedFilesystem):
-    """A small file system that has the directories of the large one's jobs, as far as their paths go."""
+    """A small file system with the paths of the job directories of the large file system."""
 
     def path_of(self, fid: Fid) -> str:
         """As it is asked for each directory a record names, once."""
@@ -52,7 +52,7 @@ class WithPaths(SimulatedFilesystem):
 
 
 def daemon(folder: Path, counters: Counters, changelogs: Changelogs, clock: Clock, *, learnt: bool) -> Daemon:
-    """A whole daemon; its file system is a small simulated one, in which paths are looked up."""
+    """Make a whole daemon over a small simulated file system, in which it looks up paths."""
     filesystem = WithPaths(Cluster(recorded_test_bed(), ()))
     settings = Settings()
     stale, skew = settings.sense.stale_seconds, settings.sense.skew_seconds
@@ -68,13 +68,13 @@ def daemon(folder: Path, counters: Counters, changelogs: Changelogs, clock: Cloc
 
 
 def resident_mib() -> float:
-    """Memory of this process now."""
+    """Return the resident memory of this process."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() / MIB
 
 
 def main() -> int:
-    """Run, print, judge."""
+    """Run the cycles, print the results and check the limits."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--targets", type=int, default=400)
     parser.add_argument("--jobs", type=int, default=5000)
@@ -114,7 +114,7 @@ def main() -> int:
 
 
 def environment(unit: Path = UNIT) -> dict[str, str]:
-    """How the unit file sets up the memory of the daemon."""
+    """Return the memory settings of the unit file."""
     (line,) = [line for line in unit.read_text().splitlines() if line.startswith("Environment=MALLOC")]
     return dict(setting.split("=") for setting in line.removeprefix("Environment=").split())
 

@@ -1,9 +1,8 @@
 """The synthetic load of a large file system, for :mod:`bench.tierd`: jobs, their counters, changelogs and history.
 
-Counters have the form the parsers give them. Changelogs are the bytes that the device of an MDT gives: files are
-created, closed and unlinked in a few directories of each job. So many files live at a time that the table of activity
-is full, and half of the unlinked files have dropped out of it. The history is a day of Prometheus' windows, and acts
-that wait for judgement.
+Counters have the form of the parsers' results. Changelogs are the bytes of the device of an MDT: files are created,
+closed and unlinked in a few directories of each job. There are so many files that the table of activity is full and has
+lost half of the unlinked files. The history is a day of Prometheus' windows, and acts that wait for judgement.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from tierd.sense.readings import JobCounters, Reading
 
 
 class Job:
-    """Streams, or creates small files, or does small I/O; on a few targets, at a rate of its own."""
+    """A job that streams, creates small files or does small I/O, on a few targets and at its own rate."""
 
     def __init__(self, number: int, rng: Random, targets: int) -> None:
         self.name = f"app{number % 300}.{number}"
@@ -54,7 +53,7 @@ class Clock:
         return self.time
 
     def wait(self, seconds: float) -> bool:
-        """Time passes."""
+        """Advance the time."""
         self.time += seconds
         return False
 
@@ -64,7 +63,7 @@ JobNumbers = tuple[str, dict[str, float], dict[str, float], dict[int, float]]
 
 
 class Counters:
-    """Job statistics of a large file system. ``spent`` is the processor time it took to make them up."""
+    """Job statistics of a large file system. ``spent`` is the processor time to generate them."""
 
     def __init__(self, clock: Clock, targets: int, jobs: Sequence[Job]) -> None:
         self._clock = clock
@@ -79,7 +78,7 @@ class Counters:
         return len(self._counters)
 
     def reading(self) -> Reading:
-        """Counters now, as the parsers make them: to make them up is not counted, to put them in objects is."""
+        """Return the present counters like the parsers. Generating them is not counted, making the objects is."""
         jobs: dict[tuple[str, str], JobCounters] = {}
         for job in self._jobs:
             begun = time.process_time()
@@ -134,7 +133,7 @@ class _MdtLog:
         self.index = 0
         self.files = 0
         self.there: array[int] = array("Q")
-        """Files that live: their number, job and directory in one number, so that the bench itself takes no memory."""
+        """Existing files, with number, job and directory packed in one integer to save memory."""
 
     def fid(self, file: int) -> bytes:
         number = file >> 24
@@ -142,10 +141,10 @@ class _MdtLog:
 
 
 class Changelogs:
-    """All metadata targets. ``spent`` is the processor time it took to make records up."""
+    """Changelogs of all metadata targets. ``spent`` is the processor time to generate the records."""
 
     def __init__(self, mdts: Sequence[str], jobs: Sequence[str], records: int, now: Callable[[], float]) -> None:
-        """``records`` in each cycle; the first of the jobs do most of it."""
+        """``records`` is the number per cycle. The first jobs cause most of them."""
         self._targets = {mdt: _MdtLog(number, LIVING_FILES // len(mdts)) for number, mdt in enumerate(mdts)}
         self._jobs = [job.encode() for job in jobs]
         self._records = records // len(mdts)
@@ -155,7 +154,7 @@ class Changelogs:
         self.spent = 0.0
 
     def read(self, mdt: str, after: int) -> bytes:
-        """Records since the last cycle, and then none until the next."""
+        """Return the records since the last cycle; further calls in the same cycle return no records."""
         now = self._now()
         if self._given.get(mdt) == now:
             return b""
@@ -203,7 +202,7 @@ BEGUN_SECONDS = 120.0
 
 
 def learnt(seen: Window, before: float) -> LearnedHistory:
-    """A day of the jobs the daemon would ask for, at the points in time it would ask for."""
+    """Return a day of history for the jobs and times that the daemon would request."""
     jobs = busiest(seen)
     loads = [load for load in seen.loads.values() if load.job in jobs]
     times = sorted(begin + number * step for begin, end, step in ranges(before - 1, DAY_SECONDS, len(loads))
@@ -216,7 +215,7 @@ def learnt(seen: Window, before: float) -> LearnedHistory:
 
 
 def cases(count: int, jobs: Sequence[Job]) -> list[Remediation]:
-    """Acts for streams on which jobs of small files have come down, not begun yet."""
+    """Make acts that have not begun, for streams slowed by jobs with small files."""
     streams = [job for job in jobs if job.kind == "stream"]
     made = []
     for number, noise in enumerate([job for job in jobs if job.kind == "files"][:count]):
@@ -233,6 +232,6 @@ def cases(count: int, jobs: Sequence[Job]) -> list[Remediation]:
 
 
 def keep_open(made: Sequence[Remediation], now: float) -> None:
-    """None of them is ever old enough to be judged."""
+    """Keep all acts too young to be judged."""
     for case in made:
         case.begun_at, case.acted_at, case.judged = now - BEGUN_SECONDS, now - SINCE_SECONDS, False

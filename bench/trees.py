@@ -1,7 +1,7 @@
-"""Synthetic parameter trees of any size, whose counters move on demand, in the format of Lustre 2.17.
+"""Synthetic parameter trees of any size in the format of Lustre 2.17. Their counters change on demand.
 
-For load only: the values mean nothing. The trees hold what the exporter reads, and little else: a client with ``osc``
-connections, and an object server with ``job_stats`` of many jobs on each target.
+The trees are for load tests only; the values have no meaning. They contain mainly the parameters that the exporter
+reads: a client with ``osc`` connections, and an object server with ``job_stats`` of many jobs on each target.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ START_SECONDS = 1763600000
 
 
 def stats_header(step: int, colon: str = "", indent: str = "") -> str:
-    """The lines above counters; they move at every reading."""
+    """Return the header of a stats file, which changes at every reading."""
     return (
         f"{indent}snapshot_time{colon}   {START_SECONDS + step}.708752159 secs.nsecs\n"
         f"{indent}start_time{colon}      {START_SECONDS}.183879238 secs.nsecs\n"
@@ -93,19 +93,19 @@ class ClientTree(Tree):
         self.move(0)
 
     def appear(self, number: int) -> None:
-        """A target is connected."""
+        """Connect a target."""
         for name, value in OSC_NUMBERS.items():
             self.put(f"sys/fs/lustre/osc/{self.targets[number]}-osc-{MOUNT}/{name}", f"{value + number % 7}\n")
 
     def vanish(self, number: int) -> None:
-        """A target is taken out; the next movement brings half of it back, ``appear`` the rest."""
+        """Remove a target. The next ``move`` restores half of it, ``appear`` the rest."""
         for top in ("sys/fs/lustre", "sys/kernel/debug/lustre"):
             folder = self.root / f"{top}/osc/{self.targets[number]}-osc-{MOUNT}"
             shutil.rmtree(folder, ignore_errors=True)
             self.made.discard(folder)
 
     def move(self, step: int, *, every: int = 1) -> None:
-        """Let every so many-th target count; of the others only the times move."""
+        """Change the counters of one in ``every`` targets. For the others, only the times change."""
         for number, target in enumerate(self.targets):
             self._target(number, target, step, 3 + step * (number % every == 0))
 
@@ -133,12 +133,12 @@ class ClientTree(Tree):
 
 
 def counter(name: str, samples: int, unit: str, each: int) -> str:
-    """A counter with all its numbers."""
+    """Format a counter with all its numbers."""
     return f"{name:<35} {samples} samples [{unit}] 1 {2 * each} {samples * each} {samples * each * each}\n"
 
 
 def table(heading: str, labels: Iterable[int], counts: list[int]) -> str:
-    """A histogram whose two directions count alike."""
+    """Format a histogram with equal counts in both directions."""
     total, counted, rows = sum(counts), 0, []
     for label, count in zip(labels, counts, strict=True):
         counted += count
@@ -148,12 +148,12 @@ def table(heading: str, labels: Iterable[int], counts: list[int]) -> str:
 
 
 def counts(number: int, buckets: int) -> list[int]:
-    """So many buckets, the last never empty."""
+    """Return counts for a number of buckets, with a nonempty last bucket."""
     return [number + 7 * bucket for bucket in range(buckets)]
 
 
 def powers(number: int) -> list[int]:
-    """1, 2, 4…"""
+    """Return the powers 1, 2, 4…"""
     return [1 << n for n in range(number)]
 
 
@@ -175,14 +175,14 @@ class ServerTree(Tree):
         self.move(0)
 
     def move(self, step: int, *, every: int = 1, first: int = 0) -> None:
-        """Let every so many-th job work; the others' text stays as it is. Jobs before the first are gone."""
+        """Change one in ``every`` jobs; the text of the others stays the same. Jobs before ``first`` are gone."""
         for target in self.targets:
             blocks = [job_block(job, step if job % every == 0 else 0) for job in range(first, first + self.jobs)]
             self.put(f"proc/fs/lustre/obdfilter/{target}/job_stats", "job_stats:\n" + "".join(blocks))
 
 
 def job_block(job: int, step: int) -> str:
-    """One job: six of its fifteen counters used, among them those of reading or those of writing."""
+    """Format one job, which uses six of its fifteen counters, including either reads or writes."""
     used = {("read_bytes", "write_bytes")[job % 2], OST_OPERATIONS[job % 2]}
     used |= {OST_OPERATIONS[2 + (job * 3 + i) % 11] for i in range(4)}
     head = f"- job_id:          {8200000 + job}.login{job % 16:02}\n" + stats_header(step, ":", "  ")
@@ -192,7 +192,7 @@ def job_block(job: int, step: int) -> str:
 
 
 def job_counter(name: str, n: int) -> str:
-    """A counter of a job."""
+    """Format a counter of a job."""
     unit, each = ("bytes", 900000) if name.endswith("_bytes") else ("usecs", 711)
     text = (
         f"  {name + ':':<16} {{ samples: {n:>11}, unit: {unit}, min: {n and 3:>8}, max: {n and 2 * each:>8},"

@@ -1,8 +1,7 @@
-"""``python -m bench.without_c``: how much slower everything is without the modules in C (decision 12).
+"""``python -m bench.without_c``: the cost of running without the modules in C (decision 12).
 
-Each measurement is taken in a process of its own, with the modules and without them in turn, so that a busy machine
-slows both alike. The ratio is that of the smallest of each. The modules must be built: ``make .venv/stamp`` builds
-them.
+Each measurement runs in its own process, alternately with and without the modules, so that a busy machine slows both
+equally. The ratio compares the lowest times. The modules must be built: ``make .venv/stamp`` builds them.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from collections.abc import Callable
 MODULES = ("lustre.formats._texts", "lustre.changelog._records", "exporter.jobs._lines")
 ROUNDS = 3
 Costs = dict[str, float]
-"""Seconds of processor time by what was done."""
+"""Seconds of processor time by kind of work."""
 
 
 def client() -> Costs:
@@ -36,7 +35,7 @@ def server() -> Costs:
 
 
 def limited() -> Costs:
-    """The same server with ``--jobs.limit=50``."""
+    """A scrape of an object server with 10,000 jobs and ``--jobs.limit=50``."""
     from bench import exporter  # noqa: PLC0415
 
     return _scrapes(exporter.server(1, 10000, {"jobs_limit": 50}).costs)
@@ -71,7 +70,7 @@ TASKS: dict[str, Callable[[], Costs]] = {
 
 
 def missing() -> bool:
-    """Whether this process does without the modules in C."""
+    """Whether this process runs without the modules in C."""
     return all(name in sys.modules and sys.modules[name] is None for name in MODULES)
 
 
@@ -80,7 +79,7 @@ def _hidden() -> str:
 
 
 def measured(task: str, *, without: bool) -> Costs:
-    """What a task costs in a fresh process, set up as the unit files do."""
+    """Measure a task in a fresh process with the environment of the unit files."""
     code = f"{_hidden() if without else ''}from bench.without_c import child; child({task!r})"
     said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True,
                           env=os.environ | {"MALLOC_ARENA_MAX": "1"})
@@ -89,7 +88,7 @@ def measured(task: str, *, without: bool) -> Costs:
 
 
 def child(task: str) -> None:
-    """Print what one task costs, as JSON."""
+    """Print the cost of one task as JSON."""
     from exporter.jobs import lines  # noqa: PLC0415
     from lustre.changelog import decode  # noqa: PLC0415
     from lustre.formats import compiled  # noqa: PLC0415

@@ -172,13 +172,12 @@ ALERTS = 'ALERTS{alertname=~"(Lustre|Tierd).*", alertstate="firing", severity=~"
 
 
 def alerts_firing() -> Query:
-    """How many alerts of this set fire."""
+    """Query the number of firing alerts of this set."""
     return Query(f"count({ALERTS}) or vector(0)")
 
 
 def tierd_events() -> tuple[Annotation, ...]:
-    """Acts of tierd as marks on the time axis. Each gauge holds the last event of its kind only; counters have the"""
-    " totals."
+    """Mark acts of tierd on the time axis. Each gauge holds only the last event of its kind; counters have totals."""
     def event(name: str, label: str, colour: str, text: str) -> Annotation:
         return Annotation(name, f'(tierd_last_event_timestamp_seconds{{event="{label}"}} > 0) * 1000', colour, text)
 

@@ -35,7 +35,7 @@ class Workload(ABC):
 
     @abstractmethod
     def stop(self, job_id: str) -> None:
-        """Stop a job now. Raises LookupError when it does not run."""
+        """Stop a job now. Raises LookupError if it does not run."""
 
     def changed(self, job_id: str, values: Mapping[str, Any]) -> Job:
         """Stop a job and return its successor: the same job with other values, which starts now.
@@ -121,7 +121,7 @@ class FluidWorkload(Workload):
         return self._jobs
 
     def stop(self, job_id: str) -> None:
-        """Stop a job now. Raises LookupError when it does not run."""
+        """Stop a job now. Raises LookupError if it does not run."""
         self._changing()
         del self._jobs[job_id]
 

@@ -14,20 +14,20 @@ class Row:
     """One figure: as published or recorded, and as the model has it."""
 
     what: str
-    theirs: float
-    ours: float
+    source: float
+    model: float
     remark: str = ""
 
     @property
     def ratio(self) -> float:
-        """Model over theirs."""
-        return self.ours / self.theirs if self.theirs else float("nan")
+        """Ratio of the model to the source."""
+        return self.model / self.source if self.source else float("nan")
 
 
-def markdown(rows: Iterable[Row], theirs: str, digits: int = 2) -> str:
-    """The table; ``theirs`` names the source's column."""
-    text = f"| | {theirs} | model | model / {theirs} | |\n|---|---:|---:|---:|---|\n"
+def markdown(rows: Iterable[Row], source: str, digits: int = 2) -> str:
+    """Format a table of rows. ``source`` is the heading of its column."""
+    text = f"| | {source} | model | model / {source} | |\n|---|---:|---:|---:|---|\n"
     for row in rows:
-        cells = (f"{row.theirs:.{digits}f}", f"{row.ours:.{digits}f}", f"{row.ratio:.2f}")
+        cells = (f"{row.source:.{digits}f}", f"{row.model:.{digits}f}", f"{row.ratio:.2f}")
         text += f"| {row.what} | {' | '.join(cells)} | {row.remark} |\n".replace(" nan ", " - ")
     return text

@@ -19,7 +19,7 @@ NOISE_VARIATIONS: tuple[tuple[str, int | None, int | None], ...] = (
 
 
 def main() -> None:
-    """All of it: some minutes."""
+    """Run all comparisons, which takes some minutes."""
     parser = argparse.ArgumentParser(prog="python -m bench.calibration", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path(__file__).parents[2] / "docs")
     parser.add_argument("--quick", action="store_true", help="shorter runs, no pictures")
@@ -44,7 +44,7 @@ def report(
     besides: Mapping[str, Mapping[str, float]], published: list[Row], seen: Mapping[str, tuple[Episode, Episode]],
     charged: list[Row],
 ) -> str:  # fmt: skip
-    """The whole document."""
+    """Return the whole document."""
     head = Path(__file__).with_name("report.md").read_text(encoding="utf-8")
     return head.format(
         noise=_noise(besides), papers=markdown(published, "published"),
@@ -66,8 +66,10 @@ def _kept(seen: Mapping[str, tuple[Episode, Episode]]) -> list[Row]:
     rows = []
     for name, (tape, model) in seen.items():
         clean = tapes.QUIET_HOST_SHARE.get(name)
-        again = f"repetition on a quiet host: {clean:.2f}, model / repetition {model.kept / clean:.2f}" if clean else ""
-        rows.append(Row(name, tape.kept, model.kept, again))
+        again = ""
+        if clean:
+            again = f"repetition on a quiet host: {clean:.2f}, model / repetition {model.kept_share / clean:.2f}"
+        rows.append(Row(name, tape.kept_share, model.kept_share, again))
     return rows
 
 

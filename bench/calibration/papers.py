@@ -1,6 +1,6 @@
 """Published results against the model: the same comparison on a small machine, and the noisy-neighbour experiment.
 
-The noisy-neighbour experiment runs on the described machine, and again with other values of what the paper leaves open.
+The noisy-neighbour experiment runs on the described machine, and again with other values of unpublished parameters.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DOM = Layout((Component(0, 65536, pattern="mdt"), Component(65536, None, "hdd"))
 
 
 def rows() -> list[Row]:
-    """All of them."""
+    """Return all comparisons."""
     return [*metadata(), *accelerator(), *shared_file(), *strides(), *statahead(), *rpcs()]
 
 
@@ -188,7 +188,7 @@ PAPER_CASES = ("alone", "contended", "flash_covers", "flash_too_small", "contend
 def noisy_neighbour_shares(
     seconds: float, chunk_bytes: int | None = None, noise_nodes: int | None = None, seed: int = 1
 ) -> dict[str, float]:  # fmt: skip
-    """MB/s alone, and what the stream keeps of it in the other cases."""
+    """Return the MB/s of the stream alone, and the share that it keeps in the other cases."""
     variants = scenario.library("noisy-neighbour-paper").variants()
     rates = {
         name: _noisy_neighbour_rate(variants[name], seconds, chunk_bytes, noise_nodes, seed) for name in PAPER_CASES

@@ -34,8 +34,8 @@ def kept(seen: Mapping[str, tuple[Episode, Episode]], path: Path) -> None:
     """What the stream kept, per tape."""
     figure, axes = plt.subplots(figsize=(8, 3.2), layout="constrained")
     places = range(len(seen))
-    axes.bar([place - 0.2 for place in places], [one.kept for one, _ in seen.values()], 0.4, label="tape")
-    axes.bar([place + 0.2 for place in places], [other.kept for _, other in seen.values()], 0.4, label="model")
+    axes.bar([place - 0.2 for place in places], [one.kept_share for one, _ in seen.values()], 0.4, label="tape")
+    axes.bar([place + 0.2 for place in places], [other.kept_share for _, other in seen.values()], 0.4, label="model")
     axes.set_xticks(list(places), [name.replace("-", "\n", 1) for name in seen], fontsize=8)
     axes.set(ylabel="contended / alone")
     axes.legend()

@@ -1,4 +1,4 @@
-"""Recorded episodes against the same jobs in the model: what the stream kept, who loaded which target, RPCs."""
+"""Compares recorded episodes with the same jobs in the model: share that the stream kept, load of targets, RPCs."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ JOBS: Mapping[str, tuple[Job, ...]] = {
     "control-quiet": (),
 }
 QUIET_HOST_SHARE = {"noisy-create-1m": 0.67, "noisy-flash-too-small": 0.71, "control-flash-covers": 1.0}
-"""What the stream kept in the repetition without another recording on the same host."""
+"""Share that the stream kept in the repetition without another recording on the same host."""
 
 
 @dataclass(frozen=True, slots=True)
 class Episode:
     """One episode."""
 
-    kept: float
+    kept_share: float
     target_shares: Mapping[str, float]
     """Of all bytes written in the contended phase."""
     rpc_pages: Sequence[float]
@@ -132,7 +132,7 @@ def _shares(counts: Sequence[int]) -> list[float]:
 
 
 def distance(one: Sequence[float], other: Sequence[float]) -> float:
-    """How much of one distribution lies elsewhere in the other, of buckets next to each other only half: 0 to 1."""
+    """Distance of two distributions, from 0 to 1. A shift to the next bucket counts half."""
     moved = carried = 0.0
     for a, b in zip(one, other, strict=True):
         carried += a - b

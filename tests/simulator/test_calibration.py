@@ -168,7 +168,7 @@ def test_the_recorded_test_bed_has_the_same_variants() -> None:
 @pytest.mark.parametrize("name", ["noisy-create-1m", "noisy-flash-too-small", "noisy-random-4k"])
 def test_a_recorded_episode(name: str) -> None:
     tape, model = tapes.recorded(name), tapes.simulated(name)
-    assert model.kept == pytest.approx(tapes.QUIET_HOST_SHARE.get(name, tape.kept), rel=0.25)
+    assert model.kept_share == pytest.approx(tapes.QUIET_HOST_SHARE.get(name, tape.kept_share), rel=0.25)
     for target, share in tape.target_shares.items():
         assert model.target_shares[target] == pytest.approx(share, rel=0.25, abs=0.005)
     assert tapes.distance(tape.rpc_pages, model.rpc_pages) < 0.25
