@@ -28,7 +28,8 @@ ANSWERS = {
                              "remedy": "lower benefit.min_gain"}]],
                "stalled": ["no move has ended for 70 s"]},
     "history": {"entries": [{"id": 1, "time": 1_795_000_000.0, "kind": "set-default-layout", "place": "/proj/a\nb",
-                             "size_bytes": 0, "outcome": "dry-run", "detail": "", "before": None, "after": "first 1M on flash",
+                             "size_bytes": 0, "outcome": "dry-run", "detail": "", "before": None,
+                             "after": "first 1M on flash",
                              "reason": "new files of noise.2 then leave the disks of s.1"}], "all_outcomes": {}},
 }
 

@@ -305,6 +305,17 @@ class StatusAnswer(StateAnswer):
     """Sentences of the findings that are acted on, in the order of ``finding_ids``."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueAnswer:
+    """The part of ``tierctl status`` that ``--wait`` needs."""
+
+    held: str
+    waiting_moves: int
+    waiting_orders: int
+    under_way_moves: int
+    outcomes: Mapping[str, int] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class FaultsAnswer:
     """The part of ``tierctl status`` that the readiness check needs."""
