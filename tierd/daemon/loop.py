@@ -26,7 +26,7 @@ from tierd.detect.history import History
 from tierd.engine import Engine
 from tierd.model import EVIDENCE_BY_KIND, Finding, OtherEvidence, Window
 from tierd.policies import is_judged
-from tierd.refusal import Refusal
+from tierd.refusal import Refusal, sentence_of
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.facts import ClientSource, FactsCollector, LatestFacts
@@ -151,9 +151,10 @@ class Daemon:
         if self._knows() and self._take_claim():
             with self._unless_away():
                 deaf, alone = "changelog" in self.faults, "mover" not in self.faults
-                if alone and not deaf and not self._gate.stance.held and not self._gate.stance.draining:
+                state = self._gate.operating_state
+                if alone and not deaf and not state.held and not state.draining:
                     self._remediations.act(self._detection.fresh)
-                if alone and not self._gate.stance.held:
+                if alone and not self._gate.operating_state.held:
                     self._remediations.requeue()
 
     def _forget(self) -> None:
@@ -225,18 +226,19 @@ class Daemon:
 
     def _may_begin(self) -> bool:
         """Whether an act may be begun: we know what goes on, and nobody else moves files."""
-        return self._knows() and self._allowed() and "mover" not in self.faults and not self._gate.stance.held
+        return self._knows() and self._allowed() and "mover" not in self.faults and not self._gate.operating_state.held
 
     def _allowed(self) -> bool:
         """Whether anything may be changed at all: nobody has paused it, and no other tierd is at work."""
-        return not self._gate.stance.paused and not self._gate.stance.stopped and "claim" not in self.faults
+        state = self._gate.operating_state
+        return not state.paused and not state.stopped and "claim" not in self.faults
 
     def _take_claim(self) -> bool:
         """The same, with the claim taken where it is needed."""
-        self._log.held(self._gate.stance.held)
+        self._log.held(sentence_of(self._gate.operating_state.held))
         wanted = self._settings.resolved_scopes.modes - {"observe", "recommend"} or self._gate.waiting
         acting = wanted and not self._settings.act.dry_run
-        self._log.fault("claim", self._claim.hold() if acting else "")
+        self._log.fault("claim", sentence_of(self._claim.hold()) if acting else "")
         return self._allowed()
 
     def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> None:

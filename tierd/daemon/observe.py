@@ -142,7 +142,7 @@ class Observer:
         missed = self._ears.take_in(self._source.records(), until)
         self._tally.records += self._ears.records_read
         self._tally.changelog_lag_seconds = max(0.0, now - self._ears.oldest_time)
-        self._log.fault("changelog", missed and f"{missed}; findings are told, nothing new is done about them")
+        self._log.fault("changelog", missed and f"{missed}; tierd still reports findings, and begins nothing new")
         if self._ears.gap_closed:
             self._log.say(self._ears.gap_closed)
 

@@ -410,7 +410,7 @@ class Remediations:
         looked = recovery.examine_again(moves, self._filesystem, self._settings, self._layout_of, self._clock.now())
         self._gate.requeue(looked.again, looked.left)
         self._taken_up.update(number for _, number in looked.again)
-        self._not_taken_up.update((move.finding, why) for move, why in looked.left)
+        self._not_taken_up.update((move.finding, why.sentence) for move, why in looked.left)
         with self._lock:
             for action, _ in looked.again:
                 if (case := self._store.get(action.finding)) is not None:
@@ -433,13 +433,13 @@ class Remediations:
         outcomes = self._gate.pump(until, requests_only=requests_only)
         self._log.all(log.moved_sentences(outcomes, self._gate.waiting))
         with self._lock:
-            for key in {o.action.finding for o in outcomes if o.result != "gone"}:
+            for key in {o.action.finding for o in outcomes if o.result != Outcome.GONE}:
                 if (case := self._store.get(key)) is not None:
                     case.moved_at = self._clock.now()
                     if case.state is State.PLANNED:
                         case.to(State.ACTING)
-        if outcomes and self._gate.stance.paused:
-            self._log.say(f"STOPPED moving: {self._gate.stance.paused}; look, then tierctl resume")
+        if outcomes and self._gate.operating_state.paused:
+            self._log.say(f"STOPPED moving: {self._gate.operating_state.paused}; look, then tierctl resume")
         return len(outcomes)
 
     def forget_closed(self) -> list[Remediation]:

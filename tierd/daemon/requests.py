@@ -47,6 +47,7 @@ from tierd.daemon.answers import (
 from tierd.daemon.loop import Daemon
 from tierd.daemon.remediation import Remediation
 from tierd.daemon.status import StatusSnapshot, StatusView, act_answer, action_answer
+from tierd.refusal import of_error, sentence_of
 from tierd.text import printable, quoted
 
 ORDER_LOOKUP_SECONDS = 20.0
@@ -105,7 +106,7 @@ class OrderIntake:
 
     def take_in(self) -> None:
         """At the beginning of a cycle: what was ordered goes into the queue; nothing while tierd is held back."""
-        if self._gate.stance.held or self._gate.stance.draining:
+        if self._gate.operating_state.held or self._gate.operating_state.draining:
             return
         handed_over: dict[tuple[str, str, str], OrderPlan] = {}
         waiting = self._inbox.take(ORDERS_PER_CYCLE)
@@ -114,7 +115,7 @@ class OrderIntake:
                 made = found or self.made(order)
             except OSError as error:
                 made = OrderPlan()
-                made.left_out[error.strerror or str(error)] += 1
+                made.left_out[of_error(error)] += 1
             if order.kind == SUBMISSION:
                 handed_over.setdefault((order.by, order.direction, order.reason), OrderPlan()).add(made)
             else:
@@ -189,24 +190,24 @@ class ChangingRequests:
         }
 
     def _pause(self, request: Request) -> OperatingStateAnswer:
-        self._gate.stance.pause(self._reason(request))
+        self._gate.operating_state.pause(self._reason(request))
         return self._operating_state()
 
     def _drain(self, request: Request) -> OperatingStateAnswer:
-        self._gate.stance.drain(self._reason(request))
+        self._gate.operating_state.drain(self._reason(request))
         return self._operating_state()
 
     def _reason(self, request: Request) -> str:
         return printable(text_of(request, "reason")) or f"by {text_of(request, 'by', 'tierctl')}"
 
     def _resume(self, _: Request) -> OperatingStateAnswer:
-        self._gate.stance.resume()
+        self._gate.operating_state.resume()
         self._resumed()
         return self._operating_state()
 
     def _operating_state(self) -> OperatingStateAnswer:
         """The present state, which the journal keeps over a restart."""
-        self._gate.stance.keep()
+        self._gate.operating_state.store()
         return self._view.operating_state()
 
     def _undo(self, request: Request) -> UndoAnswer | UndoFindingAnswer:
@@ -263,9 +264,9 @@ class ChangingRequests:
             self._inbox.put([(order, made)])
         return OrderAnswer(
             path=order.path, direction=order.direction, files=len(made.actions), size_bytes=made.size_bytes,
-            left_out={str(why): count for why, count in made.left_out.most_common(20)},
+            left_out={why.sentence: count for why, count in made.left_out.most_common(20)},
             dry_run=self._settings.act.dry_run, preview=bool(request.get("preview")),
-            held=self._gate.stance.held or self._gate.stance.draining,
+            held=sentence_of(self._gate.operating_state.held) or self._gate.operating_state.draining,
             actions=tuple(map(action_answer, made.actions[:10])))
 
     def _fid(self, path: str) -> Fid:

@@ -13,7 +13,6 @@ from httpserver.config import WebConfigFile
 from httpserver.serving import BackgroundServer, uses_tls
 from lustre.filesystem import Filesystem
 from tierd.act.claim import FilesystemClaim, NoClaim
-from tierd.act.consent import OptOut
 from tierd.act.gate import Gate
 from tierd.act.guard import SiteGuard
 from tierd.act.journal.connection import JournalError, JournalFile, JournalLock, journal_errors
@@ -23,9 +22,10 @@ from tierd.act.journal.writer import Journal
 from tierd.act.limits import Budget, CircuitBreaker
 from tierd.act.movers.moves import Mover
 from tierd.act.operating_state import MaintenanceGuard
+from tierd.act.opt_out import OptOut
 from tierd.act.orders import OrderInbox
 from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_PER_THREAD
-from tierd.act.recovery import close_unfinished, reason_out_of_date
+from tierd.act.recovery import close_unfinished, out_of_date_refusal
 from tierd.act.undo import Undo
 from tierd.clock import Clock
 from tierd.config.settings import Settings
@@ -60,7 +60,7 @@ def build_gate(
 ) -> tuple[Gate, Undo]:
     """The gate with its budget, breaker and guard; undoing heeds the pause file and the guard as well."""
     guard = SiteGuard(settings, OptOut(filesystem, clock), claim, clock)
-    standstill = MaintenanceGuard(settings.act.pause_file, settings.act.windows)
+    maintenance = MaintenanceGuard(settings.act.pause_file, settings.act.windows)
     gate = Gate(
         filesystem,
         mover,
@@ -70,19 +70,19 @@ def build_gate(
         clock,
         settings.act.dry_run,
         guard,
-        standstill,
+        maintenance,
         executor,
         settings.act.default_layouts_per_second,
         max(BATCH_MOVES, BATCH_MOVES_PER_THREAD * settings.movers.at_once),
     )
-    undo = Undo(filesystem, mover, journal, clock, lambda: standstill.by_file() or guard.blocked_by())
+    undo = Undo(filesystem, mover, journal, clock, lambda: maintenance.pause_file_refusal() or guard.blocked_by())
     return gate, undo
 
 
 def requeue_after_restart(gate: Gate, inbox: OrderInbox, fsname: str, settings: Settings, now: float) -> Iterator[str]:
     """What waited when tierd ended waits again, or is told of."""
-    for order, why in inbox.reload(lambda stamp: reason_out_of_date(stamp, fsname, settings, now)):
-        gate.not_requeued[why] += 1
+    for order, why in inbox.reload(lambda stamp: out_of_date_refusal(stamp, fsname, settings, now)):
+        gate.not_requeued[why.sentence] += 1
         yield f"not taken up after a restart: {order.what}: {why}"
     if gate.waiting or len(inbox):
         yield (f"{gate.waiting} moves and {len(inbox)} orders have waited since before the start: "
@@ -237,7 +237,7 @@ class Service:
 
         def while_some(waiting: Callable[[], int]) -> Callable[[], float]:
             """Acts that wait for a limit are tried often. New ones, and the end of a pause, wake the activity."""
-            return lambda: ACT_SECONDS if waiting() and not gate.stance.paused else each_cycle()
+            return lambda: ACT_SECONDS if waiting() and not gate.operating_state.paused else each_cycle()
 
         def activity(name: str, doing: str, step: Callable[[], object], pause: Callable[[], float], *,
                      acts: bool = False, driven: bool = False) -> Activity:
@@ -308,7 +308,7 @@ class Service:
 
     def _judge(self) -> None:
         self._daemon.judge()
-        self._gate.stance.keep()
+        self._gate.operating_state.store()
         self._curve_sampler.draw(self._daemon, self._gate, self._clock.now())
 
     def _remove_old(self) -> None:

@@ -41,7 +41,7 @@ from tierd.daemon.answers import (
 from tierd.daemon.loop import Daemon
 from tierd.daemon.states import State
 from tierd.model import Action, Finding, SlowdownEvidence, Window
-from tierd.refusal import REMEDIES, Refusal
+from tierd.refusal import REMEDIES, Refusal, sentence_of
 from tierd.sense.freshness import SourceState
 from tierd.text import count_of
 
@@ -231,7 +231,8 @@ class StatusView:
     def operating_state(self) -> OperatingStateAnswer:
         """What holds acts back, and the queue."""
         gate = self._gate
-        return OperatingStateAnswer(paused=gate.stance.paused, held=gate.stance.held, draining=gate.stance.draining,
+        state = gate.operating_state
+        return OperatingStateAnswer(paused=state.paused, held=sentence_of(state.held), draining=state.draining,
                                     waiting_moves=gate.waiting, waiting_bytes=gate.waiting_bytes)
 
     def _state(self) -> StateAnswer:
@@ -281,7 +282,7 @@ def stalled_sentences(daemon: Daemon, gate: Gate, activities: Sequence[ActivityS
     moving = next((state for state in activities if state.name == "move"), None)
     idle = now - max(gate.last_move_at, gate.waiting_since)
     if gate.waiting and idle > STALLED_SECONDS:
-        why = gate.stance.held or next(iter(daemon.blocking_faults), "") or gate.waits_for
+        why = sentence_of(gate.operating_state.held) or next(iter(daemon.blocking_faults), "") or gate.waits_for
         if not why and moving is not None and moving.begun_at:
             why = moving.waits_for or f"{moving.doing} has taken {now - moving.begun_at:.0f} s so far"
         why = why or "the reason is not known"
@@ -350,8 +351,8 @@ def cycle_sentence(view: StatusSnapshot, gate: Gate) -> str:
         parts.append(f"{count_of(open_cases, 'remediation')} without a verdict")
     if view.waiting:
         parts.append(f"{count_of(view.waiting, 'move')} queued")
-    if gate.stance.held:
-        parts.append(f"nothing is changed: {gate.stance.held}")
-    elif gate.stance.draining:
-        parts.append(f"nothing new is begun: {gate.stance.draining}")
+    if gate.operating_state.held:
+        parts.append(f"no acts: {sentence_of(gate.operating_state.held)}")
+    elif gate.operating_state.draining:
+        parts.append(f"no new acts: {gate.operating_state.draining}")
     return "; ".join([*parts, *view.faults.values()])

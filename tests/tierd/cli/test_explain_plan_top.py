@@ -64,7 +64,7 @@ def test_why_nothing_is_done_stands_in_status_explain_and_on_the_page(site: Site
     site.settings = replace(site.settings, benefit=replace(site.settings.benefit, min_gain=0.9))
     site.begin_again(site.cluster)
     site.run(until=55)
-    why = re.compile(r"ior_stream\.1002: it would win [\d.]+ of [\d.]+ MB/s, which is less than 90")
+    why = re.compile(r"ior_stream\.1002: the expected gain of [\d.]+ MB/s is less than 90")
     status = shown(capsys, "status", site=site)
     assert why.search(status)
     assert "to change that: lower benefit.min_gain" in status

@@ -1,7 +1,7 @@
-"""Finds noisy neighbours: the pairs of aggressor and victim of the newest window, with their evidence.
+"""Finds noisy neighbours: the pairs of aggressor and victim in the newest window, with their evidence.
 
-A finding also continues while the aggressor stays so long that the victim's earlier throughput is no longer
-remembered: the aggressor is at work beside the victim, and the victim gets no more than it did.
+A finding continues if the aggressor stays longer than the history: it is still active beside the victim, and the
+victim is as slow as before.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tierd.detect.noisy_neighbour.pairs import SlowdownDetector, SlowdownView
 from tierd.detect.noisy_neighbour.slowdown import Slowdown, bystander_gain, slowdowns
 from tierd.detect.profile import Classes, Profile, is_in_between, is_small_files, is_stream, is_suspect
 from tierd.model import Finding, NoisyNeighbourEvidence, SlowdownEvidence
-from tierd.text import count_of, percent
+from tierd.text import count_of, percent, rate_text
 
 
 def detect(view: SlowdownView, settings: SlowdownSettings) -> Iterator[Finding]:
@@ -35,7 +35,7 @@ def detect(view: SlowdownView, settings: SlowdownSettings) -> Iterator[Finding]:
 
 
 def within_reach(slow: Slowdown, operation_seconds: float) -> bool:
-    """Whether the suspect can have taken as much as the victim lost."""
+    """Whether the suspect's operations can cost as much throughput as the victim lost."""
     here = [slow.other.by_target[target] for target in slow.targets]
     seconds = slow.other.seconds
     taken = most_taken(sum(load.operations for load in here) / seconds,
@@ -95,23 +95,23 @@ def bystanders_gain(tracks: LoadTracks, slow: Slowdown, streams: Collection[Prof
 
 
 def sentence(slow: Slowdown, classes: Classes) -> str:
-    """The finding, as one would tell it to a colleague."""
+    """The finding in one sentence."""
     suspect = slow.other
     if is_small_files(suspect, classes):
         what = f"{suspect.files / suspect.seconds:.0f} files/s of {suspect.bytes_per_file / 2**10:.0f} KiB"
     else:
         what = f"{suspect.bulk_operations / suspect.seconds:.0f} RPCs/s of {suspect.mean_rpc_bytes / 2**10:.0f} KiB"
-    return (f"{slow.victim.job} streams at {slow.now / 1e6:.1f} MB/s instead of {slow.usual / 1e6:.1f} MB/s "
+    return (f"{slow.victim.job} streams at {rate_text(slow.now)} instead of {rate_text(slow.usual)} "
             f"({percent(slow.now / slow.usual)}) since {suspect.job} works on the same "
-            f"{count_of(len(slow.targets), 'target')}: {what}, {percent(operations_share(slow))} of the operations "
-            "of the two there")
+            f"{count_of(len(slow.targets), 'target')} with {what}, {percent(operations_share(slow))} of the two jobs' "
+            "operations there")
 
 
 def continued_finding(finding: Finding, view: SlowdownView, settings: SlowdownSettings) -> Finding | None:
-    """The finding, as of now, where too little is remembered to judge it anew; None when it can be judged, or is over.
+    """The finding as of now, if the history no longer reaches back before the aggressor.
 
-    ``finding`` is one that the rules of :mod:`tierd.detect.noisy_neighbour.slowdown` found in the cycle before, and
-    not in this one.
+    ``finding`` was found in the previous cycle and not in this one. None if the history suffices to judge it, or if it
+    is over.
     """
     if not isinstance(finding.evidence, SlowdownEvidence):
         return None
