@@ -84,7 +84,7 @@ class Window:
     """By job."""
     conditions: Mapping[str, str] = field(default_factory=dict)
     """Condition of unhealthy targets, whose speed means nothing: ``degraded``, ``in recovery``, ``full``."""
-    learnt: bool = False
+    learned: bool = False
     """Whether the window comes from Prometheus' history."""
 
     @property
