@@ -121,7 +121,7 @@ class StatusPublisher:
             windows[-1] if windows else None, len(windows), findings, {f.key: daemon.number(f) for f in findings},
             cases, {f.key: daemon.why_not(f) for f in findings},
             daemon.faults, waiting.total(), tally.cycles, tally.cycle_seconds,
-            looking_since=windows[0].start if windows and not windows[0].learnt else 0.0)
+            looking_since=windows[0].start if windows and not windows[0].learned else 0.0)
 
 
 STALLED_SECONDS = 60.0

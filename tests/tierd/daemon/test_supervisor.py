@@ -128,7 +128,7 @@ class Failing:
     def beat(self) -> bool:
         return True
 
-    def remember(self, history: object) -> None:
+    def take_over(self, history: object) -> None:
         raise AssertionError
 
     def close(self) -> None:

@@ -116,8 +116,8 @@ def continued_finding(finding: Finding, view: SlowdownView, settings: SlowdownSe
     if not isinstance(finding.evidence, SlowdownEvidence):
         return None
     usual, window = finding.evidence.victim_usual_bytes_per_second, view.windows[-1]
-    both, ill = {finding.victim, finding.aggressor}, window.conditions.keys()
-    if not usual or not both <= view.jobs.keys() or not ill.isdisjoint(finding.targets):
+    both, unhealthy = {finding.victim, finding.aggressor}, window.conditions.keys()
+    if not usual or not both <= view.jobs.keys() or not unhealthy.isdisjoint(finding.targets):
         return None
     course = stream_series(view.tracks, finding.victim, finding.aggressor, finding.targets, settings.presence)
     least = settings.min_windows
