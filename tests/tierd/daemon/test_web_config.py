@@ -28,6 +28,7 @@ from tierd.daemon.web import MAX_BODY_BYTES, App, config_path, listen
 
 __all__ = ["authority", "pki", "tls_text", "users_text", "web_file"]
 pytest.importorskip("bcrypt")
+READY = ANSWERS | {"status": ANSWERS["status"] | {"faults": {}, "time": 1.0, "last_cycle": 1.0}}
 PAGES = ("/", "/metrics", "/-/healthy", "/-/ready", "/nowhere")
 RIGHT, WRONG = ("prometheus", "secret"), ("prometheus", "guess")
 
@@ -37,7 +38,7 @@ class Port:
 
     def __init__(self, web_config: WebConfigFile | None) -> None:
         self.evaluated = 0
-        app = App(CollectorRegistry(), lambda asked: ANSWERS[asked["request"]], lambda: True, self.evaluate)
+        app = App(CollectorRegistry(), lambda asked: READY[asked["request"]], lambda: True, self.evaluate)
         self.server: BackgroundServer = listen(WebSettings(port=0), app, web_config)
 
     def evaluate(self) -> None:
