@@ -64,6 +64,7 @@ class Throttled:
             self._byte_level += io.size_bytes
             self._io_level += 1
             self._under_way += 1
+            io.served(self._service_seconds(io))
             self._engine.after(self._settings.latency_seconds * self.slowdown, self._finish, io)
 
     def _wait_seconds(self) -> float:
@@ -75,6 +76,11 @@ class Throttled:
         self._byte_level = max(self._byte_level - elapsed * byte_rate, 0.0)
         self._io_level = max(self._io_level - elapsed * io_rate, 0.0)
         return max(self._byte_level / byte_rate, self._io_level / io_rate) - settings.burst_seconds
+
+    def _service_seconds(self, io: Io) -> float:
+        """What it would take alone: the buckets leak side by side, so the larger part counts."""
+        settings = self._settings
+        return max(io.size_bytes / settings.bytes_per_second, 1 / settings.ios_per_second) * self.slowdown
 
     def _finish(self, io: Io) -> None:
         self._under_way -= 1
