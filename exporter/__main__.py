@@ -22,7 +22,7 @@ from exporter.scrape import Scraper
 from exporter.self_metrics import registry
 from exporter.textfile import write_metrics
 from httpserver.config import ConfigError, WebConfigFile
-from httpserver.server import Address, parse_address, protected
+from httpserver.server import Address, parse_address
 from httpserver.serving import serve
 from lustre import __version__
 from lustre.parameters import Roots, Tree
@@ -135,13 +135,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ConfigError as mistakes:
         parser.error("\n  ".join(["", *mistakes.sentences] if len(mistakes.sentences) > 1 else mistakes.sentences))
     scraper = Scraper(Tree(wanted.roots), COLLECTORS, wanted.settings, clock.monotonic)
-    own = registry(scraper, wanted.web)
+    own = registry(scraper, wanted.web_config)
     if given.once or given.output:
         return write_metrics(exposition.render(scraper.run(), own, openmetrics=False), given.output)
     if not scraper.tree.loaded():
         log.warning("Lustre is not loaded on this node; there are no Lustre metrics until it is")
     app = App(scraper, own, given.telemetry_path)
-    return serve(wanted.addresses, app if wanted.web is None else protected(app, wanted.web), wanted.web)
+    return serve(wanted.addresses, app, name="lustre-exporter", web_config=wanted.web_config)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,14 +151,14 @@ class Arguments:
     roots: Roots
     settings: Settings
     addresses: tuple[Address, ...]
-    web: WebConfigFile | None
+    web_config: WebConfigFile | None
 
 
 def check_arguments(given: argparse.Namespace) -> Arguments:
-    """Validate the arguments. ``MistakesError`` has all mistakes at once."""
+    """Validate the arguments. Raises ConfigError with all mistakes."""
     wrong: list[str] = []
     addresses: list[Address] = []
-    roots, web = Roots.of("/", "/"), None
+    roots, web_config = Roots.of("/", "/"), None
     for text in given.listen or [DEFAULT_ADDRESS]:
         try:
             addresses.append(parse_address(text))
@@ -181,7 +181,7 @@ def check_arguments(given: argparse.Namespace) -> Arguments:
     except ConfigError as mistakes:
         wrong += mistakes.sentences
     try:
-        web = WebConfigFile(given.web_config) if given.web_config else None
+        web_config = WebConfigFile(given.web_config) if given.web_config else None
     except ConfigError as mistakes:
         wrong += [f"--web.config.file: {sentence}" for sentence in mistakes.sentences]
     if wrong:
@@ -189,7 +189,7 @@ def check_arguments(given: argparse.Namespace) -> Arguments:
     enabled = frozenset(c.name for c in COLLECTORS if getattr(given, f"collector_{c.name}"))
     settings = Settings(enabled, given.osc_per_target, given.jobs_limit, given.jobs_idle, given.deadline,
                         quota_limit=given.quota_limit, osp_per_target=given.osp_per_target)  # fmt: skip
-    return Arguments(roots, settings, tuple(addresses), web)
+    return Arguments(roots, settings, tuple(addresses), web_config)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,9 @@ from exporter.collector import Collector, Settings
 from exporter.collectors import COLLECTORS
 from exporter.exposition import Family
 from exporter.scrape import Scraper
-from exporter.self_metrics import ExporterMetrics, WebConfigMetrics
+from exporter.self_metrics import PREFIX, ExporterMetrics
 from httpserver.config import WebConfigFile
+from httpserver.metrics import WebConfigMetrics
 from lustre.parameters import Roots, Tree
 
 HEAD = """\
@@ -21,30 +22,28 @@ HEAD = """\
 
 Generated from the collectors by `python -m exporter.docs > docs/metrics.md`. A test compares the two.
 
-`fs` is the name of the file system, `target` is `OST0003` or `MDT0000`. `mount` is the mount point on this node, not
-the hexadecimal instance in Lustre's device names, which changes at each mount. If `/proc/mounts` does not show the
-mount point, `mount` is empty for a single mount, and `1`, `2`, … (oldest first) for several. `pool` is the OST pool.
-It is empty for targets in no pool.
+`fs` is the name of the file system, `target` is `OST0003` or `MDT0000`. `mount` is the mount point on this node. If
+`/proc/mounts` does not show it, `mount` is empty for a single mount, and `1`, `2`, … (oldest first) for several. `pool`
+is the OST pool, empty for targets in no pool.
 
-Units are base units: bytes and seconds. Counters end in `_total`. Lustre's request tables become histograms. They have
-buckets only, except where Lustre also shows the sum. All series of a histogram share the usual buckets, so that sums by
-`le` over targets and clients are correct. The histograms of jobs are the exception (see Jobs). Numbers of concurrent
-requests have buckets up to 30, as in the kernel; larger numbers count as `+Inf`. Lustre shows a counter only after its
-first use, so a label value that is missing in the kernel's file has no series.
+Units are bytes and seconds. Counters end in `_total`. Lustre's request tables become histograms, without a sum unless
+Lustre shows it. All series of a histogram share the usual buckets, so that sums by `le` over targets and clients are
+correct, except for jobs (see Jobs). Numbers of concurrent requests have buckets up to 30, as in the kernel; larger
+numbers count as `+Inf`. A label value that is missing in the kernel's file has no series: Lustre shows a counter only
+after its first use.
 
 ## Sums over targets
 
 `lustre_osc_…` are sums over the object targets of a mount, by pool. A target in several pools belongs to the group
-`a,b`; in `lustre_pool_…` it counts in each of its pools. A sum starts as the sum of the values in the kernel's files
-and only grows. A target that is cleared, remounted or failed over counts from zero again, and the sum does not go back.
-A target that vanishes keeps its share. The exporter keeps this in memory: after a restart, and in each run of `--once`
-or `--output`, the sum is again what the files show. Prometheus treats a lower value as a counter reset. With
-`--collector.osc.per-target` the same families have one series per target, with the label `target`.
+`a,b`; in `lustre_pool_…` it counts in each of its pools. A sum starts with the values in the kernel's files and only
+grows, also when a target is cleared, remounted, failed over or gone. After a restart of the exporter, and in each run
+of `--once` or `--output`, it is again what the files show; Prometheus treats that as a counter reset. With
+`--collector.osc.per-target` the families have one series per target, with the label `target`.
 
-`lustre_osp_…`, the metadata targets' connections to other targets, are summed in the same way by metadata target and
-pool. Only targets in trouble have their own series: unused targets, and targets on which objects could not be
-precreated. With `--collector.osp.per-target` every target has its own series. `lustre_lwp_…`, the requests of this
-node's targets to metadata targets (mostly for quotas), are sums over this node's targets.
+`lustre_osp_…`, the metadata targets' connections to other targets, are summed likewise by metadata target and pool.
+Only targets that are unused, or on which objects could not be precreated, have their own series; with
+`--collector.osp.per-target` all have. `lustre_lwp_…`, the requests of this node's targets to metadata targets (mostly
+for quotas), are sums over this node's targets.
 
 Number of series to expect:
 
@@ -68,48 +67,44 @@ Number of series to expect:
 
 ## What is not read
 
-A recorded node of Lustre 2.17 has these further parameters. Counters of ZFS itself (its cache, its pools) are not part
-of Lustre; node_exporter shows them. Quotas, clients (`exports`), peers and latencies by size are read only if enabled.
-Values that wrapped, reached the limit of the kernel's numbers, or are negative where they cannot be, are skipped and
-counted in `lustre_exporter_skipped_lines_total`.
+A recorded node of Lustre 2.17 has these further parameters. node_exporter shows counters of ZFS itself. Quotas, clients
+(`exports`), peers and latencies by size are read only if enabled. Values that wrapped, reached the limit of the
+kernel's numbers, or are negative where they cannot be, are skipped and counted in
+`lustre_exporter_skipped_lines_total`.
 
 UNREAD
 
 ## Recovery
 
 `lustre_ost_recovering` and `lustre_mdt_recovering` are 0 only if the target reports that recovery is complete, or that
-no client was connected before the restart. Unknown text counts as recovery. A target whose parameter is missing or
-unreadable has no such series.
+no client was connected before the restart. Unknown text counts as recovery; an unreadable parameter has no series.
 
 ## Jobs
 
-Jobs named `lustre-exporter` or `lustre-exporter.UID` with no operation but `statfs` have no series. They are exporters
-on clients, whose reads of free space (`llite.*.kbytesfree`) reach the servers. `lustre_jobs` counts them.
+Jobs named `lustre-exporter` or `lustre-exporter.UID` with no operation but `statfs` have no series and count in
+`lustre_jobs`. They are exporters on clients, whose reads of free space (`llite.*.kbytesfree`) reach the servers.
 
-Counters at zero are omitted. Of the 30 and more series possible per job and target, 10 to 20 remain.
+Counters at zero are omitted: of the 30 and more series possible per job and target, 10 to 20 remain.
 
-A job that has been idle on a target for `--jobs.idle-seconds` (default 3600; 0 disables this) has no series there and
-counts in `lustre_jobs_idle`. Its series return with Lustre's values when the job is active again. Idle time is measured
-from the activity of the most recent job, so a target that nobody uses keeps the series of its jobs. Lustre itself drops
-a job that is idle for `job_cleanup_interval` (default ten minutes).
+A job that has been idle on a target for `--jobs.idle-seconds` (default 3600; 0 disables this) has no series there until
+it is active again, and counts in `lustre_jobs_idle`. Idle time is measured from the most recent activity of any job, so
+a target that nobody uses keeps its series. Lustre itself drops a job that is idle for `job_cleanup_interval` (default
+ten minutes).
 
 With `--jobs.limit=N` only the N busiest jobs of each target have their own series: at most about 20 × (N + 1) series
-per target. All other jobs, including idle ones, are summed under `jobid="other"`. This sum only grows, also when a job
-ends, expires, or temporarily gets its own series. `lustre_jobs_beyond_limit` counts the jobs in the sum that are not
-idle. A job with the name `other` is part of the sum. Job ids that are not UTF-8 show U+FFFD, or hexadecimal bytes if
-two ids would look alike.
+per target. All others, including idle ones and a job named `other`, are summed under `jobid="other"`. This sum only
+grows, also when a job ends, expires, or temporarily gets its own series. `lustre_jobs_beyond_limit` counts the jobs in
+the sum that are not idle. Job ids that are not UTF-8 show U+FFFD, or hexadecimal bytes if two ids would look alike.
 
-`lustre_job_io_size_bytes` shows only non-empty buckets: 2 to 6 series per direction of a job instead of 21. The buckets
-differ between jobs, so `sum by (le)` over jobs, and a quantile of that sum, are wrong. Two values are correct over any
-jobs: the mean (`_sum` divided by `_count`), and the number of reads and writes up to a size. For that number, use the
-largest bucket of each job up to the size. For 64 KiB:
+`lustre_job_io_size_bytes` shows only non-empty buckets: 2 to 6 series per direction of a job instead of 21. So
+`sum by (le)` over jobs, and a quantile of that sum, are wrong. Correct over any jobs are the mean (`_sum` divided by
+`_count`), and the number of reads and writes up to a size, by the largest bucket of each job up to it. For 64 KiB:
 
     sum by (fs, target) (max by (fs, target, jobid, direction)
       (rate(lustre_job_io_size_bytes_bucket{le=~"(4096|8192|16384|32768|65536)[.]0"}[5m])))
 
 A quantile of one job lies between half the bound of its bucket and the bound; `histogram_quantile` may interpolate to a
-lower value. For sizes of all jobs together use `lustre_osd_io_size_bytes`, which the disks count and which can be
-summed.
+lower value. For all jobs together use `lustre_osd_io_size_bytes`, which the disks count and which can be summed.
 """
 """`UNREAD` stands for the table of :mod:`exporter.unread`."""
 MULTIPLIERS = {
@@ -190,7 +185,7 @@ def _self_metrics() -> Iterator[str]:
         scraper = Scraper(Tree(Roots.of(empty, empty)), COLLECTORS, Settings(names), clock.monotonic)
         web = Path(empty, "web.yml")
         web.touch()
-        metrics = [*ExporterMetrics(scraper).collect(), *WebConfigMetrics(WebConfigFile(web)).collect()]
+        metrics = [*ExporterMetrics(scraper).collect(), *WebConfigMetrics(WebConfigFile(web), PREFIX).collect()]
     helps = []
     for metric in metrics:
         name = metric.name + ("_total" if metric.type == "counter" else "")

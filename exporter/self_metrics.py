@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 from exporter.jobs.lines import compiled as compiled_lines
 from exporter.scrape import Scraper
 from httpserver.config import WebConfigFile
+from httpserver.metrics import WebConfigMetrics
 from lustre import __version__
 from lustre.formats import compiled
 
@@ -85,26 +86,6 @@ class ExporterMetrics(Collector):
         return readable
 
 
-class WebConfigMetrics(Collector):
-    """How the web configuration fares, where there is one."""
-
-    def __init__(self, web: WebConfigFile) -> None:
-        self._web = web
-
-    def collect(self) -> Iterator[Metric]:
-        """All families about the web configuration."""
-        yield GaugeMetricFamily(
-            PREFIX + "web_config_reload_successful",
-            "Whether the last load of --web.config.file succeeded (1) or the previous configuration is still in use"
-            " (0).",
-            float(self._web.successful),
-        )
-        yield CounterMetricFamily(
-            PREFIX + "web_requests_denied", "Requests denied because of missing or wrong credentials.",
-            self._web.denied,
-        )  # fmt: skip
-
-
 def _info() -> Metric:
     info = GaugeMetricFamily(
         PREFIX + "build_info",
@@ -116,12 +97,12 @@ def _info() -> Metric:
     return info
 
 
-def registry(scraper: Scraper, web: WebConfigFile | None = None) -> CollectorRegistry:
+def registry(scraper: Scraper, web_config: WebConfigFile | None = None) -> CollectorRegistry:
     """The exporter's own metrics, those of its process and of its memory management included."""
     own = CollectorRegistry()
     own.register(ExporterMetrics(scraper))
-    if web is not None:
-        own.register(WebConfigMetrics(web))
+    if web_config is not None:
+        own.register(WebConfigMetrics(web_config, PREFIX))
     ProcessCollector(registry=own)
     GCCollector(registry=own)
     return own

@@ -1,7 +1,7 @@
-"""``--web.config.file``, in the form of Prometheus' exporter-toolkit, and its reload when a file changes.
+"""``--web.config.file``, in the format of Prometheus' exporter-toolkit, and its reload when a file changes.
 
-The files are checked at every connection. A file that has become wrong changes nothing: the last good configuration
-stays in force. A reload never removes TLS or passwords; that takes a restart.
+The files are checked at every connection. If the new content has a mistake, the last good configuration stays in use.
+A reload never removes TLS or passwords; that takes a restart.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from httpserver.tls import TLS_SETTINGS as TLS_KNOWN
 from httpserver.tls import TlsConfig, load_tls, tls_files
 from httpserver.yaml_document import ConfigSection, Mistakes
 
+log = logging.getLogger("httpserver")
 SECTIONS = ("tls_server_config", "http_server_config", "basic_auth_users")
 SETTABLE_HEADERS: dict[str, tuple[str, ...]] = {
     "Strict-Transport-Security": (),
@@ -27,23 +28,31 @@ SETTABLE_HEADERS: dict[str, tuple[str, ...]] = {
     "X-XSS-Protection": (),
     "Content-Security-Policy": (),
 }
-"""Headers that may be added, and their values where only some make sense."""
+"""Headers that may be added, and their values where only some are valid."""
 _VISIBLE = re.compile(r"[\x20-\x7e]+")
+
+
+class ConfigError(ValueError):
+    """Mistakes in the configuration, one sentence each."""
+
+    def __init__(self, sentences: list[str]) -> None:
+        super().__init__("\n".join(sentences))
+        self.sentences = sentences
 
 
 @dataclass(frozen=True, slots=True)
 class WebConfig:
-    """Who may ask, over what, and what every answer carries besides."""
+    """TLS, users, and additional headers of every response."""
 
     tls: TlsConfig | None = None
     users: Users | None = None
     headers: tuple[tuple[str, str], ...] = ()
     files: tuple[Path, ...] = ()
-    """All that was read; when one of them changes, it is read again."""
+    """The files that were read. A change of one of them causes a reload."""
 
 
 def load_web_config(path: Path) -> WebConfig:
-    """Read the file and those it names; ``MistakesError`` holds everything that is wrong."""
+    """Read the file and those it names. Raises ConfigError with all mistakes."""
     notes = Mistakes(path)
     try:
         data = path.read_bytes()
@@ -52,7 +61,7 @@ def load_web_config(path: Path) -> WebConfig:
     whole = yaml_document.parse_yaml(data, notes, SECTIONS)
     secured = whole.section("tls_server_config", TLS_KNOWN)
     http = whole.section("http_server_config", ("http2", "headers"))
-    http.flag("http2", default=True)  # known, and without effect: this server speaks HTTP/1.1
+    http.flag("http2", default=True)  # accepted without effect: this server uses HTTP/1.1
     config = WebConfig(
         load_tls(secured, path.parent),
         load_users(whole.section("basic_auth_users")),
@@ -75,68 +84,72 @@ def _headers(section: ConfigSection) -> tuple[tuple[str, str], ...]:
     return tuple(section.items())
 
 
-log = logging.getLogger("lustre-exporter")
 _FileStates = tuple[tuple[int, ...] | None, ...]
 
 
 class WebConfigFile:
-    """The latest configuration that was good."""
+    """A web configuration file, and the last good configuration read from it."""
 
     def __init__(self, path: Path) -> None:
-        """Read it; ``MistakesError`` when it is not good."""
+        """Read it. Raises ConfigError with all mistakes."""
         self._path = path
         self._lock = threading.Lock()
-        self._mark = _file_states((path,))  # before reading: what changes meanwhile is then read again
+        self._mark = _file_states((path,))  # before reading, so that a change meanwhile causes a reload
         self._config = load_web_config(path)
-        self._told: list[str] = []
+        self._reported: list[str] = []
         self.successful = True
-        """Whether the latest reading was good."""
+        """Whether the last load succeeded."""
         self.denied = 0
-        """Requests turned away for want of a right user and password."""
+        """Requests denied because of missing or wrong credentials."""
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._path
 
     def config(self) -> WebConfig:
-        """What holds for a connection or request that comes now."""
+        """The configuration in use, after a reload if a file has changed."""
         with self._lock:
             mark = _file_states(self._config.files)
-            if mark != self._mark or not self.successful:  # what a bad one names may turn up later
+            if mark != self._mark or not self.successful:  # a missing file may appear later
                 self._mark = mark
                 self._read()
             return self._config
 
     def reload(self) -> bool:
-        """Read it whether or not a file has changed; whether it is good. What is wrong is in the log."""
+        """Reload it, whether or not a file has changed. Returns whether that succeeded; mistakes are logged."""
         with self._lock:
-            self._mark, self._told = _file_states(self._config.files), []
+            self._mark, self._reported = _file_states(self._config.files), []
             self._read()
             return self.successful
 
     def deny(self) -> None:
-        """Count a request that was turned away."""
+        """Count a denied request."""
         with self._lock:
             self.denied += 1
 
     def _read(self) -> None:
         try:
             config = load_web_config(self._path)
-            if mistakes := self._opened(config):
+            if mistakes := self._removed(config):
                 raise ConfigError(mistakes)
         except ConfigError as mistakes:
-            if mistakes.sentences != self._told:
+            if mistakes.sentences != self._reported:
                 wrong = "\n  ".join(["", *mistakes.sentences])
                 log.error("cannot load the web configuration; the previous one stays in use: %s", wrong)
-            self._told, self.successful = mistakes.sentences, False
+            self._reported, self.successful = mistakes.sentences, False
             return
         if not self.successful:
             log.warning("web configuration loaded again without mistakes")
-        self._config, self._told, self.successful = config, [], True
+        self._config, self._reported, self.successful = config, [], True
 
-    def _opened(self, config: WebConfig) -> list[str]:
-        """What a file, emptied by a slip or half written, would throw open. To open it on purpose takes a restart."""
+    def _removed(self, config: WebConfig) -> list[str]:
+        """TLS or users that the new configuration lacks: the file may be half written, or emptied by mistake."""
         wrong = []
         if self._config.tls is not None and config.tls is None:
-            wrong.append(f"{self._path}: tls_server_config is missing; restart the exporter to serve without TLS")
+            wrong.append(f"{self._path}: tls_server_config is missing; restart to serve without TLS")
         if self._config.users is not None and config.users is None:
-            wrong.append(f"{self._path}: basic_auth_users is missing; restart the exporter to serve without passwords")
+            wrong.append(f"{self._path}: basic_auth_users is missing; restart to serve without passwords")
         return wrong
 
 
@@ -150,11 +163,3 @@ def _file_state(path: Path) -> tuple[int, ...] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-
-
-class ConfigError(ValueError):
-    """Mistakes in the settings, one sentence each."""
-
-    def __init__(self, sentences: list[str]) -> None:
-        super().__init__("\n".join(sentences))
-        self.sentences = sentences

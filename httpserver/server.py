@@ -1,10 +1,10 @@
-"""Listens on one address, with a thread for each connection, and answers one request on each.
+"""HTTP/1.1 on one address: one request per connection, with limits of time and size, TLS and passwords.
 
 A request must arrive, and the client must read the response, within :class:`Timeouts`. A response of unknown length
-is sent in chunks, so that a client which receives half of it notices. In HTTP/1.0, where the end of the connection is
-the end of the text, a scrape cut between two lines would pass for a complete one.
+is sent in chunks, so that a client notices a truncated one. HTTP/1.0 marks the end of a response by the end of the
+connection: a scrape that breaks off between two lines would look complete.
 
-With a web configuration, connections use TLS, and every request needs a user and the right password.
+With a web configuration, connections use TLS, and every request needs a user and password, as the file demands.
 """
 
 from __future__ import annotations
@@ -17,25 +17,20 @@ import re
 import socket
 import socketserver
 import ssl
-import threading
+import time
 from collections.abc import Callable, Iterable, MutableMapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import IO, Any, cast
 from wsgiref.headers import Headers
-from wsgiref.simple_server import ServerHandler, WSGIRequestHandler
+from wsgiref.simple_server import ServerHandler, WSGIRequestHandler, WSGIServer
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from prometheus_client.exposition import ThreadingWSGIServer
-
-from exporter import clock
-from exporter.clock import Clock
 from httpserver.config import WebConfig, WebConfigFile
-from httpserver.connections import Connections, Slot
+from httpserver.connections import BoundedThreads, Connections, Slot
 from httpserver.tls import TlsConfig
 
-log = logging.getLogger("lustre-exporter")
-SERVER_NAME = "lustre-exporter"
+log = logging.getLogger("httpserver")
 MAX_HEAD_BYTES = 1 << 16
 MAX_LINE_BYTES = 1 << 14
 BUFFER_BYTES = 1 << 15
@@ -44,113 +39,172 @@ _ExcInfo = tuple[type[BaseException], BaseException, TracebackType] | tuple[None
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long a connection may take; the time it takes to find the answer is not in it."""
+    """Time limits of a connection. The application has its own: its time is not limited here."""
 
-    clock: Clock
+    clock: Callable[[], float] = time.monotonic
     head_seconds: float = 10.0
-    """Until the whole head of the request is there; a TLS handshake before may take as long."""
-    answer_seconds: float = 60.0
-    """From the first byte of the answer to its last."""
+    """From the start to the end of the request's head. A TLS handshake may take as long before."""
+    body_seconds: float = 10.0
+    """From the end of the head to the end of the body."""
+    response_seconds: float = 60.0
+    """From the first byte of the response to its last."""
 
 
 class _RequestReader(io.RawIOBase):
-    """What the client sends, as long as it is not too long and does not take too long."""
+    """Reads a request from a connection, up to a limit of bytes and of time."""
 
-    def __init__(self, connection: socket.socket, patience: Timeouts) -> None:
+    def __init__(self, connection: socket.socket, timeouts: Timeouts) -> None:
         self._connection = connection
-        self._clock = patience.clock
-        self._until = patience.clock() + patience.head_seconds
+        self._timeouts = timeouts
+        self._until = timeouts.clock() + timeouts.head_seconds
         self._left = MAX_HEAD_BYTES
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        limit_time(self._connection, self._until - self._clock())
+        limit_time(self._connection, self._until - self._timeouts.clock())
         count = self._connection.recv_into(memoryview(buffer)[: self._left])
         self._left -= count
         return count
 
+    def allow_body(self, size_bytes: int) -> None:
+        """Read so many bytes more, within the time of a body."""
+        self._left += size_bytes
+        self._until = self._timeouts.clock() + self._timeouts.body_seconds
+
+    def send(self, data: bytes) -> None:
+        """Send an interim response, within the time that is left for the request."""
+        limit_time(self._connection, self._until - self._timeouts.clock())
+        self._connection.sendall(data)
+
 
 class _ResponseWriter:
-    """What the client gets, as long as it takes it."""
+    """Sends a response to a connection, up to a limit of time."""
 
-    def __init__(self, connection: socket.socket, patience: Timeouts) -> None:
+    def __init__(self, connection: socket.socket, timeouts: Timeouts) -> None:
         self._connection = connection
-        self._patience = patience
+        self._timeouts = timeouts
         self._until: float | None = None
-        self._held = bytearray()
+        self._buffer = bytearray()
 
     def write(self, data: bytes) -> int:
-        if len(self._held) + len(data) > BUFFER_BYTES:
+        if len(self._buffer) + len(data) > BUFFER_BYTES:
             self.flush()
             self._send(data)
         else:
-            self._held += data
+            self._buffer += data
         return len(data)
 
     def flush(self) -> None:
-        held, self._held = bytes(self._held), bytearray()
-        self._send(held)
+        buffered, self._buffer = bytes(self._buffer), bytearray()
+        self._send(buffered)
 
     def _send(self, data: bytes) -> None:
         if self._until is None:
-            self._until = self._patience.clock() + self._patience.answer_seconds
+            self._until = self._timeouts.clock() + self._timeouts.response_seconds
         left = memoryview(data)
         while left:
-            limit_time(self._connection, self._until - self._patience.clock())
+            limit_time(self._connection, self._until - self._timeouts.clock())
             left = left[self._connection.send(left) :]
 
 
 def limit_time(connection: socket.socket, seconds: float) -> None:
-    """What comes next on the connection must not take longer."""
+    """Limit the time of the next operation on the connection. Raises TimeoutError if no time is left."""
     if seconds <= 0:
         raise TimeoutError
     connection.settimeout(seconds)
 
 
+class _RequestError(Exception):
+    """A request that is answered with an HTTP error status."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
 class Handler(WSGIRequestHandler):
-    """Takes one request; ``heard`` is called when it has arrived."""
+    """Reads one request and answers it. ``on_request`` is called when the whole request has arrived."""
 
     server: Server
     protocol_version = "HTTP/1.1"
-    server_version = SERVER_NAME
-    sys_version = ""
 
-    def __init__(self, request: socket.socket, client: Any, server: Server, heard: Callable[[], None]) -> None:
-        self._heard = heard
+    def __init__(self, request: socket.socket, client: Any, server: Server, on_request: Callable[[], None]) -> None:
+        self._on_request = on_request
+        self.server_version = server.name
         super().__init__(request, client, server)
 
     def setup(self) -> None:
-        """Streams that keep time."""
+        """Make the streams, which keep the time limits."""
         self.connection = self.request
-        self.rfile = io.BufferedReader(_RequestReader(self.connection, self.server.patience))
-        self.wfile = cast("io.BufferedIOBase", _ResponseWriter(self.connection, self.server.patience))
+        self._reader = _RequestReader(self.connection, self.server.timeouts)
+        self.rfile = io.BufferedReader(self._reader)
+        self.wfile = cast("io.BufferedIOBase", _ResponseWriter(self.connection, self.server.timeouts))
 
     def finish(self) -> None:
-        """The server closes the connection."""
+        """Do nothing: the server closes the connection."""
 
     def handle(self) -> None:
-        """Read the request's head and let the application answer."""
+        """Read the request and let the application answer."""
         self.raw_requestline = self.rfile.readline(MAX_LINE_BYTES + 1)
         if len(self.raw_requestline) > MAX_LINE_BYTES:
             self.requestline, self.request_version, self.command = "", "", ""
             self.send_error(414)
         elif self.raw_requestline and self.parse_request():
-            self._heard()
-            answering = _WsgiHandler(self.rfile, cast("IO[bytes]", self.wfile), self.get_stderr(), self.get_environ())
-            answering.request_handler = self
-            answering.run(cast("Callable[..., Any]", self.server.get_app()))
+            try:
+                body = self._read_body()
+            except _RequestError as error:
+                self.send_error(error.status)
+            else:
+                self._on_request()
+                self._respond(body)
         self.wfile.flush()
 
+    def _read_body(self) -> bytes:
+        """The body of the request; empty where the server reads none."""
+        if not self.server.max_body_bytes:
+            return b""
+        if "Transfer-Encoding" in self.headers:
+            raise _RequestError(411)
+        length = self.headers.get("Content-Length", "0").strip()
+        if not (length.isascii() and length.isdigit()):
+            raise _RequestError(400)
+        length = length.lstrip("0") or "0"
+        if len(length) > len(str(self.server.max_body_bytes)) or int(length) > self.server.max_body_bytes:
+            raise _RequestError(413)
+        size_bytes = int(length)
+        if not size_bytes:
+            return b""
+        self._reader.allow_body(size_bytes)
+        if self.headers.get("Expect", "").lower() == "100-continue":
+            self._reader.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+        body = self.rfile.read(size_bytes)
+        if len(body) < size_bytes:
+            raise ConnectionError("the request ended within its body")
+        return body
+
+    def _respond(self, body: bytes) -> None:
+        answering = _WsgiHandler(io.BytesIO(body), cast("IO[bytes]", self.wfile), self.get_stderr(), self.get_environ())
+        answering.server_software = self.server.name
+        answering.request_handler = self
+        answering.run(cast("Callable[..., Any]", self.server.get_app()))
+
+    def handle_expect_100(self) -> bool:
+        """Go on: :meth:`_read_body` sends the interim response, if it reads the body at all."""
+        return True
+
+    def version_string(self) -> str:
+        """The Server header."""
+        return self.server.name
+
     def log_message(self, format: str, *args: Any) -> None:
-        """Silent: who scrapes how often is in Prometheus."""
+        """Log no requests."""
 
 
 class _WsgiHandler(ServerHandler):
     http_version = "1.1"
-    server_software = SERVER_NAME
-    os_environ: MutableMapping[str, str] = {}  # noqa: RUF012 - never written; this process's own are no part of a request
+    os_environ: MutableMapping[str, str] = {}  # noqa: RUF012 - never written; the process's own is no part of a request
     environ: WSGIEnvironment
     headers: Headers
     headers_sent: bool
@@ -161,7 +215,7 @@ class _WsgiHandler(ServerHandler):
         return bool(self.environ.get("REQUEST_METHOD") == "HEAD")
 
     def cleanup_headers(self) -> None:
-        """Say how the end of the answer will show."""
+        """Add the headers that mark the end of the response."""
         if not self._head_only() or self.bytes_sent:
             super().cleanup_headers()
         self.headers["Connection"] = "close"
@@ -170,7 +224,7 @@ class _WsgiHandler(ServerHandler):
             self._chunked = not self._head_only()
 
     def write(self, data: bytes) -> None:
-        """Send a piece; an empty one would end the answer."""
+        """Send one piece of the body. An empty one is skipped, because it would end a chunked body."""
         if not data:
             return
         if not self.headers_sent:
@@ -181,7 +235,7 @@ class _WsgiHandler(ServerHandler):
             self._flush()
 
     def finish_content(self) -> None:
-        """Send what marks the end."""
+        """Send the end of the body."""
         if not self.headers_sent:
             self.send_headers()
         if self._chunked:
@@ -189,92 +243,55 @@ class _WsgiHandler(ServerHandler):
         self._flush()
 
     def log_exception(self, exc_info: _ExcInfo) -> None:
-        """A client that went away or stopped reading is no news; a mistake of ours is."""
+        """Log an error of the application, but not that of a client that has gone."""
         if not isinstance(exc_info[1], OSError):
             log.error("cannot answer a request", exc_info=exc_info)
 
 
 NO_IPV6_ERRORS = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
-NO_RESOURCES_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-POLL_INTERVAL_SECONDS = 86400.0
-ACCEPT_RETRY_SECONDS = 0.2
-"""Between two tries to accept a connection for which the system has no room: it stays at the door meanwhile."""
 HTTPS_EXPECTED = (
     b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n"
     b"This is an HTTPS address.\n"
 )
 
 
-class Server(ThreadingWSGIServer):
-    """One address; stops when the requests that have begun are answered."""
+class Server(BoundedThreads, WSGIServer):
+    """Serves an application on one address. Make it with :func:`listen`."""
 
     request_queue_size = 128
 
-    def __init__(
-        self, address: tuple[str, int], web: WebConfigFile | None, patience: Timeouts, connections: Connections | None
-    ) -> None:
-        self.patience = patience
-        self.connections = connections or Connections()
-        self._web = web
+    def __init__(self, address: tuple[str, int], name: str, web_config: WebConfigFile | None, timeouts: Timeouts,
+                 connections: Connections, max_body_bytes: int) -> None:  # fmt: skip
+        self.name = name
+        self.timeouts = timeouts
+        self.connections = connections
+        self.max_body_bytes = max_body_bytes
+        self._web_config = web_config
         super().__init__(address, WSGIRequestHandler)
 
     def server_bind(self) -> None:
-        """Bind without asking the name service what this machine is called."""
+        """Bind without a lookup of this machine's name."""
         if self.address_family == socket.AF_INET6:
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
         self.setup_environ()
 
-    def serve_forever(self, poll_interval: float = POLL_INTERVAL_SECONDS) -> None:
-        """Accept until ``shutdown``, without waking the processor in between."""
-        super().serve_forever(poll_interval)
-
-    def shutdown(self) -> None:
-        """Accept nothing more."""
-        with contextlib.suppress(OSError):
-            self.socket.shutdown(socket.SHUT_RDWR)  # wakes the loop up
-        super().shutdown()
-
-    def get_request(self) -> tuple[Any, Any]:
-        """Accept a connection."""
+    def serve(self, slot: Slot, client: Any) -> None:
+        """Serve one connection, in its thread."""
         try:
-            return super().get_request()
-        except OSError as error:
-            if error.errno in NO_RESOURCES_ERRORS:
-                threading.Event().wait(ACCEPT_RETRY_SECONDS)
-            raise
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Give a connection its thread."""
-        slot = self.connections.begin(request)
-        if slot is None:
-            self.shutdown_request(request)
-            return
-        try:
-            threading.Thread(target=self._serve, args=(slot, client_address), daemon=True).start()
-        except BaseException:
-            self.connections.end(slot)
-            raise
-
-    def _serve(self, slot: Slot, client: Any) -> None:
-        try:
-            tls = None if self._web is None else self._web.config().tls
+            tls = None if self._web_config is None else self._web_config.config().tls
             if tls is not None:
                 self._handshake(slot, tls)
-            Handler(slot.connection, client, self, lambda: self.connections.heard(slot))
-        except OSError:
-            pass  # a client that hangs up early, says nothing, or may not come in is no news
+            Handler(slot.connection, client, self, lambda: self.connections.request_arrived(slot))
         finally:
             if isinstance(slot.connection, ssl.SSLSocket):
                 _close_tls(slot.connection)
-            self.shutdown_request(slot.connection)
-            self.connections.end(slot)
 
     def _handshake(self, slot: Slot, tls: TlsConfig) -> None:
-        slot.connection.settimeout(self.patience.head_seconds)
+        slot.connection.settimeout(self.timeouts.head_seconds)
         secured = tls.context.wrap_socket(slot.connection, server_side=True, do_handshake_on_connect=False)
-        slot.connection = secured
+        self.connections.replace(slot, secured)
         try:
             secured.do_handshake()
         except ssl.SSLError as error:
@@ -284,13 +301,9 @@ class Server(ThreadingWSGIServer):
         if not tls.accepts_client(secured):
             raise PermissionError
 
-    def finish(self, patience_seconds: float) -> bool:
-        """Wait for the requests that have begun; False when some did not end in time."""
-        return self.connections.finish(patience_seconds)
-
 
 def _close_tls(secured: ssl.SSLSocket) -> None:
-    """Tell the client that this was all, without waiting for its goodbye."""
+    """Send the end of the TLS session, without waiting for that of the client."""
     with contextlib.suppress(OSError, ValueError):
         secured.settimeout(0)
         secured.unwrap()
@@ -303,15 +316,24 @@ class _Ipv6Server(Server):
 def listen(
     address: Address,
     app: WSGIApplication,
-    web: WebConfigFile | None = None,
-    patience: Timeouts | None = None,
+    *,
+    name: str,
+    web_config: WebConfigFile | None = None,
+    timeouts: Timeouts | None = None,
     connections: Connections | None = None,
+    max_body_bytes: int = 0,
 ) -> Server:
-    """A server bound to the address; OSError when that is not possible. No host is every address, IPv4 and IPv6."""
+    """A server bound to the address; OSError if that fails. An empty host means all addresses, IPv4 and IPv6.
+
+    ``name`` is the Server header and the realm of basic authentication. With a web configuration, every request is
+    authenticated as it demands. Bodies of requests are read up to ``max_body_bytes``; with 0 they are ignored.
+    """
+    served = app if web_config is None else protected(app, web_config, name)
 
     def bound(kind: type[Server], host: str) -> Server:
-        server = kind((host, address.port), web, patience or Timeouts(clock.monotonic), connections)
-        server.set_app(app)
+        server = kind((host, address.port), name, web_config, timeouts or Timeouts(), connections or Connections(),
+                      max_body_bytes)  # fmt: skip
+        server.set_app(served)
         return server
 
     if ":" in address.host:
@@ -326,17 +348,19 @@ def listen(
         return bound(Server, "0.0.0.0")  # noqa: S104 - asked for
 
 
-def protected(app: WSGIApplication, web: WebConfigFile) -> Callable[[WSGIEnvironment, StartResponse], Iterable[bytes]]:
-    """The application for those who may see it."""
+def protected(
+    app: WSGIApplication, web_config: WebConfigFile, realm: str
+) -> Callable[[WSGIEnvironment, StartResponse], Iterable[bytes]]:
+    """The application with basic authentication and the additional headers of the web configuration."""
 
     def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        config = web.config()
+        config = web_config.config()
         start = _with_headers(start_response, config)
         if config.users is None or config.users.authorised(environ.get("HTTP_AUTHORIZATION", "")):
             return app(environ, start)
-        web.deny()
+        web_config.deny()
         plain = ("Content-Type", "text/plain; charset=utf-8")
-        start("401 Unauthorized", [("WWW-Authenticate", 'Basic realm="lustre-exporter", charset="UTF-8"'), plain])
+        start("401 Unauthorized", [("WWW-Authenticate", f'Basic realm="{realm}", charset="UTF-8"'), plain])
         return [b"Unauthorized.\n"]
 
     return answer

@@ -1,4 +1,4 @@
-"""Serves addresses until SIGTERM or SIGINT; SIGHUP reloads the web configuration."""
+"""Serving: several addresses in the main thread until a signal, or one address in the background."""
 
 from __future__ import annotations
 
@@ -14,52 +14,87 @@ from httpserver.config import WebConfigFile
 from httpserver.connections import Connections, connection_limit
 from httpserver.server import Address, Server, listen
 
-log = logging.getLogger("lustre-exporter")
+log = logging.getLogger("httpserver")
 STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT})
 SIGNALS = STOP_SIGNALS | {signal.SIGHUP}
 SHUTDOWN_SECONDS = 30.0
-"""Time limit for answers in progress after SIGTERM."""
+"""Time limit for responses in progress after SIGTERM."""
 
 
-def serve(addresses: Sequence[Address], app: WSGIApplication, web: WebConfigFile | None) -> int:
+def serve(
+    addresses: Sequence[Address], app: WSGIApplication, *, name: str, web_config: WebConfigFile | None = None
+) -> int:
     """Serve every address until SIGTERM or SIGINT, finish requests in progress, and return the exit status.
 
-    SIGHUP reads the web configuration again.
+    SIGHUP reloads the web configuration. ``name`` begins the line on standard error if an address cannot be bound.
 
-    The signals are waited for, not handled: one that comes between looking whether it has come and waiting for it would
-    be seen only when the next one comes.
+    The signals are blocked and awaited with sigwait. A handler could run between the check of its flag and the wait,
+    and the signal would take effect only with the next one.
     """
     with contextlib.ExitStack() as stack:
         servers: list[Server] = []
         connections = Connections(connection_limit())
         for address in addresses:
             try:
-                servers.append(stack.enter_context(listen(address, app, web, connections=connections)))
+                server = listen(address, app, name=name, web_config=web_config, connections=connections)
             except OSError as error:
-                sys.stderr.write(f"lustre-exporter: cannot listen on {address}: {error.strerror or error}\n")
+                sys.stderr.write(f"{name}: cannot listen on {address}: {error.strerror or error}\n")
                 return 1
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # all threads to come have it too
+            servers.append(stack.enter_context(server))
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # new threads inherit it
         stack.callback(_unblock_signals, before)
         threads = [threading.Thread(target=server.serve_forever, daemon=True) for server in servers]
         for thread in threads:
             thread.start()
         for address in addresses:
-            log.info("listening on %s%s", address, " with TLS" if web is not None and web.config().tls else "")
+            log.info("listening on %s%s", address, " with TLS" if uses_tls(web_config) else "")
         while signal.sigwait(SIGNALS) not in STOP_SIGNALS:
-            _reload(web)
+            _reload(web_config)
         _stop(servers, connections)
     return 0
 
 
-def _reload(web: WebConfigFile | None) -> None:
-    if web is None:
+class BackgroundServer:
+    """Serves one address in threads of its own, until it is closed. It handles no signals."""
+
+    def __init__(
+        self,
+        address: Address,
+        app: WSGIApplication,
+        *,
+        name: str,
+        web_config: WebConfigFile | None = None,
+        connections: Connections | None = None,
+        max_body_bytes: int = 0,
+    ) -> None:
+        """The parameters are those of :func:`listen`. Raises OSError if the address cannot be bound."""
+        self._server = listen(address, app, name=name, web_config=web_config, connections=connections,
+                              max_body_bytes=max_body_bytes)  # fmt: skip
+        self.port: int = self._server.server_port
+        self._thread = threading.Thread(target=self._server.serve_forever, name=f"{name}-web", daemon=True)
+        self._thread.start()
+
+    def close(self, drain_seconds: float = 0.0) -> None:
+        """Stop accepting, wait so long for responses in progress, and release the address."""
+        self._server.shutdown()
+        self._server.connections.drain(drain_seconds)
+        self._server.server_close()
+
+
+def uses_tls(web_config: WebConfigFile | None) -> bool:
+    """Whether connections use TLS now."""
+    return web_config is not None and web_config.config().tls is not None
+
+
+def _reload(web_config: WebConfigFile | None) -> None:
+    if web_config is None:
         log.info("SIGHUP: there is no web configuration to reload; changes of options need a restart")
-    elif web.reload():
+    elif web_config.reload():
         log.info("SIGHUP: web configuration reloaded")
 
 
 def _unblock_signals(before: Iterable[int]) -> None:
-    """As it was; whoever asked again meanwhile has been answered."""
+    """Restore the signal mask. Signals that are pending by now are discarded: the server has stopped already."""
     while signal.sigtimedwait(SIGNALS, 0) is not None:
         pass
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -68,5 +103,5 @@ def _unblock_signals(before: Iterable[int]) -> None:
 def _stop(servers: Sequence[Server], connections: Connections) -> None:
     for server in servers:
         server.shutdown()
-    if not connections.finish(SHUTDOWN_SECONDS):
-        log.warning("stopping although a scrape has not finished within %g s", SHUTDOWN_SECONDS)
+    if not connections.drain(SHUTDOWN_SECONDS):
+        log.warning("stopping although a response was not finished within %g s", SHUTDOWN_SECONDS)

@@ -1,3 +1,3 @@
-"""What Lustre says, and how to ask it for something. Standard library only."""
+"""Reads what Lustre reports and calls its functions. Needs the standard library only."""
 
 __version__ = "0.1.0"

@@ -37,12 +37,12 @@ class Access(NamedTuple):
     begin: int
     """First byte within the object."""
     end: int
-    """The byte behind the last."""
+    """Byte after the last one, within the object."""
     time: int
-    """Second of the epoch, by the OSS."""
+    """Second of the epoch, from the clock of the OSS."""
     size_bytes: int
     segments: int
-    """Pieces the bytes were in."""
+    """Segments that hold the bytes."""
     writes: bool
 
 
@@ -61,7 +61,7 @@ def decode(data: bytes) -> list[Access]:
 
 
 def encode(entry: Access) -> bytes:
-    """The bytes of an entry, as the kernel writes them."""
+    """Encode an entry as the kernel writes it."""
     fid = entry.fid
     return _ENTRY.pack(fid.sequence, fid.object_id, fid.version, entry.begin, entry.end, entry.time, entry.size_bytes,
                        entry.segments, WRITE if entry.writes else READ, 0, 0, 0)
@@ -77,7 +77,7 @@ READ_BYTES = 4096 * ENTRY_BYTES
 
 
 class AccessLogDevice:
-    """One log, open."""
+    """An open access log of one OST."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -87,7 +87,7 @@ class AccessLogDevice:
             fcntl.ioctl(self._descriptor, _FILTER, _ALL_MDTS)
 
     def read(self, limit_bytes: int) -> tuple[bytes, bool]:
-        """What has come since the last time, about so many bytes at most; and whether the log has ended."""
+        """Read the entries since the last call, about ``max_bytes`` at most, and whether the log has ended."""
         chunks: list[bytes] = []
         size = 0
         with typed("read access log", self.path):
@@ -103,7 +103,7 @@ class AccessLogDevice:
         return b"".join(chunks), False
 
     def dropped(self) -> int:
-        """Entries lost since it was opened, because nobody read them in time; 0 where the kernel does not tell."""
+        """Number of entries lost since the open, because the buffer was full; 0 where the kernel does not report it."""
         answer = bytearray(_INFO_BYTES)
         try:
             fcntl.ioctl(self._descriptor, _INFO, answer)
@@ -113,5 +113,5 @@ class AccessLogDevice:
         return found
 
     def close(self) -> None:
-        """Let the kernel free the buffer."""
+        """Close the device; the kernel then frees the buffer."""
         os.close(self._descriptor)

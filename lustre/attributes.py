@@ -20,13 +20,13 @@ LAYOUT = "lustre.lov"
 
 
 def layout_at(place: int | str) -> Layout | None:
-    """Layout of an open file, or at a path, without following a symbolic link; None where there is none."""
+    """Read the layout of an open file or of a path, without following a symbolic link; None if there is no layout."""
     value = attribute(place, LAYOUT)
     return None if value is None else understood(value)
 
 
 def attribute(place: int | str, name: str) -> bytes | None:
-    """One extended attribute of an open file, or at a path, without following a symbolic link; None for none."""
+    """Read an extended attribute of an open file or of a path, without following a symbolic link; None if absent."""
     try:
         return os.getxattr(place, name) if isinstance(place, int) else os.getxattr(place, name, follow_symlinks=False)
     except OSError as error:
@@ -37,7 +37,7 @@ def attribute(place: int | str, name: str) -> bytes | None:
 
 
 def attribute_names(place: str) -> list[str]:
-    """Names of the extended attributes at a path that we may see, without following a symbolic link."""
+    """List the extended attributes of a path that this process may see, without following a symbolic link."""
     with typed("list attributes"):
         return os.listxattr(place, follow_symlinks=False)
 
@@ -72,7 +72,7 @@ def inode_flags(descriptor: int) -> FileFlags:
 
 
 def _has_policy(descriptor: int) -> bool | None:
-    """Whether the file has an encryption policy; None where that cannot be asked."""
+    """Whether the file has an encryption policy; None where the ioctl is not supported."""
     room = bytearray(_POLICY_BYTES.to_bytes(8, "little") + bytes(_POLICY_BYTES))
     try:
         fcntl.ioctl(descriptor, _GET_POLICY, room, True)
@@ -82,18 +82,18 @@ def _has_policy(descriptor: int) -> bool | None:
 
 
 def project(descriptor: int) -> int:
-    """Project id."""
+    """Read the project id of an open file."""
     return int(_ATTRIBUTES.unpack(fcntl.ioctl(descriptor, _GET_ATTRIBUTES, bytes(_ATTRIBUTES.size)))[3])
 
 
 def inherited_project(directory: int) -> int:
-    """Project id of new files in a directory: its own where it hands it down, else none (0)."""
+    """Project id of new files in a directory: the directory's if its inherit flag is set, else 0."""
     found = _ATTRIBUTES.unpack(fcntl.ioctl(directory, _GET_ATTRIBUTES, bytes(_ATTRIBUTES.size)))
     return int(found[3]) if found[0] & _INHERIT else 0
 
 
 def set_project(descriptor: int, number: int) -> None:
-    """Change the project id and nothing else."""
+    """Set the project id of an open file and leave its other attributes as they are."""
     answer = fcntl.ioctl(descriptor, _GET_ATTRIBUTES, bytes(_ATTRIBUTES.size))
     bits, extent_size, extents, _, copy_size = _ATTRIBUTES.unpack(answer)
     fcntl.ioctl(descriptor, _SET_ATTRIBUTES, _ATTRIBUTES.pack(bits, extent_size, extents, number, copy_size))

@@ -1,5 +1,5 @@
 # ruff: noqa: N818 -- these are conditions of a file system, and named as such
-"""What Lustre refuses, by kind: every error of a file system call is an OSError that says which kind it is.
+"""Errors of Lustre calls: each is an OSError whose class names the kind of error.
 
 >>> error = of_errno(28, "swap layouts", "/mnt/lustre/a")
 >>> type(error).__name__, error.errno, str(error)
@@ -17,15 +17,15 @@ from contextlib import contextmanager
 
 
 class LustreError(OSError):
-    """A call that failed; subclasses say how. ``errno`` is what Lustre gave."""
+    """A call that failed. The subclass names the kind; ``errno`` is the number that Lustre returned."""
 
 
 class Busy(LustreError):
-    """Somebody uses the file in a way that excludes us: open for writing, another lease, running as a program."""
+    """The file is in use: open for writing, under another lease, or running as a program."""
 
 
 class Stale(LustreError):
-    """What was agreed no longer holds: the lease is broken, the file handle outdated."""
+    """The lease is broken, or the file handle is out of date."""
 
 
 class NoSpace(LustreError):
@@ -37,19 +37,19 @@ class QuotaExceeded(LustreError):
 
 
 class NotPermitted(LustreError, PermissionError):
-    """Not allowed: ownership, an immutable file, root squash, a nodemap."""
+    """The operation is not permitted: ownership, an immutable file, root squash, or a nodemap."""
 
 
 class ReadOnly(LustreError):
-    """Mounted or exported read-only."""
+    """The file system is mounted or exported read-only."""
 
 
 class NotLustre(LustreError):
-    """The file is not on Lustre, or this Lustre does not know the request."""
+    """The file is not on Lustre, or this release does not know the request."""
 
 
 class Unsupported(LustreError):
-    """Lustre knows the request but not for this file: a released file, a component on the MDT."""
+    """Lustre does not support the request for this file, such as a released file or a component on the MDT."""
 
 
 class NoLayout(LustreError):
@@ -57,27 +57,27 @@ class NoLayout(LustreError):
 
 
 class NoKey(LustreError):
-    """Encrypted, and the key is not here."""
+    """The file is encrypted and this client does not have the key."""
 
 
 class Gone(LustreError, FileNotFoundError):
-    """No such file, or no longer."""
+    """The file does not exist, or no longer exists."""
 
 
 class Refused(LustreError):
-    """A mover will not touch the file, for a reason it names. Nothing was tried."""
+    """A mover declines to move the file and names the reason. It did not start."""
 
 
 class UnknownLayout(LustreError, ValueError):
-    """The file has a layout of a form that is not known here: a later release made it, or it is damaged."""
+    """The layout has an unknown form: a later release wrote it, or it is damaged."""
 
 
 class NoPath(LustreError, ValueError):
-    """Not a path below the root of the file system."""
+    """The path is not below the root of the file system."""
 
 
 class LibraryMissing(LustreError):
-    """liblustreapi, or a function this Lustre release does not have yet, is not on this machine."""
+    """The machine has no liblustreapi, or an older one without the function."""
 
 
 _KINDS: dict[int, type[LustreError]] = {
@@ -91,12 +91,12 @@ _KINDS: dict[int, type[LustreError]] = {
 
 
 def kind_of(number: int) -> type[LustreError]:
-    """The kind of error an errno means here."""
+    """Class of the error that an errno stands for."""
     return _KINDS.get(number, LustreError)
 
 
 def of_errno(number: int, what: str, path: str | None = None) -> LustreError:
-    """The error of a call, from its errno, negative or not, and words for what was tried."""
+    """Make the error of a call from its errno, negative or positive, and a description of the call."""
     number = abs(number)
     kind = kind_of(number)
     message = f"{what}: {os.strerror(number)}"
@@ -105,7 +105,7 @@ def of_errno(number: int, what: str, path: str | None = None) -> LustreError:
 
 @contextmanager
 def typed(what: str, path: str | None = None) -> Iterator[None]:
-    """Give the errors of plain system calls their kind."""
+    """Context manager that raises errors of plain system calls as the class of their kind."""
     try:
         yield
     except LustreError:

@@ -33,7 +33,7 @@ class Fid(bytes):
     __slots__ = ()
 
     def __new__(cls, sequence: int, object_id: int, version: int = 0) -> Fid:
-        """Of its parts. Raises ValueError for one that does not fit its 64 or 32 bits."""
+        """Make a FID. Raises ValueError for a number that does not fit its 64 or 32 bits."""
         try:
             return bytes.__new__(cls, _STRUCT.pack(sequence, object_id, version))
         except struct.error as error:
@@ -41,12 +41,12 @@ class Fid(bytes):
 
     @property
     def parts(self) -> tuple[int, int, int]:
-        """Sequence, object id, version."""
+        """The sequence, the object id and the version."""
         return _STRUCT.unpack(self)
 
     @property
     def sequence(self) -> int:
-        """Which range it is from: each client and server that makes files is given some of its own."""
+        """Range of FIDs: Lustre assigns sequences to each client and server that creates files."""
         return self.parts[0]
 
     @property

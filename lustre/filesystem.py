@@ -1,7 +1,7 @@
 """The two ports to a Lustre file system: :class:`Filesystem` for tierd, and :class:`Calls` for the movers.
 
-:class:`Filesystem` is what tierd may ask of a file system, and the few things it may change. The simulator implements
-it over its model, :class:`lustre.mounted.MountedFilesystem` over a mounted client.
+:class:`Filesystem` has the reads and the few changes that tierd makes. The simulator implements it over its model,
+:class:`lustre.mounted.MountedFilesystem` over a mounted client.
 
 :class:`Calls` has one small method for each thing a mover asks of Lustre.
 :class:`lustre.mounted_calls.MountedCalls` implements it over a mount point. The tests implement it with a Lustre in
@@ -24,17 +24,17 @@ from lustre.layout.model import Layout
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Room on one target, in bytes."""
+    """Space on one target, in bytes."""
 
     size_bytes: int
     free_bytes: int
     avail_bytes: int
-    """What may still be written; less where there are fewer objects left than that."""
+    """Bytes that can still be written; lower where the target runs out of objects first."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileStatus:
-    """What stat(2) says, with the FID. Times are epoch seconds."""
+    """The result of stat(2), with the FID. Times are epoch seconds."""
 
     fid: Fid
     size_bytes: int
@@ -47,52 +47,52 @@ class FileStatus:
 
 
 class Filesystem(Protocol):
-    """One Lustre file system."""
+    """One Lustre file system, as tierd uses it."""
 
     @property
     def fsname(self) -> str:
-        """The name in ``lustre-OST0003``: here ``lustre``."""
+        """Name of the file system: ``lustre`` where an OST is called ``lustre-OST0003``."""
 
     def pools(self) -> Mapping[str, tuple[str, ...]]:
-        """Pool name to the full names of its targets: ``{"flash": ("lustre-OST0000", …)}``."""
+        """By pool name, the full names of the pool's targets: ``{"flash": ("lustre-OST0000", …)}``."""
 
     def space(self) -> Mapping[str, Space]:
-        """Full target name (OSTs only) to its room."""
+        """By full target name, the space on each OST."""
 
     def path_of(self, fid: Fid) -> str:
-        """One path of a FID. Raises FileNotFoundError when nothing has it any more."""
+        """Return a path of a FID. Raises FileNotFoundError when no file has the FID."""
 
     def status(self, path: str) -> FileStatus:
-        """Stat without following symbolic links."""
+        """Stat a path without following symbolic links."""
 
     def entries(self, directory: str) -> Iterator[str]:
-        """Names in a directory, without ``.`` and ``..``."""
+        """List the names in a directory, without ``.`` and ``..``."""
 
     def subdirectories(self, directory: str) -> Sequence[str]:
-        """Names of the directories in a directory, links to some left out; no file is asked about."""
+        """List the subdirectories of a directory, without symbolic links. No file is stat'ed."""
 
     def xattr(self, path: str, name: str) -> bytes:
-        """An extended attribute (``user.tierd``, ``lustre.pin``), of a symbolic link its own; b"" for none."""
+        """Read an extended attribute (``user.tierd``) without following a symbolic link; b"" if absent."""
 
     def layout(self, path: str) -> Layout | None:
-        """Layout of a file; default layout of a directory, None where it has none of its own."""
+        """Read the layout of a file, or the default layout of a directory; None for a directory without its own."""
 
     def set_default_layout(self, directory: str, layout: Layout | None) -> None:
-        """Give new files below a directory a layout, or (None) take the directory's own default away."""
+        """Set the default layout of a directory, or (None) delete it."""
 
     def migrate(self, path: str, layout: Layout) -> None:
-        """Rewrite a file with another layout, never in an application's way.
+        """Rewrite a file with another layout, without disturbing an application that uses it.
 
-        Raises OSError EBUSY when somebody has it open for writing or opens it meanwhile, ENOSPC when the pool is
-        full. The file is whole either way.
+        Raises OSError EBUSY when a process has the file open for writing or opens it meanwhile, ENOSPC when the pool
+        is full. The file stays complete in each case.
         """
 
     def changelog(self, mdt: str, after_index: int) -> bytes:
-        """Raw records of one MDT (``MDT0000``) with a higher index than given, oldest first; b"" when none are."""
+        """Read the raw records of one MDT (``MDT0000``) above an index, oldest first; b"" when there are none."""
 
 
 class FileFlags(Flag):
-    """What ``lsattr`` shows that matters to a mover."""
+    """Inode flags that matter to a mover, as ``lsattr`` shows them."""
 
     NONE = 0
     IMMUTABLE = 0x10
@@ -101,7 +101,7 @@ class FileFlags(Flag):
 
 
 class HsmFlags(Flag):
-    """What ``lfs hsm_state`` shows."""
+    """HSM state flags, as ``lfs hsm_state`` shows them."""
 
     NONE = 0
     EXISTS = 0x1
@@ -112,31 +112,31 @@ class HsmFlags(Flag):
     NO_ARCHIVE = 0x20
     LOST = 0x40
     CACHED_WRITABLE = 0x80
-    """On the local disk of a client (PCC)."""
+    """The data is on the local disk of a client (PCC)."""
     CACHED_READ_ONLY = 0x100
 
 
 @dataclass(frozen=True, slots=True)
 class Hsm:
-    """A file's archive state."""
+    """The HSM state of a file."""
 
     flags: HsmFlags = HsmFlags.NONE
     in_progress: bool = False
-    """Being archived, restored or removed now."""
+    """An archive, restore or remove request is running."""
     unknown_flags: int = 0
-    """Bits a later release gave a meaning that is not known here."""
+    """Unknown bits, which a later release defined."""
     left_behind: bool = False
     """It has a copy in the archive, which this Lustre would not tell of a move (:mod:`lustre.mounted`)."""
 
     @property
     def copied(self) -> bool:
-        """Whether the archive has a copy, or is making its first."""
+        """Whether the archive has a copy or is making one."""
         return bool(self.flags & (HsmFlags.EXISTS | HsmFlags.ARCHIVED))
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What stat(2) says. Times are nanoseconds of the epoch; Lustre keeps whole seconds."""
+    """The result of stat(2). Times are nanoseconds of the epoch; Lustre stores whole seconds."""
 
     mode: int
     uid: int
@@ -147,133 +147,133 @@ class Status:
     mtime_ns: int
     ctime_ns: int
     held_bytes: int = 0
-    """Room the file takes on its targets; less than its size where it has holes."""
+    """Space the file takes on its targets; less than its size where it has holes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Belongings:
-    """What one listing of a file's extended attributes says."""
+    """The extended attributes of a file that a mover needs, from one listing."""
 
     names: frozenset[str] = frozenset()
-    """Attributes of the file's own, ACLs among them; those that describe its objects or its place are left out."""
+    """The file's own attributes, including ACLs, without those that describe its objects or its place."""
     pin: bytes = b""
-    """What pins the file to a pool (``lustre.pin``); b"" when nothing does."""
+    """Value of ``lustre.pin``, which pins the file to a pool; b"" for a file without a pin."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """One owner's block quota, of the file system or of one pool. A limit of 0 is none."""
+    """Block quota of one owner, for the file system or for one pool. A limit of 0 means no limit."""
 
     used_bytes: int
     soft_limit_bytes: int
     hard_limit_bytes: int
     whole: bool = True
-    """Whether all targets have told what is used; else more may be."""
+    """Whether all targets reported their usage. Otherwise the real usage may be higher."""
 
     def room_bytes(self) -> int | None:
-        """What may still be written below both limits; None when there are none."""
+        """Bytes that can still be written below both limits; None without limits."""
         limits = [limit for limit in (self.soft_limit_bytes, self.hard_limit_bytes) if limit]
         return max(0, min(limits) - self.used_bytes) if limits else None
 
 
 class Calls(Protocol):
-    """One mounted Lustre file system, as a mover needs it."""
+    """One mounted Lustre file system, as a mover uses it."""
 
     def status_of(self, path: str) -> Status:
-        """Stat by name, without opening the file or following a symbolic link."""
+        """Stat a path without opening the file or following a symbolic link."""
 
     def layout_of(self, path: str) -> Layout | None:
-        """Layout by name, without opening the file; None for a file that has none yet."""
+        """Read the layout of a path without opening the file; None for a file without a layout."""
 
     def open_for_reading(self, path: str) -> int:
-        """Open without following a symbolic link, without touching the access time, without waiting."""
+        """Open a path for reading. Does not follow a symbolic link, change the access time or block."""
 
     def open_for_swap(self, path: str, direct: bool) -> int:
-        """Open for reading and writing, as a lease and a swap need it; direct reads past the page cache."""
+        """Open for reading and writing, as a lease and a layout swap need it. Reads can bypass the page cache."""
 
     def open_fid(self, fid: Fid) -> int:
-        """Open for reading by identity, whatever its name is now."""
+        """Open a file for reading by its FID, whatever its present name is."""
 
     def exists(self, fid: Fid) -> bool:
-        """Whether the file still is in the name space, asked of its MDT. Raises OSError where the MDT does not say."""
+        """Ask the MDT whether the file still has a name. Raises OSError when the MDT does not answer."""
 
     def create_volatile(self, beside: str, mdt_index: int, layout: Layout | None, source: int) -> int:
-        """A file without a name, in the directory of ``beside``, on that MDT; gone when its last descriptor is.
+        """Create a file without a name on an MDT, in the directory of ``beside``. It is deleted at its last close.
 
-        ``layout`` None: the file gets what a new file in that directory gets, in one request instead of three.
+        Without ``layout`` the file gets the layout of a new file in that directory, with one request instead of three.
         """
 
     def close(self, descriptor: int) -> None:
-        """Close; ends a lease and destroys a volatile file."""
+        """Close a descriptor. This ends a lease and destroys a volatile file."""
 
     def status(self, descriptor: int) -> Status:
-        """Stat."""
+        """Stat an open file."""
 
     def size(self, descriptor: int) -> int:
-        """Size in bytes, and nothing else: no request while this client holds the locks of what it wrote."""
+        """Size in bytes. Needs no request while this client holds the locks of the data it wrote."""
 
     def fid(self, descriptor: int) -> Fid:
-        """Identity."""
+        """Return the FID of an open file."""
 
     def mdt_index(self, descriptor: int) -> int:
-        """The MDT the file is on, asked of the open file."""
+        """Index of the MDT of an open file."""
 
     def mdt_index_of(self, fid: Fid) -> int:
-        """The MDT a FID lies on, asked of the FID location database."""
+        """Index of the MDT of a FID, from the FID location database."""
 
     def layout(self, descriptor: int) -> Layout | None:
-        """Layout; None for a file that has none yet."""
+        """Read the layout of an open file; None for a file without a layout."""
 
     def belongings(self, descriptor: int) -> Belongings:
-        """Extended attributes and pin, in one request where the file has no pin."""
+        """Read the extended attributes and the pin; one request where the file has no pin."""
 
     def hsm(self, descriptor: int) -> Hsm:
-        """Archive state."""
+        """Read the HSM state of an open file."""
 
     def flags(self, descriptor: int) -> FileFlags:
-        """Inode flags."""
+        """Read the inode flags of an open file."""
 
     def project(self, descriptor: int) -> int:
-        """Project id."""
+        """Read the project id of an open file."""
 
     def project_beside(self, path: str) -> int:
-        """Project id that a new file in the directory of that path gets."""
+        """Project id that a new file in the directory of a path would get."""
 
     def set_project(self, descriptor: int, project: int) -> None:
-        """Give it to a project, so that its objects count for that project's quota."""
+        """Set the project id of an open file. Its objects then count for that project's quota."""
 
     def set_owner(self, descriptor: int, uid: int, gid: int) -> None:
-        """Give it to its owner, so that its objects count for the owner's quota, and the swap is allowed."""
+        """Set the owner of an open file. Its objects then count for the owner's quota, and a swap is permitted."""
 
     def set_times(self, descriptor: int, atime_ns: int, mtime_ns: int) -> None:
-        """Access and modification time."""
+        """Set the access and the modification time of an open file."""
 
     def read(self, descriptor: int, length: int, offset: int) -> bytes:
-        """Up to so many bytes; b"" at the end of the file."""
+        """Read up to a number of bytes at an offset; b"" at the end of the file."""
 
     def write(self, descriptor: int, data: bytes, offset: int) -> int:
-        """Write; how much of it was."""
+        """Write at an offset; returns the number of bytes written."""
 
     def truncate(self, descriptor: int, size_bytes: int) -> None:
-        """Set the size."""
+        """Set the size of an open file."""
 
     def next_data(self, descriptor: int, offset: int) -> tuple[int, int] | None:
-        """Where the next data begins and ends, at or after the offset; None when only a hole follows."""
+        """Return start and end of the next data at or after an offset; None when only a hole follows."""
 
     def sync(self, descriptor: int) -> None:
         """Wait until all data written is on the targets' storage."""
 
     def drop_cache(self, descriptor: int) -> None:
-        """Forget what the client has cached of it."""
+        """Drop the client's cached pages of an open file."""
 
     def lease(self, descriptor: int) -> None:
-        """Take a read lease. Raises Busy when somebody writes, has it open for writing, or holds a lease."""
+        """Take a read lease. Raises Busy when another process has the file open for writing or holds a lease."""
 
     def lease_held(self, descriptor: int) -> bool:
-        """Whether the lease is still ours: nobody has opened the file for writing, truncated or unlinked it."""
+        """Whether the lease is unbroken: no process has opened the file for writing, truncated or unlinked it."""
 
     def data_version(self, descriptor: int) -> int:
-        """A number that changes with every change of the data; other clients' unwritten data is written back first."""
+        """Return the data version, which changes with the data. Other clients first write back their dirty pages."""
 
     def swap_and_close(self, source: int, volatile: int, source_version: int, volatile_version: int) -> None:
         """In one transaction: give up the lease if it is unbroken, exchange the two layouts, close the source.

@@ -29,13 +29,13 @@ from lustre.mounts import Mount
 from lustre.parameters import Tree, parse_device
 
 Move = Callable[[str, Layout], None]
-"""Rewrites one file, or raises OSError; the file is whole either way."""
+"""Rewrites one file with a layout, or raises OSError. The file stays complete in each case."""
 
 _ATTEMPTS = 3
 
 
 class MountedFilesystem:
-    """Implements :class:`lustre.filesystem.Filesystem`."""
+    """The file system below one mount point of this client."""
 
     def __init__(self, mount: Mount, library: Library, tree: Tree, move: Move, devices: str = "/dev") -> None:
         self._mount = mount
@@ -46,23 +46,26 @@ class MountedFilesystem:
 
     @property
     def fsname(self) -> str:
-        """See the port."""
+        """Name of the file system: ``lustre`` where an OST is called ``lustre-OST0003``."""
         return self._mount.fsname
 
     def pools(self) -> Mapping[str, tuple[str, ...]]:
-        """See the port."""
+        """By pool name, the full names of the pool's targets: ``{"flash": ("lustre-OST0000", …)}``."""
         return read_pools(self._tree, self.fsname)
 
     def space(self) -> Mapping[str, Space]:
-        """See the port."""
+        """By full target name, the space on each OST."""
         return read_space(self._tree, self.fsname)
 
     def path_of(self, fid: Fid) -> str:
-        """See the port."""
+        """Return a path of a FID. Raises FileNotFoundError when no file has the FID."""
         return self._library.path_of(self._mount.path, fid)
 
     def status(self, path: str) -> FileStatus:
-        """See the port. Raises Stale when names at that path change faster than it can be asked."""
+        """Stat a path without following symbolic links.
+
+        Raises Stale when the names on the path change faster than they can be read.
+        """
         place = self._whole(path)
         for _ in range(_ATTEMPTS):
             with typed("stat", path):
@@ -76,18 +79,24 @@ class MountedFilesystem:
         raise Stale(116, "another file takes this name again and again", path)
 
     def entries(self, directory: str) -> Iterator[str]:
-        """See the port."""
+        """List the names in a directory, without ``.`` and ``..``."""
         with typed("list", directory), os.scandir(self._whole(directory)) as found:
             for entry in found:
                 yield entry.name
 
     def subdirectories(self, directory: str) -> Sequence[str]:
-        """See the port. Of what kind an entry is, the list itself says."""
+        """List the subdirectories of a directory, without symbolic links.
+
+        No file is stat'ed. The listing itself has the type of each entry.
+        """
         with typed("list", directory), os.scandir(self._whole(directory)) as found:
             return [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
 
     def xattr(self, path: str, name: str) -> bytes:
-        """See the port. Releases that know no pins call it unsupported, and so do mounts with ``nouser_xattr``."""
+        """Read an extended attribute (``user.tierd``) without following a symbolic link; b"" if absent.
+
+        An attribute that the release or the mount (``nouser_xattr``) does not support counts as absent.
+        """
         try:
             return os.getxattr(self._whole(path), name, follow_symlinks=False)
         except OSError as error:
@@ -97,28 +106,37 @@ class MountedFilesystem:
                 raise
 
     def layout(self, path: str) -> Layout | None:
-        """See the port. Where a directory has none of its own, Lustre tells that of the root: it is left out here."""
+        """Read the layout of a file, or the default layout of a directory; None for a directory without its own.
+
+        For a directory without its own, Lustre returns the default of the root, which this method leaves out.
+        """
         return layouts.own_layout(self._whole(path), self._mount.path, attribute, attribute_names,
                                   layouts.whole_default)
 
     def set_default_layout(self, directory: str, layout: Layout | None) -> None:
-        """See the port. Raises ValueError for a layout Lustre cannot have."""
+        """Set the default layout of a directory, or (None) delete it.
+
+        Raises ValueError for a layout that Lustre does not accept.
+        """
         layouts.set_default(self._library, self._whole(directory), layout)
 
     def migrate(self, path: str, layout: Layout) -> None:
-        """See the port."""
+        """Rewrite a file with another layout, without disturbing an application that uses it."""
         self._move(path, layout)
 
     def changelog(self, mdt: str, after_index: int) -> bytes:
-        """See the port. Some 16 MiB at a time: ask again with the last index."""
+        """Read the raw records of one MDT (``MDT0000``) above an index, oldest first; b"" when there are none.
+
+        Each call returns at most some 16 MiB; call again with the last index for more.
+        """
         return device.read(f"{self._devices}/changelog-{self.fsname}-{mdt}", after_index)
 
     def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
-        """Let Lustre forget what one registered reader (``cl1``) has dealt with. Raises ValueError for index 0."""
+        """Clear the records up to an index for one registered reader (``cl1``). Raises ValueError for index 0."""
         self._library.clear_changelog(f"{self.fsname}-{mdt}", reader, index)
 
     def quota(self, kind: int, owner: int, pool: str = "") -> Quota:
-        """Block quota of a user (0), a group (1) or a project (2), of all or of one pool."""
+        """Read the block quota of a user (0), a group (1) or a project (2), for the file system or for one pool."""
         return self._library.quota(self._mount.path, kind, owner, pool)
 
     def _whole(self, path: str) -> str:
@@ -126,7 +144,7 @@ class MountedFilesystem:
 
 
 def read_pools(tree: Tree, fsname: str) -> dict[str, tuple[str, ...]]:
-    """Pool name to the full names of its targets, sorted; a pool without members is there, and empty."""
+    """Read by pool name the sorted full names of the pool's targets. A pool without members is empty."""
     found: dict[str, tuple[str, ...]] = {}
     for name in tree.devices("lov"):
         device = parse_device(name)
@@ -140,7 +158,7 @@ def read_pools(tree: Tree, fsname: str) -> dict[str, tuple[str, ...]]:
 
 
 def read_space(tree: Tree, fsname: str) -> dict[str, Space]:
-    """Full target name to its room, for the OSTs this client can reach."""
+    """Read by full target name the space on each OST that this client can reach."""
     found: dict[str, Space] = {}
     for name in tree.devices("osc"):
         device = parse_device(name)
@@ -149,7 +167,7 @@ def read_space(tree: Tree, fsname: str) -> dict[str, Space]:
         room = df.parse(**{file: tree.read(f"osc/{name}/{file}") for file in df.FILES})
         if room.size_bytes is None or room.free_bytes is None or room.avail_bytes is None:
             continue
-        if room.size_bytes > 0:  # an OST that cannot be reached says 0 of everything
+        if room.size_bytes > 0:  # an OST that cannot be reached reports 0 for everything
             avail_bytes = _avail_bytes(room, room.avail_bytes)
             found[f"{fsname}-{device.target}"] = Space(room.size_bytes, room.free_bytes, avail_bytes)
     return found

@@ -23,53 +23,59 @@ from lustre.llapi.calls import Library
 from lustre.llapi.layouts import open_with_layout
 
 _BLOCK_BYTES = 512
-"""Of ``st_blocks``, whatever the file system's blocks are."""
+"""Unit of ``st_blocks``, independent of the block size of the file system."""
 
 
 class PlainCalls:
-    """Part of :class:`lustre.mounted_calls.MountedCalls`."""
+    """The calls of a mover that every file system has."""
 
     def close(self, descriptor: int) -> None:
-        """See :class:`~lustre.filesystem.Calls`."""
+        """Close a descriptor. This ends a lease and destroys a volatile file."""
         os.close(descriptor)
 
     def status(self, descriptor: int) -> Status:
-        """See :class:`~lustre.filesystem.Calls`."""
+        """Stat an open file."""
         with typed("stat"):
             return status_from(os.fstat(descriptor))
 
     def size(self, descriptor: int) -> int:
-        """See :class:`~lustre.filesystem.Calls`."""
+        """Size in bytes. Needs no request while this client holds the locks of the data it wrote."""
         with typed("seek"):
             return os.lseek(descriptor, 0, os.SEEK_END)
 
     def set_owner(self, descriptor: int, uid: int, gid: int) -> None:
-        """See :class:`~lustre.filesystem.Calls`."""
+        """Set the owner of an open file. Its objects then count for the owner's quota, and a swap is permitted."""
         with typed("set owner"):
             os.fchown(descriptor, uid, gid)
 
     def set_times(self, descriptor: int, atime_ns: int, mtime_ns: int) -> None:
-        """See :class:`~lustre.filesystem.Calls`."""
+        """Set the access and the modification time of an open file."""
         with typed("set times"):
             os.utime(descriptor, ns=(atime_ns, mtime_ns))
 
     def read(self, descriptor: int, length: int, offset: int) -> bytes:
-        """See :class:`~lustre.filesystem.Calls`. Reading past the page cache needs a page-aligned buffer."""
+        """Read up to a number of bytes at an offset; b"" at the end of the file.
+
+        A direct read needs a page-aligned buffer.
+        """
         with typed("read"), mmap.mmap(-1, -(-length // mmap.PAGESIZE) * mmap.PAGESIZE) as buffer:
             return buffer[: os.preadv(descriptor, [buffer], offset)][:length]
 
     def write(self, descriptor: int, data: bytes, offset: int) -> int:
-        """See :class:`~lustre.filesystem.Calls`."""
+        """Write at an offset; returns the number of bytes written."""
         with typed("write"):
             return os.pwrite(descriptor, data, offset)
 
     def truncate(self, descriptor: int, size_bytes: int) -> None:
-        """See :class:`~lustre.filesystem.Calls`."""
+        """Set the size of an open file."""
         with typed("truncate"):
             os.ftruncate(descriptor, size_bytes)
 
     def next_data(self, descriptor: int, offset: int) -> tuple[int, int] | None:
-        """See :class:`~lustre.filesystem.Calls`. A release that cannot tell holes from data says that all is data."""
+        """Return start and end of the next data at or after an offset; None when only a hole follows.
+
+        A release that cannot tell holes from data reports only data.
+        """
         try:
             with typed("seek data"):
                 start = os.lseek(descriptor, offset, os.SEEK_DATA)
@@ -80,7 +86,7 @@ class PlainCalls:
             return None
 
     def sync(self, descriptor: int) -> None:
-        """See :class:`~lustre.filesystem.Calls`.
+        """Wait until all data written is on the targets' storage.
 
         fdatasync(2) leaves out the request to the MDT (``ll_fsync`` in lustre/llite/file.c, since 2.17). Nothing is
         lost by that: the exchange comes after the creation of the copy in the journal of the same MDT.
@@ -89,28 +95,28 @@ class PlainCalls:
             os.fdatasync(descriptor)
 
     def drop_cache(self, descriptor: int) -> None:
-        """See :class:`~lustre.filesystem.Calls`."""
+        """Drop the client's cached pages of an open file."""
         with typed("drop cache"):
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def status_from(found: os.stat_result) -> Status:
-    """What a mover needs of a stat."""
+    """Take from a stat result what a mover needs."""
     return Status(found.st_mode, found.st_uid, found.st_gid, found.st_size, found.st_nlink, found.st_atime_ns,
                   found.st_mtime_ns, found.st_ctime_ns, found.st_blocks * _BLOCK_BYTES)  # fmt: skip
 
 
 _VOLATILE = ".\x0c\x13\x14\x12:VOLATILE"
-"""How a name begins that Lustre never writes into a directory."""
+"""Prefix of the names of volatile files, which Lustre never writes into a directory."""
 _CAREFUL = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _NOT_THE_FILES_OWN = ("lustre.", "trusted.")
-"""Attributes that describe the objects, or the file's place, and change with a move."""
+"""Attributes that describe the objects or the place of a file, and change with a move."""
 PIN = "trusted.pin"
-"""Where an MDT keeps a file's pin: a file that has none is listed without it."""
+"""Attribute in which an MDT stores the pin of a file. The listing has it only for pinned files."""
 
 
 class MountedCalls(PlainCalls):
-    """Implements :class:`lustre.filesystem.Calls`. One mount point; any number of threads."""
+    """The calls of a mover below one mount point. Any number of threads may share it."""
 
     def __init__(self, library: Library, mount_point: str, archives_told: Callable[[], bool] = lambda: False) -> None:
         """``archives_told``: whether an exchange of layouts tells the archive (:mod:`lustre.mounted`)."""
@@ -118,37 +124,37 @@ class MountedCalls(PlainCalls):
         self._archives_told = archives_told
         self._mount = mount_point.rstrip("/") or "/"
         self._volatile_names_known = False
-        """Whether this file system has shown that it writes the name of a volatile file into no directory."""
+        """Whether a check has shown that this file system does not write names of volatile files into a directory."""
 
     def whole(self, path: str) -> str:
-        """The path on this machine."""
+        """Return the absolute path on this node."""
         return whole(self._mount, path)
 
     def status_of(self, path: str) -> Status:
-        """See :class:`~lustre.filesystem.Calls`."""
+        """Stat a path without opening the file or following a symbolic link."""
         with typed("stat", path):
             return status_from(os.lstat(self.whole(path)))
 
     def layout_of(self, path: str) -> Layout | None:
-        """See :class:`~lustre.filesystem.Calls`."""
+        """Read the layout of a path without opening the file; None for a file without a layout."""
         return layout_at(self.whole(path))
 
     def open_for_reading(self, path: str) -> int:
-        """See :class:`~lustre.filesystem.Calls`."""
+        """Open a path for reading. Does not follow a symbolic link, change the access time or block."""
         with typed("open", path):
             return os.open(self.whole(path), os.O_RDONLY | os.O_NOATIME | _CAREFUL)
 
     def open_for_swap(self, path: str, direct: bool) -> int:
-        """See :class:`~lustre.filesystem.Calls`."""
+        """Open for reading and writing, as a lease and a layout swap need it. Reads can bypass the page cache."""
         with typed("open", path):
             return os.open(self.whole(path), os.O_RDWR | os.O_NOATIME | _CAREFUL | (os.O_DIRECT if direct else 0))
 
     def open_fid(self, fid: Fid) -> int:
-        """See :class:`~lustre.filesystem.Calls`."""
+        """Open a file for reading by its FID, whatever its present name is."""
         return self._library.open_fid(self._mount, fid, os.O_RDONLY | os.O_NOATIME | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def exists(self, fid: Fid) -> bool:
-        """See :class:`~lustre.filesystem.Calls`.
+        """Ask the MDT whether the file still has a name. Raises OSError when the MDT does not answer.
 
         Opening by FID does not say: since 2.16 it goes through open_by_handle_at(2), in which Linux makes ESTALE of
         every error, also that of an MDT that cannot be reached. ``fid2path`` answers ENOENT for a file that is gone,
@@ -161,7 +167,10 @@ class MountedCalls(PlainCalls):
         return True
 
     def create_volatile(self, beside: str, mdt_index: int, layout: Layout | None, source: int) -> int:
-        """See :class:`~lustre.filesystem.Calls`. ``fd=`` in the name lets Lustre take over what encryption needs."""
+        """Create a file without a name on an MDT, in the directory of ``beside``.
+
+        It is deleted at its last close. ``fd=`` in the name lets Lustre copy the encryption context of the source.
+        """
         if mdt_index < 0:
             raise ValueError("a volatile file needs the MDT of its source: on another, the swap would lose the data")
         directory = os.path.dirname(self.whole(beside))
@@ -178,7 +187,7 @@ class MountedCalls(PlainCalls):
         return descriptor
 
     def _must_be_nameless(self, descriptor: int, name: str, beside: str) -> None:
-        """Close and raise where the file system is none that knows volatile files. Asked once: it does not change."""
+        """Close and raise Unsupported where the file system has no volatile files. Checks once per mount."""
         try:
             os.unlink(name)
         except FileNotFoundError:
@@ -190,16 +199,16 @@ class MountedCalls(PlainCalls):
         raise NotLustre(errno.ENOTTY, "the file system took the name of a volatile file for an ordinary one", beside)
 
     def fid(self, descriptor: int) -> Fid:
-        """See :class:`~lustre.filesystem.Calls`."""
+        """Return the FID of an open file."""
         return self._library.fid(descriptor)
 
     def mdt_index(self, descriptor: int) -> int:
-        """See :class:`~lustre.filesystem.Calls`."""
+        """Index of the MDT of an open file."""
         return self._library.mdt_index(descriptor)
 
     def mdt_index_of(self, fid: Fid) -> int:
-        """See :class:`~lustre.filesystem.Calls`."""
-        with typed("open", self._mount):  # not kept open: it would keep the file system from being unmounted
+        """Index of the MDT of a FID, from the FID location database."""
+        with typed("open", self._mount):  # closed at once, because an open descriptor blocks an unmount
             root = os.open(self._mount, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             return self._library.mdt_index_of(root, fid)
@@ -207,11 +216,11 @@ class MountedCalls(PlainCalls):
             os.close(root)
 
     def layout(self, descriptor: int) -> Layout | None:
-        """See :class:`~lustre.filesystem.Calls`."""
+        """Read the layout of an open file; None for a file without a layout."""
         return layout_at(descriptor)
 
     def belongings(self, descriptor: int) -> Belongings:
-        """See :class:`~lustre.filesystem.Calls`.
+        """Read the extended attributes and the pin; one request where the file has no pin.
 
         Who may see ``trusted`` attributes sees ``trusted.lma`` of every file; the pin is asked only where it is listed.
         """
@@ -222,7 +231,7 @@ class MountedCalls(PlainCalls):
         return Belongings(own, self._pin(descriptor) if not complete or PIN in listed else b"")
 
     def hsm(self, descriptor: int) -> Hsm:
-        """See :class:`~lustre.filesystem.Calls`.
+        """Read the HSM state of an open file.
 
         Always a request to the MDT. The list of attributes does not do instead: what a client has cached of it stays as
         it was when an archive sets the state (``mdt_hsm_attr_set`` in lustre/mdt/mdt_hsm.c takes no lock from it).
@@ -231,12 +240,12 @@ class MountedCalls(PlainCalls):
         return replace(found, left_behind=not self._archives_told()) if found.copied else found
 
     def flags(self, descriptor: int) -> FileFlags:
-        """See :class:`~lustre.filesystem.Calls`."""
+        """Read the inode flags of an open file."""
         with typed("get inode flags"):
             return attributes.inode_flags(descriptor)
 
     def _pin(self, descriptor: int) -> bytes:
-        """Releases that know no pins call the attribute unsupported."""
+        """Read the pin of a file; b"" for a release that does not support pins."""
         try:
             return os.getxattr(descriptor, "lustre.pin")
         except OSError as error:
@@ -246,12 +255,12 @@ class MountedCalls(PlainCalls):
                 raise
 
     def project(self, descriptor: int) -> int:
-        """See :class:`~lustre.filesystem.Calls`."""
+        """Read the project id of an open file."""
         with typed("get project"):
             return attributes.project(descriptor)
 
     def project_beside(self, path: str) -> int:
-        """See :class:`~lustre.filesystem.Calls`."""
+        """Project id that a new file in the directory of a path would get."""
         directory = os.path.dirname(self.whole(path))
         with typed("get project", path):
             descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -261,29 +270,29 @@ class MountedCalls(PlainCalls):
                 os.close(descriptor)
 
     def set_project(self, descriptor: int, project: int) -> None:
-        """See :class:`~lustre.filesystem.Calls`."""
+        """Set the project id of an open file. Its objects then count for that project's quota."""
         with typed("set project"):
             attributes.set_project(descriptor, project)
 
     def lease(self, descriptor: int) -> None:
-        """See :class:`~lustre.filesystem.Calls`."""
+        """Take a read lease. Raises Busy when another process has the file open for writing or holds a lease."""
         self._library.lease(descriptor)
 
     def lease_held(self, descriptor: int) -> bool:
-        """See :class:`~lustre.filesystem.Calls`."""
+        """Whether the lease is unbroken: no process has opened the file for writing, truncated or unlinked it."""
         return self._library.lease_held(descriptor)
 
     def data_version(self, descriptor: int) -> int:
-        """See :class:`~lustre.filesystem.Calls`."""
+        """Return the data version, which changes with the data. Other clients first write back their dirty pages."""
         return self._library.data_version(descriptor)
 
     def swap_and_close(self, source: int, volatile: int, source_version: int, volatile_version: int) -> None:
-        """See :class:`~lustre.filesystem.Calls`."""
+        """In one transaction: give up the lease if it is unbroken, exchange the two layouts, close the source."""
         self._library.swap_and_close(source, volatile, source_version, volatile_version)
 
 
 def whole(mount_point: str, path: str) -> str:
-    """A path below a mount point. Raises NoPath for one that would lead out of it."""
+    """Join a path to a mount point. Raises NoPath for a path that leads out of it."""
     if not path.startswith("/") or ".." in path.split("/") or "\0" in path:
         raise NoPath(errno.EINVAL, f"not a path from the root of the file system: {path!r}")
     return mount_point.rstrip("/") + path

@@ -24,7 +24,7 @@ fi
 "$python" -m pip --python "$root$here/bin/python" install --quiet --disable-pip-version-check --root-user-action=ignore \
     --no-compile "$@" ".[$extras]"
 site=$(echo "$root$here"/lib/python3.*/site-packages)
-for source in $(find lustre exporter -name "*.c"); do
+for source in $(find lustre httpserver exporter -name "*.c"); do
     set -- "$site/${source%.c}".*.so
     [ -e "$1" ] || [ -n "${PURE_PYTHON:-}" ] ||
         { echo "$source was not compiled: a C compiler and Python's headers are needed (or PURE_PYTHON=1)" >&2; exit 1; }

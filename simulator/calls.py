@@ -31,26 +31,6 @@ RETRY_SECONDS = 0.1
 """So soon a request to a target that was away is sent again."""
 
 
-class Processors:
-    """Those of the mover's node: the processes of jobs there, and calls, have equal parts of them."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._rng = cluster.random("calls")
-        self._at_work = 0
-        self._nid = cluster.clients[cluster.settings.mover_client].settings.nid
-
-    def work(self, costs: CallCosts, seconds: float) -> Steps[None]:
-        """So much processor time."""
-        if not seconds:
-            return
-        self._at_work += 1
-        others = self._cluster.processes_on(self._nid) * costs.busy_share if costs.processors else 0.0
-        crowd = max(1.0, (others + self._at_work) / costs.processors) if costs.processors else 1.0
-        yield seconds * crowd * self._rng.lognormvariate(-0.02, 0.2)
-        self._at_work -= 1
-
-
 class Calls:
     """Waits as long as a call takes. Raises OSError ETIMEDOUT where a target does not answer for very long."""
 
@@ -105,18 +85,18 @@ class Calls:
         if osts := sorted({stripe.ost_index for part in parts for stripe in part.objects}):
             self._take(self._glimpses(osts))
 
-    def room(self) -> None:
+    def statfs(self) -> None:
         """Ask every OST for its room; of one that is away Lustre says what it said last."""
         if self._costs.charged:
             self._take(self._statfs())
 
-    def changelog(self, records: int) -> None:
+    def take_records(self, records: int) -> None:
         """Take so many records of a changelog in."""
         if self._costs.charged:
             seconds = self._costs.call_processor_seconds + records * self._costs.record_processor_seconds
             self._take(self._computing(self._costs.call_seconds, seconds))
 
-    def look(self) -> None:
+    def read_counters(self) -> None:
         """Read the counters of all targets, and think about them."""
         if self._costs.charged:
             self._take(self._computing(self._costs.look_seconds, self._costs.look_processor_seconds))

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from random import Random
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from lustre.changelog.record import RecordType
 from lustre.layout.model import Layout
@@ -32,12 +32,11 @@ from simulator.servers.namespace import Inode, Namespace
 from simulator.servers.ost import Ost
 from simulator.servers.placement import Placement, extents
 from simulator.settings import ClusterSettings
-from simulator.workload import Workload
-
-if TYPE_CHECKING:
-    from simulator.workload import FluidWorkload
+from simulator.workload import EventWorkload, Workload
 
 STATFS_SECONDS = 5.0
+"""Interval at which each MDT asks each OST for its free space."""
+LFS_JOB_ID = "lfs.0"
 
 
 class Timekeeper(Protocol):
@@ -58,7 +57,7 @@ class Cluster:
         self.engine = Engine()
         self.lock = RLock()
         self.timekeeper: Timekeeper | None = None
-        """None: whoever calls moves the time on."""
+        """Who advances the time; None: the caller of :meth:`advance` does."""
         self.log = Throughput()
         self.epoch_ns = settings.epoch_seconds * 10**9
         fsname = settings.fsname
@@ -88,10 +87,9 @@ class Cluster:
             for index, client in enumerate(settings.clients)
         )
         self.processors = Processors(self)
-        self._population = Population(self.namespace, self.placement, self.mdts, self.osts)
         self.mounts = len(self.clients)
         """How many clients there are."""
-        self._workload: Workload | FluidWorkload = Workload(self.engine, self.clients, self.log, self.random)
+        self._workload: Workload = EventWorkload(self.engine, self.clients, self.log, self.random)
         self._writers: dict[tuple[Path, bool], ParameterWriter] = {}
         self.exporter_back_at = 0.0
         """Until then nobody reaches the exporter."""
@@ -177,12 +175,41 @@ class Cluster:
     def make_directory(
         self, path: str, layout: Layout | None = None, *, uid: int = 0, mdt_index: int = 0, shards: tuple[int, ...] = ()
     ) -> Inode:  # fmt: skip
-        """A directory with those above it, as if it had always been there; one that exists stays as it is."""
-        return self._population.directory(path, layout, self.epoch, uid=uid, mdt_index=mdt_index, shards=shards)
+        """Make a directory and its parents, before the first job starts. A directory that exists stays as it is."""
+        inode = self.namespace.root
+        for name in filter(None, path.split("/")):
+            child = inode.children.get(name)
+            if child is None:
+                fid = self.namespace.new_fid(mdt_index, 0)
+                child = self.namespace.add(inode, name, fid, mdt_index, self.epoch, directory=True)
+                child.uid = child.gid = uid
+                child.layout = layout if child.path == path else None
+                child.shards = shards if child.path == path else ()
+                self.mdts[mdt_index].inodes_used += 1
+            inode = child
+        return inode
 
     def make_file(self, path: str, size_bytes: int, *, uid: int = 0) -> Inode:
-        """A file full of data, as if it had always been there. Raises OSError ENOSPC when there is no room."""
-        return self._population.file(path, size_bytes, self.epoch, uid=uid)
+        """Make a file full of data, before the first job starts. Raises OSError ENOSPC when the OSTs are full."""
+        parent, _, name = path.rpartition("/")
+        directory = self.make_directory(parent)
+        if name in directory.children:
+            return directory.children[name]
+        layout = self.placement.create(directory.layout or self.namespace.root.layout)
+        try:
+            layout = self.placement.reach(layout, size_bytes)
+            for piece in extents(layout, 0, size_bytes):
+                store = self.osts[piece.ost_index].store
+                store.grow(store.objects[piece.fid], piece.offset, piece.offset + piece.size_bytes)
+        except OSError:
+            self.placement.release(layout)
+            raise
+        fid = self.namespace.new_fid(directory.mdt_index, 0)
+        inode = self.namespace.add(directory, name, fid, directory.mdt_index, self.epoch, directory=False)
+        inode.layout, inode.uid, inode.gid = layout, uid, uid
+        inode.wrote(size_bytes, self.epoch)
+        self.mdts[directory.mdt_index].inodes_used += 1
+        return inode
 
     def change(self, job_id: str, values: dict[str, Any]) -> None:
         """Have a job go on with other values of its fields, from now on."""
@@ -210,22 +237,55 @@ class Cluster:
         writer = ParameterWriter(root, clients=clients, shared=shared)
         return self._writers.setdefault((root, clients), writer).write(self)
 
-    # What may be done to it
+    # What an administrator or tierd does with lfs
 
     def start_migration(self, path: str, layout: Layout) -> Migration:
-        """Have the mover move a file; ``finished`` of what this returns is done in virtual time."""
+        """Start ``lfs migrate`` of a file to a layout. Its ``finished`` completes in virtual time."""
         with self.lock:
-            return migrate(self, path, layout)
+            migration = Migration(path, layout)
+            self._run_lfs(migration)
+            return migration
 
     def start_resync(self, path: str) -> Resync:
-        """Have the stale copies of a mirrored file brought up to date, in virtual time."""
+        """Start ``lfs mirror resync`` of a mirrored file. Its ``finished`` completes in virtual time."""
         with self.lock:
-            return resync(self, path)
+            resync = Resync(path)
+            self._run_lfs(resync)
+            return resync
 
     def set_default_layout(self, directory: str, layout: Layout | None) -> None:
-        """What ``lfs setstripe`` on a directory does: new files get it, those that are there keep theirs."""
+        """Set the default layout of a directory, as ``lfs setstripe`` does. Files that exist keep their layouts.
+
+        Raises OSError ENOTDIR for a file, and EINVAL for a layout that names a pool or target that does not exist.
+        """
         with self.lock:
-            set_default_layout(self, directory, layout)
+            inode = self.namespace.lookup(directory)
+            if not inode.is_directory:
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
+            self.placement.check(layout)
+            inode.layout = layout
+            mdt = self.mdts[inode.mdt_index]
+            actor = Actor(LFS_JOB_ID, 0, 0, self.clients[self.settings.mover_client].settings.nid)
+            mdt.changelog.add(RecordType.SETXATTR, self.epoch, inode.fid, actor, xattr_name="lustre.lov")
+            mdt.tally(LFS_JOB_ID, "setattr", 900)
+
+    def _run_lfs(self, work: Migration | Resync) -> None:
+        """Run the program on the mover's client. It computes first, then copies; real ``lfs`` does both at once."""
+        client = self.clients[self.settings.mover_client]
+        actor = Actor(LFS_JOB_ID, 0, 0, client.settings.nid)
+        costs = self.settings.costs
+
+        def steps() -> Steps[None]:
+            yield from self.processors.work(costs, costs.move_processor_seconds)
+            yield from work.steps(client, actor, costs.move_start_seconds)
+
+        def finish(done: Completion) -> None:
+            if done.error is None:
+                work.finished.succeed()
+            else:
+                work.finished.fail(done.error)
+
+        self.engine.spawn(steps()).then(finish)
 
     def slow_down(self, ost_index: int, factor: float) -> None:
         """From now on a target's device takes so many times as long; 1 heals it."""
@@ -248,105 +308,6 @@ class Cluster:
     def random(self, name: str) -> Random:
         """Chance of its own for each who needs some, so that one more changes nothing for the others."""
         return Random(f"{self.settings.seed}/{name}")  # noqa: S311 - a model, not a secret
-
-
-class Population:
-    """Makes what was there before."""
-
-    def __init__(self, namespace: Namespace, placement: Placement, mdts: Sequence[Mdt], osts: Sequence[Ost]) -> None:
-        self._namespace = namespace
-        self._placement = placement
-        self._mdts = mdts
-        self._osts = osts
-
-    def directory(
-        self, path: str, layout: Layout | None, now: float, *, uid: int = 0, mdt_index: int = 0,
-        shards: tuple[int, ...] = (),
-    ) -> Inode:  # fmt: skip
-        """A directory with those above it; one that exists stays as it is. ``now`` in seconds of the epoch."""
-        inode = self._namespace.root
-        for name in filter(None, path.split("/")):
-            child = inode.children.get(name)
-            if child is None:
-                fid = self._namespace.new_fid(mdt_index, 0)
-                child = self._namespace.add(inode, name, fid, mdt_index, now, directory=True)
-                child.uid = child.gid = uid
-                child.layout = layout if child.path == path else None
-                child.shards = shards if child.path == path else ()
-                self._mdts[mdt_index].inodes_used += 1
-            inode = child
-        return inode
-
-    def file(self, path: str, size_bytes: int, now: float, *, uid: int = 0) -> Inode:
-        """A file full of data. Raises OSError ENOSPC when there is no room."""
-        parent, _, name = path.rpartition("/")
-        directory = self.directory(parent, None, now)
-        if name in directory.children:
-            return directory.children[name]
-        layout = self._placement.create(directory.layout or self._namespace.root.layout)
-        try:
-            layout = self._placement.reach(layout, size_bytes)
-            for piece in extents(layout, 0, size_bytes):
-                store = self._osts[piece.ost_index].store
-                store.grow(store.objects[piece.fid], piece.offset, piece.offset + piece.size_bytes)
-        except OSError:
-            self._placement.release(layout)
-            raise
-        fid = self._namespace.new_fid(directory.mdt_index, 0)
-        inode = self._namespace.add(directory, name, fid, directory.mdt_index, now, directory=False)
-        inode.layout, inode.uid, inode.gid = layout, uid, uid
-        inode.wrote(size_bytes, now)
-        self._mdts[directory.mdt_index].inodes_used += 1
-        return inode
-
-
-Work = TypeVar("Work", Migration, Resync)
-LFS_JOB_ID = SETSTRIPE_JOB_ID = "lfs.0"
-
-
-def migrate(cluster: Cluster, path: str, layout: Layout) -> Migration:
-    """Have the mover move a file; ``finished`` of what this returns is done in virtual time."""
-    return _started(cluster, Migration(path, layout))
-
-
-def resync(cluster: Cluster, path: str) -> Resync:
-    """Have the stale copies of a file brought up to date."""
-    return _started(cluster, Resync(path))
-
-
-def set_default_layout(cluster: Cluster, directory: str, layout: Layout | None) -> None:
-    """New files below a directory get the layout, those that are there keep theirs. Raises OSError ENOTDIR, EINVAL."""
-    inode = cluster.namespace.lookup(directory)
-    if not inode.is_directory:
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
-    cluster.placement.check(layout)
-    inode.layout = layout
-    mdt = cluster.mdts[inode.mdt_index]
-    actor = Actor(SETSTRIPE_JOB_ID, 0, 0, cluster.clients[cluster.settings.mover_client].settings.nid)
-    mdt.changelog.add(RecordType.SETXATTR, cluster.epoch, inode.fid, actor, xattr_name="lustre.lov")
-    mdt.tally(SETSTRIPE_JOB_ID, "setattr", 900)
-
-
-def _started(cluster: Cluster, work: Work) -> Work:
-    client = cluster.clients[cluster.settings.mover_client]
-    actor = Actor(LFS_JOB_ID, 0, 0, client.settings.nid)
-    ended = cluster.engine.spawn(_steps(cluster, work, client, actor))
-    ended.then(lambda done: _finish_like(done, work.finished))
-    return work
-
-
-def _steps(cluster: Cluster, work: Work, client: Client, actor: Actor) -> Steps[None]:
-    """The program has to compute before the work is done, and beside it; here all of that comes before."""
-    costs = cluster.settings.costs
-    yield from cluster.processors.work(costs, costs.move_processor_seconds)
-    yield from work.steps(client, actor, costs.move_start_seconds)
-
-
-def _finish_like(done: Completion, to: Completion) -> None:
-    if done.error is None:
-        to.succeed()
-    else:
-        to.fail(done.error)
 
 
 class Processors:

@@ -54,7 +54,7 @@ class SimulatedFilesystem:
 
     def space(self) -> Mapping[str, Space]:
         """Full OST name to its room."""
-        self.calls.room()
+        self.calls.statfs()
         with self._cluster.lock:
             return {ost.name: ost.store.space() for ost in self._cluster.osts}
 
@@ -140,7 +140,7 @@ class SimulatedFilesystem:
             log = self._changelog(mdt)
             data = log.read(after_index)
             records = log.last_index - after_index if data else 0
-        self.calls.changelog(records)
+        self.calls.take_records(records)
         return data
 
     def clear_changelog(self, mdt: str, reader: str, index: int) -> None:

@@ -120,10 +120,10 @@ RELEASES: Mapping[str, Release] = {
 
 
 def release_of(version: str) -> Release:
-    """The release of a version: the newest known that is not newer.
+    """The newest known release that is not newer than a version; 2.12 for older versions.
 
-    >>> release_of("2.17.57").version, release_of("2.14.0").version, release_of("2.12.9").version,
-    release_of("2.10.8").version ('2.17.57', '2.14.0', '2.12.9', '2.12.9')
+    >>> [release_of(version).version for version in ("2.17.57", "2.14.0", "2.12.9", "2.10.8")]
+    ['2.17.57', '2.14.0', '2.12.9', '2.12.9']
     """
     wanted = tuple(int(part) for part in re.findall(r"\d+", version))[:2]
     older = [release for release in RELEASES.values() if release.number <= wanted]

@@ -62,7 +62,7 @@ class Activity:
 
     def __init__(self, name: str, call: Callable[[], object]) -> None:
         self.name = name
-        self.over = Completion()
+        self.finished = Completion()
         """Done when it has ended; never failed: what it raises ends the run."""
         self.call = call
         self.baton = threading.Semaphore(0)
@@ -98,7 +98,7 @@ class VirtualScheduler:
     def spawn(self, name: str, call: Callable[[], object]) -> Activity:
         """An activity that begins now, after what runs now; it is over when the call returns."""
         made = Activity(name, call)
-        self._activities = [each for each in self._activities if not each.over.done]
+        self._activities = [each for each in self._activities if not each.finished.done]
         self._activities.append(made)
         self._ready.append(made)
         return made
@@ -113,16 +113,37 @@ class VirtualScheduler:
             begun = self._cluster.now
             while True:
                 self.sleep(max(0.0, begun + seconds - self._cluster.now))
-                while self._resting:
-                    self._go_on.wait(None)
-                begun = self._cluster.now
-                self._steps_under_way += 1
-                try:
-                    step()
-                finally:
-                    self._steps_under_way -= 1
+                begun = self._run_step(step)
 
         return self.spawn(name, going_on)
+
+    def repeat(self, name: str, step: Callable[[], object], pause_seconds: Callable[[], float]) -> VirtualEvent:
+        """An activity that runs a step now, and again ``pause_seconds`` after each end or when the event is set.
+
+        Returns the event, which the activity clears when it wakes.
+        """
+        wake = self.event()
+
+        def going_on() -> None:
+            while True:
+                self._run_step(step)
+                wake.wait(pause_seconds())
+                wake.clear()
+
+        self.spawn(name, going_on)
+        return wake
+
+    def _run_step(self, step: Callable[[], object]) -> float:
+        """Run one step of :meth:`every` or :meth:`repeat`; returns when it began. While others finish, it waits."""
+        while self._resting:
+            self._go_on.wait(None)
+        begun = self._cluster.now
+        self._steps_under_way += 1
+        try:
+            step()
+        finally:
+            self._steps_under_way -= 1
+        return begun
 
     def close(self) -> None:
         """End all activities where they wait, and give the cluster its time back."""
@@ -130,7 +151,7 @@ class VirtualScheduler:
             return
         self._closing = True
         for activity in self._activities:
-            if activity.thread is not None and not activity.over.done:
+            if activity.thread is not None and not activity.finished.done:
                 activity.baton.release()
                 activity.thread.join(self._timeout_seconds)
         self._cluster.timekeeper = None
@@ -142,7 +163,9 @@ class VirtualScheduler:
         self._drive(time, lambda: False)
 
     def finish(self) -> None:
-        """Let the steps of :meth:`every` that are under way come to their end, and begin no others before they have."""
+        """Let the steps of :meth:`every` and :meth:`repeat` that are under way come to their end, and begin no others
+        before they have.
+        """
         self._resting = True
         try:
             self._drive(float("inf"), lambda: not self._steps_under_way)
@@ -217,7 +240,7 @@ class VirtualScheduler:
             pass
         except BaseException as error:  # noqa: BLE001 -- raised again in whoever drives
             activity.error = error
-        activity.over.succeed()
+        activity.finished.succeed()
         self._baton_returned.release()
 
     # What activities share
@@ -239,24 +262,24 @@ class VirtualCondition:
     """Completions of those who wait until something changes."""
 
     def __init__(self, scheduler: VirtualScheduler, cluster: Cluster) -> None:
-        self._at_once = scheduler
+        self._scheduler = scheduler
         self._cluster = cluster
         self._waiting: deque[Completion] = deque()
 
     def wait(self, timeout_seconds: float | None) -> None:
         """Until it rings, or so long in virtual time."""
-        rung = Completion()
-        self._waiting.append(rung)
+        notified = Completion()
+        self._waiting.append(notified)
         if timeout_seconds is not None:
             with self._cluster.lock:
-                self._cluster.engine.after(timeout_seconds, _complete, rung)
-        self._at_once.wait_for(rung)
+                self._cluster.engine.after(timeout_seconds, _complete, notified)
+        self._scheduler.wait_for(notified)
 
     def notify_all(self) -> None:
         """Wake all of them, in the order they came."""
         waiting, self._waiting = self._waiting, deque()
-        for rung in waiting:
-            _complete(rung)
+        for notified in waiting:
+            _complete(notified)
 
 
 def _complete(completion: Completion) -> None:
@@ -334,18 +357,18 @@ class VirtualFuture(Future[T]):
 
     def __init__(self, scheduler: VirtualScheduler) -> None:
         super().__init__()
-        self._at_once = scheduler
-        self._over = Completion()
-        self.add_done_callback(lambda _: self._over.succeed())
+        self._scheduler = scheduler
+        self._finished = Completion()
+        self.add_done_callback(lambda _: self._finished.succeed())
 
     def result(self, timeout: float | None = None) -> T:
         """What came of it."""
-        self._at_once.wait_for(self._over)
+        self._scheduler.wait_for(self._finished)
         return super().result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """What it raised."""
-        self._at_once.wait_for(self._over)
+        self._scheduler.wait_for(self._finished)
         return super().exception(timeout)
 
 
@@ -353,18 +376,18 @@ class VirtualExecutor(Executor):
     """So many activities that take what is submitted, first come first served."""
 
     def __init__(self, scheduler: VirtualScheduler, workers: int) -> None:
-        self._at_once = scheduler
+        self._scheduler = scheduler
         self._workers = workers
         self._submitted: deque[tuple[VirtualFuture[Any], Callable[[], Any]]] = deque()
         self._at_work: list[Activity] = []
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Have something done."""
-        future: VirtualFuture[T] = VirtualFuture(self._at_once)
+        future: VirtualFuture[T] = VirtualFuture(self._scheduler)
         self._submitted.append((future, lambda: fn(*args, **kwargs)))
-        self._at_work = [worker for worker in self._at_work if not worker.over.done]
+        self._at_work = [worker for worker in self._at_work if not worker.finished.done]
         if len(self._at_work) < self._workers:
-            self._at_work.append(self._at_once.spawn("worker", self._work))
+            self._at_work.append(self._scheduler.spawn("worker", self._work))
         return future
 
     def _work(self) -> None:
@@ -386,4 +409,4 @@ class VirtualExecutor(Executor):
                 future.cancel()
         if wait:
             for worker in self._at_work:
-                self._at_once.wait_for(worker.over)
+                self._scheduler.wait_for(worker.finished)

@@ -5,6 +5,7 @@ In the event model a job has a run with processes on each of its nodes. In the f
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
@@ -18,43 +19,69 @@ from simulator.jobs.job import Run, Team, Throughput, user_of
 from simulator.servers.changelog import Actor
 
 
-class Workload:
-    """Jobs and their runs."""
+class Workload(ABC):
+    """The jobs of a cluster."""
 
-    def __init__(
-        self, engine: Engine, clients: Sequence[Client], log: Throughput, random: Callable[[str], Random]
-    ) -> None:  # fmt: skip
+    def __init__(self, engine: Engine) -> None:
         self.runs: dict[str, Run] = {}
-        """By job id, on its first node."""
+        """By job id, the run on the job's first node. Empty in the flow model."""
         self._engine = engine
-        self._clients = clients
-        self._log = log
-        self._random = random
         self._jobs: dict[str, Job] = {}
-        self._all_runs: dict[str, list[Run]] = {}
+        """By job id, the jobs that have started."""
 
     def expect(self, job: Job) -> None:
-        """A job comes at its time, at once when that is past."""
+        """Start a job at its start time, or at once when that has passed."""
         self._engine.after(job.start_seconds - self._engine.now, self._start, job)
 
+    @abstractmethod
     def stop(self, job_id: str) -> None:
-        """A job stops now; calls under way are finished. Raises LookupError when it has not begun."""
-        for run in self._all_runs[job_id]:
-            run.stop_seconds = self._engine.now
+        """Stop a job now. Raises LookupError when it does not run."""
 
     def changed(self, job_id: str, values: Mapping[str, Any]) -> Job:
-        """Stop a job; the job it is from now on. Raises ValueError for values it cannot have."""
+        """Stop a job and return its successor: the same job with other values, which starts now.
+
+        Raises LookupError when the job does not run, and ValueError for values it cannot have.
+        """
         wrong: list[str] = []
         job = toml_settings.with_values(self._jobs[job_id], values, wrong, job_id)
         if wrong:
             raise ValueError("; ".join(wrong))
-        stopped = self._jobs[job_id].stop_seconds
         self.stop(job_id)
+        return replace(job, start_seconds=self._engine.now)
+
+    @abstractmethod
+    def processes_on(self, nid: str) -> int:
+        """Processes of running jobs on a node."""
+
+    @abstractmethod
+    def _start(self, job: Job) -> None: ...
+
+
+class EventWorkload(Workload):
+    """Jobs of the event model: each has one run per node. A call under way when a job stops is finished."""
+
+    def __init__(
+        self, engine: Engine, clients: Sequence[Client], log: Throughput, random: Callable[[str], Random]
+    ) -> None:  # fmt: skip
+        super().__init__(engine)
+        self._clients = clients
+        self._log = log
+        self._random = random
+        self._all_runs: dict[str, list[Run]] = {}
+
+    def stop(self, job_id: str) -> None:
+        """Stop a job now; calls under way are finished. Raises LookupError when it has not started."""
+        for run in self._all_runs[job_id]:
+            run.stop_seconds = self._engine.now
+
+    def changed(self, job_id: str, values: Mapping[str, Any]) -> Job:
+        """Stop a job and return its successor, whose runs replace those of the job."""
+        job = super().changed(job_id, values)
         del self.runs[job_id], self._all_runs[job_id]
-        return replace(job, start_seconds=self._engine.now, stop_seconds=stopped)
+        return job
 
     def processes_on(self, nid: str) -> int:
-        """Processes of jobs at work on a node."""
+        """Processes of running jobs on a node."""
         runs = (run for runs in self._all_runs.values() for run in runs)
         return sum(run.processes for run in runs if run.active and run.actor.nid == nid)
 
@@ -79,52 +106,41 @@ def processes_of(job: Job) -> int:
     return int(getattr(job, "threads", getattr(job, "processes_count", 1)))
 
 
-class FluidWorkload:
-    """Jobs at work now; ``changing`` is called before that changes."""
+class FluidWorkload(Workload):
+    """Jobs of the flow model. ``changing`` is called before a job starts or stops."""
 
     def __init__(self, engine: Engine, changing: Callable[[], None], nids: Sequence[str]) -> None:
-        self.runs: Mapping[str, Run] = {}
-        """None: a flow has no processes to look at."""
-        self.active: dict[str, Job] = {}
-        self._engine = engine
+        super().__init__(engine)
         self._changing = changing
         self._nids = nids
-        """Of the clients, whose mounts are not there one by one."""
+        """NIDs of the clients, whose mounts are not modelled one by one."""
 
-    def expect(self, job: Job) -> None:
-        """A job comes at its time, at once when that is past."""
-        self._engine.after(job.start_seconds - self._engine.now, self._start, job)
+    @property
+    def active(self) -> Mapping[str, Job]:
+        """By job id, the running jobs."""
+        return self._jobs
 
     def stop(self, job_id: str) -> None:
-        """A job stops now. Raises LookupError when it is not at work."""
+        """Stop a job now. Raises LookupError when it does not run."""
         self._changing()
-        del self.active[job_id]
-
-    def changed(self, job_id: str, values: Mapping[str, Any]) -> Job:
-        """Stop a job; the job it is from now on. Raises ValueError for values it cannot have."""
-        wrong: list[str] = []
-        job = toml_settings.with_values(self.active[job_id], values, wrong, job_id)
-        if wrong:
-            raise ValueError("; ".join(wrong))
-        self.stop(job_id)
-        return replace(job, start_seconds=self._engine.now)
+        del self._jobs[job_id]
 
     def processes_on(self, nid: str) -> int:
-        """Processes of jobs on a node."""
+        """Processes of running jobs on a node."""
         clients = len(self._nids)
         return sum(
             processes_of(job)
-            for job in self.active.values()
+            for job in self._jobs.values()
             for rank in range(job.nodes)
             if self._nids[(job.client + rank) % clients] == nid
         )
 
     def _start(self, job: Job) -> None:
         self._changing()
-        self.active[job.job_id] = job
+        self._jobs[job.job_id] = job
         if job.stop_seconds < float("inf"):
             self._engine.after(job.stop_seconds - self._engine.now, self._end, job)
 
     def _end(self, job: Job) -> None:
-        if self.active.get(job.job_id) is job:
+        if self._jobs.get(job.job_id) is job:
             self.stop(job.job_id)

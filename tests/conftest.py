@@ -123,7 +123,7 @@ def serve() -> Iterator[Callable[..., Served]]:
     running: list[Served] = []
 
     def start(app: Any, *, tls: ssl.SSLContext | None = None, **options: Any) -> Served:
-        running.append(Served(listen(Address("127.0.0.1", 0), app, **options), tls))
+        running.append(Served(listen(Address("127.0.0.1", 0), app, **{"name": "test", **options}), tls))
         return running[-1]
 
     yield start

@@ -143,6 +143,45 @@ def test_quoted_lines_of_status_are_those_of_the_code() -> None:
         any(part.strip() in one for one in said) for part in re.sub(r"MDT\d+", "…", quote).split("…"))] == []
 
 
+ARCHITECTURE = DOCS / "architecture.md"
+NAMES_A_PATH = re.compile(r"[\w./-]*\w/(?:[\w./-]*\w)?|[\w/]+\.(?:py|c|md|toml)")
+
+
+def paths_in_text(page: str) -> set[str]:
+    """Files and folders that a text names from the root; NAME stands for any name."""
+    return {path for code in re.findall(r"`([^`\n]+)`", page) for path in NAMES_A_PATH.findall(code)
+            if path == code or (ROOT / path.partition("/")[0]).is_dir()}
+
+
+def paths_in_picture(picture: str) -> Iterator[str]:
+    """Files and folders of the picture of the packages: what is indented more lies in the folder above."""
+    above = ""
+    for line in picture.splitlines():
+        indent, columns = len(line) - len(line.lstrip()), re.split(r"  +", line.strip())
+        if indent == 4:
+            above = columns[0]
+            yield from (name for column in columns for name in NAMES_A_PATH.findall(column) if " " not in column)
+        else:
+            yield from (above + name for name in (columns[0], *re.findall(r"\w+\.py", line)))
+
+
+def test_the_architecture_names_files_that_exist() -> None:
+    page = text(ARCHITECTURE)
+    picture = re.findall(r"^ {4,}.*$", page, re.MULTILINE)
+    named = paths_in_text(page) | set(paths_in_picture("\n".join(picture)))
+    assert len(named) > 90
+    assert [path for path in sorted(named) if "NAME" not in path and not (ROOT / path).exists()] == []
+    assert [path for path in named if "NAME" in path and not (ROOT / path).parent.is_dir()] == []
+
+
+def test_a_changelog_record_passes_as_many_modules_as_the_page_says_and_30_at_most() -> None:
+    way = text(ARCHITECTURE).partition("## From a changelog record")[2].partition("\n##")[0]
+    steps = "".join(re.findall(r"^\d\. .*(?:\n {3}.*)*$", way, re.MULTILINE))
+    passed = {path for path in paths_in_text(steps) if path.endswith(".py")}
+    assert re.search(r"passes these (\d+) modules", way)[1] == str(len(passed))  # type: ignore[index]
+    assert len(passed) <= 30
+
+
 def test_the_calibration_page_is_the_one_the_bench_writes() -> None:
     """Prose changed in the page alone is lost when the bench writes it again."""
     page = text(DOCS / "calibration.md")

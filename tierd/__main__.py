@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from httpserver.config import ConfigError, WebConfigFile
 from lustre import __version__
 from tierd import dependencies
 
@@ -29,7 +30,11 @@ def parser() -> argparse.ArgumentParser:
     main_parser.add_argument("--version", action="version", version=f"tierd {__version__}")
     main_parser.add_argument("--config", type=Path, metavar="FILE",
                              help="settings, TOML; without a command: run the daemon")
-    main_parser.add_argument("--check-config", action="store_true", help="tell all mistakes in the settings, and end")
+    main_parser.add_argument("--check-config", action="store_true",
+                             help="report all mistakes in the settings, and exit")
+    main_parser.add_argument("--web.config.file", dest="web_config", type=Path, metavar="FILE",
+                             help="file with TLS, client certificates and users for tierd's port, in the format of"
+                             " Prometheus' exporter-toolkit; reloaded when it changes; default: [web] config_file")
     commands = main_parser.add_subparsers(dest="command", metavar="COMMAND")
     replaying = commands.add_parser(
         "replay", help="run detection and planning over a recorded time series, in its own time; changes nothing")
@@ -52,17 +57,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return dependencies.report_missing("tierd", error)
 
 
+def print_warning(text: str) -> None:
+    """Print a warning about the settings on standard error."""
+    print(f"warning: {text}", file=sys.stderr)
+
+
 def run(chosen: argparse.Namespace) -> int:
     """What the command line asks for; 1 for a mistake in its input, which it names."""
     from tierd.config.load import ConfigurationError, load  # noqa: PLC0415 -- needs the extra, as do the others
     from tierd.config.settings import Settings  # noqa: PLC0415
-    from tierd.daemon import process  # noqa: PLC0415
+    from tierd.daemon import process, web  # noqa: PLC0415
     from tierd.replay import report  # noqa: PLC0415
     from tierd.replay.run import replay  # noqa: PLC0415
     from tierd.sense import tape  # noqa: PLC0415
 
     try:
-        settings = load(chosen.config) if chosen.config else Settings()
+        settings = load(chosen.config, print_warning) if chosen.config else Settings()
+        path = web.config_path(settings.web, chosen.config, chosen.web_config)
+        web_config = WebConfigFile(path) if path and (chosen.check_config or chosen.command is None) else None
         if chosen.check_config:
             print(f"{chosen.config or 'the defaults'}: in order")
             return 0
@@ -70,9 +82,12 @@ def run(chosen: argparse.Namespace) -> int:
             if chosen.config is None:
                 parser().error("name the settings with --config, or a command; see --help")
             logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-            return process.serve(chosen.config, settings)
+            return process.serve(chosen.config, settings, web_config)
         with tape.opened(chosen.tape) as recording:
             found = replay(recording, settings)
+    except ConfigError as error:
+        print("\n".join(f"--web.config.file: {sentence}" for sentence in error.sentences), file=sys.stderr)
+        return 1
     except (ConfigurationError, tape.TapeError) as error:
         print(error, file=sys.stderr)
         return 1

@@ -8,18 +8,28 @@ from dataclasses import dataclass, replace
 from tierd import policies
 from tierd.config.settings import Settings
 from tierd.decide import plans
-from tierd.detect import attribution, shared_bandwidth
+from tierd.detect import attribution
+from tierd.detect.builtin import SLOWDOWNS
 from tierd.detect.history import History, packed
-from tierd.detect.noisy_neighbour import detection
 from tierd.detect.noisy_neighbour.baseline import LoadTracks
 from tierd.detect.noisy_neighbour.detection import continued_finding
 from tierd.detect.noisy_neighbour.pairs import SlowdownView, slowdown_view
 from tierd.detect.plugin import DetectorRunner, View
-from tierd.model import Action, Activities, Capacity, DirectoryActivity, Facts, Finding, Window
+from tierd.model import (
+    Action,
+    Activities,
+    Capacity,
+    DirectoryActivity,
+    Facts,
+    Finding,
+    NoisyNeighbourEvidence,
+    SlowdownEvidence,
+    Window,
+)
 
 OLD_SECONDS = 90.0
 """What the further detectors saw longer ago, before a gap in the counters, holds no more: nothing is done about it."""
-SLOWDOWN_KINDS = (detection.KIND, shared_bandwidth.KIND)
+SLOWDOWN_KINDS = frozenset(detector.name for detector in SLOWDOWNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,32 +92,29 @@ class Engine:
         window = without_jobs(window, self._settings.own_jobs if own_jobs is None else own_jobs)
         complete = self._history.add(window)
         windows = self._history.windows
-        at = slowdown_view(windows, self._settings.noisy_neighbour, self._tracks)
-        self._tracks = at.tracks
+        view = slowdown_view(windows, self._settings.noisy_neighbour, self._tracks, self._active.keys())
+        self._tracks = view.tracks
         since = window.end - self._settings.history_seconds
         found = {finding.key: attribution.with_directories(finding, (counts or activities)(finding.aggressor, since))
-                 for finding in self._slowed(at)}
-        at.tracks.settle()
+                 for finding in self._slowed(view)}
+        view.tracks.settle()
         found.update((finding.key, finding) for finding in self._further(complete, activities, facts))
         begun = tuple(f for key, f in found.items() if key not in self._active)
         ended = tuple(f for key, f in self._active.items() if key not in found)
         self._active = found
         return CycleFindings(tuple(found.values()), begun, ended)
 
-    def _slowed(self, at: SlowdownView) -> Iterator[Finding]:
+    def _slowed(self, view: SlowdownView) -> Iterator[Finding]:
         """Who slows whom, found now or held from before."""
         seen = set()
-        for detector in (detection, shared_bandwidth):
-            for finding in detector.detect(at.windows, self._settings.noisy_neighbour, self._active, at):
-                if (
-                    "learnt_windows" not in finding.evidence
-                    or {finding.aggressor, finding.victim} <= self._learned_jobs
-                ):
+        for detector in SLOWDOWNS:
+            for finding in detector.detect(view, self._settings.noisy_neighbour):
+                if not uses_learnt_windows(finding) or {finding.aggressor, finding.victim} <= self._learned_jobs:
                     seen.add(finding.key)
                     yield finding
         for key, finding in self._active.items():
             if finding.kind in SLOWDOWN_KINDS and key not in seen:
-                held = continued_finding(finding, at, self._settings.noisy_neighbour)
+                held = continued_finding(finding, view, self._settings.noisy_neighbour)
                 if held:
                     yield held
 
@@ -115,16 +122,16 @@ class Engine:
         """What the further detectors hold, each naming the directories of its job where that is known."""
         if complete:
             self._facts = facts()
-            pools = self._settings.small_files_to_flash
-            self._watch.look(View(self._history.coarse.windows, self._facts, activities, flash_pool=pools.flash_pool,
-                                  hdd_pool=pools.hdd_pool, scope_pool_pairs=self._settings.pool_pairs))
+            scopes = self._settings.resolved_scopes
+            self._watch.look(View(self._history.coarse.windows, self._facts, activities, pool_pairs=scopes.pool_pairs,
+                                  pools_of=scopes.pools_of))
         now = self._history.windows[-1].end
         return tuple(f for f in self._watch.findings if f.time > now - OLD_SECONDS)
 
     def plan(self, finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity) -> plans.Plan:
         """What to do about a finding."""
-        suffering = {target for other in self._active.values() if other.kind == detection.KIND
-                     for target in other.targets}
+        suffering = {target for other in self._active.values()
+                     if isinstance(other.evidence, NoisyNeighbourEvidence) for target in other.targets}
         return policies.plan_by_scope(
             finding,
             attribution.activities_of_finding(finding, activities),
@@ -133,6 +140,11 @@ class Engine:
             self._facts.stored,
             not suffering.isdisjoint(finding.targets),
         )
+
+
+def uses_learnt_windows(finding: Finding) -> bool:
+    """Whether the victim's usual throughput comes from Prometheus' history, at least in part."""
+    return isinstance(finding.evidence, SlowdownEvidence) and finding.evidence.learnt_windows is not None
 
 
 def without_jobs(window: Window, jobs: Collection[str]) -> Window:

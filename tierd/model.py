@@ -8,12 +8,13 @@ rarely, and may be missing: then the detectors that need them find nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from types import MappingProxyType
 from typing import NamedTuple
 
 from lustre.fid import Fid
 from lustre.layout.model import Layout
+from tierd.acts import ActKind
 
 NO_SIZES: Mapping[int, float] = MappingProxyType({})
 
@@ -98,6 +99,14 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class PoolPair:
+    """A flash pool and the disk pool that its files come from and go back to."""
+
+    flash: str
+    hdd: str
+
+
+@dataclass(frozen=True, slots=True)
 class OpenFile:
     """A file a job has opened without creating it, for jobs whose noise comes from few large files."""
 
@@ -150,6 +159,162 @@ class DirectoryActivity:
     """When something was heard of it last, epoch seconds."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """The numbers of a finding. Names end with their units; shares are between 0 and 1.
+
+    Evidence that a policy or a judgement reads is defined in this module. Evidence of a detector that only advises is
+    defined in the detector's module.
+    """
+
+    def numbers(self) -> dict[str, float]:
+        """The numbers by name, for JSON and the journal. A number that is None is left out."""
+        named = ((each.name, getattr(self, each.name)) for each in fields(self))
+        return {name: float(value) for name, value in named if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class OtherEvidence(Evidence):
+    """Numbers of a kind of finding that tierd does not know: of a detector in another package, or of an old journal."""
+
+    values: Mapping[str, float]
+
+    def numbers(self) -> dict[str, float]:
+        """The numbers by name."""
+        return dict(self.values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowdownEvidence(Evidence):
+    """A stream that slowed down after another job came to its targets: the evidence of ``shared-bandwidth``."""
+
+    victim_usual_bytes_per_second: float
+    """Throughput without the aggressor."""
+    victim_bytes_per_second: float
+    """Throughput now."""
+    slowdown: float
+    """Usual throughput divided by throughput now; infinite if the victim stands still."""
+    quiet_windows: int
+    """Windows without the aggressor."""
+    contended_windows: int
+    """Windows since the aggressor came."""
+    learnt_windows: int | None = None
+    """Quiet windows that come from Prometheus' history; None if tierd's own windows were enough."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyNeighbourEvidence(SlowdownEvidence):
+    """A stream that slowed down after a job of small files or small I/O came to its targets."""
+
+    aggressor_operations_per_second: float
+    """On the shared targets."""
+    aggressor_operations_share: float
+    """Part of the two jobs' operations on the shared targets."""
+    aggressor_bytes_per_second: float
+    """On all targets."""
+    aggressor_mean_rpc_bytes: float
+    aggressor_largest_rpc_bytes: int
+    """0 if the kernel prints no sizes of RPCs."""
+    aggressor_read_share: float
+    """Reads among the aggressor's bulk RPCs."""
+    aggressor_files_per_second: float
+    """0 for I/O within large files."""
+    aggressor_bytes_per_file: float
+    """0 for I/O within large files."""
+    bystanders_gain_bytes_per_second: float = 0.0
+    """Throughput that other streams gained since the victim slowed down, and lose when it recovers."""
+    bystanders_gain_share: float = 0.0
+    """The largest such gain, as a share of that stream's throughput."""
+
+    @property
+    def whole_small_files(self) -> bool:
+        """Whether the aggressor works on whole small files, not within large ones."""
+        return self.aggressor_bytes_per_file > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutgrownComponentEvidence(Evidence):
+    """Files that outgrew the first component of their directory's default layout."""
+
+    files_outgrown: int
+    files_created: int
+    """Files created in the directory in ``seconds``."""
+    share: float
+    """Outgrown files among the created ones."""
+    component_bytes: int
+    """End of the first component; 0 if it is not known."""
+    seconds: float
+    """Time over which the files were counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HotSmallFilesEvidence(Evidence):
+    """Small files on disks that a job reads again and again."""
+
+    opens_per_second: float
+    disk_reads_per_second: float
+    """Read RPCs that reach disk targets."""
+    read_bytes_per_open: float
+    disk_read_share: float
+    """Bytes from disk targets among all bytes that the job reads."""
+    read_operations_share: float
+    """Reads among the job's bulk RPCs on disk targets."""
+    usec_per_rpc: float
+    """Mean service time of these RPCs; 0 if the servers print no times."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColdOnFlashEvidence(Evidence):
+    """Files on a flash pool that is short of space, unused for long."""
+
+    used_share: float
+    cold_files: int
+    cold_bytes: int
+    oldest_days: float
+    """Time since the last access of the coldest file."""
+    target_used_share: float
+    """Demotion stops at this share."""
+    cold_before: float
+    """Files last used before this time are cold; epoch seconds."""
+    bytes_to_free: float
+    """Bytes to move until ``target_used_share`` is reached."""
+
+
+EVIDENCE_BY_KIND: Mapping[str, type[Evidence]] = MappingProxyType({
+    "noisy-neighbour": NoisyNeighbourEvidence,
+    "shared-bandwidth": SlowdownEvidence,
+    "outgrown-component": OutgrownComponentEvidence,
+    "hot-small-files": HotSmallFilesEvidence,
+    "cold-on-flash": ColdOnFlashEvidence,
+})
+"""Kinds whose evidence is read again after it was stored in the journal."""
+
+
+def evidence_of(kind: str, numbers: Mapping[str, float]) -> Evidence:
+    """The typed evidence of stored numbers. :class:`OtherEvidence` if the kind is unknown or a number is missing.
+
+    Numbers that the kind's evidence does not have are dropped. Journals of earlier versions may have more, or fewer.
+
+    >>> evidence_of("tape-drive", {"mounts": 2.0})
+    OtherEvidence(values={'mounts': 2.0})
+    >>> numbers = {"victim_usual_bytes_per_second": 66e6, "victim_bytes_per_second": 44e6, "slowdown": 1.5,
+    ...            "quiet_windows": 8.0, "contended_windows": 6.0}
+    >>> evidence_of("shared-bandwidth", {**numbers, "dropped": 1.0}).numbers() == numbers
+    True
+    """
+    of = EVIDENCE_BY_KIND.get(kind)
+    if of is None:
+        return OtherEvidence(numbers)
+    known = {each.name: each for each in fields(of)}
+    if any(each.default is MISSING and each.name not in numbers for each in known.values()):
+        return OtherEvidence(numbers)
+    try:
+        return of(**{name: int(value) if str(known[name].type).startswith("int") else float(value)
+                     for name, value in numbers.items() if name in known})
+    except (TypeError, ValueError, OverflowError):  # the journal holds something else than numbers
+        return OtherEvidence(numbers)
+
+
 @dataclass(frozen=True, slots=True)
 class Advice:
     """What a person may change, where, and what to expect of it. tierd never does it by itself."""
@@ -174,12 +339,17 @@ class Finding:
     victim: str
     targets: tuple[str, ...]
     sentence: str
-    evidence: Mapping[str, float]
+    evidence: Evidence
+    """A mapping of names to numbers is accepted too, and becomes :func:`evidence_of` the kind."""
     directories: tuple[str, ...] = ()
     advice_only: bool = False
     subject: str = ""
     """What it is about where that is no pair of jobs: a directory, a pool, a mount."""
     advice: tuple[Advice, ...] = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.evidence, Mapping):
+            object.__setattr__(self, "evidence", evidence_of(self.kind, self.evidence))
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -189,9 +359,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One step of a plan. ``kind`` is ``set-default-layout``, ``migrate`` or ``advise``."""
+    """One step of a plan."""
 
-    kind: str
+    kind: ActKind
     layout: Layout
     reason: str
     finding: tuple[str, str, str]

@@ -64,18 +64,40 @@ def percent(share: float) -> str:
     """A share for people.
 
     >>> percent(0.876)
-    '88 %'
+    '88%'
     """
-    return f"{100 * share:.0f} %"
+    return f"{100 * share:.0f}%"
+
+
+def bytes_text(size_bytes: float) -> str:
+    """Bytes for people, in powers of 1000, as disks are sold.
+
+    >>> bytes_text(0), bytes_text(999_400), bytes_text(12_345_678), bytes_text(176.8e9), bytes_text(3.2e12)
+    ('0 B', '999 kB', '12.3 MB', '177 GB', '3.2 TB')
+    """
+    for power, unit in ((12, "TB"), (9, "GB"), (6, "MB")):
+        if abs(size_bytes) >= 10**power:
+            value = size_bytes / 10**power
+            return f"{value:.{0 if abs(value) >= 99.95 else 1}f} {unit}"
+    return f"{size_bytes / 1000:.0f} kB" if abs(size_bytes) >= 1000 else f"{size_bytes:.0f} B"
+
+
+def rate_text(bytes_per_second: float) -> str:
+    """Bytes per second for people.
+
+    >>> rate_text(44e6), rate_text(176_789.9e6)
+    ('44.0 MB/s', '177 GB/s')
+    """
+    return f"{bytes_text(bytes_per_second)}/s"
 
 
 def without_figures(sentence: str) -> str:
-    """The sentence with its numbers blotted out: what is left is what it says.
+    """The sentence without its numbers and their units: two reports of one fact compare equal.
 
-    >>> without_figures("pool 'flash' has 1.2 GB free") == without_figures("pool 'flash' has 0.9 GB free")
+    >>> without_figures("pool 'flash' has 1.2 GB free") == without_figures("pool 'flash' has 900 MB free")
     True
     """
-    return re.sub(r"\d+(\.\d+)?", "#", sentence)
+    return re.sub(r"\d+(\.\d+)?( [kMGT]?B\b)?", "#", sentence)
 
 
 def shell_word(path: str) -> str:

@@ -76,7 +76,7 @@ def observe_seconds(cluster: Cluster) -> float:
     while cluster.now < 200:
         cluster.advance(CYCLE_SECONDS)
         begun = cluster.now
-        calls.look()
+        calls.read_counters()
         for mdt in cluster.mdts:
             for _ in range(MAX_CHANGELOG_READS):
                 last = mdt.changelog.last_index

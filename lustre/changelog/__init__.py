@@ -1,1 +1,1 @@
-"""Changelogs of an MDT: records, their binary form, and the character device that gives them."""
+"""Changelogs of an MDT: records, their binary form, and the character device that returns them."""

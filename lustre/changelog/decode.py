@@ -43,10 +43,10 @@ HEADER_BYTES = 64
 JOB_ID_BYTES = 32
 XATTR_BYTES = 256
 NAME_BYTES_MAX = 512
-"""Two names of 255 bytes and a NUL, rounded up as Lustre does."""
+"""Longest name field: two names of 255 bytes and a NUL, rounded up as Lustre does."""
 
 VERSION, RENAME, JOB_ID, EXTRA = 1, 2, 4, 8
-"""Bits above the twelve of a record's flags that belong to its type."""
+"""Bits of a record's flags above the lowest twelve, which belong to its type."""
 TYPE_FLAG_BITS = 12
 OWNER, NID, OPEN, XATTR, NID_LARGE = 1, 2, 4, 8, 16
 """Bits of the extra flags, in the order of their extensions."""
@@ -78,7 +78,7 @@ Shape = tuple[struct.Struct, int, int, int]
 
 
 def measure(data: bytes, at: int) -> Shape | None:
-    """The record at a byte, or None when it is not there in full. Raises ValueError when it cannot be a record."""
+    """Measure the record at a byte offset; None when it is incomplete. Raises ValueError when it is no record."""
     room = len(data) - at
     if room < HEADER_BYTES:
         return None
@@ -100,7 +100,7 @@ def measure(data: bytes, at: int) -> Shape | None:
 
 
 SECOND_SHIFT = 30
-"""Times are seconds << 30 | nanoseconds."""
+"""Decode a time, which is packed as seconds << 30 | nanoseconds."""
 TYPE_FLAGS = (1 << TYPE_FLAG_BITS) - 1
 
 _FRACTION = (1 << SECOND_SHIFT) - 1
@@ -140,7 +140,7 @@ else:
     _MAKE = Record, Fid, tuple(RecordType), _nid
 
     def take(data: bytes, at: int, records: list[Record], most: int) -> int:
-        """Decode records in C."""
+        """Decode records with the C module."""
         return _records.take(data, at, records, most, _MAKE)
 
 
@@ -167,7 +167,7 @@ def some(data: bytes, at: int, most: int, quickly: Take = take) -> tuple[list[Re
 
 
 def _record(fields: tuple[Any, ...], flags: int, extra: int, name: bytes) -> Record:
-    """A record from its fields in the order of :func:`form`."""
+    """Make a record from its fields, in the order of :func:`form`."""
     extensions = flags >> TYPE_FLAG_BITS
     source = source_parent = uid = gid = open_mode = None
     source_name = job_id = xattr_name = b""
@@ -207,7 +207,7 @@ def decode(data: bytes) -> tuple[list[Record], int]:
 
 
 def pieces(data: bytes, most: int = PIECE) -> Iterator[list[Record]]:
-    """All whole records, at most so many at a time. Raises ValueError where bytes are no record, after those before."""
+    """Yield all whole records in lists of limited length. Raises ValueError at the first bytes that are no record."""
     at = 0
     while True:
         records, at = some(data, at, most)

@@ -78,7 +78,7 @@ def encode(record: Record) -> bytes:
 
 
 def _check(record: Record, name: bytes) -> None:
-    """Refuse what would be packed without complaint and read back as something else."""
+    """Raise ValueError for fields that would pack without an error but decode differently."""
     texts = (record.name, record.source_name, record.job_id, record.xattr_name)
     if any(b"\0" in text for text in texts):
         raise ValueError(f"changelog record {record.index}: a NUL within a name")
@@ -91,7 +91,7 @@ def _check(record: Record, name: bytes) -> None:
 
 
 def _time(record: Record) -> int:
-    """The packed time. A float is some hundred nanoseconds coarse and may round up to the next second."""
+    """Pack the time. A float is exact to some hundred nanoseconds and may round up to the next second."""
     if record.nanosecond is not None:
         return round(record.time - record.nanosecond / 1e9) << SECOND_SHIFT | record.nanosecond
     second = math.floor(record.time)

@@ -17,7 +17,7 @@ NO_FID = Fid(0, 0)
 
 
 class RecordType(IntEnum):
-    """What happened. A type of a later release decodes to a member named ``TYPE_25``, not to an error."""
+    """Type of an event. An unknown type, of a later release, decodes to a member named ``TYPE_25`` without an error."""
 
     MARK = 0
     CREATE = 1
@@ -55,7 +55,7 @@ class RecordType(IntEnum):
 
     @property
     def label(self) -> str:
-        """Five letters or so, as ``lfs changelog`` prints behind the number: ``CREAT``, ``LYOUT``."""
+        """The short name that ``lfs changelog`` prints after the number: ``CREAT``, ``LYOUT``."""
         return _LABELS[self] if self < len(_LABELS) else self.name
 
 
@@ -72,11 +72,11 @@ class Record(NamedTuple):
     index: int  # type: ignore[assignment] # a record's number; nobody looks for a value in a record
     type: RecordType
     time: float
-    """Seconds of the epoch on the MDS, as near as a float comes; see ``nanosecond``."""
+    """Seconds of the epoch, from the clock of the MDS, rounded to a float; ``nanosecond`` has the exact fraction."""
     flags: int = 0
     """Twelve bits whose meaning depends on the type: 1 on an unlink says it was the last name."""
     target: Fid = NO_FID
-    """File the event is about. A rename has here the file it overwrote, or the zero FID."""
+    """File the event is about. For a rename: the file it overwrote, or the zero FID."""
     parent: Fid = NO_FID
     name: bytes = b""
     source: Fid | None = None
@@ -91,6 +91,6 @@ class Record(NamedTuple):
     """MDS_OPEN flags: 1 read, 2 write, 4 execute."""
     xattr_name: bytes = b""
     previous: int = 0
-    """Index of an earlier record of the same target; kernels of today leave it 0."""
+    """Index of an earlier record of the same target; releases up to 2.17 leave it 0."""
     nanosecond: int | None = None
-    """Fraction of the second, exact; None takes it from ``time``."""
+    """Exact fraction of the second in nanoseconds; None: the fraction of ``time`` applies."""

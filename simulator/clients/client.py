@@ -16,16 +16,12 @@ from random import Random
 
 from lustre.changelog.record import RecordType
 from lustre.fid import Fid
-from simulator import counters
 from simulator.clients.data import DataPath
 from simulator.clients.handle import FileHandle
-from simulator.clients.mdc import Mdc
-from simulator.clients.mount import ClientSettings, PageCache, Servers, StataheadCounters
-from simulator.clients.osc import Osc
-from simulator.clients.readahead import ReadAhead
-from simulator.counters import Stats, microseconds
+from simulator.clients.mount import ClientSettings, Mount, Servers
+from simulator.counters import microseconds
 from simulator.engine import Completion, Engine, Steps, gather
-from simulator.network import NETWORK_SECONDS, NetworkAdapter
+from simulator.network import NETWORK_SECONDS
 from simulator.servers.changelog import CLOSE_CREATE, OPEN_CREATE, OPEN_MODE_BASE, Actor
 from simulator.servers.namespace import Inode
 
@@ -245,46 +241,10 @@ class Statahead:
         yield gather([client.engine.spawn(client.names.glimpse(inode, self._actor)) for inode in inodes])
 
 
-class Client:
-    """One mount."""
+class Client(Mount):
+    """A mount with the operations that applications call: on names (``names``) and on data (``data``)."""
 
     def __init__(self, engine: Engine, index: int, settings: ClientSettings, servers: Servers, rng: Random) -> None:
-        self.index = index
-        self.engine = engine
-        self.settings = settings
-        self.servers = servers
-        self.rng = rng
-        self.mounted_at = engine.now
-        self.stats = Stats(counters.LLITE_STATS, engine.now)
-        self.read_ahead = ReadAhead(engine, settings.read_ahead)
-        self.cache = PageCache(settings.cache_bytes)
-        self.statahead = StataheadCounters()
-        suffix = settings.instance
-        wire = NetworkAdapter(engine, settings.network_bytes_per_second)
-        self.oscs = tuple(Osc(engine, f"{ost.name}-osc-{suffix}", ost, settings.osc, wire) for ost in servers.osts)
-        self.mdcs = tuple(Mdc(engine, f"{mdt.name}-mdc-{suffix}", mdt) for mdt in servers.mdts)
+        super().__init__(engine, index, settings, servers, rng)
         self.names = Names(self)
         self.data = DataPath(self)
-
-    @property
-    def time(self) -> float:
-        """Epoch seconds."""
-        return self.servers.epoch_ns / 1e9 + self.engine.now
-
-    def since(self, began: float) -> int:
-        """Microseconds since a virtual time."""
-        return microseconds(self.engine.now - began)
-
-    def jitter(self, seconds: float) -> float:
-        """A time that is not the same twice."""
-        return seconds * self.rng.lognormvariate(0.0, 0.5)
-
-    def record(
-        self, kind: RecordType, inode: Inode, actor: Actor, flags: int = 0, *, parent: Inode | None = None,
-        name: str = "", open_mode: int | None = None,
-    ) -> None:  # fmt: skip
-        """Have the file's MDT write a changelog record."""
-        self.servers.mdts[inode.mdt_index].changelog.add(
-            kind, self.time, inode.fid, actor, flags=flags, parent=parent.fid if parent else None, name=name,
-            open_mode=open_mode,
-        )  # fmt: skip

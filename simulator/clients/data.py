@@ -16,12 +16,12 @@ import errno
 import os
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from lustre.changelog.record import RecordType
 from lustre.fid import Fid
 from lustre.layout.model import Layout
 from simulator.clients.handle import FileHandle
+from simulator.clients.mount import Mount
 from simulator.clients.osc import Osc
 from simulator.clients.readahead import ReadAheadWindow
 from simulator.engine import Completion, Steps, gather
@@ -33,9 +33,6 @@ from simulator.servers.namespace import Inode
 from simulator.servers.objects import StoredObject
 from simulator.servers.placement import Extent, bytes_on_mdt, extents, is_instantiated, writable_end
 
-if TYPE_CHECKING:
-    from simulator.clients.client import Client
-
 LOCK_GRAIN_BYTES = 4096
 _DONE = Completion()
 _DONE.succeed()
@@ -44,8 +41,8 @@ _DONE.succeed()
 class Transfer:
     """The way out of one mount."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, mount: Mount) -> None:
+        self._mount = mount
         self.flush_object: Callable[[Fid], Completion] = lambda fid: _DONE
         """What is called when somebody else wants a lock: write out what is dirty of an object."""
 
@@ -55,7 +52,7 @@ class Transfer:
 
     def one(self, handle: FileHandle, piece: Extent, *, write: bool, direct: bool) -> Completion:
         """Send one piece, once its lock is there."""
-        osc = self._client.oscs[piece.ost_index]
+        osc = self._mount.oscs[piece.ost_index]
         stored = osc.ost.store.objects.get(piece.fid)
         if stored is None:
             gone = Completion()
@@ -66,12 +63,12 @@ class Transfer:
             osc.enqueue_lock()
         start, end = _locked_range(piece)
         flush = partial(self.flush_object, piece.fid)
-        lock = stored.locks.known(self._client.index, start, end, write, flush)
+        lock = stored.locks.known(self._mount.index, start, end, write, flush)
         if lock is None and write and not direct:
             return self._under_its_lock(osc, stored, handle, piece)
         if lock is None:
-            asking = stored.locks.ask(self._client.index, start, end, write, flush, NETWORK_SECONDS)
-            return self._client.engine.spawn(self._locked(asking, osc, stored, handle, piece, write, direct))
+            asking = stored.locks.ask(self._mount.index, start, end, write, flush, NETWORK_SECONDS)
+            return self._mount.engine.spawn(self._locked(asking, osc, stored, handle, piece, write, direct))
         lock.using += 1
         sent = osc.transfer(write, stored, piece.offset, piece.size_bytes, handle.actor.job_id, direct)
         sent.then(lock.put)
@@ -87,20 +84,20 @@ class Transfer:
     def hold(self, handle: FileHandle, pieces: Iterable[Extent]) -> Steps[None]:
         """Have the locks below which pages may be dirtied; what others hold is called back first."""
         for piece in pieces:
-            osc = self._client.oscs[piece.ost_index]
+            osc = self._mount.oscs[piece.ost_index]
             stored = osc.ost.store.objects.get(piece.fid)
             if stored is not None:
                 start, end = _locked_range(piece)
                 flush = partial(self.flush_object, piece.fid)
-                if stored.locks.known(self._client.index, start, end, True, flush) is None:
+                if stored.locks.known(self._mount.index, start, end, True, flush) is None:
                     osc.enqueue_lock()
-                    asked = stored.locks.ask(self._client.index, start, end, True, flush, NETWORK_SECONDS)
+                    asked = stored.locks.ask(self._mount.index, start, end, True, flush, NETWORK_SECONDS)
                     (yield from asked).put(_DONE)
 
     def to_mdt(self, handle: FileHandle, size_bytes: int, *, write: bool) -> Completion:
         """Data of a file that lies on its MDT."""
-        mdc = self._client.mdcs[handle.inode.mdt_index]
-        return self._client.engine.spawn(mdc.transfer(write, size_bytes, handle.actor.job_id))
+        mdc = self._mount.mdcs[handle.inode.mdt_index]
+        return self._mount.engine.spawn(mdc.transfer(write, size_bytes, handle.actor.job_id))
 
     def _locked(
         self, asking: Steps[Lock], osc: Osc, stored: StoredObject, handle: FileHandle, piece: Extent, write: bool,
@@ -127,8 +124,8 @@ PAGE_BYTES = 4096
 class WriteBack:
     """Dirty pages of one mount."""
 
-    def __init__(self, client: Client, transfer: Transfer) -> None:
-        self._client = client
+    def __init__(self, mount: Mount, transfer: Transfer) -> None:
+        self._mount = mount
         self._transfer = transfer
         self._holders: dict[Fid, FileHandle] = {}
         transfer.flush_object = self._flush_object
@@ -136,14 +133,14 @@ class WriteBack:
     def mark_dirty(self, handle: FileHandle, pieces: list[Extent]) -> None:
         """Pages were written to."""
         for piece in pieces:
-            self._client.oscs[piece.ost_index].dirty_bytes += handle.mark_dirty([piece])
+            self._mount.oscs[piece.ost_index].dirty_bytes += handle.mark_dirty([piece])
             self._holders[piece.fid] = handle
 
     def clean(self, handle: FileHandle, least_bytes: int = 0) -> list[Extent]:
         """Take out what is dirty, of the objects that have at least so much of it."""
         pieces = handle.clean(least_bytes)
         for piece in pieces:
-            self._client.oscs[piece.ost_index].dirty_bytes -= piece.size_bytes
+            self._mount.oscs[piece.ost_index].dirty_bytes -= piece.size_bytes
             self._holders.pop(piece.fid, None)
         return pieces
 
@@ -158,41 +155,41 @@ class WriteBack:
         """Send what makes a whole RPC; wait while a connection has more unwritten pages than it may."""
         if not handle.dirty:
             return
-        limits = self._client.settings.osc
-        sent = self._client.engine.spawn(self.flush(handle, limits.max_pages_per_rpc * PAGE_BYTES))
-        if any(osc.unwritten_bytes > limits.max_dirty_bytes for osc in self._client.oscs):
+        limits = self._mount.settings.osc
+        sent = self._mount.engine.spawn(self.flush(handle, limits.max_pages_per_rpc * PAGE_BYTES))
+        if any(osc.unwritten_bytes > limits.max_dirty_bytes for osc in self._mount.oscs):
             yield sent
             yield from self.flush(handle)
 
     def later(self, handle: FileHandle) -> None:
         """A file was closed with dirty pages: they go out after a while, or when somebody needs them to."""
-        client = self._client
-        handle.inode.write_back = lambda: client.engine.spawn(self.flush(handle))
-        client.engine.after(client.settings.write_back_seconds, self._due, handle)
+        mount = self._mount
+        handle.inode.write_back = lambda: mount.engine.spawn(self.flush(handle))
+        mount.engine.after(mount.settings.write_back_seconds, self._due, handle)
 
     def _due(self, handle: FileHandle) -> None:
         handle.inode.write_back = None
         if handle.inode.unlinked:
             self.clean(handle)
         else:
-            self._client.engine.spawn(self.flush(handle))
+            self._mount.engine.spawn(self.flush(handle))
 
     def _flush_object(self, fid: Fid) -> Completion:
         """Somebody else wants the lock of an object."""
         handle = self._holders.get(fid)
         if handle is None:
             return gather([])
-        self._client.cache.drop(handle.inode.fid)
-        return self._client.engine.spawn(self.flush(handle))
+        self._mount.cache.drop(handle.inode.fid)
+        return self._mount.engine.spawn(self.flush(handle))
 
 
 class LayoutChanges:
     """Layout changes that writes of one mount bring about."""
 
-    def __init__(self, client: Client, write_back: WriteBack) -> None:
-        self._client = client
+    def __init__(self, mount: Mount, write_back: WriteBack) -> None:
+        self._mount = mount
         self._write_back = write_back
-        self._osts = client.servers.osts_for_mirrors
+        self._osts = mount.servers.osts_for_mirrors
 
     def make_writable(self, handle: FileHandle, offset: int, end: int) -> Steps[int]:
         """Make the bytes from an offset writable; how far they are without another change."""
@@ -211,7 +208,7 @@ class LayoutChanges:
         if inode.layout is not None and not is_instantiated(layouts.mirror_to_write(inode.layout, self._osts), end):
             only = layouts.mirror_to_write(inode.layout, self._osts)
             component_end = self._component_end(inode.layout, offset, end)
-            inode.layout = self._client.servers.placement.reach(inode.layout, component_end, only)
+            inode.layout = self._mount.servers.placement.reach(inode.layout, component_end, only)
             inode.lease_broken = True
             self._record(handle, RecordType.LAYOUT)
         ready = self._ready_up_to(inode.layout, offset, end)
@@ -223,12 +220,12 @@ class LayoutChanges:
         """The MDT gives components their objects for no job."""
         if handle.dirty:
             yield from self._write_back.flush(handle)
-        yield from self._client.mdcs[handle.inode.mdt_index].ask("layout", "")
+        yield from self._mount.mdcs[handle.inode.mdt_index].ask("layout", "")
 
     def _record(self, handle: FileHandle, kind: RecordType) -> None:
         inode = handle.inode
-        known = inode.parent if self._client.rng.random() < 0.5 else None  # the MDT may not have the parent at hand
-        self._client.record(kind, inode, SERVER, parent=known)
+        known = inode.parent if self._mount.rng.random() < 0.5 else None  # the MDT may not have the parent at hand
+        self._mount.record(kind, inode, SERVER, parent=known)
 
     def _component_end(self, layout: Layout, offset: int, end: int) -> int:
         """As far as the component at an offset goes, or the write."""
@@ -250,15 +247,15 @@ class LayoutChanges:
 class DataPath:
     """Reads and writes of one mount."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._transfer = Transfer(client)
-        self.write_back = WriteBack(client, self._transfer)
-        self._reach = LayoutChanges(client, self.write_back)
+    def __init__(self, mount: Mount) -> None:
+        self._mount = mount
+        self._transfer = Transfer(mount)
+        self.write_back = WriteBack(mount, self._transfer)
+        self._reach = LayoutChanges(mount, self.write_back)
 
     def write(self, handle: FileHandle, offset: int, size_bytes: int, *, direct: bool) -> Steps[None]:
         """One call that writes, component by component."""
-        client, inode, began = self._client, handle.inode, self._client.engine.now
+        mount, inode, began = self._mount, handle.inode, self._mount.engine.now
         at, end = offset, offset + size_bytes
         while at < end:
             layout = inode.layout
@@ -268,41 +265,41 @@ class DataPath:
                 stop = writable_end(layout, at, end)
             yield from self._write_part(handle, at, stop - at, direct=direct)
             at = stop
-        inode.wrote(end, client.time)
-        client.stats.tally("write_bytes", size_bytes)
-        client.stats.tally("write", client.since(began))
+        inode.wrote(end, mount.time)
+        mount.stats.tally("write_bytes", size_bytes)
+        mount.stats.tally("write", mount.since(began))
 
     def read(self, handle: FileHandle, offset: int, size_bytes: int, *, direct: bool) -> Steps[int]:
         """One call that reads; how many bytes it got. What the client has in its cache costs nothing but the copy."""
-        client, inode, began = self._client, handle.inode, self._client.engine.now
+        mount, inode, began = self._mount, handle.inode, self._mount.engine.now
         size = max(min(size_bytes, inode.size_bytes - offset), 0)
         if size == 0:
             return 0
         if direct:
             yield self._fetch(handle, offset, size, direct=True)
-        elif client.cache.has(inode.fid, offset + size):
+        elif mount.cache.has(inode.fid, offset + size):
             yield self._copying(size)
-            client.stats.tally("cached_read_bytes", size)
+            mount.stats.tally("cached_read_bytes", size)
         else:
             assert handle.window is not None
             yield from handle.window.read(offset, size, inode.size_bytes)
             if handle.window.from_front:
-                client.cache.keep(inode.fid, offset + size)
-        inode.atime = client.time
-        client.stats.tally("read_bytes", size)
-        client.stats.tally("read", client.since(began))
+                mount.cache.keep(inode.fid, offset + size)
+        inode.atime = mount.time
+        mount.stats.tally("read_bytes", size)
+        mount.stats.tally("read", mount.since(began))
         return size
 
     def fsync(self, handle: FileHandle) -> Steps[None]:
         """Write out what is dirty, then have each OST that holds a part, and the MDT, make it safe."""
-        client, inode, began = self._client, handle.inode, self._client.engine.now
+        mount, inode, began = self._mount, handle.inode, self._mount.engine.now
         yield from self.write_back.flush(handle)
         parts = inode.layout.components if inode.layout is not None else ()
         osts = sorted({stripe.ost_index for part in parts for stripe in part.objects})
         job_id = handle.actor.job_id
-        yield gather([client.engine.spawn(client.oscs[index].sync(job_id)) for index in osts])
-        yield from client.mdcs[inode.mdt_index].ask("sync", job_id)
-        client.stats.tally("fsync", client.since(began))
+        yield gather([mount.engine.spawn(mount.oscs[index].sync(job_id)) for index in osts])
+        yield from mount.mdcs[inode.mdt_index].ask("sync", job_id)
+        mount.stats.tally("fsync", mount.since(began))
 
     def window(self, handle: FileHandle) -> ReadAheadWindow:
         """Read-ahead for a file just opened."""
@@ -310,10 +307,10 @@ class DataPath:
         def fetch(start: int, size: int) -> Completion:
             return self._fetch(handle, start, size, direct=False)
 
-        return ReadAheadWindow(self._client.read_ahead, fetch, handle.inode.fid)
+        return ReadAheadWindow(self._mount.read_ahead, fetch, handle.inode.fid)
 
     def _write_part(self, handle: FileHandle, offset: int, size: int, *, direct: bool) -> Steps[None]:
-        client, inode = self._client, handle.inode
+        mount, inode = self._mount, handle.inode
         pieces = self._written(inode, offset, size)
         on_mdt = bytes_on_mdt(inode.layout, offset, size) if inode.layout is not None else 0
         sent = [self._transfer.to_mdt(handle, on_mdt, write=True)] if on_mdt else []
@@ -325,21 +322,21 @@ class DataPath:
         handle.on_mdt += sent
         self.write_back.mark_dirty(handle, pieces)
         yield from self.write_back.send_full_rpcs(handle)
-        client.cache.keep(inode.fid, offset + size)
-        client.stats.count("hybrid_noswitch", 1)
+        mount.cache.keep(inode.fid, offset + size)
+        mount.stats.count("hybrid_noswitch", 1)
 
     def _copying(self, size_bytes: int) -> float:
-        return self._client.jitter(self._client.settings.copy_seconds_per_mib * size_bytes / (1 << 20))
+        return self._mount.jitter(self._mount.settings.copy_seconds_per_mib * size_bytes / (1 << 20))
 
     def _written(self, inode: Inode, offset: int, size: int) -> list[Extent]:
         if inode.layout is None:
             return []
-        return extents(layouts.mirror_to_write(inode.layout, self._client.servers.osts_for_mirrors), offset, size)
+        return extents(layouts.mirror_to_write(inode.layout, self._mount.servers.osts_for_mirrors), offset, size)
 
     def _fetch(self, handle: FileHandle, start: int, size: int, *, direct: bool) -> Completion:
         if handle.inode.layout is None:
             return gather([])
-        layout = layouts.mirror_to_read(handle.inode.layout, self._client.servers.osts)
+        layout = layouts.mirror_to_read(handle.inode.layout, self._mount.servers.osts)
         on_mdt = bytes_on_mdt(layout, start, size)
         sent = [self._transfer.to_mdt(handle, on_mdt, write=False)] if on_mdt else []
         sent += self._transfer.all(handle, extents(layout, start, size), write=False, direct=direct)

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from random import Random
 
+from lustre.changelog.record import RecordType
 from lustre.fid import Fid
-from simulator.clients.osc import OscSettings
-from simulator.clients.readahead import ReadAheadSettings
+from simulator import counters
+from simulator.clients.mdc import Mdc
+from simulator.clients.osc import Osc, OscSettings
+from simulator.clients.readahead import ReadAhead, ReadAheadSettings
+from simulator.counters import Stats, microseconds
+from simulator.engine import Engine
+from simulator.network import NetworkAdapter
+from simulator.servers.changelog import Actor
 from simulator.servers.mdt import Mdt
-from simulator.servers.namespace import Namespace
+from simulator.servers.namespace import Inode, Namespace
 from simulator.servers.ost import Ost
 from simulator.servers.placement import Placement
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +116,46 @@ class PageCache:
     def has(self, fid: Fid, size_bytes: int) -> bool:
         """Whether a read up to there needs no server."""
         return self._files.get(fid, 0) >= size_bytes > 0
+
+
+class Mount:
+    """One mount: its counters, its caches, and a connection to every target."""
+
+    def __init__(self, engine: Engine, index: int, settings: ClientSettings, servers: Servers, rng: Random) -> None:
+        self.index = index
+        self.engine = engine
+        self.settings = settings
+        self.servers = servers
+        self.rng = rng
+        self.mounted_at = engine.now
+        self.stats = Stats(counters.LLITE_STATS, engine.now)
+        self.read_ahead = ReadAhead(engine, settings.read_ahead)
+        self.cache = PageCache(settings.cache_bytes)
+        self.statahead = StataheadCounters()
+        suffix = settings.instance
+        adapter = NetworkAdapter(engine, settings.network_bytes_per_second)
+        self.oscs = tuple(Osc(engine, f"{ost.name}-osc-{suffix}", ost, settings.osc, adapter) for ost in servers.osts)
+        self.mdcs = tuple(Mdc(engine, f"{mdt.name}-mdc-{suffix}", mdt) for mdt in servers.mdts)
+
+    @property
+    def time(self) -> float:
+        """Epoch seconds."""
+        return self.servers.epoch_ns / 1e9 + self.engine.now
+
+    def since(self, began: float) -> int:
+        """Microseconds since a virtual time."""
+        return microseconds(self.engine.now - began)
+
+    def jitter(self, seconds: float) -> float:
+        """A time that is not the same twice."""
+        return seconds * self.rng.lognormvariate(0.0, 0.5)
+
+    def record(
+        self, kind: RecordType, inode: Inode, actor: Actor, flags: int = 0, *, parent: Inode | None = None,
+        name: str = "", open_mode: int | None = None,
+    ) -> None:  # fmt: skip
+        """Have the file's MDT write a changelog record."""
+        self.servers.mdts[inode.mdt_index].changelog.add(
+            kind, self.time, inode.fid, actor, flags=flags, parent=parent.fid if parent else None, name=name,
+            open_mode=open_mode,
+        )  # fmt: skip

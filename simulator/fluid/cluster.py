@@ -29,7 +29,7 @@ class FlowCounters:
 
     def __init__(self, osts: Sequence[Ost]) -> None:
         self._osts = osts
-        self._kept: dict[tuple[str, int, int, int], float] = {}
+        self._fractions: dict[tuple[str, int, int, int], float] = {}
 
     def carry(self, rates: FlowRates, since: float, until: float) -> None:
         """RPCs of all flows over a span at these rates."""
@@ -40,8 +40,8 @@ class FlowCounters:
             each = rates.per_second[index] * (until - since) * demand.targets * demand.rpcs / len(targets)
             for target in targets:
                 key = (one.job.job_id, stage, number, target)
-                whole = self._kept.get(key, 0.0) + each
-                self._kept[key] = whole % 1
+                whole = self._fractions.get(key, 0.0) + each
+                self._fractions[key] = whole % 1
                 if whole >= 1:
                     self._count(self._osts[target], one.job.job_id, demand, int(whole), until)
 
@@ -85,7 +85,7 @@ class FluidCluster(Cluster):
         self._moved_bytes: dict[str, tuple[int, int]] = {}
         for target in self.targets:
             target.health.changing = self.about_to_change
-        self.engine.after(REBALANCE_SECONDS, self._look_again)
+        self.engine.after(REBALANCE_SECONDS, self._rebalance)
         for job in jobs:
             self.add(job)
 
@@ -128,9 +128,9 @@ class FluidCluster(Cluster):
     def _metadata_queue_wait(self) -> Callable[[], float] | None:
         return lambda: self._metadata_wait_seconds
 
-    def _look_again(self) -> None:
+    def _rebalance(self) -> None:
         self.about_to_change()
-        self.engine.after(REBALANCE_SECONDS, self._look_again)
+        self.engine.after(REBALANCE_SECONDS, self._rebalance)
 
     def _settle(self) -> None:
         since, now = self._settled_at, self.engine.now
@@ -152,7 +152,7 @@ class FluidCluster(Cluster):
 
     def _make_files(self, one: Flow, rate: float, since: float, until: float) -> None:
         if isinstance(one.job, SmallFileWriter):
-            self._files_of(one.job).made(rate * (until - since), since, until, self.epoch - self.now)
+            self._files_of(one.job).create(rate * (until - since), since, until, self.epoch - self.now)
 
     def _files_of(self, job: SmallFileWriter) -> FlowFiles:
         files = self._files.get(job.job_id)
@@ -166,8 +166,8 @@ class FluidCluster(Cluster):
 
     def _current(self) -> FlowRates:
         if self._rates is None:
-            kept = {job_id: files.shares() for job_id, files in self._files.items()}
-            self._rates = self._balance.rates(self._flowing.active.values(), kept, self._mover())
+            shares = {job_id: files.shares() for job_id, files in self._files.items()}
+            self._rates = self._balance.rates(self._flowing.active.values(), shares, self._mover())
             self._wait_seconds = dict(self._rates.wait_seconds)
             self._metadata_wait_seconds = self._rates.metadata_wait_seconds
         return self._rates

@@ -41,11 +41,11 @@ class FlowFiles:
         self._mdt = mdt
         self._random = random
         self._nids = nids
-        self._kept: deque[Inode] = deque()
+        self._files: deque[Inode] = deque()
         self._owed = self._owed_names = 0.0
         self._user = user_of(job.job_id)
 
-    def made(self, count: float, since: float, until: float, epoch: float) -> None:
+    def create(self, count: float, since: float, until: float, epoch: float) -> None:
         """So many files were made evenly over a span of virtual time; ``epoch`` is second zero of it."""
         self._owed += count
         whole, self._owed = int(self._owed), self._owed % 1
@@ -57,13 +57,13 @@ class FlowFiles:
 
     def shares(self) -> Mapping[str, float]:
         """What share of its files lies in which pool, from a sample."""
-        if not self._kept:
+        if not self._files:
             return {}
-        pools = [_pool(self._random.choice(self._kept)) for _ in range(SAMPLE_FILES)]
+        pools = [_pool(self._random.choice(self._files)) for _ in range(SAMPLE_FILES)]
         return {pool: pools.count(pool) / SAMPLE_FILES for pool in sorted(set(pools))}
 
     def _count(self, files: int, now: float) -> None:
-        unlinked = files if len(self._kept) >= self.job.keep * self.job.nodes else 0
+        unlinked = files if len(self._files) >= self.job.keep * self.job.nodes else 0
         for operation, usec in OPERATION_USEC.items():
             times = unlinked if operation == "unlink" else files
             self._mdt.stats[operation].bulk(times, usec)
@@ -94,9 +94,9 @@ class FlowFiles:
         self._write(inode, size, time)
         log.add(RecordType.CLOSE, time, inode.fid, actor, flags=CLOSE_CREATE)
         self._mdt.inodes_used += 1
-        self._kept.append(inode)
-        while len(self._kept) > self.job.keep * self.job.nodes:
-            self._unlink(self._kept.popleft(), actor, time)
+        self._files.append(inode)
+        while len(self._files) > self.job.keep * self.job.nodes:
+            self._unlink(self._files.popleft(), actor, time)
 
     def _write(self, inode: Inode, size: int, time: float) -> None:
         assert inode.layout is not None

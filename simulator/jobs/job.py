@@ -180,17 +180,17 @@ class Run:
         """Whether the job goes on."""
         return self.now < self.stop_seconds
 
-    def did(self, what: str) -> None:
+    def count_operation(self, what: str) -> None:
         """An operation without bytes is over."""
         self.operations += 1
         self.team.count(what, self.now)
 
-    def got(self, size_bytes: int) -> None:
+    def count_bytes(self, size_bytes: int) -> None:
         """A call that moved bytes returned."""
         self.operations += 1
         self.throughput.add(self.actor.job_id, self.now, size_bytes)
 
-    def failed(self, error: OSError) -> None:
+    def count_error(self, error: OSError) -> None:
         """A call failed; jobs go on with the next one."""
         self.errors[error.errno or 0] = self.errors.get(error.errno or 0, 0) + 1
 

@@ -47,7 +47,7 @@ class StreamingWriter(Streaming):
 
     def _call(self, run: Run, handle: FileHandle, offset: int) -> Steps[None]:
         yield from run.client.data.write(handle, offset, self.call_bytes, direct=self.direct)
-        run.got(self.call_bytes)
+        run.count_bytes(self.call_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class StreamingReader(Streaming):
         yield _stream(run, self, self._call, write=False)
 
     def _call(self, run: Run, handle: FileHandle, offset: int) -> Steps[None]:
-        run.got((yield from run.client.data.read(handle, offset, self.call_bytes, direct=self.direct)))
+        run.count_bytes((yield from run.client.data.read(handle, offset, self.call_bytes, direct=self.direct)))
 
 
 Call = Callable[[Run, FileHandle, int], Steps[None]]
@@ -94,7 +94,7 @@ def _thread(run: Run, handle: FileHandle, turn: list[int], job: Streaming, call:
         try:
             yield from call(run, handle, offset)
         except OSError as error:
-            run.failed(error)
+            run.count_error(error)
             yield 0.1
 
 
@@ -129,9 +129,9 @@ class RandomWriter(FileJob):
                     yield from run.client.data.read(handle, offset, self.call_bytes, direct=True)
                 else:
                     yield from run.client.data.write(handle, offset, self.call_bytes, direct=True)
-                run.got(self.call_bytes)
+                run.count_bytes(self.call_bytes)
             except OSError as error:
-                run.failed(error)
+                run.count_error(error)
                 yield 0.1
         yield from names.close(handle)
 
@@ -173,10 +173,10 @@ class SharedFile(FileJob):
                     yield from data.write(handle, offset, self.piece_bytes, direct=self.direct)
                 else:
                     yield from data.read(handle, offset, self.piece_bytes, direct=self.direct)
-                run.got(self.piece_bytes)
-                run.did("piece")
+                run.count_bytes(self.piece_bytes)
+                run.count_operation("piece")
             except OSError as error:
-                run.failed(error)
+                run.count_error(error)
         if self.write:
             yield from data.fsync(handle)
         yield from names.close(handle)

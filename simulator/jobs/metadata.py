@@ -58,7 +58,7 @@ class Mdtest(DirectoryJob):
                     own.append((yield from self._create(run, number, turn)))
                 else:
                     yield from self._touch(run, phase, own[turn] if phase == "unlink" else neighbour[turn])
-                run.did(phase)
+                run.count_operation(phase)
 
     def _create(self, run: Run, number: int, turn: int) -> Steps[Inode]:
         names, data = run.client.names, run.client.data
@@ -66,7 +66,7 @@ class Mdtest(DirectoryJob):
         handle = yield from names.create(run.lookup(where), f"f.{number}.{turn}", run.actor)
         if self.file_bytes:
             yield from data.write(handle, 0, self.file_bytes, direct=False)
-            run.got(self.file_bytes)
+            run.count_bytes(self.file_bytes)
         yield from names.close(handle)
         return handle.inode
 
@@ -80,7 +80,7 @@ class Mdtest(DirectoryJob):
             handle = yield from names.open(inode, run.actor)
             yield from names.glimpse(inode, run.actor)  # where the file ends
             if self.file_bytes:
-                run.got((yield from data.read(handle, 0, self.file_bytes, direct=True)))
+                run.count_bytes((yield from data.read(handle, 0, self.file_bytes, direct=True)))
             yield from names.close(handle)
 
 
@@ -115,5 +115,5 @@ class LsScan(DirectoryJob):
                     yield from run.client.mdcs[directory.mdt_index].ask("readpage", run.actor.job_id)
                     run.client.stats.tally("readdir", 1)
                 yield from ahead.stat(number)
-                run.did("stat")
+                run.count_operation("stat")
             yield run.think(self.think_seconds)

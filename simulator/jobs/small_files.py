@@ -68,7 +68,7 @@ class _SmallFileRun:
     def __init__(self, job: SmallFileWriter, run: Run) -> None:
         self._job = job
         self._run = run
-        self._kept: deque[Inode] = deque()
+        self._files: deque[Inode] = deque()
         self._next_at = 0.0
         self._prefix = f"f{int(run.client.time) % 100000}" + (f".n{run.rank}" if run.rank else "")
 
@@ -82,22 +82,22 @@ class _SmallFileRun:
                 yield from self._one_file(self._job.directory_of(thread), f"{self._prefix}.{thread}.{number}")
                 yield from self._remove_old()
             except OSError as error:
-                run.failed(error)
+                run.count_error(error)
             number += 1
 
     def reader(self) -> Steps[None]:
         run, names, data = self._run, self._run.client.names, self._run.client.data
         while run.active:
             yield run.think(1 / self._job.rereads_per_second)
-            if not self._kept:
+            if not self._files:
                 continue
-            inode = run.rng.choice(self._kept)
+            inode = run.rng.choice(self._files)
             try:
                 handle = yield from names.open(inode, run.actor)
-                run.got((yield from data.read(handle, 0, inode.size_bytes, direct=True)))
+                run.count_bytes((yield from data.read(handle, 0, inode.size_bytes, direct=True)))
                 yield from names.close(handle)
             except OSError as error:
-                run.failed(error)
+                run.count_error(error)
 
     def _turn(self) -> float:
         """Seconds until this thread may create the next file: all of them together keep to the rate."""
@@ -113,7 +113,7 @@ class _SmallFileRun:
         drawn = self._job.distribution
         size = drawn.draw(run.rng) if drawn is not None else run.rng.choice(self._job.sizes)
         handle = yield from names.create(run.lookup(place), name, run.actor)
-        self._kept.append(handle.inode)
+        self._files.append(handle.inode)
         try:
             if self._job.call_bytes:
                 yield from self._scattered(handle, size)
@@ -121,9 +121,9 @@ class _SmallFileRun:
                 yield from data.write(handle, 0, size, direct=False)
             if self._job.fsync:
                 yield from data.fsync(handle)
-            run.got(size)
+            run.count_bytes(size)
         except OSError as error:
-            run.failed(error)
+            run.count_error(error)
         yield from names.close(handle)
 
     def _scattered(self, handle: FileHandle, size: int) -> Steps[None]:
@@ -134,5 +134,5 @@ class _SmallFileRun:
             yield from self._run.client.data.write(handle, offset, length, direct=True)
 
     def _remove_old(self) -> Steps[None]:
-        while len(self._kept) > self._job.keep:
-            yield from self._run.client.names.unlink(self._kept.popleft(), self._run.actor)
+        while len(self._files) > self._job.keep:
+            yield from self._run.client.names.unlink(self._files.popleft(), self._run.actor)

@@ -9,20 +9,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from simulator import releases
 from simulator.parameters import clients, node, servers
+from simulator.parameters.text import ClusterView
 
-if TYPE_CHECKING:
-    from simulator.cluster import Cluster
-
-Files: TypeAlias = Callable[["Cluster"], Iterator[tuple[str, str]]]
+Files: TypeAlias = Callable[[ClusterView], Iterator[tuple[str, str]]]
 SERVER_FILES: tuple[Files, ...] = (node.node_files, node.target_sizes, servers.server_files)
 CLIENT_FILES: tuple[Files, ...] = (node.client_sizes, clients.llite_files, clients.osc_files, clients.mdc_files)
 
 
-def render(cluster: Cluster, *, clients: bool = True) -> dict[str, bytes]:
+def render(cluster: ClusterView, *, clients: bool = True) -> dict[str, bytes]:
     """Every file's path below the root, and what is in it at this moment; ``clients``: what mounts show as well."""
     with cluster.lock:
         rewrite = releases.release_of(cluster.settings.version).rewrite
@@ -44,7 +42,7 @@ class ParameterWriter:
         self._shared = shared
         self._written: dict[str, bytes] = {}
 
-    def write(self, cluster: Cluster) -> int:
+    def write(self, cluster: ClusterView) -> int:
         """Bring everything up to date; how many files changed."""
         changed = 0
         for path, content in render(cluster, clients=self._clients).items():

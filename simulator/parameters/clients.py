@@ -5,17 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from simulator.clients.client import Client
 from simulator.clients.mdc import Mdc
 from simulator.clients.osc import Osc
 from simulator.counters import Histogram
-from simulator.parameters.text import KernelClock, rows, stats_file, two_columns
+from simulator.parameters.text import ClusterView, KernelClock, rows, stats_file, two_columns
 from simulator.servers.health import STATES_KEPT, Health
-
-if TYPE_CHECKING:
-    from simulator.cluster import Cluster
 
 OST_CONNECT_FLAGS = (
     "write_grant, server_lock, version, max_byte_per_rpc, early_lock_cancel, adaptive_timeouts, lru_resize, "
@@ -106,7 +102,7 @@ _STATAHEAD_LINES = (
 )
 
 
-def llite_files(cluster: Cluster) -> Iterator[tuple[str, str]]:
+def llite_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
     """All of llite."""
     clock = KernelClock(cluster.epoch_ns, cluster.now)
     for client in cluster.clients:
@@ -138,7 +134,7 @@ def _max_cached_mb(client: Client) -> str:
     )
 
 
-def osc_files(cluster: Cluster) -> Iterator[tuple[str, str]]:
+def osc_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
     """All of osc."""
     clock = KernelClock(cluster.epoch_ns, cluster.now)
     for client in cluster.clients:
@@ -154,7 +150,7 @@ def osc_files(cluster: Cluster) -> Iterator[tuple[str, str]]:
             yield f"{sysfs}/max_pages_per_rpc", f"{osc.settings.max_pages_per_rpc}\n"
 
 
-def _osc_import(cluster: Cluster, client: Client, osc: Osc) -> str:
+def _osc_import(cluster: ClusterView, client: Client, osc: Osc) -> str:
     waited = osc.stats["req_waittime"]
     writes, sizes = osc.stats["ost_write"], osc.stats["write_bytes"]
     averages = ""
@@ -205,7 +201,7 @@ pending read pages:   0
 _MDC_EMPTY_TABLES = (("pages per rpc  ", 1), ("rpcs in flight ", 1), ("offset         ", 0))
 
 
-def mdc_files(cluster: Cluster) -> Iterator[tuple[str, str]]:
+def mdc_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
     """All of mdc."""
     clock = KernelClock(cluster.epoch_ns, cluster.now)
     for client in cluster.clients:

@@ -6,18 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from simulator.parameters.text import ClusterView
 from simulator.servers.mdt import Mdt
 from simulator.servers.ost import Ost
-
-if TYPE_CHECKING:
-    from simulator.cluster import Cluster
 
 _OPTIONS = "rw,flock,checksum,noencrypt,lazystatfs,lruresize,nolock,statfs_project,nosync_on_close,user_xattr,verbose"
 
 
-def node_files(cluster: Cluster) -> Iterator[tuple[str, str]]:
+def node_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
     """All of it."""
     yield "proc/mounts", _mounts(cluster)
     yield "sys/fs/lustre/health_check", "healthy\n"
@@ -28,7 +25,7 @@ def node_files(cluster: Cluster) -> Iterator[tuple[str, str]]:
     yield from _locks(cluster)
 
 
-def _mounts(cluster: Cluster) -> str:
+def _mounts(cluster: ClusterView) -> str:
     settings = cluster.settings
     lines = [
         "proc /proc proc rw,nosuid,nodev,noexec,relatime 0 0",
@@ -45,7 +42,7 @@ def _mounts(cluster: Cluster) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _pools(cluster: Cluster) -> Iterator[tuple[str, str]]:
+def _pools(cluster: ClusterView) -> Iterator[tuple[str, str]]:
     fsname = cluster.settings.fsname
     owners = [f"{kind}/{mdt.name}-mdtlov" for mdt in cluster.mdts for kind in ("lod", "lov")]
     owners += [f"lov/{fsname}-clilov-{client.settings.instance}" for client in cluster.clients]
@@ -55,7 +52,7 @@ def _pools(cluster: Cluster) -> Iterator[tuple[str, str]]:
             yield f"proc/fs/lustre/{owner}/pools/{name}", text
 
 
-def _locks(cluster: Cluster) -> Iterator[tuple[str, str]]:
+def _locks(cluster: ClusterView) -> Iterator[tuple[str, str]]:
     namespaces = "sys/fs/lustre/ldlm/namespaces"
     for ost in cluster.osts:
         held = sum(client.oscs[ost.index].locks for client in cluster.clients)
@@ -72,7 +69,7 @@ def _locks(cluster: Cluster) -> Iterator[tuple[str, str]]:
 _SYSFS = "sys/fs/lustre"
 
 
-def target_sizes(cluster: Cluster) -> Iterator[tuple[str, str]]:
+def target_sizes(cluster: ClusterView) -> Iterator[tuple[str, str]]:
     """Sizes as the servers show them."""
     for ost in cluster.osts:
         yield from _under(f"{_SYSFS}/obdfilter/{ost.name}", _sizes_of(ost))
@@ -81,7 +78,7 @@ def target_sizes(cluster: Cluster) -> Iterator[tuple[str, str]]:
         yield from _under(f"{_SYSFS}/osd-ldiskfs/{mdt.name}", _sizes_of(mdt))
 
 
-def client_sizes(cluster: Cluster) -> Iterator[tuple[str, str]]:
+def client_sizes(cluster: ClusterView) -> Iterator[tuple[str, str]]:
     """The same sizes as every mount and its connections show them."""
     per_target = {target.name: _sizes_of(target) for target in cluster.targets}
     whole = _sum([per_target[ost.name] for ost in cluster.osts])

@@ -5,16 +5,12 @@ target.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from simulator import counters
 from simulator.counters import BRW_TABLES, BrwStats, Counter, Histogram, JobEntry, JobStats, Stats
-from simulator.parameters.text import KernelClock, rows, stats_file
+from simulator.parameters.text import ClusterView, KernelClock, rows, stats_file
 from simulator.servers.health import Health
 from simulator.servers.mdt import Mdt
-
-if TYPE_CHECKING:
-    from simulator.cluster import Cluster
 
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.@-_:/")
 
@@ -75,7 +71,7 @@ _IDLE_SERVICES = (
 _DEBUGFS = "sys/kernel/debug/lustre"
 
 
-def server_files(cluster: Cluster) -> Iterator[tuple[str, str]]:
+def server_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
     """All of obdfilter, mdt, mdd, osd, ost and mds."""
     clock = KernelClock(cluster.epoch_ns, cluster.now)
     clients = cluster.mounts
@@ -96,7 +92,7 @@ def server_files(cluster: Cluster) -> Iterator[tuple[str, str]]:
         yield f"{_DEBUGFS}/{service}/stats", clock.header(0.0, 35)
 
 
-def _ost_io(cluster: Cluster) -> Stats:
+def _ost_io(cluster: ClusterView) -> Stats:
     """The service threads are the node's: its counters are the sums over its OSTs."""
     whole = Stats(counters.OST_IO_STATS, 0.0)
     for ost in cluster.osts:
@@ -126,7 +122,7 @@ def recovery_status(clock: KernelClock, health: Health, clients: int) -> str:
     return "status: INACTIVE\n"
 
 
-def _changelog_users(cluster: Cluster, mdt: Mdt) -> str:
+def _changelog_users(cluster: ClusterView, mdt: Mdt) -> str:
     log = mdt.changelog
     mask = ",".join(kind.label for kind in log.mask)
     return f"current_index: {log.last_index}\n{'ID':<30}index (idle) mask\n" + "".join(

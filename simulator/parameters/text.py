@@ -1,12 +1,61 @@
-"""The kernel's text formats: headers, stats files, histogram tables. Columns stand where Lustre 2.17 puts them."""
+"""What renders parameter files: the view of a cluster, and the kernel's headers, stats files and histogram tables.
+
+The columns of tables and headers are those of Lustre 2.17.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
 
+from simulator.clients.client import Client
 from simulator.counters import BUCKETS, MINMAX, Counter, Histogram, Stats
+from simulator.servers.mdt import Mdt
+from simulator.servers.ost import Ost
+from simulator.settings import ClusterSettings
 
 NANOSECONDS = 10**9
+
+
+class ClusterView(Protocol):
+    """The part of a cluster that its parameter files show."""
+
+    @property
+    def settings(self) -> ClusterSettings:
+        """Settings of all targets and clients."""
+
+    @property
+    def lock(self) -> AbstractContextManager[object]:
+        """Held while the files are rendered."""
+
+    @property
+    def epoch_ns(self) -> int:
+        """Nanoseconds of the epoch at virtual time zero."""
+
+    @property
+    def now(self) -> float:
+        """Virtual seconds since the beginning."""
+
+    @property
+    def osts(self) -> Sequence[Ost]:
+        """All OSTs, by index."""
+
+    @property
+    def mdts(self) -> Sequence[Mdt]:
+        """All MDTs, by index."""
+
+    @property
+    def targets(self) -> Sequence[Mdt | Ost]:
+        """All MDTs, then all OSTs."""
+
+    @property
+    def clients(self) -> Sequence[Client]:
+        """Clients that are modelled one by one."""
+
+    @property
+    def mounts(self) -> int:
+        """Number of clients that have the file system mounted."""
 
 
 class KernelClock:

@@ -82,8 +82,8 @@ class Scenario:
     """The cluster's description for a seed."""
     jobs: tuple[Job, ...]
     events: tuple[Event, ...] = ()
-    others: Mapping[str, tuple[Job, ...]] = field(default_factory=dict)
-    """The jobs of its variants, by name."""
+    variant_jobs: Mapping[str, tuple[Job, ...]] = field(default_factory=dict)
+    """By name of a variant, its jobs."""
     model: str = "events"
 
     def settings(self, seed: int = 1) -> ClusterSettings:
@@ -98,7 +98,7 @@ class Scenario:
 
     def variants(self) -> dict[str, Scenario]:
         """The same scenario with other jobs; the name ``contended`` is the scenario as it stands, unless it says so."""
-        return {name: replace(self, jobs=jobs, others={}) for name, jobs in self.others.items()}
+        return {name: replace(self, jobs=jobs, variant_jobs={}) for name, jobs in self.variant_jobs.items()}
 
 
 def parse(text: str) -> Scenario:
@@ -117,7 +117,7 @@ def parse(text: str) -> Scenario:
     if cluster is not None:
         cluster = partial(_with_costs, cluster, costs)
     done = tuple(job for job in jobs if job is not None)
-    others = {name: _variant(done, name, entry, wrong) for name, entry in table.get("variant", {}).items()}
+    variant_jobs = {name: _variant(done, name, entry, wrong) for name, entry in table.get("variant", {}).items()}
     if (model := table.get("model", "events")) not in _MODELS:
         wrong.append(f"model: {model!r} is not one of {', '.join(_MODELS)}")
     if model == "flows" and any(getattr(job, "directories_count", 0) for job in done):
@@ -138,7 +138,7 @@ def parse(text: str) -> Scenario:
     if wrong or cluster is None:
         raise ValueError("scenario: " + "; ".join(with_line(text, reason) for reason in wrong))
     title, teaches = str(table.get("title", "")), str(table.get("teaches", ""))
-    return Scenario(title, teaches, float(seconds), cluster, done, happening, others, model)
+    return Scenario(title, teaches, float(seconds), cluster, done, happening, variant_jobs, model)
 
 
 def library(name: str) -> Scenario:
@@ -272,11 +272,13 @@ _KEY = re.compile(r"(?: has no |\.)([\w-]+)[^.]*?(?::|$|,)")
 
 
 def with_line(text: str, reason: str) -> str:
-    r"""A reason with the line it is about; the reason as it is when no line can be told.
+    r"""Put the number of the line that a message is about before the message, where the line can be found.
 
     >>> text = "seconds = 10\n[[job]]\nkind = 'ls'\n[[job]]\nkind = 'ls'\ncolour = 1\n"
-    >>> with_line(text, "job 2: ls has no colour"), with_line(text, "job 1: kind 'ls'"), with_line(text, "seconds: too
-    short") ('line 6: job 2: ls has no colour', "line 2: job 1: kind 'ls'", 'line 1: seconds: too short')
+    >>> with_line(text, "job 2: ls has no colour")
+    'line 6: job 2: ls has no colour'
+    >>> with_line(text, "seconds: too short")
+    'line 1: seconds: too short'
     """
     lines = text.splitlines()
     entry, table = _ENTRY.match(reason), _TABLE.match(reason)

@@ -22,9 +22,9 @@ from tierd.act.recovery import close_unfinished
 from tierd.act.undo import Undo
 from tierd.clock import SystemClock
 from tierd.config.act import BreakerSettings, Limits, Rate
-from tierd.model import Action, Finding
+from tierd.model import Action, Evidence, Finding
 
-FINDING = Finding("noisy-neighbour", 1.0, "noise", "stream", (), "acceptance", {}, ())
+FINDING = Finding("noisy-neighbour", 1.0, "noise", "stream", (), "acceptance", Evidence(), ())
 PLENTY = Rate(1e6, 1e12)
 
 

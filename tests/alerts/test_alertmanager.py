@@ -17,7 +17,8 @@ from prometheus_client import CollectorRegistry
 from tests.dashboards.files import ROOT
 from tests.servers import fetched, free_port, program, running
 from tierd.clock import SystemClock
-from tierd.daemon.web import App, WebServer
+from tierd.config.settings import WebSettings
+from tierd.daemon.web import App, listen
 
 EXAMPLE = ROOT / "alerts" / "alertmanager.yml"
 
@@ -75,7 +76,7 @@ def manager(tmp_path: Path) -> Iterator[Manager]:
     alertmanager = program("alertmanager")
     asked: Queue[None] = Queue()
     app = App(CollectorRegistry(), lambda _: {}, lambda: True, lambda: asked.put(None))
-    web = WebServer("127.0.0.1", 0, app)
+    web = listen(WebSettings(port=0), app, None)
     configuration = yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))
     tierd = next(r for r in configuration["receivers"] if r["name"] == "tierd")
     assert tierd["webhook_configs"][0]["url"] == "http://127.0.0.1:9170/-/evaluate"

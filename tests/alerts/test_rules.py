@@ -81,7 +81,7 @@ def test_every_alert_has_a_runbook_and_every_runbook_an_alert() -> None:
 
 def test_rules_ask_for_metrics_that_exist() -> None:
     documented = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
-    own = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tierd" / "metrics").glob("*.py"))
+    own = (ROOT / "tierd" / "daemon" / "metrics.py").read_text(encoding="utf-8")
     recorded = recorded_rules()
     for rule in (*ALERTING, *rules("record")):
         for name in metric_names(rule["expr"]):

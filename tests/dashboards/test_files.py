@@ -117,7 +117,7 @@ def test_links_lead_to_dashboards_and_variables_that_exist(board: dict[str, Any]
 def test_every_metric_is_one_that_the_exporter_tierd_or_a_rule_makes(board: dict[str, Any]) -> None:
     documented = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     rules = recorded_rules()
-    own = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tierd" / "metrics").glob("*.py"))
+    own = (ROOT / "tierd" / "daemon" / "metrics.py").read_text(encoding="utf-8")
     for title, expr, _ in expressions(board):
         for name in metric_names(expr):
             base = re.sub(r"_(bucket|sum|count)$", "", name)

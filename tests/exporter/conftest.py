@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import http.client
 import json
-import ssl
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -18,7 +14,6 @@ from exporter import exposition
 from exporter.collector import Settings
 from exporter.collectors import COLLECTORS
 from exporter.scrape import Scraper
-from httpserver.server import Address, Server, listen
 from lustre.parameters import Roots, Tree
 from lustre.unpack import unpack
 from tests.exporter.written import unfold
@@ -71,57 +66,6 @@ class Exporter:
 
 Make = Callable[..., Exporter]
 WAIT = 20.0
-
-
-@dataclass
-class Served:
-    """A server at work, and a client of it."""
-
-    server: Server
-    tls: ssl.SSLContext | None = None
-    thread: threading.Thread = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.thread = threading.Thread(target=self.server.serve_forever)
-        self.thread.start()
-
-    @property
-    def at(self) -> tuple[str, int]:
-        return "127.0.0.1", self.server.server_port
-
-    def get(
-        self, path: str, method: str = "GET", *, tls: ssl.SSLContext | None = None, **headers: str
-    ) -> tuple[int, dict[str, str], bytes]:
-        tls = tls or self.tls
-        if tls is None:
-            connection = http.client.HTTPConnection(*self.at, timeout=WAIT)
-        else:
-            connection = http.client.HTTPSConnection(*self.at, timeout=WAIT, context=tls)
-        try:
-            connection.request(method, path, headers={k.replace("_", "-"): v for k, v in headers.items()})
-            answer = connection.getresponse()
-            return answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read()
-        finally:
-            connection.close()
-
-    def stop(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join(WAIT)
-
-
-@pytest.fixture
-def serve() -> Iterator[Callable[..., Served]]:
-    """``serve(app)`` serves it on a port of its own until the test ends; further arguments are those of ``listen``."""
-    running: list[Served] = []
-
-    def start(app: Any, *, tls: ssl.SSLContext | None = None, **options: Any) -> Served:
-        running.append(Served(listen(Address("127.0.0.1", 0), app, **options), tls))
-        return running[-1]
-
-    yield start
-    for served in running:
-        served.stop()
 
 
 @pytest.fixture

@@ -115,7 +115,7 @@ def test_many_at_once(served) -> None:
 def test_every_address_of_the_machine_is_served(serve, exporter, grow) -> None:
     running = exporter(grow({}))
     app = App(running.scraper, registry(running.scraper), "/metrics")
-    with listen(Address("", 0), app) as server:
+    with listen(Address("", 0), app, name="test") as server:
         if server.address_family != socket.AF_INET6:
             pytest.skip("no IPv6 here")
         thread = threading.Thread(target=server.serve_forever)
@@ -144,9 +144,9 @@ def test_stopping_waits_for_the_answer_that_has_begun(serve) -> None:
     client.start()
     assert entered.wait(WAIT)
     busy.server.shutdown()
-    assert not busy.server.finish(0.01)
+    assert not busy.server.connections.drain(0.01)
     go_on.set()
-    assert busy.server.finish(WAIT)
+    assert busy.server.connections.drain(WAIT)
     client.join(WAIT)
     assert answers == [b"whole"]
 

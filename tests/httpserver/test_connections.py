@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from exporter import clock
 from httpserver.connections import Connections
 from httpserver.server import MAX_HEAD_BYTES, Timeouts
 
@@ -84,7 +83,7 @@ def test_a_mistake_of_ours_is_an_error_to_the_client(serve, caplog) -> None:
 
 
 def test_silent_clients_give_way_to_those_who_ask(serve) -> None:
-    connections = Connections(most=4)
+    connections = Connections(limit=4)
     served = serve(hello, connections=connections)
     silent = [socket.create_connection(served.at) for _ in range(12)]
     try:
@@ -103,7 +102,7 @@ def test_when_all_are_being_answered_the_next_is_turned_away(serve) -> None:
         assert go_on.wait(WAIT)
         return hello(environ, start_response)
 
-    served = serve(slow, connections=Connections(most=2))
+    served = serve(slow, connections=Connections(limit=2))
     answers: list[bytes] = []
     clients = [threading.Thread(target=lambda: answers.append(served.get("/")[2])) for _ in range(2)]
     for client in clients:
@@ -122,13 +121,13 @@ def test_stopping_does_not_wait_for_the_silent(serve) -> None:
     with socket.create_connection(served.at) as silent:
         while not served.server.connections.count():
             pass
-        assert served.server.finish(WAIT)
+        assert served.server.connections.drain(WAIT)
         assert silent.recv(1) == b""
 
 
 def test_a_head_sent_drop_by_drop_runs_out_of_time(serve) -> None:
     now = Stopped()
-    served = serve(hello, patience=Timeouts(now, head_seconds=5.0))
+    served = serve(hello, timeouts=Timeouts(now, head_seconds=5.0))
     with socket.create_connection(served.at) as client:
         client.settimeout(WAIT)
         client.sendall(b"GET / HTTP/1.1\r\n")
@@ -141,7 +140,7 @@ def test_a_head_sent_drop_by_drop_runs_out_of_time(serve) -> None:
 
 
 def test_a_silent_client_is_left(serve) -> None:
-    served = serve(hello, patience=Timeouts(clock.monotonic, head_seconds=0.05))
+    served = serve(hello, timeouts=Timeouts(head_seconds=0.05))
     with socket.create_connection(served.at) as client:
         client.settimeout(WAIT)
         assert client.recv(1) == b""
@@ -176,11 +175,11 @@ def test_a_client_that_stops_reading_is_left(serve) -> None:
         while True:
             yield b"x" * 65536
 
-    served = serve(endless, patience=Timeouts(clock.monotonic, answer_seconds=0.1))
+    served = serve(endless, timeouts=Timeouts(response_seconds=0.1))
     with socket.create_connection(served.at) as client:
         client.sendall(REQUEST)
         assert client.recv(8) == b"HTTP/1.1"
-        assert served.server.finish(WAIT)
+        assert served.server.connections.drain(WAIT)
 
 
 def test_a_client_that_goes_away_midway_costs_nothing(serve, caplog) -> None:
@@ -197,7 +196,7 @@ def test_a_client_that_goes_away_midway_costs_nothing(serve, caplog) -> None:
         client.sendall(REQUEST)
         assert entered.wait(WAIT)
     go_on.set()
-    assert served.server.finish(WAIT)
+    assert served.server.connections.drain(WAIT)
     assert caplog.text == ""
 
 

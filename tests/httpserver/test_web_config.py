@@ -11,10 +11,9 @@ import ssl
 import pytest
 from prometheus_client import CollectorRegistry
 
-from exporter import clock
-from exporter.self_metrics import WebConfigMetrics
 from httpserver.config import WebConfigFile
-from httpserver.server import Timeouts, protected
+from httpserver.metrics import WebConfigMetrics
+from httpserver.server import Timeouts
 
 pytest.importorskip("bcrypt")
 WAIT = 20.0
@@ -36,7 +35,7 @@ def start(serve, web_file):
 
     def start(text: str, **options):
         web = WebConfigFile(web_file(text))
-        served = serve(protected(hello, web), web=web, **options)
+        served = serve(hello, web_config=web, **options)
         return served, web
 
     return start
@@ -51,7 +50,7 @@ def subject(served, pki) -> str:
 
 def value(web: WebConfigFile, name: str) -> float | None:
     registry = CollectorRegistry()
-    registry.register(WebConfigMetrics(web))
+    registry.register(WebConfigMetrics(web, "test_"))
     return registry.get_sample_value(name)
 
 
@@ -63,7 +62,7 @@ def test_users_and_headers(start, users_text) -> None:
     refusals.append(served.get("/"))
     assert {(status, body) for status, _, body in refusals} == {(401, b"Unauthorized.\n")}
     assert all(headers["www-authenticate"].startswith("Basic") for _, headers, _ in refusals)
-    assert value(web, "lustre_exporter_web_requests_denied_total") == 3
+    assert value(web, "test_web_requests_denied_total") == 3
 
 
 def test_a_changed_password_holds_at_once(start, web_file, users_text) -> None:
@@ -82,10 +81,10 @@ def test_a_renewed_certificate_is_used_without_a_restart(start, pki, tls_text) -
     assert subject(served, pki) == "renewed"
     shutil.copy(pki.path("client.key"), pki.path("server.key"))  # half a renewal
     assert subject(served, pki) == "renewed"
-    assert value(web, "lustre_exporter_web_config_reload_successful") == 0
+    assert value(web, "test_web_config_reload_successful") == 0
     shutil.copy(pki.path("client.crt"), pki.path("server.crt"))
     assert subject(served, pki) == "client"
-    assert value(web, "lustre_exporter_web_config_reload_successful") == 1
+    assert value(web, "test_web_config_reload_successful") == 1
 
 
 @pytest.mark.parametrize("text", ["", "basic_auth_users: [", "basic_auth_users:\n  prometheus: plain\n"])
@@ -95,11 +94,11 @@ def test_a_bad_file_keeps_what_was_and_says_so_once(start, web_file, users_text,
     for _ in range(3):
         assert served.get("/")[0] == 401
         assert served.get("/", Authorization=login("prometheus", "secret"))[0] == 200
-    assert value(web, "lustre_exporter_web_config_reload_successful") == 0
+    assert value(web, "test_web_config_reload_successful") == 0
     assert caplog.text.count("cannot load the web configuration") == 1
     web_file(users_text)
     assert served.get("/", Authorization=login("prometheus", "secret"))[0] == 200
-    assert value(web, "lustre_exporter_web_config_reload_successful") == 1
+    assert value(web, "test_web_config_reload_successful") == 1
 
 
 def test_a_file_that_vanishes_opens_nothing(start, tmp_path, pki, tls_text) -> None:
@@ -168,7 +167,7 @@ def test_http_where_https_is_served_is_told(start, tls_text, pki) -> None:
 
 
 def test_handshakes_that_never_end_hold_up_nobody_and_end(start, pki, tls_text) -> None:
-    served, _ = start(tls_text, patience=Timeouts(clock.monotonic, head_seconds=2.0))
+    served, _ = start(tls_text, timeouts=Timeouts(head_seconds=2.0))
     stuck = [socket.create_connection(served.at, timeout=WAIT) for _ in range(10)]
     for client in stuck[::2]:
         client.sendall(b"\x16\x03\x01\x02\x00\x01")
@@ -183,5 +182,5 @@ def test_stopping_cuts_a_handshake_short(start, pki, tls_text) -> None:
     with socket.create_connection(served.at, timeout=WAIT) as stuck:
         while not served.server.connections.count():
             pass
-        assert served.server.finish(WAIT)
+        assert served.server.connections.drain(WAIT)
         assert stuck.recv(1) in {b"", b"\x15"}  # closed, perhaps with an alert before

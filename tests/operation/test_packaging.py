@@ -212,6 +212,6 @@ def test_a_wheel_that_needs_a_compiler_is_refused(
 
 def test_every_source_in_c_is_built() -> None:
     setup = (ROOT / "setup.py").read_text()
-    sources = sorted(str(path.relative_to(ROOT)) for package in ("lustre", "exporter")
+    sources = sorted(str(path.relative_to(ROOT)) for package in ("lustre", "httpserver", "exporter")
                      for path in (ROOT / package).rglob("_*.c"))
     assert sources == sorted(re.findall(r'"([\w/]+/_\w+\.c)"', setup)) == sorted(f"{module}.c" for module in MODULES)

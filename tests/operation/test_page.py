@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from tierd.daemon.web import App, WebServer
+from tierd.config.settings import WebSettings
+from tierd.daemon.web import App, listen
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -18,7 +19,7 @@ ANSWERS = {
                "faults": {"changelog": "MDT0000: <gap> & loss"}, "finding_ids": [1],
                "findings": ["s.1 streams at 44 MB/s instead of 65 MB/s since <script>alert(1)</script>.2 came"],
                "why_not": [[{"reason": "little-to-gain", "sentence": "<b>s.1</b>: it would win too little",
-                             "remedy": "lower benefit.least_gain"}]],
+                             "remedy": "lower benefit.min_gain"}]],
                "stalled": ["no move has ended for 70 s"]},
     "history": {"entries": [{"id": 1, "time": 1_795_000_000.0, "kind": "set-default-layout", "place": "/proj/a\nb",
                              "outcome": "dry-run", "detail": "", "before": None, "after": "first 1M on flash",
@@ -30,7 +31,7 @@ def page(tmp_path: Path, *arguments: str) -> str:
     if CHROMIUM is None:
         pytest.skip("no Chromium")
     app = App(CollectorRegistry(), lambda asked: ANSWERS[asked["request"]], lambda: True, lambda: None)
-    server = WebServer("127.0.0.1", 0, app)
+    server = listen(WebSettings(port=0), app, None)
     try:
         done = subprocess.run(
             [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",

@@ -146,7 +146,7 @@ def test_activities_end_with_the_run_and_the_cluster_has_its_time_back() -> None
         never_begun = scheduler.spawn("never begun", forever)
         scheduler._ready.remove(never_begun)
         scheduler.run_until(3.5)
-        assert not going_on.over.done
+        assert not going_on.finished.done
     assert ended == [True]
     assert going_on.thread is not None
     assert not going_on.thread.is_alive()
@@ -217,7 +217,7 @@ def test_an_executor_works_abreast(scheduler: VirtualScheduler, cluster: Cluster
 
     asked = scheduler.spawn("asking", asking)
     scheduler.run_until(20)
-    assert asked.over.done
+    assert asked.finished.done
 
 
 def test_who_is_no_activity_lets_all_of_them_live(scheduler: VirtualScheduler, cluster: Cluster) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from tierd.__main__ import main
 from tierd.config.settings import Settings
+from tierd.model import SlowdownEvidence
 from tierd.replay.report import as_json, as_text
 from tierd.replay.run import Report, replay
 from tierd.sense import tape as tapes
@@ -84,8 +85,10 @@ def test_numbers_agree_with_what_the_application_measured() -> None:
     for name in NAMES:
         measured = truth(name)["phase_mean_mb_s"]
         for finding in report(name).findings:
-            assert finding.evidence["victim_usual_bytes_per_second"] / 1e6 == pytest.approx(measured["alone"], rel=0.1)
-            assert finding.evidence["victim_bytes_per_second"] / 1e6 == pytest.approx(measured["contended"], rel=0.15)
+            evidence = finding.evidence
+            assert isinstance(evidence, SlowdownEvidence)
+            assert evidence.victim_usual_bytes_per_second / 1e6 == pytest.approx(measured["alone"], rel=0.1)
+            assert evidence.victim_bytes_per_second / 1e6 == pytest.approx(measured["contended"], rel=0.15)
 
 
 Vary = Callable[[Settings], Settings]
@@ -194,4 +197,4 @@ def test_what_a_recording_shows_besides(name: str, kinds: list[str], tape: Calla
     if name == "noisy-flash-too-small":
         (outgrown,) = report.advice
         assert outgrown.directories == ("/proj/ingest_pfl128k",)
-        assert outgrown.evidence["component_bytes"] == 128 << 10
+        assert outgrown.evidence.numbers()["component_bytes"] == 128 << 10

@@ -21,6 +21,7 @@ from tierd.act.journal.writer import Journal
 from tierd.act.limits import TokenBucket
 from tierd.act.movers.moves import Halt
 from tierd.act.outcomes import CompletedAct, CompletedActs
+from tierd.acts import Outcome
 from tierd.clock import Clock
 from tierd.model import Action
 from tierd.text import quoted
@@ -225,6 +226,8 @@ class DefaultLayoutQueue:
         return replace(waiting, failure=failure)
 
     def _ended(self, each: QueuedDefaultLayout) -> CompletedAct:
-        result = "failed" if each.failure else "refused" if each.refusal else "dry-run" if self._dry_run else "done"
+        result = Outcome.DRY_RUN if self._dry_run else Outcome.DONE
+        if each.failure or each.refusal:
+            result = Outcome.FAILED if each.failure else Outcome.REFUSED
         return self._endings.ended(each.action, result, each.failure or each.refusal, each.entry, each.before,
                                    begun_at=each.given_at)

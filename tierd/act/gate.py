@@ -24,13 +24,14 @@ from tierd.act.operating_state import MaintenanceGuard, OperatingState
 from tierd.act.outcomes import CompletedAct, CompletedActs, outcome_of_move
 from tierd.act.queue import BATCH_MOVES, MoveQueue, QueuedMove
 from tierd.act.recovery import RequeueList
+from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock
 from tierd.config.act import Rate
 from tierd.model import Action
 
 StoreMoves = Callable[[Sequence[Action], int], None]
 """Enters moves of a finding that wait into the journal."""
-_NO_BYTES_READ = {str(MoveResult.REFUSED), str(MoveResult.ALREADY)}
+_NO_BYTES_READ = {MoveResult.REFUSED, MoveResult.ALREADY}
 """How moves end before a byte of the file is read: they take nothing from the limits on bytes."""
 
 
@@ -69,8 +70,8 @@ class MoveBatches:
             outcome = found[each.action.path]
             result, detail = outcome_of_move(outcome), outcome.detail
             if each.refusal:
-                result, detail = "refused", each.refusal
-            if result in _NO_BYTES_READ:
+                result, detail = Outcome.REFUSED, each.refusal
+            if each.refusal or outcome.result in _NO_BYTES_READ:
                 self._queue.give_back(each, self._clock.now())
             yield self._endings.ended(each.action, result, detail, entry, each.before)
 
@@ -80,7 +81,7 @@ class MoveBatches:
         for each, entry in self._intend(batch, dry_run=False):
             if each.refusal:
                 self._queue.give_back(each, self._clock.now())
-                yield self._endings.ended(each.action, "refused", each.refusal, entry, each.before)
+                yield self._endings.ended(each.action, Outcome.REFUSED, each.refusal, entry, each.before)
             else:
                 entries[each.action.path] = each, entry
         moves = [each.move for each, _ in entries.values()]
@@ -91,19 +92,21 @@ class MoveBatches:
         for moved in self._mover.move(moves, self._halt) if moves else ():
             each, entry = entries.pop(moved.move.path)
             self.under_way = len(entries)
-            if str(moved.result) in _NO_BYTES_READ:
+            if moved.result in _NO_BYTES_READ:
                 self._queue.give_back(each, self._clock.now())
             if moved.result is MoveResult.DONE:
                 self._endings.moved_bytes += each.action.size_bytes
             if moved.reason == "halted" and self._queue.add(each.action, each.finding):  # its turn comes again
                 keep([each.action], each.finding)
-            if trouble := self._breaker.note(str(moved.result), each.action.path):
+            ended = outcome_of_move(moved)
+            if trouble := self._breaker.note(ended, each.action.path):
                 self._stance.pause(self._stance.paused or trouble, tripped=True)
             yield self._endings.ended(
-                each.action, outcome_of_move(moved), moved.detail, entry, each.before, each.move.fid
+                each.action, ended, moved.detail, entry, each.before, each.move.fid
             )
         for each, entry in entries.values():  # the engine said nothing of them
-            yield self._endings.ended(each.action, "failed", "the mover did not say how it went", entry, each.before)
+            yield self._endings.ended(each.action, Outcome.FAILED, "the mover did not report an outcome", entry,
+                                      each.before)
 
     def _intend(self, batch: list[QueuedMove], *, dry_run: bool) -> list[tuple[QueuedMove, int]]:
         """Enter the intents of a batch, and their numbers: from now on each is an act, and no longer waits."""
@@ -145,6 +148,8 @@ class Gate:
         )
         self.on_begin: Callable[[Fid], None] = lambda _: None
         """Called with each file just before it is moved."""
+        self.on_queued: Callable[[], None] = lambda: None
+        """Called when acts were queued, from the thread that queued them."""
         self._batches = MoveBatches(
             mover, breaker, journal, self._queue, self.completed_acts, self.stance, self._halt, clock, self._begins
         )
@@ -202,7 +207,8 @@ class Gate:
     @property
     def last_move_at(self) -> float:
         """When a move last came to an end, whatever end; 0 before the first."""
-        return max((at for (kind, _), at in tuple(self.completed_acts.last.items()) if kind == "migrate"), default=0.0)
+        last = tuple(self.completed_acts.last.items())
+        return max((at for (kind, _), at in last if kind == ActKind.MIGRATE), default=0.0)
 
     def stop(self) -> None:
         """Begin no further act: the process ends. What waits stands in the journal."""
@@ -232,10 +238,10 @@ class Gate:
     def submit(self, actions: Iterable[Action], finding: int) -> None:
         """Let default layouts and moves wait for their turn. Advice passes by: it is for people."""
         every = tuple(actions)
-        self._default_layouts.add([action for action in every if action.kind == "set-default-layout"], finding)
+        self._default_layouts.add([action for action in every if action.kind == ActKind.SET_DEFAULT_LAYOUT], finding)
         was_empty = not self.waiting
         moves = {action.path: action for action in every
-                 if action.kind == "migrate" and not self._queue.has(action.path)}
+                 if action.kind == ActKind.MIGRATE and not self._queue.has(action.path)}
         if moves and was_empty:
             self._waiting_since = self._clock.now()
         if moves:
@@ -243,6 +249,7 @@ class Gate:
                 self._keep(tuple(moves.values()), finding)
             for action in moves.values():
                 self._queue.add(action, finding)
+        self.on_queued()
 
     def set_defaults(self) -> list[CompletedAct]:
         """Set the next few default layouts that wait, as the budget allows; how each went."""
@@ -265,6 +272,7 @@ class Gate:
         with self._journal.transaction():
             self._journal.queue.remove(move.path for move, _ in left if not self._queue.has(move.path))
         self.not_requeued.update(why for _, why in left)
+        self.on_queued()
 
     def opt_out_reason(self, directory: str) -> str:
         """Why a directory's owner wants it left alone, or ""."""

@@ -81,7 +81,7 @@ class SiteGuard:
 
     def refusal(self, action: Action) -> str:
         """The mode of its scope, then its owner's wish."""
-        mode = self._settings.scope_of(action.path or action.directory).mode
+        mode = self._settings.resolved_scopes.of(action.path or action.directory).mode
         if action.finding[0] != REQUEST and not mode_allows(mode, action.kind):
             return f"mode {mode} holds there"
         return self._consent.of_file(action.path) if action.path else self._consent.of_directory(action.directory)
@@ -109,4 +109,4 @@ class SiteGuard:
             budget.give_back(cost, now)
 
     def _budget(self, action: Action) -> Budget | None:
-        return self._budgets.get(self._settings.scope_of(action.path or action.directory).path)
+        return self._budgets.get(self._settings.resolved_scopes.of(action.path or action.directory).path)

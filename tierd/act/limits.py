@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lustre.layout.model import Component, Layout
+from tierd.acts import Outcome
 from tierd.config.act import BreakerSettings, Limits, Rate
 
 
@@ -33,7 +34,7 @@ def cost_of_move(size_bytes: int, before: Layout | None, wanted: Layout, fsname:
     >>> from lustre.layout.model import StripeObject
     >>> hdd = Component(pool="hdd", stripe_count=2, objects=(StripeObject(2, Fid(1, 1)), StripeObject(3, Fid(1, 2))))
     >>> cost_of_move(3001, Layout((hdd,), composite=False), Layout((Component(pool="flash"),), composite=False), "fs")
-    Cost(size_bytes=3001, pools={'hdd': 3001, 'flash': 3001}, targets={'fs-OST0002': 1501, 'fs-OST0003': 1501})
+    MoveCost(size_bytes=3001, pools={'hdd': 3001, 'flash': 3001}, targets={'fs-OST0002': 1501, 'fs-OST0003': 1501})
     """
     pools: Counter[str] = Counter()
     targets: Counter[str] = Counter()
@@ -173,11 +174,11 @@ class CircuitBreaker:
         self._settings = settings
         self._failed: deque[bool] = deque(maxlen=settings.window)
 
-    def note(self, result: str, path: str) -> str:
+    def note(self, result: Outcome, path: str) -> str:
         """Take one result in; why nothing more may be moved, or ""."""
-        if result == "doubtful":
+        if result == Outcome.DOUBTFUL:
             return f"a file is not as it should be after its move: {path}"
-        self._failed.append(result == "failed")
+        self._failed.append(result == Outcome.FAILED)
         failures = sum(self._failed)
         if failures >= self._settings.failures and failures >= self._settings.share * len(self._failed):
             self._failed.clear()

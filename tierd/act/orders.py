@@ -20,6 +20,7 @@ from lustre.layout.model import Component, Layout
 from tierd.act.guard import REQUEST
 from tierd.act.journal.entry import to_bytes, to_path
 from tierd.act.journal.queue_store import MAX_STORED, Stamp
+from tierd.acts import ActKind
 from tierd.config.settings import Settings
 from tierd.decide.plans import covers, flash_first, reserved
 from tierd.decide.sizing import boundary
@@ -110,7 +111,7 @@ def plan_order(order: Order, filesystem: Filesystem, settings: Settings, now: Ca
 def add_move(found: OrderPlan, order: Order, path: str, status: FileStatus, present: Layout | None, room: Capacity,
         left: dict[str, int], settings: Settings) -> str:
     """Add the move of one file; or why it is left out."""
-    policy = settings.scope_of(path).small_files_to_flash
+    policy = settings.resolved_scopes.of(path).small_files_to_flash
     pool = policy.flash_pool if order.direction == "promote" else policy.hdd_pool
     if not room.pools.get(pool):
         return f"pool {pool!r} does not exist or has no targets"
@@ -132,7 +133,7 @@ def add_move(found: OrderPlan, order: Order, path: str, status: FileStatus, pres
             return f"pool {pool!r} has no room for it"
     left[pool] -= status.size_bytes
     why = f"{order.by} asked for it" + (f": {order.reason}" if order.reason else "")
-    found.actions.append(Action("migrate", layout, why, (order.kind, order.by, order.path),
+    found.actions.append(Action(ActKind.MIGRATE, layout, why, (order.kind, order.by, order.path),
                                 path.rpartition("/")[0] or "/", path, status.size_bytes, status.fid))
     return ""
 

@@ -11,20 +11,17 @@ from lustre.layout.model import Layout
 from tierd.act.journal.writer import Journal
 from tierd.act.movers.moves import MoveOutcome as Moved
 from tierd.act.movers.moves import MoveResult
+from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock
 from tierd.model import Action
 
 
 @dataclass(frozen=True, slots=True)
 class CompletedAct:
-    """How one act went, and why.
-
-    ``done``, ``already``, ``dry-run``, ``refused``, ``gave-way``, ``failed``, ``doubtful``, or ``gone``: the job had
-    unlinked the file before its turn came.
-    """
+    """The outcome of one act, and the reason for it."""
 
     action: Action
-    result: str
+    result: Outcome
     detail: str
     entry: int
     """Its number in the journal; 0 for a file that was gone before."""
@@ -42,13 +39,13 @@ class CompletedActs:
         self._journal = journal
         self._clock = clock
         self._lock = Lock()
-        self.counts: Counter[tuple[str, str]] = Counter()
+        self.counts: Counter[tuple[ActKind, Outcome]] = Counter()
         """By kind of act and result."""
-        self.last: dict[tuple[str, str], float] = {}
+        self.last: dict[tuple[ActKind, Outcome], float] = {}
         """When each kind of act last had each result."""
         self.moved_bytes = 0
 
-    def ended(self, action: Action, result: str, detail: str, entry: int, before: Layout | None,
+    def ended(self, action: Action, result: Outcome, detail: str, entry: int, before: Layout | None,
               fid: Fid | None = None, begun_at: float = 0.0) -> CompletedAct:
         """Enter the end of an act whose intent stands in the journal."""
         self._journal.end(entry, result, detail, self._clock.now())
@@ -62,8 +59,8 @@ class CompletedActs:
         return outcome
 
 
-def outcome_of_move(moved: Moved) -> str:
-    """What the engine's result is called in the journal and in metrics."""
+def outcome_of_move(moved: Moved) -> Outcome:
+    """The outcome of an act, from the result of the engine."""
     if moved.reason == "gone":
-        return "gone"
-    return "dry-run" if moved.result is MoveResult.MOVABLE else str(moved.result)
+        return Outcome.GONE
+    return Outcome.DRY_RUN if moved.result is MoveResult.MOVABLE else Outcome(moved.result)

@@ -18,6 +18,7 @@ from lustre.layout.model import Layout, same_shape
 from tierd.act.guard import REQUEST, ActGuard
 from tierd.act.limits import Budget, LimitReached, MoveCost, cost_of_move
 from tierd.act.movers.moves import Move
+from tierd.acts import Outcome
 from tierd.model import Action
 
 BATCH_MOVES = 16
@@ -129,14 +130,14 @@ class MoveQueue:
         return dropped
 
     def next_batch(self, now: float, *, requests_only: bool = False,
-                   enough: Callable[[], bool] = lambda: False) -> tuple[list[QueuedMove], list[tuple[Action, str]]]:
-        """Moves the budget allows now; and those that need not be made, with ``gone`` or ``already`` for the reason.
+                   enough: Callable[[], bool] = lambda: False) -> tuple[list[QueuedMove], list[tuple[Action, Outcome]]]:
+        """Moves the budget allows now; and those that need not be made, with GONE or ALREADY as their outcome.
 
         ``asked_for_only``: only what a person asked for.
         Once ``enough`` says so, what was looked at until then has to do.
         """
         batch: list[QueuedMove] = []
-        needless: list[tuple[Action, str]] = []
+        needless: list[tuple[Action, Outcome]] = []
         passed: list[QueuedMove] = []
         waits_for = ""
         try:
@@ -152,10 +153,10 @@ class MoveQueue:
                         each = self._looked_at(each)
                         wait = self._wait(each.cost, each.action, now)
                 except (FileNotFoundError, Stale):  # no act, and nothing to spend budget on
-                    needless.append((each.action, "gone"))
+                    needless.append((each.action, Outcome.GONE))
                     continue
                 if each.before is not None and same_shape(each.before, each.action.layout):
-                    needless.append((each.action, "already"))
+                    needless.append((each.action, Outcome.ALREADY))
                     continue
                 if wait is not None:
                     passed.append(each)

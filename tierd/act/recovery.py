@@ -24,8 +24,9 @@ from tierd.act.default_layouts import same_default
 from tierd.act.guard import REQUEST
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.queue_store import Stamp, StoredMove
-from tierd.act.journal.writer import UNDOING, Journal
+from tierd.act.journal.writer import Journal
 from tierd.act.orders import SUBMISSION, Order, OrderPlan
+from tierd.acts import ActKind, Outcome
 from tierd.config.settings import Settings
 from tierd.decide.plans import reserved
 from tierd.model import Action, Capacity
@@ -33,7 +34,7 @@ from tierd.sense import space
 from tierd.text import count_of, quoted
 
 
-def close_unfinished(journal: Journal, filesystem: Filesystem, now: float) -> Iterator[tuple[Entry, str, str]]:
+def close_unfinished(journal: Journal, filesystem: Filesystem, now: float) -> Iterator[tuple[Entry, Outcome, str]]:
     """Close every one; each with its outcome and a sentence."""
     for entry in journal.unfinished():
         outcome, detail = _outcome_found(entry, filesystem)
@@ -41,30 +42,30 @@ def close_unfinished(journal: Journal, filesystem: Filesystem, now: float) -> It
         yield entry, outcome, detail
 
 
-def _outcome_found(entry: Entry, filesystem: Filesystem) -> tuple[str, str]:
+def _outcome_found(entry: Entry, filesystem: Filesystem) -> tuple[Outcome, str]:
     if entry.dry_run:
-        return "dry-run", ""
+        return Outcome.DRY_RUN, ""
     try:
         present = filesystem.layout(entry.place)
         fid = filesystem.status(entry.place).fid
     except FileNotFoundError:
-        return "gone", "tierd ended while it was under way, and nothing has this name now"
+        return Outcome.GONE, "tierd ended while it was under way, and nothing has this name now"
     except OSError as error:
-        return "interrupted", f"tierd ended while it was under way, and it cannot be looked at: {error}"
+        return Outcome.INTERRUPTED, f"tierd ended while it was under way, and it cannot be looked at: {error}"
     if entry.fid is not None and fid != entry.fid:
-        return "gone", "tierd ended while it was under way, and something else has this name now"
+        return Outcome.GONE, "tierd ended while it was under way, and something else has this name now"
     changed = present is not None and entry.layout_after is not None and same_shape(present, entry.layout_after)
-    if entry.kind == "set-default-layout" and not changed and not same_default(present, entry.layout_before):
+    if entry.kind == ActKind.SET_DEFAULT_LAYOUT and not changed and not same_default(present, entry.layout_before):
         now = "none" if present is None else explain(present)
-        return "interrupted", f"tierd ended while it was under way; its default is neither of the two now: {now}"
-    if entry.outcome == UNDOING:
+        return Outcome.INTERRUPTED, f"tierd ended while it was under way; its default is neither of the two now: {now}"
+    if entry.outcome == Outcome.UNDOING:
         if changed:
-            return "done", "tierd ended before it was undone"
+            return Outcome.DONE, "tierd ended before it was undone"
         below = "; directories made below it meanwhile may still have it: lfs getstripe -d -r"
-        return "undone", "found undone" + (below if entry.kind == "set-default-layout" else "")
+        return Outcome.UNDONE, "found undone" + (below if entry.kind == ActKind.SET_DEFAULT_LAYOUT else "")
     if changed:
-        return "done", "tierd ended before it could say so; found done"
-    return "interrupted", "tierd ended before it was done; it has the layout it had"
+        return Outcome.DONE, "tierd ended before it could say so; found done"
+    return Outcome.INTERRUPTED, "tierd ended before it was done; it has the layout it had"
 
 
 REQUEUED_PER_CYCLE = 500
@@ -104,7 +105,7 @@ class RequeueList:
         with self._lock:
             dropped = [move for move in self._moves if move.key == key]
             self._moves = deque(move for move in self._moves if move.key != key)
-        return [Action("migrate", Layout((Component(pool=move.pool),), composite=False), move.reason, key,
+        return [Action(ActKind.MIGRATE, Layout((Component(pool=move.pool),), composite=False), move.reason, key,
                        path=move.path, size_bytes=move.size_bytes, fid=move.fid) for move in dropped]
 
     def first(self, most: int) -> list[StoredMove]:
@@ -173,7 +174,7 @@ def _replanned(move: StoredMove, filesystem: Filesystem, settings: Settings, lay
     layout = layout_of(move.key, directory)
     if not by_name and layout is None:
         return "its case is over, or too old to be judged; what still holds is found again"
-    policy = settings.scope_of(move.path).small_files_to_flash
+    policy = settings.resolved_scopes.of(move.path).small_files_to_flash
     if move.pool not in ({policy.flash_pool, policy.hdd_pool} if by_name else {policy.flash_pool}):
         return f"pool {move.pool!r} is not the one of the configuration any more"
     if not room.pools.get(move.pool):
@@ -192,7 +193,7 @@ def _replanned(move: StoredMove, filesystem: Filesystem, settings: Settings, lay
     if left[move.pool] - status.size_bytes < reserved(room, policy):
         return f"pool {move.pool!r} has no room for it above its reserve"
     left[move.pool] -= status.size_bytes
-    return Action("migrate", layout, move.reason, move.key, directory, move.path, status.size_bytes, status.fid)
+    return Action(ActKind.MIGRATE, layout, move.reason, move.key, directory, move.path, status.size_bytes, status.fid)
 
 
 def reason_out_of_date(stamp: Stamp, fs: str, settings: Settings, now: float) -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from threading import Lock
+from typing import NamedTuple
 
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Component, Layout, same_shape
@@ -22,6 +23,8 @@ from tierd.act.default_layouts import same_default
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
 from tierd.act.movers.moves import Move, Mover, MoveResult, never_halt
+from tierd.act.outcomes import outcome_of_move
+from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock
 from tierd.sense.paths import join
 
@@ -148,6 +151,13 @@ def _inherited_summary(changed: int, older: int, troubles: list[str]) -> str:
     return "; ".join(words)
 
 
+class UndoResult(NamedTuple):
+    """UNDONE, or the outcome of an undo that did not succeed, and the reason."""
+
+    outcome: Outcome
+    detail: str
+
+
 class Undo:
     """Part of the gate: the other way round, by the same mover."""
 
@@ -170,11 +180,11 @@ class Undo:
         """Why nothing may be taken back now, or ""."""
         return self._hindrance()
 
-    def __call__(self, entry: Entry, reason: str) -> tuple[str, str]:
+    def __call__(self, entry: Entry, reason: str) -> UndoResult:
         """Undo one act: ``undone`` and the reason, or why not. Maintenance windows do not keep it from being done."""
         with self._lock:
             if entry.id in self._busy:
-                return "refused", "it is being taken back already"
+                return UndoResult(Outcome.REFUSED, "it is being taken back already")
             self._busy.add(entry.id)
         try:
             return self._taken_back(self._journal.entry(entry.id) or entry, reason)
@@ -182,54 +192,59 @@ class Undo:
             with self._lock:
                 self._busy.discard(entry.id)
 
-    def _taken_back(self, entry: Entry, reason: str) -> tuple[str, str]:
-        result, detail = "refused", f"it is {entry.outcome or 'under way'}, so there is nothing to undo"
-        if entry.outcome == "dry-run":
-            result, detail = "undone", reason
-        elif entry.outcome == "done":
-            try:
-                hindrance = self._hindrance()
-                result, detail = ("refused", hindrance) if hindrance else self._undone(entry, reason)
-            except OSError as error:
-                result, detail = "failed", error.strerror or str(error)
-            except ValueError as error:
-                result, detail = "refused", str(error)
-        if result == "undone":
+    def _taken_back(self, entry: Entry, reason: str) -> UndoResult:
+        result = self._attempted(entry, reason)
+        if result.outcome == Outcome.UNDONE:
             with self._lock:
                 self.undone, self.undone_at = self.undone + 1, self._clock.now()
-            self._journal.end(entry.id, result, detail, self._clock.now())
-        return result, detail
+            self._journal.end(entry.id, result.outcome, result.detail, self._clock.now())
+        return result
 
-    def _undone(self, entry: Entry, reason: str) -> tuple[str, str]:
+    def _attempted(self, entry: Entry, reason: str) -> UndoResult:
+        if entry.outcome == Outcome.DRY_RUN:
+            return UndoResult(Outcome.UNDONE, reason)
+        if entry.outcome != Outcome.DONE:
+            return UndoResult(Outcome.REFUSED, f"its outcome is {entry.outcome}, so there is nothing to undo")
+        try:
+            if hindrance := self._hindrance():
+                return UndoResult(Outcome.REFUSED, hindrance)
+            return self._undone(entry, reason)
+        except OSError as error:
+            return UndoResult(Outcome.FAILED, error.strerror or str(error))
+        except ValueError as error:
+            return UndoResult(Outcome.REFUSED, str(error))
+
+    def _undone(self, entry: Entry, reason: str) -> UndoResult:
         present = self._filesystem.layout(entry.place)
         if entry.fid is not None and self._filesystem.status(entry.place).fid != entry.fid:
-            return "refused", "another file or directory has this name now"
-        if entry.kind == "set-default-layout" and same_default(present, entry.layout_before):
-            return "undone", self._told("it has the default again that it had", entry)
+            return UndoResult(Outcome.REFUSED, "another file or directory has this name now")
+        if entry.kind == ActKind.SET_DEFAULT_LAYOUT and same_default(present, entry.layout_before):
+            return UndoResult(Outcome.UNDONE, self._told("it has the default again that it had", entry))
         if present is None or entry.layout_after is None or not same_shape(present, entry.layout_after):
-            return "refused", "somebody changed its layout since"
-        if entry.kind == "set-default-layout":
+            return UndoResult(Outcome.REFUSED, "somebody changed its layout since")
+        if entry.kind == ActKind.SET_DEFAULT_LAYOUT:
             return self._default_put_back(entry, reason)
         if entry.layout_before is None:
-            return "refused", "the layout it had is not known"
+            return UndoResult(Outcome.REFUSED, "the layout it had is not known")
         move = Move(entry.place, undo_layout(entry.layout_before, self._filesystem.pools()), entry.fid)
         self._journal.begin_undo(entry.id, self._clock.now())
-        result, detail = self._moved_back(move)
-        if result != "undone":
-            self._journal.end(entry.id, "done", f"not undone: {detail}", self._clock.now())
-        return result, reason if result == "undone" else detail
+        result = self._moved_back(move)
+        if result.outcome == Outcome.UNDONE:
+            return UndoResult(result.outcome, reason)
+        self._journal.end(entry.id, Outcome.DONE, f"not undone: {result.detail}", self._clock.now())
+        return result
 
-    def _default_put_back(self, entry: Entry, reason: str) -> tuple[str, str]:
+    def _default_put_back(self, entry: Entry, reason: str) -> UndoResult:
         self._journal.begin_undo(entry.id, self._clock.now())
         try:
             self._filesystem.set_default_layout(entry.place, entry.layout_before)
             if same_default(self._filesystem.layout(entry.place), entry.layout_before):
-                return "undone", self._told(reason, entry)
+                return UndoResult(Outcome.UNDONE, self._told(reason, entry))
             detail = "Lustre made another default of the one it had"
         except (OSError, ValueError) as error:  # whether it was done in spite of it, the next one who tries will see
             detail = getattr(error, "strerror", None) or str(error)
-        self._journal.end(entry.id, "done", f"not undone: {detail}", self._clock.now())
-        return "failed", detail
+        self._journal.end(entry.id, Outcome.DONE, f"not undone: {detail}", self._clock.now())
+        return UndoResult(Outcome.FAILED, detail)
 
     def _told(self, reason: str, entry: Entry) -> str:
         """The reason, and what became of directories that were made below meanwhile."""
@@ -243,8 +258,8 @@ class Undo:
                          lambda: self._hindrance() or (late if self._clock.now() > until else ""))
         return "; ".join(filter(None, (reason, more)))
 
-    def _moved_back(self, move: Move) -> tuple[str, str]:
+    def _moved_back(self, move: Move) -> UndoResult:
         for moved in self._mover.move([move]):
             done = moved.result in {MoveResult.DONE, MoveResult.ALREADY}
-            return "undone" if done else str(moved.result), moved.detail
-        return "failed", "the mover did not say how it went"
+            return UndoResult(Outcome.UNDONE if done else outcome_of_move(moved), moved.detail)
+        return UndoResult(Outcome.FAILED, "the mover did not report an outcome")

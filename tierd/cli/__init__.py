@@ -9,10 +9,9 @@ from importlib import import_module
 from types import ModuleType
 
 MODULES = {
-    "daemon": ("status", "findings", "history", "pause", "drain", "resume", "undo"),
-    "top": ("top",), "explain": ("explain", "advise"), "plan": ("plan",), "orders": ("promote", "demote"),
-    "submit": ("submit",), "report": ("report",), "layout": ("layout",), "simulate": ("simulate",),
-    "evaluate": ("evaluate",),
+    "control": ("status", "findings", "history", "pause", "drain", "resume", "undo"),
+    "top": ("top",), "explain": ("explain", "advise", "plan"), "orders": ("promote", "demote"),
+    "submit": ("submit",), "report": ("report",), "layout": ("layout",), "simulate": ("simulate", "evaluate"),
 }
 """Module to the commands it adds, in the order ``tierctl --help`` shows them."""
 

@@ -15,14 +15,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tierd.acts import Verdict
 from tierd.daemon.client import ControlError, ask
-from tierd.text import percent, printable
+from tierd.text import bytes_text, percent, printable, rate_text
 
-VERDICT_TEXTS = {
-    "": "being judged", "helped": "it helped, and was kept", "did-not-help": "it did not help, and was taken back",
-    "harmed-others": "others paid for it, and it was taken back",
-    "taken-back": "it was taken back by hand",
-    "cannot-tell": "it cannot be judged: a job has gone, or the figures are in doubt",
+VERDICT_TEXTS: Mapping[str, str] = {
+    Verdict.NONE: "being judged", Verdict.HELPED: "it helped, and was kept",
+    Verdict.DID_NOT_HELP: "it did not help, and was taken back",
+    Verdict.HARMED_OTHERS: "others paid for it, and it was taken back",
+    Verdict.UNDONE_BY_HAND: "it was taken back by hand",
+    Verdict.CANNOT_TELL: "it cannot be judged: a job has gone, or the figures are in doubt",
 }
 
 
@@ -36,7 +38,7 @@ def verdict_text(name: str, *, judged: bool = True) -> str:
 
 
 _UNITS: tuple[tuple[str, Callable[[float], str]], ...] = (
-    ("_bytes_per_second", lambda v: f"{v / 1e6:.1f} MB/s"),
+    ("_bytes_per_second", rate_text),
     ("_per_second", lambda v: f"{v:.1f} a second"),
     ("bytes", lambda v: f"{v / 2**20:.2f} MiB"),
     ("_bytes_per_file", lambda v: f"{v / 2**20:.2f} MiB"),
@@ -53,12 +55,14 @@ def evidence_text(name: str, value: float) -> str:
     """A number of the evidence.
 
     >>> evidence_text("victim_bytes_per_second", 41.2e6), evidence_text("aggressor_read_share", 0.25)
-    ('victim: 41.2 MB/s', 'aggressor read share: 25 %')
-    >>> evidence_text("slowdown", 1.5), evidence_text("quiet_windows", 12), evidence_text("aggressor_bytes_per_file", 1
-    << 20) ('slowdown: 1.50 times', 'quiet windows: 12', 'aggressor, per file: 1.00 MiB')
+    ('victim: 41.2 MB/s', 'aggressor read share: 25%')
+    >>> evidence_text("slowdown", 1.5), evidence_text("quiet_windows", 12)
+    ('slowdown: 1.50 times', 'quiet windows: 12')
+    >>> evidence_text("aggressor_bytes_per_file", 1 << 20)
+    'aggressor, per file: 1.00 MiB'
     """
     if name == "learnt_windows":
-        return f"of the quiet windows, learnt from Prometheus' history: {value:g}"
+        return f"quiet windows from Prometheus' history: {value:g}"
     shown = next((form(value) for ending, form in _UNITS if name.endswith(ending)), f"{value:g}")
     if name.endswith("_bytes_per_file"):
         return f"{name.removesuffix('_bytes_per_file').replace('_', ' ')}, per file: {shown}"
@@ -151,16 +155,7 @@ def utc_time(seconds: float | None) -> str:
     return "never" if not seconds else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def megabytes(size_bytes: float) -> str:
-    """Bytes for people; powers of 1000, as disks are sold.
-
-    >>> megabytes(0), megabytes(999_400), megabytes(12_345_678), megabytes(3.2e12)
-    ('0 B', '999 kB', '12.3 MB', '3.2 TB')
-    """
-    for power, unit in ((12, "TB"), (9, "GB"), (6, "MB")):
-        if size_bytes >= 10**power:
-            return f"{size_bytes / 10**power:.1f} {unit}"
-    return f"{size_bytes / 1000:.0f} kB" if size_bytes >= 1000 else f"{size_bytes:.0f} B"
+megabytes = bytes_text
 
 
 def ago(seconds: float) -> str:

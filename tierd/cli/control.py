@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from tierd.act.movers.moves import MoveResult
+from tierd.acts import ActKind, Outcome
 from tierd.cli import client, progress
 from tierd.cli.client import Answer, ago, evidence_text, megabytes, positive, utc_time, verdict_text
 from tierd.text import count_of, first_names, quoted, table
@@ -22,8 +22,6 @@ HELPS = {
     "resume": "go on after pause, drain, or the circuit breaker",
     "undo": "take one act back, or all that was done for a finding",
 }
-OUTCOMES = frozenset({*MoveResult, "dry-run", "gone", "undone", "undoing", "under way"})
-"""How acts may end, as the journal has it."""
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -183,7 +181,8 @@ def finding_lines(answer: Answer) -> list[str]:
 def history_lines(answer: Answer) -> list[str]:
     """One act a line."""
     rows = [(e["id"], utc_time(e["time"]), e["outcome"], e["kind"], quoted(e["place"]),
-             e["detail"] or (e["after"] or "" if e["kind"] == "set-default-layout" else megabytes(e["size_bytes"])))
+             e["detail"] or (e["after"] or "" if e["kind"] == ActKind.SET_DEFAULT_LAYOUT
+                             else megabytes(e["size_bytes"])))
             for e in answer["entries"]]
     if not rows:
         return no_acts_lines(answer)
@@ -207,7 +206,7 @@ def record_begins(answer: Answer) -> list[str]:
 
 def is_outcome(word: str, answer: Answer) -> bool:
     """Whether acts can end so: one has, or it is a word for it. A slip must not look like an empty journal."""
-    return not word or bool(answer["entries"]) or word in OUTCOMES or word in answer["all_outcomes"]
+    return not word or bool(answer["entries"]) or Outcome.from_journal(word).known or word in answer["all_outcomes"]
 
 
 def no_acts_lines(answer: Answer) -> list[str]:
@@ -254,7 +253,7 @@ def act_or_finding(text: str) -> int | str:
 
 def undo_succeeded(answer: Answer) -> bool:
     """Whether an undo did what it was asked for."""
-    return bool(answer["result"] == "undone")
+    return bool(answer["result"] == Outcome.UNDONE)
 
 
 def undo_lines(answer: Answer) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 
+from tierd.acts import ActKind
 from tierd.cli import client
 from tierd.cli.client import Answer, evidence_text, megabytes, utc_time, verdict_text
 from tierd.cli.client import verdict_text as words
@@ -16,7 +17,7 @@ from tierd.text import first_names, quoted, shell_word
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The command lines."""
+    """The command lines of ``tierctl explain``, ``advise`` and ``plan``."""
     explain = commands.add_parser(
         "explain", help="all about one finding or act: numbers, where it comes from, what was done, did it help",
         description="All the journal knows about one finding (F3, from tierctl findings) or about the finding behind "
@@ -31,6 +32,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description="What the advisers see now, each with the command to type, where, and what to expect of it.")
     client.add_daemon_options(advise)
     advise.set_defaults(run=lambda chosen: client.ask_and_show(chosen, {"request": "advise"}, advice_lines))
+    add_plan(commands)
 
 
 def explanation(answer: Answer) -> list[str]:
@@ -87,7 +89,7 @@ def act_lines(answer: Answer) -> list[str]:
     for entry in answer["acts"][:5]:
         detail = f": {entry['detail']}" if entry["detail"] else ""
         lines.append(f"  {entry['id']}  {entry['kind']} {quoted(entry['place'])}: {entry['outcome']}{detail}")
-        if entry["kind"] == "set-default-layout":
+        if entry["kind"] == ActKind.SET_DEFAULT_LAYOUT:
             lines.append(f"      {entry['before'] or 'no layout of its own'} -> {entry['after'] or 'none'}")
     more = answer["all_acts"] - min(5, len(answer["acts"]))
     return [*lines, f"  and {more} more; tierctl history shows them"] if more else lines
@@ -126,7 +128,7 @@ MAX_SHOWN = 5
 
 
 def add_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The command line."""
+    """The command line of ``tierctl plan``."""
     plan = commands.add_parser("plan", help="what would be done now, without doing it, and what speaks against it",
                                description="Plans for what is found now, as the next cycle would, and shows it as the "
                                            "commands of lfs it comes to. Changes nothing, and queues nothing.")
@@ -160,10 +162,10 @@ def plan_lines(answer: Answer) -> list[str]:
 def step_lines(actions: list[Answer], indent: str) -> list[str]:
     """Actions as commands; of moves the first few."""
     lines = []
-    moves = [a for a in actions if a["action"] == "migrate"]
-    for action in [a for a in actions if a["action"] != "migrate"] + moves[:MAX_SHOWN]:
+    moves = [a for a in actions if a["action"] == ActKind.MIGRATE]
+    for action in [a for a in actions if a["action"] != ActKind.MIGRATE] + moves[:MAX_SHOWN]:
         place = shell_word(action.get("path") or action["directory"])
-        command = {"set-default-layout": "lfs setstripe", "migrate": "lfs migrate --non-block"}.get(
+        command = {ActKind.SET_DEFAULT_LAYOUT: "lfs setstripe", ActKind.MIGRATE: "lfs migrate --non-block"}.get(
             action["action"], "(advice) lfs migrate --non-block")
         lines += [f"{indent}{command} {action['layout']} {place}", f"{indent}    because {action['reason']}"]
     if len(moves) > MAX_SHOWN:

@@ -23,7 +23,7 @@ from tierd.text import quoted
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The command line of ``tierctl simulate``."""
+    """The command lines of ``tierctl simulate`` and ``evaluate``."""
     simulate = commands.add_parser("simulate", help="run a scenario on a simulated cluster, with and without tierd")
     simulate.add_argument("scenario", metavar="SCENARIO", help="a TOML file, or the name of one of the library")
     simulate.add_argument("--policy", type=Path, metavar="FILE", help="settings of tierd, TOML")
@@ -32,6 +32,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     simulate.add_argument("--plot", type=Path, metavar="FILE", help="a picture, .png or .svg (needs matplotlib)")
     simulate.add_argument("--seed", type=int, default=1, help="of everything random (default: 1)")
     simulate.set_defaults(run=run)
+    add_evaluate(commands)
 
 
 def run(chosen: argparse.Namespace) -> int:

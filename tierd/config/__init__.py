@@ -1,6 +1,1 @@
-"""What can be set, and how it is read: ``Settings``, and ``load``, which tells all mistakes of a file at once."""
-
-from tierd.config.load import ConfigurationError, load, parse
-from tierd.config.settings import Settings
-
-__all__ = ["ConfigurationError", "Settings", "load", "parse"]
+"""What can be set, how it is read from files with all mistakes at once, and the resolved view of scopes."""

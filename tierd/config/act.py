@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, Literal
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import AfterValidator, Strict
 
-from lustre.llapi.calls import NAME
+from tierd.acts import ActKind
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MINUTES_A_DAY = 24 * 60
@@ -200,7 +200,8 @@ class MoverSettings:
     """``lfs`` runs ``lfs migrate --non-block``; ``lease`` does the same in this process."""
     lfs: str = "lfs"
     """The program."""
-    library: str = NAME
+    library: str = "liblustreapi.so.1"
+    """The shared library of Lustre, for ``lease``. A name without a path is searched as the dynamic linker does."""
     timeout_seconds: Annotated[float, Gt(0)] = 600.0
     """After that a process of ``lfs`` is killed; the files it was at stay as they were."""
     at_once: Annotated[int, Ge(1)] = 1
@@ -242,11 +243,11 @@ class ActSettings:
 
 
 Mode = Literal["observe", "recommend", "new-files-only", "full"]
-_ACTS_OF_MODE: dict[str, frozenset[str]] = {
-    "observe": frozenset(), "recommend": frozenset(), "new-files-only": frozenset({"set-default-layout"}),
+_ACTS_OF_MODE: dict[str, frozenset[ActKind]] = {
+    "observe": frozenset(), "recommend": frozenset(), "new-files-only": frozenset({ActKind.SET_DEFAULT_LAYOUT}),
 }
 
 
-def mode_allows(mode: str, kind: str) -> bool:
+def mode_allows(mode: Mode, kind: ActKind) -> bool:
     """Whether tierd by itself does acts of this kind in a mode."""
     return mode == "full" or kind in _ACTS_OF_MODE[mode]

@@ -10,9 +10,9 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from tierd.detect.builtin import BUILT_IN
-from tierd.detect.plugin import GROUP, Common, ConfiguredDetector, Detector
+from tierd.detect.plugin import GROUP, AnyDetector, Common, ConfiguredDetector, Detector
 
-Detectors = Sequence[Detector[Any]]
+Detectors = Sequence[AnyDetector]
 
 
 class PluginError(ValueError):

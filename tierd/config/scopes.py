@@ -5,15 +5,18 @@ The deepest scope that holds a path decides. A scope inherits what it does not s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator
 
 from tierd.config import act
 from tierd.config.act import Mode
 from tierd.decide import plans
+from tierd.model import PoolPair
+
+Item = TypeVar("Item")
 
 
 def two_pools(settings: plans.FlashSettings) -> plans.FlashSettings:
@@ -25,8 +28,6 @@ def two_pools(settings: plans.FlashSettings) -> plans.FlashSettings:
     return settings
 
 
-"""``observe`` finds and tells; ``recommend`` tells what it would do as well; ``new-files-only`` sets default layouts
-and moves no file; ``full`` does both."""
 Pools = Annotated[plans.FlashSettings, AfterValidator(two_pools)]
 
 
@@ -51,16 +52,12 @@ class Scope:
     mode: Mode = "full"
     small_files_to_flash: Pools = field(default_factory=plans.FlashSettings)
     limits: act.Limits | None = None
-    """For moves inside it, besides the limits for all; None for no more than those."""
+    """For moves inside it, besides the limits for all; None: there are no further limits."""
 
-
-def unique_paths(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
-    """The scopes. Raises ValueError where two have one path."""
-    paths = [scope.path for scope in scopes]
-    twice = sorted({path for path in paths if paths.count(path) > 1})
-    if twice:
-        raise ValueError(f"each path has one scope; more than one are for {', '.join(twice)}")
-    return scopes
+    @property
+    def pools(self) -> PoolPair:
+        """Its flash pool and its disk pool."""
+        return PoolPair(self.small_files_to_flash.flash_pool, self.small_files_to_flash.hdd_pool)
 
 
 def is_below(path: str, scope: str) -> bool:
@@ -72,9 +69,51 @@ def is_below(path: str, scope: str) -> bool:
     return scope in {"/", path} or path.startswith(scope + "/")
 
 
-def deepest_scope(scopes: Iterable[Scope], path: str, otherwise: Scope) -> Scope:
-    """The scope that decides for a path."""
-    return max((s for s in scopes if is_below(path, s.path)), key=lambda s: len(s.path), default=otherwise)
+class ResolvedScopes:
+    """What holds where: worked out once, when the configuration is loaded. All packages ask this view.
+
+    ``whole`` is the scope of all paths that lie in none of the others.
+    """
+
+    def __init__(self, whole: Scope, scopes: Iterable[Scope] = ()) -> None:
+        configured = tuple(scopes)
+        self.whole = whole
+        self._deepest_first = sorted(configured, key=lambda scope: -len(scope.path))
+        disks: dict[str, str] = {}
+        for scope in (whole, *configured):
+            disks.setdefault(scope.pools.flash, scope.pools.hdd)
+        self.pool_pairs = tuple(PoolPair(flash, hdd) for flash, hdd in disks.items())
+        """Each flash pool once, that of the whole file system first, with the disk pool of the first scope that has
+        it."""
+        self.flash_pools = frozenset(disks)
+        """All pools that are flash somewhere."""
+        self.modes = frozenset(scope.mode for scope in (whole, *configured))
+        """All modes that hold somewhere."""
+
+    def of(self, path: str) -> Scope:
+        """The deepest scope that holds a path (from the root of the file system), else the whole file system."""
+        return next((scope for scope in self._deepest_first if is_below(path, scope.path)), self.whole)
+
+    def pools_of(self, path: str) -> PoolPair:
+        """The flash pool and the disk pool for a path."""
+        return self.of(path).pools
+
+    def by_scope(self, items: Iterable[Item], path_of: Callable[[Item], str]) -> list[tuple[Scope, list[Item]]]:
+        """The items of each scope that has any, in their order."""
+        found: dict[str, tuple[Scope, list[Item]]] = {}
+        for item in items:
+            scope = self.of(path_of(item))
+            found.setdefault(scope.path, (scope, []))[1].append(item)
+        return list(found.values())
+
+
+def unique_paths(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
+    """The scopes. Raises ValueError where two have one path."""
+    paths = [scope.path for scope in scopes]
+    twice = sorted({path for path in paths if paths.count(path) > 1})
+    if twice:
+        raise ValueError(f"each path has one scope; more than one are for {', '.join(twice)}")
+    return scopes
 
 
 def inherit_settings(values: Mapping[str, Any]) -> Mapping[str, Any]:

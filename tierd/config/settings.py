@@ -6,8 +6,11 @@ Names of users and groups are looked up on this machine when the configuration i
 from __future__ import annotations
 
 import grp
+import os
 import pwd
+from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Gt, Lt
@@ -23,13 +26,10 @@ from tierd.config.act import (
     WholePath,
     retention_days,
 )
-from tierd.config.scopes import Pools, Scope, deepest_scope, unique_paths
-from tierd.config.sense import (
-    SenseSettings,
-)
-from tierd.daemon.peers import ControlAccess
+from tierd.config.scopes import Pools, ResolvedScopes, Scope, unique_paths
+from tierd.config.sense import SenseSettings
 from tierd.decide import benefit, cold_to_disk, hot_files_to_flash, plans
-from tierd.detect.noisy_neighbour import detection
+from tierd.detect.noisy_neighbour.baseline import SlowdownSettings
 from tierd.detect.plugin import ConfiguredDetector
 from tierd.verify import judgement as verify
 
@@ -70,9 +70,27 @@ def known_group(name: str) -> str:
     return name
 
 
+@dataclass(frozen=True, slots=True)
+class ControlAccess:
+    """Who may use the control socket, in numbers.
+
+    Root and the user that tierd runs as may request everything, and so may ``change_users``. Members of ``read_group``
+    may read.
+    """
+
+    read_group: int | None = None
+    change_users: frozenset[int] = frozenset()
+
+    def may(self, uid: int, groups: Collection[int], *, change: bool) -> bool:
+        """Whether a user with these groups may read, or change something."""
+        if uid in {0, os.geteuid()} | self.change_users:
+            return True
+        return not change and self.read_group is not None and self.read_group in groups
+
+
 @dataclass(frozen=True)
 class ControlSettings:
-    """Who may use tierctl, besides root and the user tierd runs as: by what the kernel says of the other side."""
+    """Who may use tierctl, besides root and the user that tierd runs as."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
@@ -83,7 +101,7 @@ class ControlSettings:
 
     @property
     def access(self) -> ControlAccess:
-        """The same in numbers."""
+        """The users and the group as numbers. Raises ValueError for a name that this machine does not know."""
         return ControlAccess(group_id(self.read_group), frozenset(map(user_id, self.change_users)))
 
 
@@ -123,6 +141,8 @@ class WebSettings:
     port: Annotated[int, Ge(0), Lt(65536)] = 9170
     """0 lets the system choose one, which is logged."""
     enabled: bool = True
+    config_file: str = ""
+    """TLS, client certificates and passwords, as for lustre-exporter; relative to the folder of this file."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +160,7 @@ class Settings:
     control: ControlSettings = field(default_factory=ControlSettings)
     web: WebSettings = field(default_factory=WebSettings)
     movers: MoverSettings = field(default_factory=MoverSettings)
-    noisy_neighbour: detection.Settings = field(default_factory=detection.Settings)
+    noisy_neighbour: SlowdownSettings = field(default_factory=SlowdownSettings)
     small_files_to_flash: Pools = field(default_factory=plans.FlashSettings)
     hot_files_to_flash: hot_files_to_flash.Settings = field(default_factory=hot_files_to_flash.Settings)
     cold_to_disk: cold_to_disk.Settings = field(default_factory=cold_to_disk.Settings)
@@ -155,27 +175,7 @@ class Settings:
     history_seconds: Annotated[float, Gt(0)] = 1800.0
     """How far back a stream's usual throughput is looked for."""
 
-    def scope_of(self, path: str) -> Scope:
-        """What holds for a path: the deepest scope with it, or the whole file system."""
-        whole = Scope("/", self.act.mode, self.small_files_to_flash)
-        return deepest_scope(self.scopes, path, whole)
-
-    @property
-    def flash_pools(self) -> frozenset[str]:
-        """All pools that are flash somewhere."""
-        return frozenset({self.small_files_to_flash.flash_pool,
-                          *(scope.small_files_to_flash.flash_pool for scope in self.scopes)})
-
-    @property
-    def pool_pairs(self) -> tuple[tuple[str, str], ...]:
-        """Flash pools, each with the disks beside it: that of the whole file system first, then those of scopes."""
-        every = (self.small_files_to_flash, *(scope.small_files_to_flash for scope in self.scopes))
-        disks: dict[str, str] = {}
-        for pools in every:
-            disks.setdefault(pools.flash_pool, pools.hdd_pool)
-        return tuple(disks.items())
-
-    @property
-    def modes(self) -> frozenset[str]:
-        """All modes that hold somewhere."""
-        return frozenset({self.act.mode, *(scope.mode for scope in self.scopes)})
+    @cached_property
+    def resolved_scopes(self) -> ResolvedScopes:
+        """Mode, pools, limits and policy settings of each path."""
+        return ResolvedScopes(Scope("/", self.act.mode, self.small_files_to_flash), self.scopes)

@@ -30,7 +30,7 @@ class ServerAccess:
     cert_file: str = ""
     """Our own, where the server asks for one."""
     key_file: str = ""
-    most_bytes: Annotated[int, Gt(0)] = 64 << 20
+    max_bytes: Annotated[int, Gt(0)] = 64 << 20
     """An answer may be this long; a longer one is not believed."""
 
 
@@ -48,7 +48,7 @@ class PrometheusSettings:
     """How far back samples are asked for: two scrapes and a half."""
     batch_targets: Annotated[int, Gt(0)] = 16
     """Targets in one query. Fewer make smaller answers and more of them."""
-    access: ServerAccess = field(default_factory=lambda: ServerAccess(most_bytes=32 << 20))
+    access: ServerAccess = field(default_factory=lambda: ServerAccess(max_bytes=32 << 20))
     learn_seconds: Annotated[float, Ge(0)] = 86400.0
     """How far back it is asked, once after a start, what jobs usually get: through the recording rules of
     ``alerts/rules/interference.yml``. 0: not at all."""
@@ -73,7 +73,7 @@ class RobinhoodSettings:
     password_env: str = ""
     ca_file: str = ""
     """Certificates (PEM) that sign the server's; empty: no TLS."""
-    most_files: Annotated[int, Gt(0)] = 5000
+    max_files: Annotated[int, Gt(0)] = 5000
     """Of one directory, so many at most are asked for."""
     statement_seconds: Annotated[float, Gt(0)] = 5.0
     """The server breaks off a statement that takes longer."""

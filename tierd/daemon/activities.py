@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from tierd.act.journal.connection import journal_errors
 from tierd.act.journal.entry import Entry
@@ -47,19 +48,33 @@ class ActivityState:
     """Duration of the last step that ended."""
 
 
+class Wake(Protocol):
+    """An event, as :class:`threading.Event` has it."""
+
+    def set(self) -> None:
+        """End the present wait, or the next one."""
+
+    def clear(self) -> None:
+        """Let the next wait last."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the event is set, or for so many seconds; whether it is set."""
+
+
 class Activity:
-    """One of them: a step, and how often it is run."""
+    """A step that runs again and again, and the pause between two runs."""
 
-    def __init__(self, name: str, doing: str, step: Callable[[], object], seconds: float, clock: Clock,
-                 *, acts: bool = False, driven: bool = False) -> None:
-        """``acts``: it changes the file system, so the daemon waits for the end of its step before it stops.
+    def __init__(self, name: str, doing: str, step: Callable[[], object], pause_seconds: Callable[[], float],
+                 clock: Clock, *, acts: bool = False, driven: bool = False) -> None:
+        """``pause_seconds`` gives the time from the end of a step to the next one, unless :attr:`wake` is set before.
 
-        ``driven``: whoever drives the daemon runs it, and no thread of its own.
+        ``acts``: it changes the file system, so the daemon waits for the end of its step before it stops.
+        ``driven``: whoever drives the daemon runs it, and it has no thread.
         """
         self.name = name
         self.acts = acts
         self.driven = driven
-        self.seconds = seconds
+        self.pause_seconds = pause_seconds
         self._doing = doing
         self._step = step
         self._clock = clock
@@ -68,7 +83,8 @@ class Activity:
         self.waits_for = ""
         self.reported_of = 0.0
         """Beginning of the step that was reported as long."""
-        self.wake = threading.Event()
+        self.wake: Wake = threading.Event()
+        """Set when there may be work, so that the next step begins at once."""
 
     @property
     def state(self) -> ActivityState:
@@ -91,8 +107,8 @@ class Activity:
             self._last_seconds = max(0.0, self._clock.now() - begun)
 
 
-Spawn = Callable[[Activity], object]
-"""Runs an activity again and again."""
+Spawn = Callable[[Activity], Wake]
+"""Runs an activity again and again; returns the event that wakes it."""
 
 
 class Activities:
@@ -124,12 +140,13 @@ class Activities:
         self.concurrent = True
         for activity in self._all:
             if not activity.driven:
-                (spawn or self._in_a_thread)(activity)
+                activity.wake = (spawn or self._in_a_thread)(activity)
 
-    def _in_a_thread(self, activity: Activity) -> None:
+    def _in_a_thread(self, activity: Activity) -> Wake:
         thread = threading.Thread(target=self._go_on, args=(activity,), name=f"tierd-{activity.name}", daemon=True)
         self._threads[activity] = thread
         thread.start()
+        return activity.wake
 
     def run(self) -> None:
         """One step of the driven one; without threads one of each, in turn. Raises what an activity has failed with."""
@@ -138,8 +155,13 @@ class Activities:
         for activity in self._all:
             if activity.driven or not self.concurrent:
                 activity.run()
+        self.wake()
+
+    def wake(self, *names: str) -> None:
+        """Let the next step of these activities begin now, or of all if none is named. For any thread."""
         for activity in self._all:
-            activity.wake.set()
+            if not names or activity.name in names:
+                activity.wake.set()
 
     def _go_on(self, activity: Activity) -> None:
         name_thread_as_process()
@@ -147,7 +169,7 @@ class Activities:
             while not self._stopping.is_set():
                 with journal_errors(self._journal_path):
                     activity.run()
-                activity.wake.wait(activity.seconds)
+                activity.wake.wait(activity.pause_seconds())
                 activity.wake.clear()
         except BaseException as error:  # noqa: BLE001 -- raised again in whoever drives the daemon
             if not self._stopping.is_set():
@@ -156,8 +178,7 @@ class Activities:
     def stop(self) -> None:
         """Begin no further step. Those that change the file system are waited for, the others for a moment."""
         self._stopping.set()
-        for activity in self._all:
-            activity.wake.set()
+        self.wake()
         for activity, thread in self._threads.items():
             thread.join(None if activity.acts else STOP_SECONDS)
 

@@ -18,7 +18,7 @@ def finding_json(finding: Finding) -> dict[str, Any]:
         "targets": list(finding.targets), "directories": list(finding.directories), "advice_only": finding.advice_only,
         "subject": finding.subject,
         "advice": [{"command": a.command, "where": a.where, "effect": a.effect} for a in finding.advice],
-        "evidence": {"sentence": finding.sentence, **{k: round(v, 6) for k, v in finding.evidence.items()}},
+        "evidence": {"sentence": finding.sentence, **{k: round(v, 6) for k, v in finding.evidence.numbers().items()}},
     }
 
 
@@ -42,7 +42,7 @@ def act_json(entry: Entry) -> dict[str, Any]:
     """An act, for programs."""
     return {
         "id": entry.id, "time": entry.intended_at, "kind": entry.kind, "place": entry.place,
-        "size_bytes": entry.size_bytes, "outcome": entry.outcome or "under way", "detail": entry.detail,
+        "size_bytes": entry.size_bytes, "outcome": entry.outcome, "detail": entry.detail,
         "before": layout_words(entry.layout_before) if entry.layout_before else None,
         "after": layout_words(entry.layout_after) if entry.layout_after else None, "reason": entry.reason,
     }

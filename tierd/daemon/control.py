@@ -8,14 +8,14 @@ import socket
 import socketserver
 import threading
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from httpserver.connections import BoundedThreads, Connections, Slot
 from tierd.act.orders import TryAgainError
+from tierd.config.settings import ControlAccess
 from tierd.daemon.client import TIMEOUT_SECONDS, ControlError
-from tierd.daemon.peers import ControlAccess, Peer
-from tierd.daemon.web import ConnectionSlots
+from tierd.daemon.peers import Peer
 
 Answer = Mapping[str, Any]
 Handle = Callable[[Mapping[str, Any]], Answer]
@@ -39,35 +39,33 @@ class ControlServer:
         refuse_second_daemon(path)
         self._path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)  # systemd does it for the unit, nobody by hand
         self._path.unlink(missing_ok=True)  # left by a daemon that was killed
-        outer = self
-
-        class Handler(socketserver.StreamRequestHandler):
-            timeout = TIMEOUT_SECONDS
-
-            def handle(self) -> None:
-                with suppress(OSError):  # whoever asked has gone
-                    peer = peer_of(self.connection)
-                    if not outer.may(peer, change=False):
-                        self.connection.settimeout(UNAUTHORIZED_TIMEOUT_SECONDS)
-                    line = self.rfile.readline(
-                        _CHANGE_REQUEST_MAX_BYTES if outer.may(peer, change=True) else _READ_REQUEST_MAX_BYTES
-                    )
-                    outer.heard(self.request)
-                    answer = outer.answer(line, handle, peer)
-                    self.wfile.write(json.dumps(answer).encode() + b"\n")
-
+        self._handle, self._peer_of = handle, peer_of
         umask = os.umask(0o177)  # until its group is set, it is for nobody else
         try:
-            self._server = ControlSocketServer(str(self._path), Handler)
+            self._server = ControlSocketServer(str(self._path), self._respond)
         finally:
             os.umask(umask)
         if self._access.read_group is not None:
             os.chown(self._path, -1, self._access.read_group)
         # users who may change something need not be of that group: then the file is open, and the kernel says who asks
         self._path.chmod(0o666 if self._access.change_users else 0o660)
-        self.may, self.heard = self._access.may, self._server.heard
         self._thread = threading.Thread(target=self._server.serve_forever, name="tierd-control", daemon=True)
         self._thread.start()
+
+    def _respond(self, connection: socket.socket, on_request: Callable[[], None]) -> None:
+        peer = self._peer_of(connection)
+        connection.settimeout(
+            TIMEOUT_SECONDS if self._access.may(peer.uid, peer.groups, change=False) else UNAUTHORIZED_TIMEOUT_SECONDS
+        )
+        max_bytes = (
+            _CHANGE_REQUEST_MAX_BYTES
+            if self._access.may(peer.uid, peer.groups, change=True)
+            else _READ_REQUEST_MAX_BYTES
+        )
+        with connection.makefile("rb") as stream:
+            line = stream.readline(max_bytes)
+        on_request()
+        connection.sendall(json.dumps(self.answer(line, self._handle, peer)).encode() + b"\n")
 
     def answer(self, line: bytes, handle: Handle, peer: Peer) -> Answer:
         """The answer to one request."""
@@ -76,7 +74,7 @@ class ControlServer:
             if not isinstance(request, dict):
                 return {"error": "a request is a JSON object"}
             change = str(request.get("request")) in self._changing
-            if not self._access.may(peer, change=change):
+            if not self._access.may(peer.uid, peer.groups, change=change):
                 return {"error": f"not allowed for {peer.name}: " + (
                     "root, and control.change_users, may change what tierd does" if change
                     else _WHO_MAY_READ)}
@@ -93,14 +91,29 @@ class ControlServer:
         self._path.unlink(missing_ok=True)
 
 
-class ControlSocketServer(ConnectionSlots, socketserver.UnixStreamServer):
-    """Robinhood may connect many times a second."""
+MAX_CONNECTIONS = 32
+DROP_WAIT_SECONDS = 1.0
+Respond = Callable[[socket.socket, Callable[[], None]], None]
+"""Reads a request from the connection, calls the second argument when it has arrived, and sends the answer."""
+
+
+class ControlSocketServer(BoundedThreads, socketserver.UnixStreamServer):
+    """Listens on the socket. Robinhood may connect many times a second."""
 
     request_queue_size = 128
 
+    def __init__(self, path: str, respond: Respond) -> None:
+        self.connections = Connections(MAX_CONNECTIONS, DROP_WAIT_SECONDS)
+        self._respond = respond
+        super().__init__(path, socketserver.BaseRequestHandler)
+
+    def serve(self, slot: Slot, client: Any) -> None:
+        """Serve one connection, in its thread."""
+        self._respond(slot.connection, lambda: self.connections.request_arrived(slot))
+
     def reject(self, connection: socket.socket) -> None:
-        """See :class:`Places`."""
-        words = f"{self.most_at_once} requests are being answered; try again later"
+        """Ask the client to try again."""
+        words = f"{self.connections.limit} requests are being answered; try again later"
         connection.send(json.dumps({"error": words, "again": True}).encode() + b"\n", socket.MSG_DONTWAIT)
 
 

@@ -10,12 +10,13 @@ from lustre.filesystem import Filesystem
 from tierd.act.gate import Gate
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
-from tierd.act.undo import Undo
+from tierd.act.undo import Undo, UndoResult
+from tierd.acts import Outcome, Verdict
 from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon import log
 from tierd.daemon.log import FindingKey, FindingLog, LoopCounters
-from tierd.daemon.remediation import UNDONE_BY_HAND, Remediation
+from tierd.daemon.remediation import Remediation
 from tierd.decide.plans import reserved
 from tierd.model import Capacity, Window
 from tierd.sense import space
@@ -62,7 +63,7 @@ class Judge:
         self._standing = [] if settings.act.dry_run else [
             entry for entry in journal.judgements.default_layouts_in_force() if entry.id not in in_cases]
         """Default layouts of before a restart that were judged, or are not to be: they go on filling the flash pool."""
-        self._said: dict[int, tuple[str, str]] = {}
+        self._said: dict[int, UndoResult] = {}
         """What was said last of taking an act back, as long as that has not come about."""
 
     def judge(self, now: float) -> None:
@@ -96,21 +97,21 @@ class Judge:
                 and now < case.begun_at + settings.moving_seconds):
             return  # all that is done for it is to move files
         judgement = judge(Act(case.finding, case.begun_at, case.acted_at, flash), windows, now, settings, self._totals)
-        if judgement.verdict != "too-early" and case.moved_at > case.acted_at:
+        if judgement.verdict != Verdict.TOO_EARLY and case.moved_at > case.acted_at:
             alone = judge(Act(case.finding, case.begun_at, case.moved_at, flash), windows, now, settings, self._totals)
             latest = case.acted_at + settings.settle_seconds + MAX_MEASURING_TIMES * settings.judge_seconds
-            if judgement.verdict in {"did-not-help", "harmed-others"}:
+            if judgement.verdict in {Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS}:
                 if not case.moves_held and self._gate.waiting_for(case.finding.key):
                     case.moves_held = True
                     self._log.of_number(case.number, [log.remeasured_sentence(case.finding, judgement)])
                 judgement = alone
-            elif alone.verdict != "too-early" or (judgement.verdict == "helped" and now < latest):
+            elif alone.verdict != Verdict.TOO_EARLY or (judgement.verdict == Verdict.HELPED and now < latest):
                 judgement = alone
-        if judgement.verdict != "too-early":
+        if judgement.verdict != Verdict.TOO_EARLY:
             case.moves_held = False
             self._note(case, judgement)
             if case.abandoned:
-                case.undo_reason = ("it did not help" if judgement.verdict == "did-not-help"
+                case.undo_reason = ("it did not help" if judgement.verdict == Verdict.DID_NOT_HELP
                                     else "others paid for it")
 
     def watch_free_space(self) -> None:
@@ -138,7 +139,7 @@ class Judge:
 
     def _short(self, directory: str, room: Capacity) -> str:
         """Why no more may be written to flash from a directory, or ""."""
-        settings = self._settings.scope_of(directory).small_files_to_flash
+        settings = self._settings.resolved_scopes.of(directory).small_files_to_flash
         if settings.flash_pool not in room.size_bytes:
             return ""  # it is not there, and nothing is known of it
         short = room.avail_bytes[settings.flash_pool] < reserved(room, settings)
@@ -149,7 +150,7 @@ class Judge:
         for case in cases:
             for outcome in (*case.earlier, *case.defaults):
                 entry = self._journal.entry(outcome.entry)
-                if entry is not None and entry.outcome == "done":
+                if entry is not None and entry.outcome == Outcome.DONE:
                     with self._lock:
                         self._standing.append(entry)
 
@@ -159,7 +160,8 @@ class Judge:
         A case without default layouts of its own is over: what would be measured from then on says nothing of what was
         done.
         """
-        self._log.of_number(self._journal.finding_of(entry.id), [log.undone_sentence(entry, "undone", f"by {by}")])
+        self._log.of_number(self._journal.finding_of(entry.id),
+                            [log.undone_sentence(entry, Outcome.UNDONE, f"by {by}")])
         with self._lock:
             self._standing = [other for other in self._standing if other.id != entry.id]
             for case in self._cases.values():
@@ -187,7 +189,7 @@ class Judge:
 
     def _end(self, case: Remediation) -> int:
         """Nothing more is done in a case, nor measured; how many of its moves were dropped."""
-        case.judged, case.verdict, case.undo_reason, case.moves_held = True, UNDONE_BY_HAND, "", False
+        case.judged, case.verdict, case.undo_reason, case.moves_held = True, Verdict.UNDONE_BY_HAND, "", False
         self._gate.drop_defaults(case.finding.key)
         return len(self._gate.drop(case.finding.key))
 
@@ -227,8 +229,8 @@ class Judge:
         held = self._undo_act.held()
         told = self._undo_act(entry, reason)
         if self._said.pop(act, None) != told:
-            self._log.of_number(number, [log.undone_sentence(entry, *told)])
-        if told[0] == "undone" or (told[0] != "failed" and not held):
+            self._log.of_number(number, [log.undone_sentence(entry, told.outcome, told.detail)])
+        if told.outcome == Outcome.UNDONE or (told.outcome != Outcome.FAILED and not held):
             return True
         self._said[act] = told
         return False

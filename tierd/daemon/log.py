@@ -14,6 +14,7 @@ from lustre.layout.model import explain
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
 from tierd.act.outcomes import CompletedAct
+from tierd.acts import ActKind, Outcome, Verdict
 from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.model import Action, Advice, Finding
@@ -22,7 +23,7 @@ from tierd.text import count_of, first_names, percent, quoted, without_figures
 from tierd.verify.judgement import Judgement
 
 TARGETS_NAMED = PLACES_NAMED = 16
-NOT_MOVED = {"refused", "failed", "gave-way", "doubtful", "already"}
+NOT_MOVED = {Outcome.REFUSED, Outcome.FAILED, Outcome.GAVE_WAY, Outcome.DOUBTFUL, Outcome.ALREADY}
 
 
 def found_sentences(finding: Finding) -> Iterator[str]:
@@ -60,8 +61,9 @@ def planned_sentence(defaults: Sequence[Action], moves: Sequence[Action]) -> str
 
 def default_layout_sentences(outcomes: Sequence[CompletedAct]) -> Iterator[str]:
     """Default layouts that were set, would have been, or were not; those that went the same way in one sentence."""
-    verb = {"done": "SET", "dry-run": "WOULD SET", "refused": "REFUSED to set", "failed": "FAILED to set"}
-    groups: dict[tuple[str, str, str, str], list[Action]] = {}
+    verb = {Outcome.DONE: "SET", Outcome.DRY_RUN: "WOULD SET", Outcome.REFUSED: "REFUSED to set",
+            Outcome.FAILED: "FAILED to set"}
+    groups: dict[tuple[Outcome, str, str, str], list[Action]] = {}
     for outcome in outcomes:
         before = "none of its own" if outcome.before is None else explain(outcome.before)
         way = outcome.result, explain(outcome.action.layout), before, outcome.detail
@@ -82,14 +84,14 @@ def departed_sentence(finding: Finding, dropped: int) -> str:
 def recommended_sentences(actions: Sequence[Action], settings: Settings) -> Iterator[tuple[str, str, list[str]]]:
     """What a mode keeps from being done, by directory: the directory, the mode there, and the sentences."""
     for action in actions:
-        if action.kind == "set-default-layout":
-            mode = settings.scope_of(action.directory).mode
+        if action.kind == ActKind.SET_DEFAULT_LAYOUT:
+            mode = settings.resolved_scopes.of(action.directory).mode
             what = f"default layout of {quoted(action.directory)}: {explain(action.layout)}"
             yield action.directory, mode, [f"RECOMMENDED (mode {mode}): {what}", f"      because {action.reason}"]
-    moves = [a for a in actions if a.kind == "migrate"]
+    moves = [a for a in actions if a.kind == ActKind.MIGRATE]
     for directory in dict.fromkeys(a.directory for a in moves):
         mine = [a for a in moves if a.directory == directory]
-        mode = settings.scope_of(directory).mode
+        mode = settings.resolved_scopes.of(directory).mode
         files, megabytes = count_of(len(mine), "existing file"), sum(a.size_bytes for a in mine) / 1e6
         what = f"move {files} of {quoted(directory)}, {megabytes:.0f} MB"
         sentence = f"RECOMMENDED (mode {mode}): {what}, to {explain(mine[0].layout)}: {mine[0].reason}"
@@ -105,17 +107,17 @@ def queued_sentence(moves: Sequence[Action]) -> str:
 
 def moved_sentences(outcomes: Sequence[CompletedAct], waiting: int) -> Iterator[str]:
     """Moves of one cycle: those that went in one line, each of the others with its reason."""
-    went = [o for o in outcomes if o.result in {"done", "dry-run"}]
+    went = [o for o in outcomes if o.result in {Outcome.DONE, Outcome.DRY_RUN}]
     if went:
-        verb = "MOVED" if went[0].result == "done" else "WOULD MOVE"
+        verb = "MOVED" if went[0].result == Outcome.DONE else "WOULD MOVE"
         names = ", ".join(quoted(o.action.path) for o in went[:2])
         more = f" and {len(went) - 2} more" if len(went) > 2 else ""
         pools = sorted({o.action.layout.components[0].pool for o in went})
         yield f"{verb} {names}{more} to {', '.join(pools)}; {waiting} wait"
-    gone = sum(o.result == "gone" for o in outcomes)
+    gone = sum(o.result == Outcome.GONE for o in outcomes)
     if gone:
         yield f"{gone} of the waiting files are gone: their job unlinked them"
-    already = sum(o.result == "already" and not o.detail for o in outcomes)
+    already = sum(o.result == Outcome.ALREADY and not o.detail for o in outcomes)
     if already:
         yield f"{already} of the waiting files have the wanted layout already"
     left = Counter(o.detail for o in outcomes if o.result in NOT_MOVED and o.detail)
@@ -134,19 +136,19 @@ def judged_sentence(finding: Finding, judgement: Judgement) -> str:
     """The victim's throughput before, during and after, and what follows from it."""
     numbers = (f"{finding.victim}: {judgement.usual / 1e6:.1f} MB/s before the noise, "
                f"{judgement.contended / 1e6:.1f} during, {judgement.after / 1e6:.1f} after")
-    if judgement.verdict == "helped":
+    if judgement.verdict == Verdict.HELPED:
         return f"KEPT: it helped. {numbers} ({percent(judgement.won_back)} of the loss won back)"
-    if judgement.verdict == "cannot-tell":
+    if judgement.verdict == Verdict.CANNOT_TELL:
         return f"KEPT: it cannot be judged, since a job has gone, or what was measured cannot be believed. {numbers}"
-    if judgement.verdict == "harmed-others":
+    if judgement.verdict == Verdict.HARMED_OTHERS:
         who = ", ".join(f"{quoted(job)} lost {percent(part)}" for job, part in sorted(judgement.harmed.items()))
         return f"UNDOING: others paid for it: {who}. {numbers}"
     return f"UNDOING: it did not help. {numbers}"
 
 
-def undone_sentence(entry: Entry, result: str, detail: str) -> str:
+def undone_sentence(entry: Entry, result: Outcome, detail: str) -> str:
     """An act taken back, or why not."""
-    what = "default layout of " if entry.kind == "set-default-layout" else "layout of "
+    what = "default layout of " if entry.kind == ActKind.SET_DEFAULT_LAYOUT else "layout of "
     return f"{result.upper()} {what}{quoted(entry.place)}: {detail}"
 
 
@@ -162,7 +164,7 @@ class LoopCounters:
     """Changelog records taken in."""
     found: Counter[str] = field(default_factory=Counter)
     """By kind of finding."""
-    verdicts: Counter[str] = field(default_factory=Counter)
+    verdicts: Counter[Verdict] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
     """By the short name of the reason."""
     found_at: dict[str, float] = field(default_factory=dict)

@@ -25,8 +25,8 @@ from tierd.daemon.remediation import Remediation, Remediations, reopened_remedia
 from tierd.decide.plans import Plan
 from tierd.detect.history import History
 from tierd.engine import Engine
-from tierd.model import Finding, Window
-from tierd.policies import JUDGED
+from tierd.model import EVIDENCE_BY_KIND, Finding, OtherEvidence, Window
+from tierd.policies import is_judged
 from tierd.refusal import Refusal
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
@@ -35,7 +35,7 @@ from tierd.sense.inventory import ColdestFirst, Inventory, no_hints
 from tierd.sense.own_moves import OwnJobs, OwnMoveFilter
 
 ACT_SECONDS = 0.5
-"""So often is looked whether a default layout or a move can go."""
+"""Time between two attempts while default layouts or moves wait for a limit."""
 FACTS_SECONDS = 15.0
 """So often are the facts gathered that the detectors need."""
 
@@ -65,15 +65,19 @@ class Daemon:
         self._engine = Engine(settings)
         echo = OwnMoveFilter(settings.own_jobs, own_nids, clock.now, journal.was_moved)
         self._table = ActivityTable(filesystem.path_of, is_echo=echo, executor=executor)
-        inventory = Inventory(filesystem, settings.flash_pools,
+        flash_pools = settings.resolved_scopes.flash_pools
+        inventory = Inventory(filesystem, flash_pools,
                               lambda: journal.act_directories.all() | set(settings.cold_to_disk.directories),
                               coldest_first)
-        gatherer = FactsCollector(filesystem, self._table, inventory, settings.flash_pools, metadata_targets, clients)
+        gatherer = FactsCollector(filesystem, self._table, inventory, flash_pools, metadata_targets, clients)
         self._facts = LatestFacts(gatherer.facts)
         since = clock.now() - settings.verify.moving_seconds - settings.history_seconds
-        self._cases: dict[FindingKey, Remediation] = {
-            case.finding.key: case for case in reopened_remediations(journal, since) if case.finding.kind in JUDGED
-        }
+        self._cases: dict[FindingKey, Remediation] = {}
+        for case in reopened_remediations(journal, since):
+            if is_judged(case.finding):
+                self._cases[case.finding.key] = case
+            elif isinstance(case.finding.evidence, OtherEvidence) and case.finding.kind in EVIDENCE_BY_KIND:
+                say(f"F{case.number}: the journal lacks numbers of this finding, its acts are not judged")
         self.tally = LoopCounters()
         self._log = FindingLog(say, journal, clock, settings, self.tally)
         self._observer = Observer(
@@ -232,7 +236,7 @@ class Daemon:
     def _take_claim(self) -> bool:
         """The same, with the claim taken where it is needed."""
         self._log.held(self._gate.stance.held)
-        wanted = self._settings.modes - {"observe", "recommend"} or self._gate.waiting
+        wanted = self._settings.resolved_scopes.modes - {"observe", "recommend"} or self._gate.waiting
         acting = wanted and not self._settings.act.dry_run
         self._log.fault("claim", self._claim.hold() if acting else "")
         return self._allowed()

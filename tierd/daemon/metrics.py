@@ -13,14 +13,18 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from httpserver.config import WebConfigFile
+from httpserver.metrics import WebConfigMetrics
 from lustre import __version__
 from tierd.act.claim import FilesystemClaim, NoClaim
 from tierd.act.gate import Gate
 from tierd.act.undo import Undo
+from tierd.acts import JUDGED_VERDICTS, ActKind, Outcome
 from tierd.config.settings import Settings
 from tierd.daemon.log import LoopCounters
 from tierd.daemon.loop import Daemon
-from tierd.policies import JUDGED
+from tierd.detect.builtin import SLOWDOWNS
+from tierd.model import NoisyNeighbourEvidence
 from tierd.refusal import Reason
 from tierd.sense.freshness import SourceState
 from tierd.verify.judgement import throughput
@@ -38,6 +42,7 @@ class MetricsContext:
     """Last changelog record read, by MDT."""
     under_way_seconds: Callable[[], Mapping[str, float]] = dict
     """Time of the current step by activity, in seconds; 0 between two steps."""
+    web_config: WebConfigFile | None = None
 
 
 def state_metrics(daemon: Daemon, gate: Gate, settings: Settings) -> Iterator[Metric]:
@@ -145,29 +150,29 @@ def finding_metrics(daemon: Daemon, settings: Settings) -> Iterator[Metric]:
         active.add_metric((kind,), sum(f.kind == kind for f in daemon.findings))
     for finding in daemon.findings:
         for target in finding.targets:
-            if finding.kind in JUDGED:
-                slowdown.add_metric((target, finding.aggressor, finding.victim), finding.evidence["slowdown"])
+            if isinstance(finding.evidence, NoisyNeighbourEvidence):
+                slowdown.add_metric((target, finding.aggressor, finding.victim), finding.evidence.slowdown)
     yield active
     yield slowdown
 
 
 def finding_kinds(settings: Settings) -> tuple[str, ...]:
     """All possible kinds of findings, so that each has a series before its first."""
-    return ("noisy-neighbour", "shared-bandwidth", *(c.detector.name for c in settings.detect))
+    return (*(detector.name for detector in SLOWDOWNS), *(c.detector.name for c in settings.detect))
 
 
 def stream_metrics(daemon: Daemon) -> Iterator[Metric]:
     """Throughput of streams in findings and cases: before the aggressor, and now."""
-    pairs = {(f.victim, f.aggressor): f for f in (*(c.finding for c in daemon.cases),
-                                                 *daemon.findings) if f.kind in JUDGED}
+    pairs = {(f.victim, f.aggressor): f.evidence for f in (*(c.finding for c in daemon.cases), *daemon.findings)
+             if isinstance(f.evidence, NoisyNeighbourEvidence)}
     usual = GaugeMetricFamily("tierd_victim_usual_bytes_per_second",
                               "Throughput of the victim before the aggressor started, which acts are expected to"
                               " restore.", labels=("victim", "aggressor"))
     now = GaugeMetricFamily("tierd_victim_bytes_per_second", "Throughput of the victim in the latest window.",
                             labels=("victim", "aggressor"))
     windows = daemon.windows
-    for (victim, aggressor), finding in pairs.items():
-        usual.add_metric((victim, aggressor), finding.evidence["victim_usual_bytes_per_second"])
+    for (victim, aggressor), evidence in pairs.items():
+        usual.add_metric((victim, aggressor), evidence.victim_usual_bytes_per_second)
         if windows:
             now.add_metric((victim, aggressor), throughput(windows[-1], victim))
     yield usual
@@ -181,7 +186,7 @@ def act_metrics(gate: Gate) -> Iterator[Metric]:
                                    "Default layouts of directories taken from the queue, by outcome.",
                                    labels=("outcome",))
     for (kind, result), count in sorted(gate.completed_acts.counts.items()):
-        (moves if kind == "migrate" else defaults).add_metric((result,), count)
+        (moves if kind == ActKind.MIGRATE else defaults).add_metric((result,), count)
     yield moves
     yield defaults
     yield CounterMetricFamily("tierd_moved_bytes", "Bytes of moved files.", gate.completed_acts.moved_bytes)
@@ -192,7 +197,7 @@ def verdict_metrics(tally: LoopCounters, undo: Undo) -> Iterator[Metric]:
     """Verdicts, refusals, undone acts, and gains."""
     verdicts = CounterMetricFamily("tierd_judgements", "Acts judged by the throughput of the victim, by verdict.",
                                    labels=("verdict",))
-    for verdict in ("helped", "did-not-help", "harmed-others", "cannot-tell"):
+    for verdict in JUDGED_VERDICTS:
         verdicts.add_metric((verdict,), tally.verdicts[verdict])
     yield verdicts
     refusals = CounterMetricFamily("tierd_refusals", "Refused plans and parts of plans, by reason.",
@@ -224,12 +229,13 @@ def last_event_metric(daemon: Daemon, gate: Gate, undo: Undo) -> Metric:
                              "Unix time of the last event, by kind of event. 0 means there was none.",
                              labels=("event",))
     tally, last = daemon.tally, gate.completed_acts.last
+    carried_out = (ActKind.SET_DEFAULT_LAYOUT, ActKind.MIGRATE)
     for event, at in (
         ("finding", max(tally.found_at.values(), default=0.0)),
-        ("default-layout", last.get(("set-default-layout", "done"), 0.0)),
-        ("move", last.get(("migrate", "done"), 0.0)),
-        ("dry-run", max(last.get((kind, "dry-run"), 0.0) for kind in ("set-default-layout", "migrate"))),
-        ("failure", max(last.get((kind, "failed"), 0.0) for kind in ("set-default-layout", "migrate"))),
+        ("default-layout", last.get((ActKind.SET_DEFAULT_LAYOUT, Outcome.DONE), 0.0)),
+        ("move", last.get((ActKind.MIGRATE, Outcome.DONE), 0.0)),
+        ("dry-run", max(last.get((kind, Outcome.DRY_RUN), 0.0) for kind in carried_out)),
+        ("failure", max(last.get((kind, Outcome.FAILED), 0.0) for kind in carried_out)),
         ("undo", undo.undone_at),
     ):
         when.add_metric((event,), at)
@@ -266,6 +272,8 @@ class DaemonCollector(Collector):
         yield from act_metrics(gate)
         yield from verdict_metrics(daemon.tally, undo)
         yield last_event_metric(daemon, gate, undo)
+        if self._beside.web_config is not None:
+            yield from WebConfigMetrics(self._beside.web_config, "tierd_").collect()
 
     def _labelled(self, family: Metric) -> Metric:
         """The family with the label of the file system."""

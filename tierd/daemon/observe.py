@@ -19,7 +19,7 @@ from tierd.daemon.log import FindingKey, FindingLog, LoopCounters
 from tierd.daemon.remediation import Remediation
 from tierd.engine import CycleFindings, Engine
 from tierd.model import Facts, Finding, Window
-from tierd.policies import JUDGED
+from tierd.policies import is_judged
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.facts import FactsCollector
@@ -245,5 +245,5 @@ class Detection:
             self._log.ended(finding, acted_on=case is not None)
             if case is not None:
                 case.over = True
-                if finding.kind not in JUDGED:
+                if not is_judged(finding):
                     case.tried.clear()  # when it comes back, what was tried may be tried again

@@ -1,8 +1,4 @@
-"""Who connects to the control socket, and what that user may request.
-
-Root and the user the daemon runs as may request everything, and so may ``control.change_users``; members of
-``control.read_group`` may read. The kernel's credentials of the other side decide, not what it sends.
-"""
+"""The other side of a connection to the control socket: its user and groups, by the kernel's credentials (unix(7))."""
 
 from __future__ import annotations
 
@@ -23,20 +19,6 @@ _SHORT_BYTES = 1024
 """What CPython's ``getsockopt`` takes at the most: room for 256 groups."""
 _LONG_BYTES = 4 * 65536
 """Room for NGROUPS_MAX."""
-
-
-@dataclass(frozen=True)
-class ControlAccess:
-    """Who may look, and who may change something, besides root and the user we are."""
-
-    read_group: int | None = None
-    change_users: frozenset[int] = frozenset()
-
-    def may(self, peer: Peer, *, change: bool) -> bool:
-        """Whether the other side may."""
-        if peer.uid in {0, os.geteuid()} | self.change_users:
-            return True
-        return not change and self.read_group is not None and self.read_group in peer.groups
 
 
 @dataclass(frozen=True)

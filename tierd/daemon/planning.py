@@ -9,14 +9,14 @@ from dataclasses import replace
 from lustre.filesystem import Filesystem
 from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
+from tierd.acts import ActKind
 from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.decide import benefit
 from tierd.decide.plans import Plan
 from tierd.detect import attribution
 from tierd.engine import Engine
-from tierd.model import DirectoryActivity, Finding
-from tierd.policies import JUDGED
+from tierd.model import DirectoryActivity, Finding, NoisyNeighbourEvidence
 from tierd.refusal import Reason, Refusal
 from tierd.sense import space
 from tierd.sense.changelogs.table import ActivityTable
@@ -61,7 +61,7 @@ class Planner:
     def preview_plan(self, finding: Finding) -> Plan:
         """The same for somebody who looks: without files whose owners want them left alone, who are asked now."""
         plan = self.for_finding(finding)
-        moves = [action for action in plan.actions if action.kind == "migrate"][:MAX_OWNERS_ASKED]
+        moves = [action for action in plan.actions if action.kind == ActKind.MIGRATE][:MAX_OWNERS_ASKED]
         whys = {action.path: why for action in moves if (why := self._gate.refusal(action))}
         refusals = [Refusal(Reason.OPTED_OUT, why).of(first_names([path for path in whys if whys[path] == why]))
                     for why in dict.fromkeys(whys.values())]
@@ -111,16 +111,16 @@ class Planner:
                    if (undone := self._journal.undone_at(place)) and now < undone + rest}
         refusals = [Refusal(Reason.COOLING_DOWN, f"its default layout was taken back; it is left alone for "
                             f"{rest / 3600:g} h").of(quoted(place)) for place in sorted(cooling)]
-        actions = [a for a in plan.actions if a.directory not in cooling or a.kind == "advise"]
-        acts = [a for a in actions if a.kind != "advise"]
-        if acts and finding.kind in JUDGED:
+        actions = [a for a in plan.actions if a.directory not in cooling or a.kind == ActKind.ADVISE]
+        acts = [a for a in actions if a.kind != ActKind.ADVISE]
+        if acts and isinstance(finding.evidence, NoisyNeighbourEvidence):
             first = acts[0].layout.components[0]
             known = self._journal.judgements.won_back(finding.kind, first.pool, first.extent_end or 0)
             expected = benefit.effect(known, settings.benefit)
-            if refused := benefit.refusal(finding, expected, settings.benefit):
+            if refused := benefit.refusal(finding, finding.evidence, expected, settings.benefit):
                 refusals.append(refused)
-                actions = [a for a in actions if a.kind == "advise"]
-            elif refused := benefit.cost_refusal(finding, expected, acts, settings.benefit):
+                actions = [a for a in actions if a.kind == ActKind.ADVISE]
+            elif refused := benefit.cost_refusal(finding, finding.evidence, expected, acts, settings.benefit):
                 refusals.append(refused)
-                actions = [a for a in actions if a.kind != "migrate"]
+                actions = [a for a in actions if a.kind != ActKind.MIGRATE]
         return replace(plan, actions=tuple(actions), refusals=(*plan.refusals, *refusals))

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
+from httpserver.config import WebConfigFile
 from lustre import mounts
 from lustre.llapi.calls import Library
 from lustre.parameters import Roots, Tree, parse_device
@@ -44,7 +45,9 @@ def collect_garbage_rarely() -> None:
     gc.set_threshold(GC_THRESHOLD, GC_GENERATION_THRESHOLD, GC_GENERATION_THRESHOLD)
 
 
-def local_service(settings: Settings, clock: SystemClock, say: Callable[[str], None]) -> Service:
+def local_service(
+    settings: Settings, clock: SystemClock, say: Callable[[str], None], web_config: WebConfigFile | None
+) -> Service:
     """The service over the mounted file system of the settings. Raises OSError for what is not there."""
     tree = Tree(Roots.of("/proc", "/sys"))
     mount = mounts.find(settings.filesystem.mount, Path("/proc/mounts").read_bytes())
@@ -82,6 +85,7 @@ def local_service(settings: Settings, clock: SystemClock, say: Callable[[str], N
         lambda: why_jobs_are_unnamed(tree),
         mounted_marks(Library.load(settings.movers.library), folder.path),
         executor,
+        web_config,
     )
     service.start()
     return service
@@ -126,7 +130,7 @@ def start_heartbeats(of: HeartbeatSource, notify: Notifier, seconds: float) -> t
     ).start()
 
 
-def serve(path: Path, settings: Settings) -> int:
+def serve(path: Path, settings: Settings, web_config: WebConfigFile | None = None) -> int:
     """Run until SIGTERM or SIGINT. SIGHUP reads the configuration again; a bad one is told and the old one kept."""
     set_process_name("tierd", Path("/proc/self/comm"))
     clock = SystemClock()
@@ -138,7 +142,8 @@ def serve(path: Path, settings: Settings) -> int:
     watch = ConfigurationWatch(path, lambda: Watcher(clock.now), log.warning)
     faulthandler.enable()  # where it hung, in the log, when systemd's watchdog ends it
     with extended_start(notify, settings.filesystem.mount, log.warning):
-        keeper = Supervisor(path, settings, lambda chosen: local_service(chosen, clock, log.info))
+        keeper = Supervisor(path, settings, lambda chosen: local_service(chosen, clock, log.info, web_config),
+                            web_config)
     collect_garbage_rarely()
     pulses = start_heartbeats(keeper, notify, BEAT_SECONDS)
     log.info("watching %s in mode %s%s", settings.filesystem.mount, settings.act.mode,

@@ -19,20 +19,19 @@ from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import OrderPlan
 from tierd.act.outcomes import CompletedAct
+from tierd.acts import ActKind, Outcome, Verdict
 from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon import log
 from tierd.daemon.log import FindingKey, FindingLog
 from tierd.daemon.planning import Planner
-from tierd.model import Action, Finding, Window
-from tierd.policies import JUDGED
+from tierd.model import Action, Evidence, Finding, Window
+from tierd.policies import is_judged
 from tierd.refusal import Reason, Refusal
 from tierd.sense.own_moves import OwnMoveFilter
 from tierd.text import count_of
 
-UNDONE_BY_HAND = "taken-back"
-"""What stands for a verdict once somebody has taken its default layouts back by hand."""
-UNDOING_VERDICTS = frozenset({"did-not-help", "harmed-others", UNDONE_BY_HAND})
+UNDOING_VERDICTS = frozenset({Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS, Verdict.UNDONE_BY_HAND})
 """Verdicts that end in taking back."""
 
 
@@ -54,7 +53,7 @@ class Remediation:
     tried: set[str] = field(default_factory=set)
     """Files whose move was tried or is waiting: each file once in a case."""
     judged: bool = False
-    verdict: str = ""
+    verdict: Verdict = Verdict.NONE
     """Empty until it is judged, and where there was nothing to judge."""
     over: bool = False
     """Whether the finding has ended since: once it is judged too, the same found again is another case."""
@@ -100,8 +99,8 @@ class Remediation:
 def reopened_remediations(journal: Journal, since: float) -> Iterator[Remediation]:
     """Cases whose default layouts stand since then, unjudged or with moves that wait: they go on after a restart."""
     for (number, finding, entries), verdict in chain(
-            ((found, "") for found in journal.judgements.unjudged(since)),
-            ((found, "helped") for found in journal.judgements.helped(since))):
+            ((found, Verdict.NONE) for found in journal.judgements.unjudged(since)),
+            ((found, Verdict.HELPED) for found in journal.judgements.helped(since))):
         layout = entries[0].layout_after
         if layout is None:
             continue
@@ -194,7 +193,7 @@ class Remediations:
         """Whether findings of its kind are reported only. Entered as the reason why nothing is done."""
         if finding.kind not in self._settings.act.on:
             why = Refusal(Reason.REPORTED_ONLY, f"findings of kind {finding.kind} are reported only (act.on)")
-        elif self._settings.modes == {"observe"}:
+        elif self._settings.resolved_scopes.modes == {"observe"}:
             why = Refusal(Reason.MODE, "mode observe: findings are reported, and nothing is planned")
         else:
             return False
@@ -209,18 +208,18 @@ class Remediations:
         case = self._cases.get(finding.key)
         if case is not None and case.abandoned and not case.closed:
             return  # somebody took it back while this was planned
-        known = case.places if case is not None and not case.closed and finding.kind in JUDGED else set()
+        known = case.places if case is not None and not case.closed and is_judged(finding) else set()
         actions = [a for a in actions if a.directory not in known
-                   and not (a.kind == "set-default-layout" and self._gate.default_waits(a.directory))]
+                   and not (a.kind == ActKind.SET_DEFAULT_LAYOUT and self._gate.default_waits(a.directory))]
         if not actions:
             return
-        if case is None or (case.judged and finding.kind in JUDGED):
-            case = Remediation(finding, number, now, now, actions[0].layout, judged=finding.kind not in JUDGED,
+        if case is None or (case.judged and is_judged(finding)):
+            case = Remediation(finding, number, now, now, actions[0].layout, judged=not is_judged(finding),
                         earlier=[] if case is None else [*case.earlier, *case.defaults])
         elif now < case.begun_at + self._settings.verify.moving_seconds:
             case.acted_at = now  # it is judged by what comes after; one that always goes on is judged some time
         case.places = known | {*finding.directories}
-        if finding.kind not in JUDGED:
+        if not is_judged(finding):
             case.number = number  # it came back under another: what is done now is done for that
         self._cases[finding.key] = case
         self._submit(case, [a for a in actions if (a.path or a.directory) not in case.tried])
@@ -232,7 +231,7 @@ class Remediations:
         end.
         """
         with self._lock:
-            if finding.kind in JUDGED:
+            if is_judged(finding):
                 case = self._cases.get(finding.key)
                 return case is not None and not case.closed and not self._goes_on(case, finding)
             if self._planned.get(finding.key) == finding.time or self._gate.waiting_for(finding.key):
@@ -252,7 +251,7 @@ class Remediations:
     def _followed_up(self, case: Remediation) -> bool:
         """Whether files of a case may follow: until it is judged, and where it helped while its moves may go on."""
         lately = self._clock.now() < case.begun_at + self._settings.verify.moving_seconds
-        return not case.departed and (not case.judged or (case.verdict == "helped" and lately and not case.over))
+        return not case.departed and (not case.judged or (case.verdict == Verdict.HELPED and lately and not case.over))
 
     def _follow_up(self, case: Remediation) -> None:
         """Files that were too young to be moved when the plan was made have settled since."""
@@ -261,14 +260,14 @@ class Remediations:
                 for activity in self._planning.activities(case.finding)]
         if any(activity.candidates for activity in left):
             plan = self._planning.for_activities(replace(case.finding, time=self._clock.now()), left)
-            moves = [a for a in plan.actions if a.kind == "migrate"]
+            moves = [a for a in plan.actions if a.kind == ActKind.MIGRATE]
             with self._lock:
                 if not case.abandoned:
                     self._submit(case, [replace(move, layout=case.layout_in(move.directory)) for move in moves])
 
     def _submit(self, case: Remediation, actions: Sequence[Action]) -> None:
-        defaults = [a for a in actions if a.kind == "set-default-layout"]
-        moves = [a for a in actions if a.kind == "migrate" and a.path not in case.tried]
+        defaults = [a for a in actions if a.kind == ActKind.SET_DEFAULT_LAYOUT]
+        moves = [a for a in actions if a.kind == ActKind.MIGRATE and a.path not in case.tried]
         if len(defaults) > 1:
             self._log.of_number(case.number, [log.planned_sentence(defaults, moves)])
         if defaults:
@@ -291,7 +290,7 @@ class Remediations:
 
     def _were_set(self, case: Remediation, outcomes: Sequence[CompletedAct]) -> None:
         self._log.of_number(case.number, list(log.default_layout_sentences(outcomes)))
-        done = [outcome for outcome in outcomes if outcome.result in {"done", "dry-run"}]
+        done = [outcome for outcome in outcomes if outcome.result in {Outcome.DONE, Outcome.DRY_RUN}]
         now = self._clock.now()
         if done and not case.judged:
             if not case.defaults:
@@ -306,7 +305,7 @@ class Remediations:
 
     def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> None:
         """Put what somebody asked for into the queue. Doing it is for the gate."""
-        number = self._journal.add_finding(Finding(kind, self._clock.now(), by, "", (), what, {}))
+        number = self._journal.add_finding(Finding(kind, self._clock.now(), by, "", (), what, Evidence()))
         told = [f"{what}: {len(found.actions)} files, {found.size_bytes / 1e6:.0f} MB, wait for their turn"]
         told += [f"      left out: {count} ({why})" for why, count in found.left_out.most_common(5)]
         self._log.of_number(number, told)
@@ -344,7 +343,7 @@ class Remediations:
         outcomes = self._gate.pump(until, requests_only=requests_only)
         self._log.all(log.moved_sentences(outcomes, self._gate.waiting))
         with self._lock:
-            for key in {o.action.finding for o in outcomes if o.result != "gone"} & self._cases.keys():
+            for key in {o.action.finding for o in outcomes if o.result != Outcome.GONE} & self._cases.keys():
                 self._cases[key].moved_at = self._clock.now()
         if outcomes and self._gate.stance.paused:
             self._log.say(f"STOPPED moving: {self._gate.stance.paused}; look, then tierctl resume")
@@ -368,7 +367,7 @@ class Remediations:
         """Drop the moves that wait in cases whose aggressor does nothing any more: they would load disks for nobody."""
         with self._lock:
             for case in self._cases.values():
-                if case.finding.kind not in JUDGED or case.closed:
+                if not is_judged(case.finding) or case.closed:
                     continue
                 case.departed = has_departed(case.finding.aggressor, windows)
                 if case.departed and case.queued and (dropped := self._gate.drop(case.finding.key)):
@@ -389,6 +388,6 @@ def has_departed(job: str, windows: Sequence[Window]) -> bool:
 
 
 def _mode_refusal(recommended: Sequence[Action], settings: Settings) -> Refusal:
-    modes = sorted({settings.scope_of(action.path or action.directory).mode for action in recommended})
+    modes = sorted({settings.resolved_scopes.of(action.path or action.directory).mode for action in recommended})
     return Refusal(Reason.MODE, f"mode {', '.join(modes)} holds there: {count_of(len(recommended), 'act')} "
                    "recommended and not done")

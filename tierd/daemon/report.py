@@ -11,6 +11,7 @@ from html import escape
 from itertools import pairwise
 from typing import Any
 
+from tierd.acts import Verdict
 from tierd.text import first_names, html_safe, printable, quoted
 
 Points = Sequence[tuple[float, float]]
@@ -97,8 +98,8 @@ th,td{padding:.3em .8em .3em 0;text-align:left;border-bottom:1px solid #8884;ver
 figure{margin:1em 0}figcaption{font-weight:600}svg{width:100%;height:auto}
 svg text{font-size:12px;fill:currentColor;opacity:.8}svg path{fill:none;stroke-width:1.6}
 .grid{stroke:currentColor;opacity:.15}.mark{stroke:#c2452d;opacity:.45;stroke-dasharray:3 3}.big{font-size:1.25em}"""
-VERDICT_TEXTS = {"helped": "helped, kept", "did-not-help": "did not help, taken back",
-            "harmed-others": "others paid for it, taken back", "cannot-tell": "cannot be judged"}
+VERDICT_TEXTS: Mapping[str, str] = {Verdict.HELPED: "helped, kept", Verdict.DID_NOT_HELP: "did not help, taken back",
+            Verdict.HARMED_OTHERS: "others paid for it, taken back", Verdict.CANNOT_TELL: "cannot be judged"}
 
 
 def report_page(answer: dict[str, Any]) -> str:

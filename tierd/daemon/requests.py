@@ -20,6 +20,7 @@ from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
 from tierd.act.orders import SUBMISSION, Order, OrderInbox, OrderPlan, plan_order
 from tierd.act.undo import Undo
+from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon import status
@@ -124,12 +125,13 @@ class ChangingRequests:
 
     ``publish`` is called after an undo, so that whoever looks next sees it; ``taken_back`` with each act that was taken
     back, and by whom; ``end_case`` with the number of a finding of which all is taken back: it returns how many moves
-    were dropped.
+    were dropped. ``resumed`` is called when a pause has ended.
     """
 
     def __init__(self, gate: Gate, undo: Undo, journal: Journal, settings: Settings, publish: Callable[[], None],
                  filesystem: Filesystem, inbox: OrderInbox, made: Callable[[Order], OrderPlan],
-                 taken_back: Callable[[Entry, str], None], end_case: Callable[[int, str], int]) -> None:
+                 taken_back: Callable[[Entry, str], None], end_case: Callable[[int, str], int],
+                 resumed: Callable[[], None] = lambda: None) -> None:
         self._gate = gate
         self._undo_act = undo
         self._journal = journal
@@ -140,6 +142,7 @@ class ChangingRequests:
         self._made = made
         self._taken_back = taken_back
         self._end_case = end_case
+        self._resumed = resumed
         self.requests: Mapping[str, Callable[[Request], dict[str, Any]]] = {
             "pause": self._pause, "drain": self._drain, "resume": self._resume, "undo": self._undo,
             "promote": self._order, "demote": self._order, "submit": self._submit,
@@ -155,6 +158,7 @@ class ChangingRequests:
 
     def _resume(self, _: Request) -> dict[str, Any]:
         self._gate.stance.resume()
+        self._resumed()
         return self._stance()
 
     def _stance(self) -> dict[str, Any]:
@@ -173,11 +177,11 @@ class ChangingRequests:
         entry = self._journal.entry(number)
         if entry is None:
             raise ValueError(f"the journal has no act {number}; tierctl history lists them")
-        result, detail = self._undo_act(entry, f"by {by}")
-        if result == "undone":
+        result = self._undo_act(entry, f"by {by}")
+        if result.outcome == Outcome.UNDONE:
             self._taken_back(entry, by)
         self._publish()
-        return {"result": result, "detail": detail, "entry": act_json(entry)}
+        return {"result": result.outcome, "detail": result.detail, "entry": act_json(entry)}
 
     def _undo_case(self, number: int, by: str) -> dict[str, Any]:
         """Take back what was done for a finding: its moves are dropped at once, then its default layouts put back.
@@ -189,15 +193,15 @@ class ChangingRequests:
             raise ValueError(f"the journal has no finding F{number}; tierctl findings and tierctl history list them")
         dropped = self._end_case(number, by)
         acts = []
-        for entry in (entry for entry in done if entry.kind == "set-default-layout"):
-            result, detail = self._undo_act(entry, f"by {by}")
-            if result == "undone":
+        for entry in (entry for entry in done if entry.kind == ActKind.SET_DEFAULT_LAYOUT):
+            result = self._undo_act(entry, f"by {by}")
+            if result.outcome == Outcome.UNDONE:
                 self._taken_back(entry, by)
-            acts.append({"result": result, "detail": detail, "entry": act_json(entry)})
+            acts.append({"result": result.outcome, "detail": result.detail, "entry": act_json(entry)})
         self._publish()
-        failed = [act for act in acts if act["result"] != "undone"]
-        return {"result": "undone" if not failed else "not undone", "finding": number, "dropped_moves": dropped,
-                "acts": acts, "moved_files": [entry.id for entry in done if entry.kind == "migrate"]}
+        failed = [act for act in acts if act["result"] != Outcome.UNDONE]
+        return {"result": Outcome.UNDONE if not failed else "not undone", "finding": number, "dropped_moves": dropped,
+                "acts": acts, "moved_files": [entry.id for entry in done if entry.kind == ActKind.MIGRATE]}
 
     def _order(self, request: Request) -> dict[str, Any]:
         path = self._from_root(str(request["path"]))
@@ -295,7 +299,8 @@ class ReadingRequests:
                 f"history gives the last {MAX_HISTORY} acts at the most; the journal has all that it keeps, "
                 f"in SQLite: {self._settings.act.journal}"
             )
-        entries = self._reader.last(last, str(request.get("outcome") or ""))
+        word = str(request.get("outcome") or "")
+        entries = self._reader.last(last, Outcome.from_journal(word) if word else None)
         return {"entries": [act_json(entry) for entry in entries],
                 "all_outcomes": {} if entries else self._reader.sums.of_all(),
                 "complete_since": self._reader.complete_since(), "removed_acts": self._reader.removed_acts()}
@@ -310,7 +315,7 @@ class ReadingRequests:
             "findings": self._reader.findings_between(since, until, MAX_REPORTED),
             "acts": [act_json(entry) for entry in self._reader.acts_between(since, until, MAX_REPORTED)],
             "default_layouts": [act_json(entry) for entry in self._reader.acts_between(
-                since, until, MAX_REPORTED, "set-default-layout")],
+                since, until, MAX_REPORTED, ActKind.SET_DEFAULT_LAYOUT)],
             "judgements": self._reader.judgements(since, until),
             "samples": self._reader.samples(since, until, MAX_CURVE_POINTS), "status": self._status(request),
         }

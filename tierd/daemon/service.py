@@ -9,6 +9,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Protocol
 
+from httpserver.config import WebConfigFile
+from httpserver.serving import BackgroundServer, uses_tls
 from lustre.filesystem import Filesystem
 from tierd.act.claim import FilesystemClaim, NoClaim
 from tierd.act.consent import OptOut
@@ -27,7 +29,7 @@ from tierd.act.recovery import close_unfinished, reason_out_of_date
 from tierd.act.undo import Undo
 from tierd.clock import Clock
 from tierd.config.settings import Settings
-from tierd.daemon import status
+from tierd.daemon import status, web
 from tierd.daemon.activities import Activities, Activity, Liveness, Spawn
 from tierd.daemon.control import ControlServer
 from tierd.daemon.curves import CurveSampler
@@ -35,7 +37,6 @@ from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, Daemon
 from tierd.daemon.metrics import MetricsContext, registry
 from tierd.daemon.requests import CHANGING_REQUESTS, ChangingRequests, OrderIntake, ReadingRequests, RequestHandler
 from tierd.daemon.status import StatusPublisher
-from tierd.daemon.web import App, WebServer
 from tierd.detect.history import History
 from tierd.sense import space
 from tierd.sense.changelogs.clearing import ChangelogClearing
@@ -95,10 +96,6 @@ def waiting_at_stop(gate: Gate, inbox: OrderInbox) -> str:
     return f"{gate.waiting} moves and {len(inbox)} orders wait; the journal keeps them for the next start{lost}"
 
 
-PRUNE_SECONDS = 1.0
-"""So often is one portion of old records removed from the journal, while there are any."""
-
-
 class Service:
     """The daemon over one file system, its journal and its control socket, from start to stop."""
 
@@ -119,6 +116,7 @@ class Service:
         unnamed: Callable[[], str] = str,
         mark: MakeMark | None = None,
         executor: Executor | None = None,
+        web_config: WebConfigFile | None = None,
     ) -> None:
         """``executor`` asks the file system several things at the same time; it is shut down with the service."""
         self._settings = settings
@@ -131,7 +129,8 @@ class Service:
         self._open = True
         self._closing = ExitStack()
         self._claim = claim or NoClaim()
-        self.web: WebServer | None = None
+        self._web_config = web_config
+        self.web: BackgroundServer | None = None
         try:
             with journal_errors(settings.act.journal):
                 self._start(filesystem, mover, read, mdts, nudge, clients, own_nids, metadata_free, unnamed, executor)
@@ -158,12 +157,12 @@ class Service:
         gate, undo = build_gate(settings, filesystem, mover, self._journal, self._claim, clock, executor)
         self._gate = gate
         self._sources = Sources(settings.sense, settings.filesystem.mount, read, filesystem, mdts,
-                                self._journal.positions(), clock, os.environ, settings.flash_pools,
+                                self._journal.positions(), clock, os.environ, settings.resolved_scopes.flash_pools,
                                 None if settings.act.dry_run else self._mark, lambda: self._claim.generation > 0)
         self._closing.callback(self._sources.close)
         self._closing.callback(self._claim.release)
         follower = self._sources.follower
-        clear = self._sources.patience.clearing(filesystem.clear_changelog)
+        clear = self._sources.timed_calls.clearing(filesystem.clear_changelog)
         self._clearing = (ChangelogClearing(clear, settings.sense.readers, follower, clock, say, filesystem.fsname)
                           if isinstance(follower, Follower) and not settings.act.dry_run else None)
         self._daemon = Daemon(self._sources.live, filesystem, gate, undo, self._journal, clock, settings, say,
@@ -176,6 +175,7 @@ class Service:
         self._closing.callback(self._inbox.close)
         self._intake = OrderIntake(self._daemon, gate, self._inbox, filesystem, settings, clock)
         self.activities = self._made_activities()
+        gate.on_queued = self._wake_acts
         self._liveness = Liveness(self.activities.driven_since, lambda: self._daemon.tally.last_cycle_at, settings,
                                   clock)
         self._handler = self._request_handler(undo)
@@ -191,7 +191,8 @@ class Service:
         looking = ReadingRequests(self._daemon, self._gate, reader, settings, self._publisher, self._clock, self._inbox,
                           self._sources.states, lambda: self.activities.states)
         changing = ChangingRequests(self._gate, undo, self._journal, settings, self._publish, self._filesystem,
-                            self._inbox, self._intake.made, self._daemon.taken_back, self._daemon.take_back)
+                            self._inbox, self._intake.made, self._daemon.taken_back, self._daemon.take_back,
+                            self._wake_acts)
         return RequestHandler(looking, changing)
 
     def _listen(self, settings: Settings, undo: Undo, nudge: Callable[[], None]) -> None:
@@ -200,16 +201,18 @@ class Service:
         self._closing.callback(control.close)
         if settings.web.enabled:
             beside = MetricsContext(self._filesystem.fsname, self._claim, self._journal.size_bytes,
-                            lambda: self._sources.follower.positions, self._under_way_seconds)
+                            lambda: self._sources.follower.positions, self._under_way_seconds,
+                                    self._web_config)
             metrics = registry(self._daemon, self._gate, undo, settings, self._sources.states, beside)
-            app = App(metrics, self._handler, self._liveness.alive, nudge)
+            app = web.App(metrics, self._handler, self._liveness.alive, nudge)
             try:
-                self.web = WebServer(settings.web.address, settings.web.port, app)
+                self.web = web.listen(settings.web, app, self._web_config)
             except OSError as error:
                 raise OSError(error.errno, f"{error.strerror}: choose another web.port, or web.address",
                               f"{settings.web.address}:{settings.web.port}") from error
             self._closing.callback(self.web.close)
-            self._say(f"listening on {settings.web.address}:{self.web.port}")
+            self._say(f"listening on {settings.web.address}:{self.web.port}"
+                      + (" with TLS" if uses_tls(self._web_config) else ""))
 
     @property
     def history(self) -> History:
@@ -222,26 +225,38 @@ class Service:
 
     def _made_activities(self) -> Activities:
         """What goes on, in the order of one turn. The look at the counters is run by whoever drives the service."""
-        daemon, cycle_seconds = self._daemon, self._settings.sense.cycle_seconds
+        daemon, gate = self._daemon, self._gate
 
-        def activity(name: str, doing: str, step: Callable[[], object], seconds: float, *, acts: bool = False,
-                     driven: bool = False) -> Activity:
+        def each_cycle() -> float:
+            return self._settings.sense.cycle_seconds
+
+        def while_some(waiting: Callable[[], int]) -> Callable[[], float]:
+            """Acts that wait for a limit are tried often. New ones, and the end of a pause, wake the activity."""
+            return lambda: ACT_SECONDS if waiting() and not gate.stance.paused else each_cycle()
+
+        def activity(name: str, doing: str, step: Callable[[], object], pause: Callable[[], float], *,
+                     acts: bool = False, driven: bool = False) -> Activity:
             def published() -> None:
                 step()
                 self._publish()
 
-            return Activity(name, doing, published, seconds, self._clock, acts=acts, driven=driven)
+            return Activity(name, doing, published, pause, self._clock, acts=acts, driven=driven)
 
         return Activities([
-            activity("records", "reading changelogs", self._take_in_records, cycle_seconds),
-            activity("observe", "looking at the counters", daemon.observe, cycle_seconds, driven=True),
-            activity("facts", "looking at clients, room and layouts", self._gather_facts, FACTS_SECONDS),
-            activity("plan", "planning", self._plan, cycle_seconds),
-            activity("default-layouts", "setting default layouts", daemon.set_defaults, ACT_SECONDS, acts=True),
-            activity("move", "moving files", self._move, ACT_SECONDS, acts=True),
-            activity("judge", "judging", self._judge, cycle_seconds, acts=True),
-            activity("journal", "removing old records from the journal", self._remove_old, PRUNE_SECONDS),
+            activity("records", "reading changelogs", self._take_in_records, each_cycle),
+            activity("observe", "looking at the counters", daemon.observe, each_cycle, driven=True),
+            activity("facts", "looking at clients, room and layouts", self._gather_facts, lambda: FACTS_SECONDS),
+            activity("plan", "planning", self._plan, each_cycle),
+            activity("default-layouts", "setting default layouts", daemon.set_defaults,
+                     while_some(lambda: gate.waiting_defaults), acts=True),
+            activity("move", "moving files", self._move, while_some(lambda: gate.waiting), acts=True),
+            activity("judge", "judging", self._judge, each_cycle, acts=True),
+            activity("journal", "removing old records from the journal", self._remove_old,
+                     lambda: self._journal.retention.pause_seconds(self._clock.now())),
         ], self._settings.act.journal, self._clock, self._say)
+
+    def _wake_acts(self) -> None:
+        self.activities.wake("default-layouts", "move")
 
     def _under_way_seconds(self) -> dict[str, float]:
         now = self._clock.now()

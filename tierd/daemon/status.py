@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tierd.act.gate import Gate
+from tierd.acts import Verdict
 from tierd.config.settings import Settings
 from tierd.daemon.activities import ActivityState
 from tierd.daemon.answers import finding_json, refusal_json
 from tierd.daemon.loop import Daemon
-from tierd.model import Finding, Window
+from tierd.model import Finding, SlowdownEvidence, Window
 from tierd.refusal import Refusal
 from tierd.text import count_of
 
@@ -31,7 +32,7 @@ class RemediationSnapshot:
     directories: tuple[str, ...]
     begun_at: float
     judged: bool
-    verdict: str
+    verdict: Verdict
     """Empty until it is judged."""
     waiting_defaults: int = 0
     """Default layouts that wait to be set."""
@@ -117,10 +118,10 @@ def status_answer(view: StatusSnapshot, gate: Gate, settings: Settings, orders: 
         "advice": sum(f.advice_only for f in view.findings),
         "last_cycle": view.window.end if view.window else None,
         "windows": view.windows,
-        "least_windows": settings.noisy_neighbour.least_windows,
+        "least_windows": settings.noisy_neighbour.min_windows,
         "looking_since": view.looking_since or None,
         "history_seconds": settings.history_seconds,
-        "least_seconds": settings.noisy_neighbour.least_windows * settings.sense.cycle_seconds,
+        "least_seconds": settings.noisy_neighbour.min_windows * settings.sense.cycle_seconds,
         "cycles": view.cycles,
         "cycle_seconds": view.cycle_seconds,
         "waiting_moves": gate.waiting,
@@ -212,8 +213,8 @@ def target_rows(window: Window, found: tuple[Finding, ...]) -> list[dict[str, An
     slowdown: dict[str, float] = {}
     for finding in found:
         for target in finding.targets:
-            if not finding.advice_only:
-                slowdown[target] = max(slowdown.get(target, 0.0), finding.evidence.get("slowdown", 0.0))
+            if isinstance(finding.evidence, SlowdownEvidence) and not finding.advice_only:
+                slowdown[target] = max(slowdown.get(target, 0.0), finding.evidence.slowdown)
     done, counts = rates_by(window, 0)
     rows = [{"target": target, **done.get(target, NO_LOAD), "jobs": counts.get(target, 0),
              "slowdown": slowdown.get(target), "condition": window.conditions.get(target, "")}

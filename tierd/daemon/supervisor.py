@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from httpserver.config import WebConfigFile
 from tierd.act.journal.connection import JournalError
 from tierd.config.load import ConfigurationError, load
 from tierd.config.settings import Settings
@@ -43,9 +44,15 @@ class SupervisedService(HeartbeatSource, Protocol):
 class Supervisor:
     """Holds the service, and the settings in force."""
 
-    def __init__(self, path: Path, settings: Settings, start: Callable[[Settings], SupervisedService]) -> None:
-        """Starts the first one. Raises OSError or ValueError where that cannot be: then there is nothing to keep."""
+    def __init__(self, path: Path, settings: Settings, start: Callable[[Settings], SupervisedService],
+                 web_config: WebConfigFile | None = None) -> None:
+        """Start the first service. Raises OSError or ValueError if that fails.
+
+        ``web_config`` is the web configuration of all services that ``start`` makes. There is one for the whole
+        process, because it never drops TLS or passwords.
+        """
         self._path = path
+        self._web_config = web_config
         self._start = start
         self.settings = settings
         self._service: SupervisedService | None = start(settings)
@@ -89,12 +96,18 @@ class Supervisor:
         return service is None or service.beat()
 
     def reload(self) -> None:
-        """Take up the configuration as it is now; where that is bad, the one there was stays in force."""
+        """Reload the configuration and the web configuration. If one is bad, its previous one stays in force."""
         self._skip = 0
+        if self._web_config is not None:
+            self._web_config.reload()
         try:
             wanted = load(self._path)
         except (ConfigurationError, OSError) as error:
             log.error("configuration not reloaded, the old one stays in force: %s", error)
+            return
+        if wanted.web.config_file != self.settings.web.config_file:
+            log.error("configuration not reloaded, the old one stays in force: a change of web.config_file needs a "
+                      "restart")
             return
         if wanted == self.settings:
             log.info("configuration read again: nothing has changed")

@@ -12,9 +12,10 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge, Gt, Lt
 
 from lustre.layout.model import Component, Layout
+from tierd.acts import ActKind
 from tierd.decide.plans import FlashSettings as Pools
 from tierd.decide.plans import Plan
-from tierd.model import Action, Capacity, Finding, StoredFile
+from tierd.model import Action, Capacity, ColdOnFlashEvidence, Finding, StoredFile
 from tierd.refusal import Reason, Refusal
 
 
@@ -29,28 +30,29 @@ class Settings:
     to flash are known from its journal."""
     disk_reserve: Annotated[float, Gt(0), Lt(1)] = 0.1
     """Share of the disk pool that stays free: full disks are slow for everybody."""
-    least_bytes: Annotated[int, Ge(0)] = 4096
+    min_bytes: Annotated[int, Ge(0)] = 4096
     """Smaller files free next to nothing."""
-    most_moves: Annotated[int, Ge(0)] = 500
+    max_moves: Annotated[int, Ge(0)] = 500
     """Files in one plan; the next may plan more."""
 
 
 def decide(
-    finding: Finding, stored: Sequence[StoredFile], capacity: Capacity, pools: Pools, settings: Settings
+    finding: Finding, evidence: ColdOnFlashEvidence, stored: Sequence[StoredFile], capacity: Capacity, pools: Pools,
+    settings: Settings,
 ) -> Plan:
     """Moves of cold files, the coldest first, as many as bring the pool down to where demotion ends."""
     size, avail = capacity.size_bytes.get(pools.hdd_pool, 0), capacity.avail_bytes.get(pools.hdd_pool, 0)
     if not capacity.pools.get(pools.hdd_pool):
         return Plan((), (Refusal(Reason.NO_POOL, f"pool {pools.hdd_pool!r} does not exist or has no targets"),))
     left = avail - settings.disk_reserve * size
-    wanted = finding.evidence["bytes_to_free"]
+    wanted = evidence.bytes_to_free
     actions: list[Action] = []
     too_large = 0
     for file in sorted(stored, key=lambda f: (f.read_at, f.path)):
-        if wanted <= 0 or len(actions) >= settings.most_moves or file.read_at >= finding.evidence["cold_before"]:
+        if wanted <= 0 or len(actions) >= settings.max_moves or file.read_at >= evidence.cold_before:
             break
         layout = disk_layout(file.layout, pools)
-        if layout is None or file.size_bytes < settings.least_bytes:
+        if layout is None or file.size_bytes < settings.min_bytes:
             continue
         if file.size_bytes > left:
             too_large += 1
@@ -59,7 +61,8 @@ def decide(
         left -= file.size_bytes
         days = (finding.time - file.read_at) / 86_400
         actions.append(Action(
-            "migrate", layout, f"pool {pools.flash_pool!r} is short of room and nobody used it for {days:.0f} days",
+            ActKind.MIGRATE, layout,
+            f"pool {pools.flash_pool!r} is short of room and nobody used it for {days:.0f} days",
             finding.key, file.path.rpartition("/")[0] or "/", file.path, file.size_bytes, file.fid))
     if too_large and not actions:
         return Plan((), (Refusal(Reason.NO_ROOM, f"pool {pools.hdd_pool!r} has {avail / 1e9:.1f} GB free: no room for "

@@ -22,10 +22,11 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge, Gt, Lt
 
 from lustre.layout.model import Component, Layout
+from tierd.acts import ActKind
 from tierd.decide import sizing
 from tierd.decide.plans import NO_CHANGELOG_SENTENCE, Plan, covers, flash_first, reserved
 from tierd.decide.plans import FlashSettings as Pools
-from tierd.model import Action, Candidate, Capacity, DirectoryActivity, Finding
+from tierd.model import Action, Candidate, Capacity, DirectoryActivity, Finding, HotSmallFilesEvidence
 from tierd.refusal import Reason, Refusal
 
 
@@ -39,7 +40,7 @@ class DataOnMdtSettings:
     largest_bytes: Annotated[int, Gt(0)] = 64 << 10
     """End of such a component, at the most; ``lod.*.dom_stripesize`` is Lustre's own limit (1 MiB as a rule)."""
     reads_per_write: Annotated[float, Ge(1)] = 3.0
-    least_free: Annotated[float, Gt(0), Lt(1)] = 0.3
+    min_free: Annotated[float, Gt(0), Lt(1)] = 0.3
     """Share of bytes and of inodes free on every MDT."""
 
 
@@ -48,7 +49,7 @@ def with_data_on_mdt(layout: Layout, read_share: float, capacity: Capacity, sett
     first = layout.components[0]
     if (not settings.enabled or first.extent_end is None or first.extent_end > settings.largest_bytes
             or read_share < settings.reads_per_write * (1 - read_share)
-            or capacity.metadata_free is None or capacity.metadata_free < settings.least_free):
+            or capacity.metadata_free is None or capacity.metadata_free < settings.min_free):
         return layout
     return replace(layout, components=(Component(0, first.extent_end, pattern="mdt"), *layout.components[1:]))
 
@@ -71,13 +72,14 @@ class Settings:
     """What a disk target gives in one piece, while a file is copied."""
     suffering_weight: Annotated[float, Ge(1)] = 3.0
     """Weight of the cost where a neighbour is being slowed on the same targets."""
-    most_moves: Annotated[int, Ge(0)] = 500
+    max_moves: Annotated[int, Ge(0)] = 500
     """Files in one plan; the next may plan more."""
     data_on_mdt: DataOnMdtSettings = field(default_factory=DataOnMdtSettings)
 
 
 def decide(
     finding: Finding,
+    evidence: HotSmallFilesEvidence,
     activities: Sequence[DirectoryActivity],
     capacity: Capacity,
     pools: Pools,
@@ -103,38 +105,39 @@ def decide(
         layout = flash_first(size.component_bytes, capacity.default_layouts.get(activity.directory), pools)
         if activity.creates and not covers(capacity.default_layouts.get(activity.directory), size.component_bytes,
                                            pools.flash_pool) and activity.directory in capacity.default_layouts:
-            made = with_data_on_mdt(layout, finding.evidence["read_operations_share"], capacity, settings.data_on_mdt)
+            made = with_data_on_mdt(layout, evidence.read_operations_share, capacity, settings.data_on_mdt)
             defaults.append(Action(
-                "set-default-layout", made, f"{finding.aggressor} reads again and again what is made here: new files "
+                ActKind.SET_DEFAULT_LAYOUT, made,
+                f"{finding.aggressor} reads again and again what is made here: new files "
                 f"then need not be moved; {size.reason}", finding.key, directory=activity.directory))
-        per_open = finding.evidence["opens_per_second"] / opens
+        per_open = evidence.opens_per_second / opens
         worth = [(w, c) for c in activity.candidates
                  if c.size_bytes is not None and 0 < c.size_bytes <= size.component_bytes
                  and c.closed_at <= finding.time - pools.settle_seconds
-                 and (w := benefit_ratio(c, per_open, finding, settings, suffers)) >= settings.benefit_factor]
+                 and (w := benefit_ratio(c, per_open, evidence, settings, suffers)) >= settings.benefit_factor]
         if not worth and activity.candidates:
             refusals.append(Refusal(Reason.NOT_WORTH, f"no file saves {settings.benefit_factor:g} times what its move "
                                     "costs the disks").of(activity.directory))
-        moves += [Action("migrate", layout, f"{finding.aggressor} reads it again and again: its move saves {w:.0f} "
-                           f"times the disk time it costs within {settings.horizon_seconds / 60:.0f} minutes",
-                           finding.key, activity.directory, c.path, c.size_bytes or 0, c.fid)
+        moves += [Action(ActKind.MIGRATE, layout,
+                         f"{finding.aggressor} reads it again and again: its move saves {w:.0f} "
+                         f"times the disk time it costs within {settings.horizon_seconds / 60:.0f} minutes",
+                         finding.key, activity.directory, c.path, c.size_bytes or 0, c.fid)
                     for w, c in sorted(worth, key=lambda pair: (-pair[0] / (pair[1].size_bytes or 1), pair[1].path))]
     if not activities:
         refusals.append(Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).of(finding.aggressor))
-    return Plan((*defaults, *fitting_moves(moves, left, settings.most_moves)), tuple(refusals))
+    return Plan((*defaults, *fitting_moves(moves, left, settings.max_moves)), tuple(refusals))
 
 
 def benefit_ratio(
-    candidate: Candidate, opens_per_second: float, finding: Finding, settings: Settings, suffers: bool
+    candidate: Candidate, opens_per_second: float, evidence: HotSmallFilesEvidence, settings: Settings, suffers: bool
 ) -> float:
     """Disk time saved over the horizon, for each second that the move costs the disks.
 
     Opens are spread over the files as they were so far; only the part of them that reaches the disks saves anything.
     """
-    evidence = finding.evidence
-    read_usec = max(evidence.get("usec_per_rpc", 0.0), settings.disk_read_usec)
+    read_usec = max(evidence.usec_per_rpc, settings.disk_read_usec)
     heat = opens_per_second * candidate.opens * min(
-        1.0, evidence["disk_reads_per_second"] / max(evidence["opens_per_second"], 1e-9))
+        1.0, evidence.disk_reads_per_second / max(evidence.opens_per_second, 1e-9))
     saved_usec = heat * settings.horizon_seconds * max(0.0, read_usec - settings.flash_read_usec)
     cost_usec = read_usec + (candidate.size_bytes or 0) / settings.disk_bytes_per_second * 1e6
     return saved_usec / (cost_usec * (settings.suffering_weight if suffers else 1.0))

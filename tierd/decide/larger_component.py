@@ -11,14 +11,16 @@ from collections.abc import Sequence
 
 from lustre.layout.model import Layout
 from lustre.layout.size import size_text
+from tierd.acts import ActKind
 from tierd.decide import sizing
 from tierd.decide.plans import FlashSettings, Plan, flash_first, reserved
-from tierd.model import Action, Capacity, DirectoryActivity, Finding
+from tierd.model import Action, Capacity, DirectoryActivity, Finding, OutgrownComponentEvidence
 from tierd.refusal import Reason, Refusal
 
 
 def decide(
-    finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity, settings: FlashSettings
+    finding: Finding, evidence: OutgrownComponentEvidence, activities: Sequence[DirectoryActivity], capacity: Capacity,
+    settings: FlashSettings,
 ) -> Plan:
     """A larger default for each directory of the finding, or why not."""
     actions: list[Action] = []
@@ -28,18 +30,18 @@ def decide(
             continue
         present = capacity.default_layouts.get(activity.directory)
         size = sizing.component(activity.sizes, 0.0, 0, settings.sizing)
-        refusal = refuse(present, size, finding, capacity, settings)
+        refusal = refuse(present, size, evidence, capacity, settings)
         if refusal:
             refusals.append(refusal.of(activity.directory))
         elif present is not None and (present.components[0].extent_end or 0) < size.component_bytes:
             actions.append(Action(
-                "set-default-layout", flash_first(size.component_bytes, present, settings),
+                ActKind.SET_DEFAULT_LAYOUT, flash_first(size.component_bytes, present, settings),
                 f"files outgrow the present {size_text(present.components[0].extent_end or 0)}: {size.reason}",
                 finding.key, directory=activity.directory))
     return Plan(tuple(actions), tuple(refusals))
 
 
-def refuse(present: Layout | None, size: sizing.Size, finding: Finding, capacity: Capacity,
+def refuse(present: Layout | None, size: sizing.Size, evidence: OutgrownComponentEvidence, capacity: Capacity,
            settings: FlashSettings) -> Refusal | None:
     """Why the directory keeps what it has; None when it need not."""
     pool = settings.flash_pool
@@ -54,8 +56,7 @@ def refuse(present: Layout | None, size: sizing.Size, finding: Finding, capacity
     if not size.component_bytes:
         return Refusal(size.refused or Reason.SIZES_UNKNOWN,
                        f"{size.reason}; without a flash component its files would at least not be split")
-    evidence = finding.evidence
-    growth = size.component_bytes * evidence["files_created"] / max(evidence["seconds"], 1.0)
+    growth = size.component_bytes * evidence.files_created / max(evidence.seconds, 1.0)
     if capacity.avail_bytes.get(pool, 0) - growth * settings.reaction_seconds < reserved(capacity, settings):
         return Refusal(
             Reason.NO_ROOM,

@@ -34,7 +34,7 @@ class FlashSettings:
     """A file that was closed less long ago may be written again."""
     read_share: Annotated[float, Gt(0), Lt(1)] = 0.1
     """Reads among the job's RPCs, at the least, for its existing files to be worth moving."""
-    most_moves: Annotated[int, Ge(0)] = 1000
+    max_moves: Annotated[int, Ge(0)] = 1000
     """Files in one plan; the next cycle may plan more."""
 
 

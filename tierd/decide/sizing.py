@@ -28,7 +28,7 @@ class Settings:
 
     largest_component_bytes: Annotated[int, Gt(0)] = 16 << 20
     """Files that need more are not small, and flash is not for them."""
-    least_samples: Annotated[int, Ge(1)] = 20
+    min_samples: Annotated[int, Ge(1)] = 20
     """Sizes needed before a distribution is believed; with fewer the mean decides, with a wider margin."""
     split_share: Annotated[float, Gt(0), Lt(1)] = 0.05
     """Share of files up to 64 times the component that may not fit in it."""
@@ -48,7 +48,7 @@ class Size:
 def component(sizes: Sequence[int], mean_bytes: float, largest_rpc_bytes: int, settings: Settings) -> Size:
     """Size a component from sampled sizes, or from the mean of a job's files where none could be sampled."""
     known = [size for size in sizes if size > 0]
-    if len(known) >= settings.least_samples:
+    if len(known) >= settings.min_samples:
         return from_distribution(known, settings)
     if mean_bytes <= 0:
         return Size(0, "the sizes of the files are not known", Reason.SIZES_UNKNOWN)
@@ -59,8 +59,8 @@ def from_distribution(sizes: Sequence[int], settings: Settings) -> Size:
     """Cover the small mode: all sizes below the widest gap between powers of two.
 
     >>> from_distribution([900_000] * 99 + [5_000_000_000], Settings())
-    Size(component_bytes=1048576, reason='99 % of 100 files sampled fit, the largest of them 879 KiB', refused=None)
-    >>> from_distribution([2 << 20] * 60 + [30 << 20] * 40, Settings()).component_bytes  # would split 40 % of them
+    Size(component_bytes=1048576, reason='99% of 100 files sampled fit, the largest of them 879 KiB', refused=None)
+    >>> from_distribution([2 << 20] * 60 + [30 << 20] * 40, Settings()).component_bytes  # would split 40% of them
     0
     """
     ordered = sorted(sizes)

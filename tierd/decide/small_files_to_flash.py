@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from lustre.layout.model import Component, Layout
+from tierd.acts import ActKind
 from tierd.decide import sizing
 from tierd.decide.plans import NO_CHANGELOG_SENTENCE, FlashSettings, Plan, covers, flash_first, reserved
-from tierd.model import Action, Candidate, Capacity, DirectoryActivity, Finding
+from tierd.model import Action, Candidate, Capacity, DirectoryActivity, Finding, NoisyNeighbourEvidence
 from tierd.refusal import Reason, Refusal
-
-"""Without a reader an MDT keeps no records, and its device is read all the same as if nothing happened there."""
 
 
 def decide(
-    finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity, settings: FlashSettings
+    finding: Finding, evidence: NoisyNeighbourEvidence, activities: Sequence[DirectoryActivity], capacity: Capacity,
+    settings: FlashSettings,
 ) -> Plan:
     """Plan for one finding and the directories it names. Plans nothing where anything needed is not known."""
     if finding.advice_only:
@@ -29,8 +29,8 @@ def decide(
     for activity in activities:
         if activity.directory not in finding.directories:
             continue
-        if finding.evidence.get("aggressor_bytes_per_file"):
-            plan = small_files(finding, activity, capacity, settings)
+        if evidence.whole_small_files:
+            plan = small_files(finding, evidence, activity, capacity, settings)
         else:
             plan = large_files(finding, activity, capacity, settings)
         actions += plan.actions
@@ -40,13 +40,13 @@ def decide(
     return Plan(tuple(actions), tuple(refusals))
 
 
-def small_files(finding: Finding, activity: DirectoryActivity, capacity: Capacity, settings: FlashSettings) -> Plan:
+def small_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: DirectoryActivity, capacity: Capacity,
+                settings: FlashSettings) -> Plan:
     """A default layout for the directory, and moves of what it holds already."""
     where = activity.directory
-    evidence = finding.evidence
-    size = sizing.component(activity.sizes, evidence["aggressor_bytes_per_file"],
-                            int(evidence["aggressor_largest_rpc_bytes"]), settings.sizing)
-    refusal = refuse(where, size, finding, activity, capacity, settings)
+    size = sizing.component(activity.sizes, evidence.aggressor_bytes_per_file, evidence.aggressor_largest_rpc_bytes,
+                            settings.sizing)
+    refusal = refuse(where, size, evidence, activity, capacity, settings)
     if refusal:
         return Plan((), (refusal.of(where),))
     layout = flash_first(size.component_bytes, capacity.default_layouts.get(where), settings)
@@ -54,16 +54,16 @@ def small_files(finding: Finding, activity: DirectoryActivity, capacity: Capacit
     if not covers(capacity.default_layouts.get(where), size.component_bytes, settings.flash_pool):
         outgrown = f"; {activity.outgrown} files outgrew the present first component" if activity.outgrown else ""
         actions.append(Action(
-            "set-default-layout", layout,
+            ActKind.SET_DEFAULT_LAYOUT, layout,
             f"new files of {finding.aggressor} then leave the disks of {finding.victim}: {size.reason}{outgrown}",
             finding.key, directory=where,
         ))
-    moves = tuple(existing_files(finding, activity, layout, capacity, settings))
+    moves = tuple(existing_files(finding, evidence, activity, layout, capacity, settings))
     return Plan((*actions, *moves), ())
 
 
-def refuse(where: str, size: sizing.Size, finding: Finding, activity: DirectoryActivity, capacity: Capacity,
-           settings: FlashSettings) -> Refusal | None:
+def refuse(where: str, size: sizing.Size, evidence: NoisyNeighbourEvidence, activity: DirectoryActivity,
+           capacity: Capacity, settings: FlashSettings) -> Refusal | None:
     """Why the directory gets no flash component; None when it does."""
     if not where.startswith("/"):
         return Refusal(Reason.NO_PATH, "its path could not be found out")
@@ -76,7 +76,7 @@ def refuse(where: str, size: sizing.Size, finding: Finding, activity: DirectoryA
         return Refusal(Reason.NO_LAYOUT, "its present default layout could not be read")
     if not size.component_bytes:
         return Refusal(size.refused or Reason.SIZES_UNKNOWN, size.reason)
-    growth = growth_bytes_per_second(finding, activity)
+    growth = growth_bytes_per_second(evidence, activity)
     if capacity.avail_bytes[settings.flash_pool] - growth * settings.reaction_seconds < reserved(capacity, settings):
         free = capacity.avail_bytes[settings.flash_pool]
         return Refusal(Reason.NO_ROOM, f"pool {settings.flash_pool!r} has {free / 1e9:.1f} GB free, "
@@ -84,17 +84,16 @@ def refuse(where: str, size: sizing.Size, finding: Finding, activity: DirectoryA
     return None
 
 
-def growth_bytes_per_second(finding: Finding, activity: DirectoryActivity) -> float:
+def growth_bytes_per_second(evidence: NoisyNeighbourEvidence, activity: DirectoryActivity) -> float:
     """Bytes per second by which the directory grows: what is created less what the job unlinks again."""
-    evidence = finding.evidence
     kept = 1 - min(activity.unlinks, activity.creates) / activity.creates if activity.creates else 1.0
-    return evidence["aggressor_bytes_per_file"] * evidence["aggressor_files_per_second"] * kept
+    return evidence.aggressor_bytes_per_file * evidence.aggressor_files_per_second * kept
 
 
-def existing_files(finding: Finding, activity: DirectoryActivity, layout: Layout, capacity: Capacity,
-                   settings: FlashSettings) -> Iterator[Action]:
+def existing_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: DirectoryActivity, layout: Layout,
+                   capacity: Capacity, settings: FlashSettings) -> Iterator[Action]:
     """Moves of closed files while the pool has room: those known to be read most, then the youngest (read soonest)."""
-    if finding.evidence["aggressor_read_share"] < settings.read_share:
+    if evidence.aggressor_read_share < settings.read_share:
         return
     left = capacity.avail_bytes[settings.flash_pool] - reserved(capacity, settings)
     limit = layout.components[0].extent_end or 0
@@ -102,11 +101,11 @@ def existing_files(finding: Finding, activity: DirectoryActivity, layout: Layout
     count = 0
     for candidate in sorted(settled, key=lambda c: (-c.reads, -c.closed_at, c.path)):
         size = candidate.size_bytes if candidate.size_bytes is not None else limit
-        if size > min(left, limit) or count >= settings.most_moves:
+        if size > min(left, limit) or count >= settings.max_moves:
             continue
         left -= size
         count += 1
-        yield Action("migrate", layout, f"{finding.aggressor} reads its files, and this one is on the disks of "
+        yield Action(ActKind.MIGRATE, layout, f"{finding.aggressor} reads its files, and this one is on the disks of "
                      f"{finding.victim}", finding.key, activity.directory, candidate.path, size, candidate.fid)
 
 
@@ -132,10 +131,11 @@ def large_files(finding: Finding, activity: DirectoryActivity, capacity: Capacit
                 "no room for it").of(file.path))
         elif size is not None:
             left -= size
-            actions.append(Action("migrate", layout, why, finding.key, activity.directory, file.path, size,
+            actions.append(Action(ActKind.MIGRATE, layout, why, finding.key, activity.directory, file.path, size,
                                   file.fid))
         else:
             still = "it is open" if candidate is None else "its size is not known"
-            actions.append(Action("advise", layout, f"{why}; only the whole file on flash would help, and {still}: "
-                                  "migrate it when it is closed", finding.key, activity.directory, file.path))
+            actions.append(Action(ActKind.ADVISE, layout, f"{why}; only the whole file on flash would help, "
+                                  f"and {still}: migrate it when it is closed",
+                                  finding.key, activity.directory, file.path))
     return Plan(tuple(actions), tuple(refusals))

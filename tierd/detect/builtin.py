@@ -1,11 +1,9 @@
-"""The built-in detectors, in one tuple: a new one is one module and its line here.
+"""The built-in detectors. A new detector is one module and its line here.
 
-``noisy-neighbour`` and ``shared-bandwidth`` run in each cycle and are called by ``tierd.engine``.
+Detectors of slowdowns run in every cycle. The other detectors run each time a window of half a minute is complete.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from tierd.detect import (
     cold_on_flash,
@@ -17,14 +15,22 @@ from tierd.detect import (
     read_ahead,
     rpc_size,
     rpcs_in_flight,
+    shared_bandwidth,
     shared_file_contention,
     small_random_io,
     statahead,
     striping,
 )
-from tierd.detect.plugin import Detector
+from tierd.detect.noisy_neighbour import detection
+from tierd.detect.noisy_neighbour.pairs import SlowdownDetector
+from tierd.detect.plugin import AnyDetector
 
-BUILT_IN: tuple[Detector[Any], ...] = (
+SLOWDOWNS: tuple[SlowdownDetector, ...] = (
+    detection.DETECTOR,
+    shared_bandwidth.DETECTOR,
+)
+
+BUILT_IN: tuple[AnyDetector, ...] = (
     small_random_io.DETECTOR,
     shared_file_contention.DETECTOR,
     outgrown_component.DETECTOR,

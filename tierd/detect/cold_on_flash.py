@@ -14,7 +14,7 @@ from annotated_types import Ge, Gt, Lt
 
 from tierd.detect.advice import has_free_space
 from tierd.detect.plugin import Common, Detector, View
-from tierd.model import Advice, Finding
+from tierd.model import Advice, ColdOnFlashEvidence, Finding
 from tierd.text import percent, quoted
 
 DAY_SECONDS = 86_400.0
@@ -30,13 +30,13 @@ class Settings(Common):
     """The same, to go on: demotion stops there."""
     cold_days: Annotated[float, Gt(0)] = 7.0
     """Days without an access. Clients write access times late: not below one day (``atime_diff``) without thought."""
-    least_files: Annotated[int, Ge(1)] = 1
+    min_files: Annotated[int, Ge(1)] = 1
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
     """At most one finding for each flash pool."""
-    for pool, disks in view.pool_pairs:
-        yield from of_pool(pool, disks, view, settings)
+    for pools in view.pool_pairs:
+        yield from of_pool(pools.flash, pools.hdd, view, settings)
 
 
 def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[Finding]:
@@ -52,7 +52,7 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
     limit = view.now - settings.cold_days * DAY_SECONDS
     stored = [file for file in view.facts.stored if pool in file.pools]
     cold = [file for file in stored if file.read_at < limit]
-    if len(cold) < settings.least_files:
+    if len(cold) < settings.min_files:
         return
     held = sum(file.size_bytes for file in cold)
     oldest = min(file.read_at for file in cold)
@@ -60,9 +60,10 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
         DETECTOR.name, view.now, "", "", tuple(sorted(members)),
         f"pool {quoted(pool)} is {percent(used)} full, and {len(cold)} of {len(stored)} files looked at "
         f"there, {held / 1e9:.2f} GB, were not used for {settings.cold_days:g} days or more",
-        {"used_share": used, "cold_files": float(len(cold)), "cold_bytes": float(held),
-         "oldest_days": (view.now - oldest) / DAY_SECONDS, "target_used_share": settings.leave,
-         "cold_before": limit, "bytes_to_free": max(0.0, (used - settings.leave) * size)},
+        ColdOnFlashEvidence(
+            used_share=used, cold_files=len(cold), cold_bytes=held, oldest_days=(view.now - oldest) / DAY_SECONDS,
+            target_used_share=settings.leave, cold_before=limit,
+            bytes_to_free=max(0.0, (used - settings.leave) * size)),
         tuple(sorted({file.path.rpartition("/")[0] or "/" for file in cold}))[:20], subject=pool,
         advice=(Advice(f"lfs migrate --non-block -p {quoted(disks)} FILE", "the coldest first",
                        "room on flash for what is used; tierd does it for files it sent there, and in the directories "

@@ -14,7 +14,7 @@ from annotated_types import Gt, Lt
 
 from tierd.detect.advice import has_free_space
 from tierd.detect.plugin import Common, Detector, View
-from tierd.model import Advice, Finding
+from tierd.model import Advice, Evidence, Finding
 from tierd.text import first_names, percent, quoted
 
 COLD_SECONDS = 7 * 86_400.0
@@ -35,10 +35,25 @@ class Settings(Common):
     recent_seconds: Annotated[float, Gt(0)] = 60.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlashPressureEvidence(Evidence):
+    """Use and growth of a flash pool."""
+
+    used_share: float
+    fullest_used_share: float
+    """Of the fullest target."""
+    avail_bytes: int
+    write_bytes_per_second: float
+    growth_bytes_per_second: float
+    """Writes less deletions."""
+    seconds_to_full: float
+    """At the present growth; 1e12 if the pool does not grow."""
+
+
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
     """At most one finding for each flash pool."""
-    for pool, disks in view.pool_pairs:
-        yield from of_pool(pool, disks, view, settings)
+    for pools in view.pool_pairs:
+        yield from of_pool(pools.flash, pools.hdd, view, settings)
 
 
 def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[Finding]:
@@ -72,8 +87,9 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
         DETECTOR.name, view.now, "", "", tuple(sorted(members)),
         f"pool {quoted(pool)} is {percent(used)} full ({avail / 1e9:.1f} GB free, {quoted(fullest)} "
         f"{percent(fills[fullest].used)}); {who} write {written / 1e6:.1f} MB/s to it{when}",
-        {"used_share": used, "fullest_used_share": fills[fullest].used, "avail_bytes": float(avail),
-         "write_bytes_per_second": written, "growth_bytes_per_second": rate, "seconds_to_full": min(full_in, 1e12)},
+        FlashPressureEvidence(
+            used_share=used, fullest_used_share=fills[fullest].used, avail_bytes=avail, write_bytes_per_second=written,
+            growth_bytes_per_second=rate, seconds_to_full=min(full_in, 1e12)),
         advice_only=True, subject=pool, advice=tuple(advise(view, pool, disks)),
     )
 

@@ -16,7 +16,7 @@ from annotated_types import Ge, Gt, Lt
 from tierd.detect.advice import has_free_space
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Profile
-from tierd.model import Advice, DirectoryActivity, Finding
+from tierd.model import Advice, DirectoryActivity, Finding, HotSmallFilesEvidence
 from tierd.text import percent, quoted
 
 
@@ -25,7 +25,7 @@ class Settings(Common):
     """Thresholds."""
 
     recent_seconds: Annotated[float, Gt(0)] = 30.0
-    least_opens: Annotated[int, Ge(1)] = 100
+    min_opens: Annotated[int, Ge(1)] = 100
     """Opens of existing files in a directory lately; changelogs must record OPEN (it is off by default)."""
     reopened: Annotated[float, Gt(0)] = 2.0
     """Opens of existing files for each file created, at the least: else it is a directory that is written."""
@@ -46,7 +46,7 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
     jobs = view.profiles(settings.recent_seconds)
     by_job: defaultdict[str, list[DirectoryActivity]] = defaultdict(list)
     for activity in view.facts.directories:
-        if (activity.opens >= settings.least_opens and activity.opens >= settings.reopened * activity.creates
+        if (activity.opens >= settings.min_opens and activity.opens >= settings.reopened * activity.creates
                 and activity.directory.startswith("/")):
             by_job[activity.job].append(activity)
     for job, activities in sorted(by_job.items()):
@@ -79,10 +79,11 @@ def of_job(job: Profile, activities: Sequence[DirectoryActivity], view: View, se
         f"{quoted(job.job)} opens {opens:.0f} existing files/s in {quoted(places[0].directory)}"
         f"{more} and reads {per_open / 1024:.0f} KiB of each, {percent(share)} of it from the disks with "
         f"{reads / job.seconds:.0f} reads/s",
-        {"opens_per_second": opens, "disk_reads_per_second": reads / job.seconds, "read_bytes_per_open": per_open,
-         "disk_read_share": share, "read_operations_share": reads / operations, "usec_per_rpc": busy_usec},
+        HotSmallFilesEvidence(
+            opens_per_second=opens, disk_reads_per_second=reads / job.seconds, read_bytes_per_open=per_open,
+            disk_read_share=share, read_operations_share=reads / operations, usec_per_rpc=busy_usec),
         tuple(a.directory for a in places),
-        advice=(Advice(f"lfs migrate --non-block -c 1 -p {quoted(view.flash_pool)} FILE",
+        advice=(Advice(f"lfs migrate --non-block -c 1 -p {quoted(view.pools_of(places[0].directory).flash)} FILE",
                        f"files in {quoted(places[0].directory)}", "reads without seeks; tierd does it, the best first, "
                        "where [act] on names hot-small-files"),),
     )

@@ -12,7 +12,7 @@ from annotated_types import Gt, Lt
 
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Classes, Profile, is_small_files
-from tierd.model import Advice, Finding, Window
+from tierd.model import Advice, Evidence, Finding, Window
 from tierd.text import percent, quoted
 
 
@@ -29,10 +29,37 @@ class Settings(Common):
     leave_load: Annotated[float, Gt(1)] = 2.0
     """The same, to go on."""
     recent_seconds: Annotated[float, Gt(0)] = 60.0
-    least_bytes_per_second: Annotated[float, Gt(0)] = 5e6
-    least_operations_per_second: Annotated[float, Gt(0)] = 50.0
+    min_bytes_per_second: Annotated[float, Gt(0)] = 5e6
+    min_operations_per_second: Annotated[float, Gt(0)] = 50.0
     """What the target must do at the least for its load to mean something."""
     classes: Classes = field(default_factory=Classes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FillEvidence(Evidence):
+    """How full one target and the others of its pool are."""
+
+    used_share: float
+    others_used_share: float
+    """Median of the others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BytesEvidence(Evidence):
+    """Bytes that one target and the others of its pool move."""
+
+    moved_bytes_per_second: float
+    others_moved_bytes_per_second: float
+    """Mean of the others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationsEvidence(Evidence):
+    """Operations that one target and the others of its pool serve."""
+
+    operations_per_second: float
+    others_operations_per_second: float
+    """Mean of the others."""
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
@@ -58,7 +85,7 @@ def fill_findings(pool: str, members: Sequence[str], view: View, settings: Setti
     yield Finding(
         DETECTOR.name, view.now, "", "", (fullest,),
         f"{name} is {percent(known[fullest])} full, the others of pool {quoted(pool)} {percent(others)}",
-        {"used_share": known[fullest], "others_used_share": others},
+        FillEvidence(used_share=known[fullest], others_used_share=others),
         advice_only=True, subject=f"fill of {fullest}",
         advice=(
             Advice(f"lfs find MOUNT --ost {name} -size +1G -print0 | xargs -0 -n 1 lfs migrate "
@@ -95,7 +122,7 @@ def loads_by_target(recent: Sequence[Window]) -> defaultdict[str, TargetLoad]:
 def load_findings(pool: str, members: Sequence[str], loads: defaultdict[str, TargetLoad], view: View,
          settings: Settings) -> Iterator[Finding]:
     """A target that does more than the others, in bytes or in operations."""
-    least = {"moved_bytes": settings.least_bytes_per_second, "operations": settings.least_operations_per_second}
+    least = {"moved_bytes": settings.min_bytes_per_second, "operations": settings.min_operations_per_second}
     for of, enough in least.items():
         rates = {target: float(getattr(loads[target], of)) for target in members}
         busiest = max(members, key=lambda t: rates[t])
@@ -112,7 +139,8 @@ def load_findings(pool: str, members: Sequence[str], loads: defaultdict[str, Tar
             DETECTOR.name, view.now, "", "", (busiest,),
             f"{quoted(busiest)} does {shown}, the others of pool {quoted(pool)} {instead} on average; "
             f"{quoted(job)} makes {percent(count / max(total, 1))} of its operations",
-            {f"{of}_per_second": rate, f"others_{of}_per_second": others},
+            BytesEvidence(moved_bytes_per_second=rate, others_moved_bytes_per_second=others) if of == "moved_bytes" else
+            OperationsEvidence(operations_per_second=rate, others_operations_per_second=others),
             advice_only=True, subject=f"load of {busiest}",
             advice=(Advice(f"lfs setstripe -c {min(4, len(members))} -p {quoted(pool)} DIRECTORY",
                            f"directories of {quoted(job)} with few large files", "its bytes go to more targets"),)

@@ -17,7 +17,7 @@ from annotated_types import Gt, Lt
 
 from tierd.detect.advice import traffic
 from tierd.detect.plugin import Common, Detector, View
-from tierd.model import Advice, DirectoryActivity, Finding
+from tierd.model import Advice, DirectoryActivity, Evidence, Finding
 from tierd.text import first_names, percent, quoted
 
 DOM_BYTES = 64 << 10
@@ -38,16 +38,29 @@ class Settings(Common):
     """The same, to go on."""
     share: Annotated[float, Gt(0), Lt(1)] = 0.3
     """Its part of all that the changelogs tell, at the least."""
-    least_seconds: Annotated[float, Gt(0)] = 60.0
+    min_seconds: Annotated[float, Gt(0)] = 60.0
     """How long it must have been watched."""
     recent_seconds: Annotated[float, Gt(0)] = 60.0
     """What jobs' files are like is told from their last so many seconds."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataStormEvidence(Evidence):
+    """Metadata operations in one directory."""
+
+    creates_per_second: float
+    opens_per_second: float
+    unlinks_per_second: float
+    share: float
+    """Of the operations in all directories."""
+    metadata_targets: int
+    """0 if their number is not known."""
+
+
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
     """Directories, the busiest first."""
     seconds = view.facts.directory_seconds
-    if seconds < settings.least_seconds:
+    if seconds < settings.min_seconds:
         return
     by_place: defaultdict[str, list[DirectoryActivity]] = defaultdict(list)
     for activity in view.facts.directories:
@@ -78,8 +91,8 @@ def of_directory(place: str, parts: Sequence[DirectoryActivity], share: float, v
         DETECTOR.name, view.now, "", "", (),
         f"{creates:.0f} creates, {opens:.0f} opens and {unlinks:.0f} unlinks/s in {quoted(place)}, {percent(share)} of "
         f"all, by {first_names(jobs)}",
-        {"creates_per_second": creates, "opens_per_second": opens, "unlinks_per_second": unlinks, "share": share,
-         "metadata_targets": float(view.facts.metadata_targets)},
+        MetadataStormEvidence(creates_per_second=creates, opens_per_second=opens, unlinks_per_second=unlinks,
+                              share=share, metadata_targets=view.facts.metadata_targets),
         (place,), advice_only=True, subject=place,
         advice=tuple(advise(place, (creates, opens, unlinks), view.facts.metadata_targets,
                           tiny=files_are_tiny(jobs, view, settings))),

@@ -18,7 +18,7 @@ from lustre.layout.model import Layout
 from lustre.layout.size import size_text
 from tierd.detect.advice import has_free_space
 from tierd.detect.plugin import Common, Detector, View
-from tierd.model import Advice, DirectoryActivity, Finding
+from tierd.model import Advice, DirectoryActivity, Finding, OutgrownComponentEvidence
 from tierd.text import percent, quoted
 
 
@@ -30,7 +30,7 @@ class Settings(Common):
     """Share of the files created lately that outgrew their first component, to begin."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.02
     """The same, to go on."""
-    least_files: Annotated[int, Ge(1)] = 20
+    min_files: Annotated[int, Ge(1)] = 20
     """Files that outgrew it; fewer are no evidence."""
 
 
@@ -51,21 +51,22 @@ def of_directory(place: str, parts: Sequence[DirectoryActivity], view: View, set
     job = max(parts, key=lambda p: (p.outgrown, p.job)).job
     edge = settings.leave if (DETECTOR.name, job, place) in view.active else settings.enter
     share = outgrown / max(created, outgrown, 1)
-    if outgrown < settings.least_files or share < edge or not place.startswith("/"):
+    if outgrown < settings.min_files or share < edge or not place.startswith("/"):
         return None
     end = first_end(view.facts.default_layouts.get(place))
     if place in view.facts.default_layouts and end is None:
         return None  # no components by default: what grows there was made with a layout of its own
+    pools = view.pools_of(place)
     boundary = f"; new ones have {size_text(end)} now" if end else ""
     return Finding(
         DETECTOR.name, view.now, job, "", (),
         f"{outgrown} of {max(created, outgrown)} files made lately in {quoted(place)} outgrew their first "
         f"component ({percent(share)}{boundary}): such a file costs two objects and still seeks on the disks",
-        {"files_outgrown": float(outgrown), "files_created": float(created), "share": share,
-         "component_bytes": float(end or 0), "seconds": view.facts.directory_seconds},
+        OutgrownComponentEvidence(files_outgrown=outgrown, files_created=created, share=share,
+                                  component_bytes=end or 0, seconds=view.facts.directory_seconds),
         (place,), subject=place,
         advice=() if not has_free_space(view, view.flash) else (
-                Advice(f"lfs setstripe -E SIZE -c 1 -p {quoted(view.flash_pool)} -E -1 -c 1 -p {quoted(view.hdd_pool)} "
+                Advice(f"lfs setstripe -E SIZE -c 1 -p {quoted(pools.flash)} -E -1 -c 1 -p {quoted(pools.hdd)} "
                        f"{quoted(place)}", "with a SIZE that holds the whole files", "new files are no longer split; "
                        "without a first component at all they would not be either"),),
     )

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from typing import Annotated, ClassVar, Generic, Protocol, TypeVar
 
 from annotated_types import Ge
 
 from tierd.detect.profile import Profile, profiles
-from tierd.model import Activities, DirectoryActivity, Facts, Finding, Window
+from tierd.model import Activities, DirectoryActivity, Facts, Finding, PoolPair, Window
 
 GROUP = "lustre_tierd.detectors"
 """Entry points of detectors that are not built in."""
@@ -25,6 +25,11 @@ GROUP = "lustre_tierd.detectors"
 def no_activities(_: str, __: float) -> Sequence[DirectoryActivity]:
     """Activities where no changelog is read."""
     return ()
+
+
+def default_pools(_: str) -> PoolPair:
+    """The pools of every path where nothing is configured."""
+    return PoolPair("flash", "hdd")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +42,10 @@ class View:
     activities: Activities = no_activities
     active: Collection[tuple[str, str, str]] = ()
     """Keys of findings that hold."""
-    flash_pool: str = "flash"
-    hdd_pool: str = "hdd"
-    """Those of the whole file system."""
-    scope_pool_pairs: Sequence[tuple[str, str]] = ()
-    """Further flash pools, each with the disks beside it, that scopes name."""
+    pool_pairs: Sequence[PoolPair] = (PoolPair("flash", "hdd"),)
+    """Each flash pool with the disk pool beside it: that of the whole file system first, then those of scopes."""
+    pools_of: Callable[[str], PoolPair] = default_pools
+    """The pools for a path, by its scope."""
     memory: dict[float, Mapping[str, Profile]] = field(default_factory=dict, compare=False, repr=False)
     """What ``profiles`` has worked out: several detectors ask for the same."""
 
@@ -53,18 +57,22 @@ class View:
     @property
     def flash(self) -> Collection[str]:
         """Full names of the flash targets, those of scopes among them; empty where nobody knows the pools."""
-        return tuple(dict.fromkeys(target for pool, _ in self.pool_pairs for target in self.facts.pools.get(pool, ())))
+        return tuple(dict.fromkeys(target for pools in self.pool_pairs
+                                   for target in self.facts.pools.get(pools.flash, ())))
 
     @property
-    def pool_pairs(self) -> Sequence[tuple[str, str]]:
-        """Each flash pool, and the disks beside it."""
-        return ((self.flash_pool, self.hdd_pool),
-                *(pair for pair in self.scope_pool_pairs if pair[0] != self.flash_pool))
+    def flash_pool(self) -> str:
+        """The flash pool of the whole file system."""
+        return self.pool_pairs[0].flash
+
+    @property
+    def hdd_pool(self) -> str:
+        """The disk pool of the whole file system."""
+        return self.pool_pairs[0].hdd
 
     def recent(self, seconds: float) -> Sequence[Window]:
         """The windows of the last so many seconds."""
         return [window for window in self.windows if window.end > self.now - seconds]
-
 
     def profiles(self, seconds: float) -> Mapping[str, Profile]:
         """What each job was like in the last so many seconds."""
@@ -103,17 +111,42 @@ class Detector(Generic[SettingsT]):
         """Name of its table in the configuration."""
         return self.name.replace("-", "_")
 
+    def find(self, view: View, settings: Common) -> Iterable[Finding]:
+        """Findings with the given settings. Raises TypeError if they are those of another detector."""
+        if not isinstance(settings, self.settings):
+            raise TypeError(f"{self.name} needs {self.settings.__qualname__}, not {type(settings).__qualname__}")
+        return self.detect(view, settings)
+
+
+class AnyDetector(Protocol):
+    """A detector, whatever its type of settings."""
+
+    @property
+    def name(self) -> str:
+        """The kind of its findings."""
+
+    @property
+    def settings(self) -> type[Common]:
+        """Type of its settings."""
+
+    @property
+    def table(self) -> str:
+        """Name of its table in the configuration."""
+
+    def find(self, view: View, settings: Common) -> Iterable[Finding]:
+        """Findings with settings of that type."""
+
 
 @dataclass(frozen=True)
 class ConfiguredDetector:
     """A detector with its settings."""
 
-    detector: Detector[Any]
+    detector: AnyDetector
     settings: Common
 
     def __call__(self, view: View) -> Iterable[Finding]:
         """What it finds; nothing where it is not enabled."""
-        return self.detector.detect(view, self.settings) if self.settings.enabled else ()
+        return self.detector.find(view, self.settings) if self.settings.enabled else ()
 
 
 Key = tuple[str, str, str]

@@ -5,7 +5,7 @@ The counters of ``llite.*.read_ahead_stats`` tell the causes apart (names as of 
 * ``hit_max_readahead_issue``: the budget of the whole mount, ``max_read_ahead_mb``, was used up;
 * ``read_but_discarded``: pages fetched ahead were thrown away before anybody read them;
 * ``readpage_not_consecutive``: reads jump. A fixed stride is foreseen, one that does not fall on page borders since
-  2.14, which took IOR's hard read from 9 to 88 % of hits (DDN, 2022); random reads cannot be foreseen.
+  2.14, which took IOR's hard read from 9 to 88% of hits (DDN, 2022); random reads cannot be foreseen.
 
 Of whole files of 2 MiB and less every first page is a miss, and Lustre reads the rest at once: no setting helps there.
 """
@@ -20,7 +20,7 @@ from annotated_types import Gt, Lt
 
 from tierd.detect.advice import WHOLE_READ_BYTES, by_cause, client_names, total_over, traffic
 from tierd.detect.plugin import Common, Detector, View
-from tierd.model import Advice, ClientLoad, Finding
+from tierd.model import Advice, ClientLoad, Evidence, Finding
 from tierd.text import percent
 
 MIB = 1 << 20
@@ -35,7 +35,7 @@ class Settings(Common):
     """Hits among the pages read, below which it begins."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.7
     """Hits above which it ends."""
-    least_pages_per_second: Annotated[float, Gt(0)] = 50.0
+    min_pages_per_second: Annotated[float, Gt(0)] = 50.0
     """Pages read on a client, for its ratio to mean anything."""
     limit_share: Annotated[float, Gt(0), Lt(1)] = 0.05
     """Times the budget of the mount was used up, for each miss."""
@@ -45,6 +45,23 @@ class Settings(Common):
     """Reads that jump, for each miss."""
     recent_seconds: Annotated[float, Gt(0)] = 60.0
     """What jobs' files are like is told from their last so many seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadAheadEvidence(Evidence):
+    """Events of ``read_ahead_stats``, summed over the clients."""
+
+    hits: float
+    """Pages."""
+    misses: float
+    """Pages."""
+    discarded: float
+    """Pages that were read ahead and never used."""
+    clients: int
+    jumps: float
+    """``readpage_not_consecutive``."""
+    budget_used_up: float
+    """``hit_max_readahead_issue``."""
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
@@ -60,9 +77,10 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
             DETECTOR.name, view.now, "", "", (),
             f"read-ahead hits {percent(hits / max(hits + misses, 1))} of {hits + misses:.0f} pages read on "
             f"{client_names(clients)}: {words}",
-            {"hits": hits, "misses": misses, "discarded": discarded, "clients": float(len(clients)),
-             "jumps": total_over(clients, lambda c: c.read_ahead.get("readpage_not_consecutive", 0)),
-             "budget_used_up": total_over(clients, lambda c: c.read_ahead.get("hit_max_readahead_issue", 0))},
+            ReadAheadEvidence(
+                hits=hits, misses=misses, discarded=discarded, clients=len(clients),
+                jumps=total_over(clients, lambda c: c.read_ahead.get("readpage_not_consecutive", 0)),
+                budget_used_up=total_over(clients, lambda c: c.read_ahead.get("hit_max_readahead_issue", 0))),
             advice_only=True, subject=f"{fsname}: {why}", advice=advice,
         )
 
@@ -71,7 +89,7 @@ def cause(client: ClientLoad, view: View, settings: Settings) -> str:
     """Why read-ahead serves a client badly, or "" where it does not."""
     events = client.read_ahead
     hits, misses, discarded = (events.get(name, 0.0) for name in ("hits", "misses", "read_but_discarded"))
-    if (hits + misses) / client.seconds < settings.least_pages_per_second:
+    if (hits + misses) / client.seconds < settings.min_pages_per_second:
         return ""
 
     def low(why: str) -> bool:
@@ -121,7 +139,7 @@ def advise(why: str, fsname: str, clients: Sequence[ClientLoad]) -> Iterator[Adv
     else:
         yield Advice("lctl get_param version", where,
                      "before 2.14 a stride that does not fall on page borders is not foreseen; an update took IOR's "
-                     "hard read from 9 to 88 % of hits")
+                     "hard read from 9 to 88% of hits")
         yield Advice("posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM), larger reads, or data ordered as they are read",
                      "in the application", "random reads cannot be foreseen: each costs the full latency")
 

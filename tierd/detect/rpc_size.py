@@ -17,7 +17,7 @@ from annotated_types import Ge, Gt, Lt
 from tierd.detect.advice import client_names, recently_seen, rpcs_saved, targets_of_pool, traffic
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Classes, is_small_io
-from tierd.model import Advice, ClientLoad, Finding, RpcLoad
+from tierd.model import Advice, ClientLoad, Evidence, Finding, RpcLoad
 from tierd.text import percent, quoted
 
 PAGE_BYTES = 4096
@@ -41,12 +41,25 @@ class Settings(Common):
     """Mean RPC as a share of the limit, below which they count as unfilled."""
     leave_fill: Annotated[float, Gt(0), Lt(1)] = 0.35
     """The same, to go on."""
-    least_bytes_per_second: Annotated[float, Gt(0)] = 10e6
+    min_bytes_per_second: Annotated[float, Gt(0)] = 10e6
     """What a client moves in them; less is not worth a word."""
     recent_seconds: Annotated[float, Gt(0)] = 60.0
     """What jobs' files are like is told from their last so many seconds."""
-    least_saved: Annotated[float, Gt(0), Lt(1)] = 0.3
+    min_saved: Annotated[float, Gt(0), Lt(1)] = 0.3
     """Share of the RPCs of the jobs there that larger ones would save, at the least, given the size of their files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RpcSizeEvidence(Evidence):
+    """Sizes of bulk RPCs to one pool in one direction."""
+
+    mean_rpc_bytes: float
+    max_rpc_bytes: float
+    """The lowest limit of the clients (``max_pages_per_rpc``)."""
+    full_share: float
+    """RPCs as large as the limit."""
+    rpcs: float
+    clients: int
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
@@ -82,7 +95,7 @@ def cause(client: ClientLoad, load: RpcLoad, view: View, settings: Settings) -> 
     """Why the RPCs of one client to one pool are small, or ""."""
     mean = mean_pages(load)
     if not load.most_pages or sum(load.pages.values()) * mean * PAGE_BYTES < (
-            settings.least_bytes_per_second * client.seconds):
+            settings.min_bytes_per_second * client.seconds):
         return ""
     if load.most_pages < settings.large_pages and full_share(load) >= settings.full_share:
         return AT_LIMIT
@@ -106,8 +119,8 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
     to = f" to pool {quoted(pool)}" if pool else ""
     return Finding(
         DETECTOR.name, view.now, "", "", (), f"{words}{to}, on {client_names(clients)}",
-        {"mean_rpc_bytes": mean * PAGE_BYTES, "max_rpc_bytes": limit * PAGE_BYTES, "full_share": at_limit,
-         "rpcs": rpcs, "clients": float(len(clients))},
+        RpcSizeEvidence(mean_rpc_bytes=mean * PAGE_BYTES, max_rpc_bytes=limit * PAGE_BYTES, full_share=at_limit,
+                        rpcs=rpcs, clients=len(clients)),
         advice_only=True, subject=" ".join(subject), advice=advice,
     )
 
@@ -121,7 +134,7 @@ def advise(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad,
     rpc_bytes = LARGE_BYTES if why == AT_LIMIT else min(load.most_pages for _, load in pairs) * PAGE_BYTES
     parts = list(traffic(view.profiles(settings.recent_seconds), targets_of_pool(view, fsname, pool), direction))
     saved = rpcs_saved(parts, rpc_bytes)
-    if saved is not None and saved < settings.least_saved:
+    if saved is not None and saved < settings.min_saved:
         return
     if why == AT_LIMIT:
         yield Advice("lctl set_param obdfilter.*.brw_size=4", "on all OSS first",

@@ -16,7 +16,7 @@ from annotated_types import Gt, Lt
 
 from tierd.detect.advice import client_names, mean_concurrent_rpcs, recently_seen, targets_of_pool
 from tierd.detect.plugin import Common, Detector, View
-from tierd.model import Advice, ClientLoad, Finding, RpcLoad
+from tierd.model import Advice, ClientLoad, Evidence, Finding, RpcLoad
 from tierd.text import percent, quoted
 
 MAX_RPCS_IN_FLIGHT = 256
@@ -31,11 +31,23 @@ class Settings(Common):
     """Share of RPCs sent while the limit was reached, to begin."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.3
     """The same, to go on."""
-    least_rpcs_per_second: Annotated[float, Gt(0)] = 20.0
+    min_rpcs_per_second: Annotated[float, Gt(0)] = 20.0
     recent_seconds: Annotated[float, Gt(0)] = 60.0
     """How long what targets work on is looked at."""
-    most_at_work: Annotated[float, Gt(0)] = 2.0
+    max_at_work: Annotated[float, Gt(0)] = 2.0
     """RPCs that a disk target works on at a time, on average; with more it has no time to spare."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InFlightEvidence(Evidence):
+    """RPCs in flight to one pool in one direction."""
+
+    saturated_share: float
+    """RPCs sent while as many were in flight as the limit allows."""
+    rpcs: float
+    max_rpcs_in_flight: float
+    """The lowest limit of the clients."""
+    clients: int
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
@@ -45,7 +57,7 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
         for load in client.rpcs:
             subject = (client.fsname, load.kind, load.pool, load.direction)
             held = (DETECTOR.name, "", " ".join(subject)) in view.active
-            if (load.most_in_flight and load.rpcs / client.seconds >= settings.least_rpcs_per_second
+            if (load.most_in_flight and load.rpcs / client.seconds >= settings.min_rpcs_per_second
                     and saturated(load) >= (settings.leave if held else settings.enter)):
                 found[subject].append((client, load))
     for subject, pairs in sorted(found.items()):
@@ -62,7 +74,7 @@ def disks_busy(subject: tuple[str, str, str, str], view: View, settings: Setting
         return False
     disks = targets_of_pool(view, fsname, pool) - set(view.flash)
     at_once = mean_concurrent_rpcs(view.profiles(settings.recent_seconds), disks)
-    return at_once is not None and at_once > settings.most_at_work
+    return at_once is not None and at_once > settings.max_at_work
 
 
 def saturated(load: RpcLoad) -> float:
@@ -87,7 +99,7 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
         DETECTOR.name, view.now, "", "", (),
         f"{percent(share)} of {rpcs:.0f} {direction} RPCs to {place} were sent with all {limit:.0f} that may be under "
         f"way, on {client_names(clients)}",
-        {"saturated_share": share, "rpcs": rpcs, "max_rpcs_in_flight": limit, "clients": float(len(clients))},
+        InFlightEvidence(saturated_share=share, rpcs=rpcs, max_rpcs_in_flight=limit, clients=len(clients)),
         advice_only=True, subject=" ".join(subject),
         advice=tuple(advise(fsname, kind, direction, limit, f"on {client_names(clients)}")),
     )

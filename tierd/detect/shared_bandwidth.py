@@ -1,34 +1,35 @@
-"""Two streams share targets and each gets a part: this is fair, and flash would not help. Advice only."""
+"""Two streams share the bandwidth of targets. Flash for small files does not help: advice only."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 
-from tierd.detect.noisy_neighbour.baseline import Settings
-from tierd.detect.noisy_neighbour.pairs import SlowdownView, slowdown_view
+from tierd.detect.noisy_neighbour.baseline import SlowdownSettings
+from tierd.detect.noisy_neighbour.pairs import SlowdownDetector, SlowdownView
 from tierd.detect.noisy_neighbour.slowdown import slowdowns
 from tierd.detect.profile import is_stream
-from tierd.model import Finding, Window
-
-KIND = "shared-bandwidth"
+from tierd.model import Finding, SlowdownEvidence
 
 
-def detect(windows: Sequence[Window], settings: Settings, active: Collection[tuple[str, str, str]] = (),
-           at: SlowdownView | None = None) -> Iterator[Finding]:
-    """Streams slowed since another stream came to the same targets."""
-    if not windows:
-        return
-    at = at or slowdown_view(windows, settings)
-    streams = [p for p in at.jobs.values() if is_stream(p, settings.classes)]
-    for slow in slowdowns(at, streams, streams, KIND, active, settings):
+def detect(view: SlowdownView, settings: SlowdownSettings) -> Iterator[Finding]:
+    """Streams that slowed down since another stream came to the same targets."""
+    streams = [p for p in view.jobs.values() if is_stream(p, settings.classes)]
+    for slow in slowdowns(view, streams, streams, DETECTOR.name, settings):
         other = slow.other
-        others = {target for window in at.recent for target, _ in window.loads} - set(slow.targets)
+        others = {target for window in view.recent for target, _ in window.loads} - set(slow.targets)
         mend = "other targets for one of the two would help, " if others else ""
         yield Finding(
-            KIND, windows[-1].end, other.job, slow.victim.job, slow.targets,
+            DETECTOR.name, view.now, other.job, slow.victim.job, slow.targets,
             f"{slow.victim.job} streams at {slow.now / 1e6:.1f} MB/s instead of {slow.usual / 1e6:.1f} MB/s since "
             f"{other.job} streams to the same {len(slow.targets)} targets at "
             f"{other.moved_bytes / other.seconds / 1e6:.1f} MB/s; "
             f"{mend}flash for small files would not",
-            slow.evidence, advice_only=True,
+            SlowdownEvidence(
+                victim_usual_bytes_per_second=slow.usual, victim_bytes_per_second=slow.now, slowdown=slow.factor,
+                quiet_windows=len(slow.course.quiet), contended_windows=len(slow.course.contended),
+                learnt_windows=slow.learnt_windows),
+            advice_only=True,
         )
+
+
+DETECTOR = SlowdownDetector("shared-bandwidth", detect)

@@ -17,7 +17,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from lustre.layout.model import Layout
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Profile
-from tierd.model import Advice, Finding, SharedFile
+from tierd.model import Advice, Evidence, Finding, SharedFile
 from tierd.text import quoted
 
 UNKNOWN_STRIPES = 1 << 30
@@ -28,7 +28,7 @@ class Settings(Common):
     """Thresholds."""
 
     recent_seconds: Annotated[float, Gt(0)] = 30.0
-    least_openers: Annotated[int, Ge(2)] = 8
+    min_openers: Annotated[int, Ge(2)] = 8
     """Opens of one file at the same time."""
     enter: Annotated[float, Gt(1)] = 4.0
     """Openers per object of the file, to begin."""
@@ -36,11 +36,25 @@ class Settings(Common):
     """The same, to go on."""
     concentration: Annotated[float, Gt(0), Lt(1)] = 0.9
     """Share of a job's bytes that its file's targets carry, where nobody could read the layout."""
-    least_bytes_per_second: Annotated[float, Gt(0)] = 1e6
-    most_objects_per_target: Annotated[int, Ge(1)] = 8
+    min_bytes_per_second: Annotated[float, Gt(0)] = 1e6
+    max_objects_per_target: Annotated[int, Ge(1)] = 8
     """Overstriping beyond this costs more locks than it saves."""
     read_share: Annotated[float, Gt(0), Le(1)] = 0.9
     """Share of a job's bytes that it reads, from which on it counts as a reader: overstriping would not help it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentionEvidence(Evidence):
+    """A file that many processes have open."""
+
+    openers: int
+    objects: int
+    """Objects of the file."""
+    targets_available: int
+    """Targets of its pool."""
+    wanted_objects: int
+    bytes_per_second: float
+    """Of the job that opens it."""
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
@@ -49,8 +63,8 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
     done: set[str] = set()
     for file in view.facts.shared_files:
         job = jobs.get(file.job)
-        if (job is None or file.job in done or file.openers < settings.least_openers
-                or job.moved_bytes / job.seconds < settings.least_bytes_per_second):
+        if (job is None or file.job in done or file.openers < settings.min_openers
+                or job.moved_bytes / job.seconds < settings.min_bytes_per_second):
             continue
         done.add(file.job)
         finding = of_file(file, job, view, settings)
@@ -76,7 +90,7 @@ def of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> F
         effect = (f"the bytes then go to {wanted} targets instead of {objects}: up to {wanted / objects:.0f} times the "
                   "throughput, as far as the network and the processes give it")
     else:
-        wanted = min(file.openers, available * settings.most_objects_per_target, most)
+        wanted = min(file.openers, available * settings.max_objects_per_target, most)
         read = sum(load.read_bytes for load in job.by_target.values())
         if wanted <= max(objects, available) or read >= settings.read_share * job.moved_bytes:
             return None
@@ -87,8 +101,8 @@ def of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> F
         DETECTOR.name, view.now, job.job, "", targets,
         f"{file.openers} opens of {quoted(file.path)} by {quoted(job.job)} share {objects} objects: they "
         "wait for each other's extent locks",
-        {"openers": float(file.openers), "objects": float(objects), "targets_available": float(available),
-         "wanted_objects": float(wanted), "bytes_per_second": job.moved_bytes / job.seconds},
+        ContentionEvidence(openers=file.openers, objects=objects, targets_available=available, wanted_objects=wanted,
+                           bytes_per_second=job.moved_bytes / job.seconds),
         (directory,), advice_only=True, subject=file.path,
         advice=(
             Advice(f"{command} {quoted(directory)}", f"before {quoted(job.job)} creates the file anew", effect),

@@ -17,7 +17,7 @@ from tierd.detect.advice import has_free_space
 from tierd.detect.attribution import directories
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Classes, Profile
-from tierd.model import Advice, Finding
+from tierd.model import Advice, Evidence, Finding
 from tierd.text import percent, quoted
 
 MIB = 1 << 20
@@ -33,12 +33,26 @@ class Settings(Common):
     """Share of the job's RPCs that are small, to begin."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.5
     """The same, to go on."""
-    least_rpcs_per_second: Annotated[float, Gt(0)] = 5.0
+    min_rpcs_per_second: Annotated[float, Gt(0)] = 5.0
     """Small RPCs on one disk target; a spinning disk does 100 to 200 seeks a second."""
     target_share: Annotated[float, Gt(0), Lt(1)] = 0.2
     """The job's part of the read and write RPCs there."""
     rpcs_per_file: Annotated[float, Gt(0)] = 8.0
     """A job that finishes a file for so few RPCs works on small files; ``hot-small-files`` is about those."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallRandomIoEvidence(Evidence):
+    """Small I/O of a job on disk targets."""
+
+    rpcs_per_second: float
+    """On all disk targets."""
+    busiest_target_rpcs_per_second: float
+    """Small RPCs on the busiest target."""
+    small_rpc_share: float
+    mean_rpc_bytes: float
+    operations_per_mib: float
+    read_share: float
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
@@ -48,12 +62,16 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
     for job in jobs.values():
         for target, load in job.by_target.items():
             rates[target] += load.bulk_operations / job.seconds
-    found = [finding for job in jobs.values() if (finding := of_job(job, rates, view, settings)) is not None]
-    yield from sorted(found, key=lambda f: -f.evidence["rpcs_per_second"])
+    found = [seen for job in jobs.values() if (seen := of_job(job, rates, view, settings)) is not None]
+    yield from (finding for _, finding in sorted(found, key=lambda each: -each[0]))
 
 
-def of_job(job: Profile, rates: Mapping[str, float], view: View, settings: Settings) -> Finding | None:
-    """The finding about one job, or None. ``rates`` are the RPCs a second of each target, by all jobs."""
+def of_job(job: Profile, rates: Mapping[str, float], view: View,
+           settings: Settings) -> tuple[float, Finding] | None:
+    """The job's RPCs per second on disks and the finding about it, or None.
+
+    ``rates`` are the RPCs per second of each target, by all jobs.
+    """
     small = job.small_rpc_share(settings.classes.small_rpc_bytes)
     edge = settings.leave if (DETECTOR.name, job.job, "") in view.active else settings.enter
     if small < edge or (job.files and job.bulk_operations / job.files <= settings.rpcs_per_file):
@@ -62,21 +80,23 @@ def of_job(job: Profile, rates: Mapping[str, float], view: View, settings: Setti
                if target not in view.flash and load.bulk_operations}
     busiest = max((small * load.bulk_operations / job.seconds for target, load in on_disk.items()
                    if load.bulk_operations / job.seconds >= settings.target_share * rates[target]), default=0.0)
-    if busiest < settings.least_rpcs_per_second:
+    if busiest < settings.min_rpcs_per_second:
         return None
     rate = sum(load.bulk_operations for load in on_disk.values()) / job.seconds
     per_mib = job.bulk_operations * MIB / max(job.moved_bytes, 1.0)
-    return Finding(
+    places = directories(view.activities(job.job, view.windows[0].start))
+    flash_pool = view.pools_of(places[0]).flash if places else view.flash_pool
+    return rate, Finding(
         DETECTOR.name, view.now, job.job, "", tuple(sorted(on_disk)),
         f"{quoted(job.job)} sends {rate:.0f} RPCs/s of {job.mean_rpc_bytes / 1024:.0f} KiB on average to "
         f"{len(on_disk)} disk targets, {percent(small)} of them small: {per_mib:.0f} operations per MiB, where about "
         "one is well",
-        {"rpcs_per_second": rate, "busiest_target_rpcs_per_second": busiest, "small_rpc_share": small,
-         "mean_rpc_bytes": job.mean_rpc_bytes, "operations_per_mib": per_mib,
-         "read_share": job.reads / job.bulk_operations},
-        directories(view.activities(job.job, view.windows[0].start)), advice_only=True,
+        SmallRandomIoEvidence(
+            rpcs_per_second=rate, busiest_target_rpcs_per_second=busiest, small_rpc_share=small,
+            mean_rpc_bytes=job.mean_rpc_bytes, operations_per_mib=per_mib, read_share=job.reads / job.bulk_operations),
+        places, advice_only=True,
         advice=(
-            *([Advice(f"lfs migrate --non-block -c 1 -p {quoted(view.flash_pool)} FILE",
+            *([Advice(f"lfs migrate --non-block -c 1 -p {quoted(flash_pool)} FILE",
                       f"the files of {quoted(job.job)}, when closed",
                       "flash has no seeks; the whole file must fit, a first component does not help")]
               if has_free_space(view, view.flash) else []),

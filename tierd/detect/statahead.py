@@ -14,7 +14,7 @@ from annotated_types import Ge, Gt, Lt
 
 from tierd.detect.advice import by_cause, client_names, total_over
 from tierd.detect.plugin import Common, Detector, View
-from tierd.model import Advice, ClientLoad, Finding
+from tierd.model import Advice, ClientLoad, Evidence, Finding
 from tierd.text import percent
 
 WASTE = "waste"
@@ -28,10 +28,25 @@ class Settings(Common):
     """Share of statahead threads that gave up, or of entries foreseen in vain, to begin."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.2
     """The same, to go on."""
-    least_started: Annotated[int, Ge(1)] = 10
+    min_started: Annotated[int, Ge(1)] = 10
     """Threads started between two looks at a client, where the release counts no entries."""
-    least_misses: Annotated[int, Ge(1)] = 1000
+    min_misses: Annotated[int, Ge(1)] = 1000
     """Entries missed (2.16 and newer), or it is not worth a word, however many threads gave up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StataheadEvidence(Evidence):
+    """Events of ``statahead_stats``, summed over the clients."""
+
+    started: float
+    """Threads."""
+    wrong: float
+    """Threads that gave up."""
+    hits: float
+    """Entries; 0 before Lustre 2.16."""
+    misses: float
+    """Entries; 0 before Lustre 2.16."""
+    clients: int
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
@@ -50,7 +65,7 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
             (),
             f"{wrong:.0f} of {started:.0f} statahead threads gave up{entries} "
             f"({percent(waste(started, wrong, hits, misses))}) on {client_names(clients)}",
-            {"started": started, "wrong": wrong, "hits": hits, "misses": misses, "clients": float(len(clients))},
+            StataheadEvidence(started=started, wrong=wrong, hits=hits, misses=misses, clients=len(clients)),
             advice_only=True,
             subject=f"{fsname}: {why}",
             advice=(
@@ -78,7 +93,7 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
 def wasteful(client: ClientLoad, view: View, settings: Settings) -> str:
     """``waste`` for a client where statahead is in vain, else ""."""
     started, wrong, hits, misses = (client.statahead.get(n, 0.0) for n in ("started", "wrong", "hits", "misses"))
-    if misses < settings.least_misses if hits + misses else started < settings.least_started:
+    if misses < settings.min_misses if hits + misses else started < settings.min_started:
         return ""
     held = (DETECTOR.name, "", f"{client.fsname}: {WASTE}") in view.active
     edge = settings.leave if held else settings.enter

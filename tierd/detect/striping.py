@@ -18,7 +18,7 @@ from lustre.layout.model import Layout
 from tierd.detect.attribution import directories
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Classes, Profile, is_small_files, is_stream
-from tierd.model import Advice, Finding, Window
+from tierd.model import Advice, Evidence, Finding, Window
 from tierd.text import first_names, percent, quoted
 
 
@@ -28,16 +28,36 @@ class Settings(Common):
 
     classes: Classes = field(default_factory=Classes)
     recent_seconds: Annotated[float, Gt(0)] = 30.0
-    least_files: Annotated[int, Ge(1)] = 50
+    min_files: Annotated[int, Ge(1)] = 50
     """Small files made lately, for a rule about them to matter."""
     enter: Annotated[float, Gt(0), Lt(1)] = 0.9
     """Share of a stream's bytes on one target, to begin."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.8
     """The same, to go on."""
-    least_bytes_per_second: Annotated[float, Gt(0)] = 50e6
+    min_bytes_per_second: Annotated[float, Gt(0)] = 50e6
     """Of a stream on that target; slower ones would gain little."""
     stripes: Annotated[int, Ge(2)] = 4
     """Advised for few large files: the guide found 2 to 8 best."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StripedSmallFilesEvidence(Evidence):
+    """Small files created with several stripes."""
+
+    stripe_count: int
+    """-1 for all targets."""
+    files_created: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SingleTargetEvidence(Evidence):
+    """A stream on one target of a pool."""
+
+    target_share: float
+    """Bytes of the stream on that target."""
+    bytes_per_second: float
+    targets_available: int
+    """Targets of the pool."""
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
@@ -47,7 +67,7 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
     small = {job.job for job in jobs.values() if is_small_files(job, settings.classes)}
     for activity in view.facts.directories:
         layout = view.facts.default_layouts.get(activity.directory)
-        if activity.job in small and activity.creates >= settings.least_files and layout and is_striped(layout):
+        if activity.job in small and activity.creates >= settings.min_files and layout and is_striped(layout):
             yield striped_small_files(activity.job, activity.directory, activity.creates, layout, view)
     for job in jobs.values():
         if is_stream(job, settings.classes):
@@ -68,7 +88,7 @@ def striped_small_files(job: str, directory: str, creates: int, layout: Layout, 
     return Finding(
         DETECTOR.name, view.now, job, "", (),
         f"{quoted(job)} makes small files in {name}, {creates} lately, with {objects} each",
-        {"stripe_count": float(count), "files_created": float(creates)},
+        StripedSmallFilesEvidence(stripe_count=count, files_created=creates),
         (directory,), advice_only=True, subject=f"small files in {directory}",
         advice=(Advice(f"lfs setstripe -c 1 {name} (or -E 16M -c 1 -E -1 -c {max(count, 2)} for large files too)",
                        "new files there", "one object a file: fewer RPCs for each create, stat and unlink"),),
@@ -83,7 +103,7 @@ def single_target_stream(job: Profile, recent: Sequence[Window], view: View, set
     members = view.facts.pools.get(pool, ())
     subject = f"stream of {job.job}"
     edge = settings.leave if (DETECTOR.name, job.job, subject) in view.active else settings.enter
-    if share < edge or rate < settings.least_bytes_per_second or len(members) < 2:
+    if share < edge or rate < settings.min_bytes_per_second or len(members) < 2:
         return
     count = min(settings.stripes, len(members))
     places = directories(view.activities(job.job, recent[0].start))
@@ -97,7 +117,7 @@ def single_target_stream(job: Profile, recent: Sequence[Window], view: View, set
         (target,),
         f"{quoted(job.job)} streams {rate / 1e6:.0f} MB/s, {percent(share)} of it to {quoted(target)}, one of "
         f"{len(members)} targets of its pool",
-        {"target_share": share, "bytes_per_second": rate, "targets_available": float(len(members))},
+        SingleTargetEvidence(target_share=share, bytes_per_second=rate, targets_available=len(members)),
         places,
         advice_only=True,
         subject=subject,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from lustre.layout.setstripe import setstripe_arguments
 from lustre.layout.size import size_text
+from tierd.acts import ActKind
 from tierd.daemon import log
 from tierd.daemon.answers import action_json, finding_json
 from tierd.model import Action
@@ -52,13 +53,13 @@ def plan_text(plan: Sequence[Action]) -> list[str]:
     """The plan, as the commands an administrator would type; moves beyond the first ten as a sum."""
     if not plan:
         return ["Plan: nothing to do."]
-    moves = [a for a in plan if a.kind == "migrate"]
+    moves = [a for a in plan if a.kind == ActKind.MIGRATE]
     lines = ["Plan:"]
-    for action in [a for a in plan if a.kind != "migrate"] + moves[:10]:
+    for action in [a for a in plan if a.kind != ActKind.MIGRATE] + moves[:10]:
         arguments = " ".join(setstripe_arguments(action.layout))
-        command = {"set-default-layout": f"lfs setstripe {arguments} {quoted(action.directory)}",
-                   "migrate": f"lfs migrate --non-block {arguments} {quoted(action.path)}",
-                   "advise": f"(advice) lfs migrate --non-block {arguments} {quoted(action.path)}"}[action.kind]
+        command = {ActKind.SET_DEFAULT_LAYOUT: f"lfs setstripe {arguments} {quoted(action.directory)}",
+                   ActKind.MIGRATE: f"lfs migrate --non-block {arguments} {quoted(action.path)}",
+                   ActKind.ADVISE: f"(advice) lfs migrate --non-block {arguments} {quoted(action.path)}"}[action.kind]
         lines += [f"  {command}", f"      because {action.reason}"]
     if len(moves) > 10:
         lines.append(f"  and {len(moves) - 10} more moves, {size_text(sum(a.size_bytes for a in moves[10:]))} at most")

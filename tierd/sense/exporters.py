@@ -1,19 +1,18 @@
 """Scrapes all exporters in each cycle, a few at a time and with one deadline, and joins the answers to one reading.
 
-A view without one of the exporters is an error, unless other exporters show its targets. A thread that still waits
-after the deadline ends with its own timeout; its exporter is not asked again before. So there are never more than a
-few threads. Exporters that did not answer last time have threads of their own: a rack without power does not delay
-the others.
+A view without one of the exporters is an error, unless other exporters show its targets. A request that still runs
+after the deadline ends with its own timeout, and its exporter is not asked again before. So there are never more than
+a few threads. Exporters that did not answer last time have threads of their own, so that a rack without power does not
+delay the others.
 """
 
 from __future__ import annotations
 
-import threading
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from queue import Empty, SimpleQueue
+from concurrent.futures import Future, wait
 from typing import Generic, TypeVar
 
+from lustre.background import DaemonExecutor
 from tierd.clock import Clock
 from tierd.config.sources import ServerAccess
 from tierd.sense import exposition
@@ -29,84 +28,46 @@ MAX_RETRY_THREADS = 4
 
 
 class ParallelFetch(Generic[Found]):
-    """Asks, and remembers who has not answered yet."""
+    """Asks many URLs at once with one deadline, and no URL again before its last request has returned."""
 
     def __init__(self, ask: Callable[[str], Found], deadline_seconds: float) -> None:
         self._ask = ask
         self._deadline_seconds = deadline_seconds
-        self._busy: set[str] = set()
-        self._places = threading.Semaphore(MAX_THREADS), threading.Semaphore(MAX_RETRY_THREADS)
-        self._silent: set[str] = set()
+        self._executor = DaemonExecutor("tierd-scrape", MAX_THREADS)
+        self._retry_executor = DaemonExecutor("tierd-scrape", MAX_RETRY_THREADS)
+        self._pending: dict[str, Future[Found]] = {}
+        """Requests that have not returned."""
+        self._failed: set[str] = set()
+        """URLs that gave nothing when they were asked last."""
 
     def __call__(self, urls: Sequence[str]) -> tuple[dict[str, Found], dict[str, SourceError]]:
-        """What each gave, and why some gave nothing."""
-        answers: SimpleQueue[tuple[str, Found | SourceError]] = SimpleQueue()
-        troubles: dict[str, SourceError] = {}
+        """What each URL gave, and for each other one the error."""
+        self._pending = {url: answer for url, answer in self._pending.items() if not answer.done()}
+        answers = {url: self._begin(url) for url in dict.fromkeys(urls) if url not in self._pending}
+        wait(answers.values(), timeout=self._deadline_seconds)
         found: dict[str, Found] = {}
-        asked = [url for url in dict.fromkeys(urls) if url not in self._busy]
-        for url in dict.fromkeys(urls):
-            if url in self._busy:
-                troubles[url] = SourceError(f"{shown(url)}: has not answered the question before this one yet")
-        queues = self._begun(asked, answers)
-        late = threading.Event()
-        timer = threading.Timer(self._deadline_seconds, late.set)
-        timer.daemon = True
-        timer.start()
-        while len(found) + len(troubles) < len(set(urls)) and not late.is_set():
-            try:
-                url, answer = answers.get(timeout=0.05)
-            except Empty:
-                continue
-            if isinstance(answer, SourceError):
-                troubles[url] = answer
-            else:
-                found[url] = answer
-        timer.cancel()
-        never = {url for queue in queues for url in queue}
-        for queue in queues:
-            queue.clear()
-        for url in asked:
-            if url not in found and url not in troubles:
-                what = f"was not asked within {self._deadline_seconds:g} s: others kept silent" if url in never else (
-                    f"no answer within {self._deadline_seconds:g} s")
-                troubles[url] = SourceError(f"{shown(url)}: {what}")
-        self._silent = (self._silent | troubles.keys() - never) & {*urls} - found.keys()
-        return found, troubles
+        errors = {url: SourceError(f"{shown(url)}: the request before this one has not returned yet")
+                  for url in self._pending if url in urls}
+        not_begun = set()
+        for url, answer in answers.items():
+            if answer.cancel():
+                not_begun.add(url)
+                errors[url] = SourceError(f"{shown(url)}: not asked within {self._deadline_seconds:g} s, since other "
+                                          "exporters did not answer")
+            elif not answer.done():
+                self._pending[url] = answer
+                errors[url] = SourceError(f"{shown(url)}: no answer within {self._deadline_seconds:g} s")
+            elif (error := answer.exception()) is None:
+                found[url] = answer.result()
+            elif isinstance(error, SourceError):
+                errors[url] = error
+            else:  # a defect in reading one answer must not cost the others
+                errors[url] = SourceError(f"{shown(url)}: {type(error).__name__}: {error}")
+        self._failed = (self._failed | errors.keys() - not_begun) & {*urls} - found.keys()
+        return found, errors
 
-    def _begun(self, asked: Sequence[str], answers: SimpleQueue[tuple[str, Found | SourceError]]) -> list[deque[str]]:
-        """What nobody has begun to ask yet stays in these."""
-        queues = [deque(url for url in asked if (url in self._silent) is silent) for silent in (False, True)]
-        for queue, places in zip(queues, self._places, strict=True):
-            for _ in range(len(queue)):
-                if not places.acquire(blocking=False):
-                    break
-                worker = threading.Thread(target=self._work, args=(queue, places, answers), name="tierd-scrape")
-                worker.daemon = True
-                worker.start()
-        return queues
-
-    def _work(self, queue: deque[str], places: threading.Semaphore,
-              answers: SimpleQueue[tuple[str, Found | SourceError]]) -> None:
-        try:
-            while True:
-                try:
-                    url = queue.popleft()
-                except IndexError:
-                    return
-                self._busy.add(url)
-                self._one(url, answers)
-        finally:
-            places.release()
-
-    def _one(self, url: str, answers: SimpleQueue[tuple[str, Found | SourceError]]) -> None:
-        try:
-            answers.put((url, self._ask(url)))
-        except SourceError as error:
-            answers.put((url, error))
-        except Exception as error:  # noqa: BLE001 -- a bug in reading one answer must not leave the others waiting
-            answers.put((url, SourceError(f"{shown(url)}: {type(error).__name__}: {error}")))
-        finally:
-            self._busy.discard(url)
+    def _begin(self, url: str) -> Future[Found]:
+        return (self._retry_executor if url in self._failed else self._executor).submit(self._ask, url)
 
 
 MAX_COMPLAINTS = 3

@@ -213,16 +213,16 @@ class HttpClient:
         return Response(self._body(response), date_of(response.getheader("Date")), dict(response.getheaders()))
 
     def _body(self, response: http.client.HTTPResponse) -> bytes:
-        most = self._access.most_bytes
+        most = self._access.max_bytes
         told = response.length
         if told is not None and told > most:
-            raise SourceError(f"an answer of {told} bytes; {most} are allowed (most_bytes)")
+            raise SourceError(f"an answer of {told} bytes; {most} are allowed (max_bytes)")
         chunks: list[bytes] = []
         size = 0
         while chunk := response.read1(CHUNK_BYTES):
             size += len(chunk)
             if size > most:
-                raise SourceError(f"an answer of more than {most} bytes, which are allowed (most_bytes)")
+                raise SourceError(f"an answer of more than {most} bytes, which are allowed (max_bytes)")
             chunks.append(chunk)
         if told is not None and size < told:
             raise SourceError(f"the answer ended after {size} of {told} bytes")

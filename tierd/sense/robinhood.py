@@ -136,8 +136,8 @@ class Robinhood:
         parent = str(directory).strip("[]").encode()
         found: list[Sequence[Any]] = []
         last: object = b""
-        while len(found) < self.settings.most_files:
-            rows = connection.query(FILES_QUERY, (parent, last, min(PAGE_ROWS, self.settings.most_files - len(found))))
+        while len(found) < self.settings.max_files:
+            rows = connection.query(FILES_QUERY, (parent, last, min(PAGE_ROWS, self.settings.max_files - len(found))))
             found += rows
             if len(rows) < PAGE_ROWS:
                 break

@@ -129,7 +129,7 @@ class Sources:
         )
         self.history = history_source(sense, filesystem.fsname, clock, environment)
         self._watcher: Watcher | None = None
-        self.patience = TimedCalls(clock)
+        self.timed_calls = TimedCalls(clock)
         """With the changelogs."""
         self.follower: Follower | WatchedDirectories
         recording = None
@@ -138,9 +138,9 @@ class Sources:
             self.follower = WatchedDirectories(self._watcher, filesystem, mount, sense.watch,
                                                lambda: self.counters.jobs)
         else:
-            recording = RecordingCheck(filesystem.fsname, sense.readers, clock, mark and self.patience.marking(mark),
+            recording = RecordingCheck(filesystem.fsname, sense.readers, clock, mark and self.timed_calls.marking(mark),
                                   marks_allowed)
-            self.follower = Follower(self.patience.reading(filesystem.changelog), mdts, positions,
+            self.follower = Follower(self.timed_calls.reading(filesystem.changelog), mdts, positions,
                                      recording=recording)
         self.records = CheckedRecords("inotify" if sense.watch else "changelog", self.follower, clock,
                                    sense.stale_seconds, sense.skew_seconds, recording.note if recording else str)

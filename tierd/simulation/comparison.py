@@ -15,6 +15,7 @@ from simulator.jobs import Job
 from simulator.jobs.large_files import StreamingReader, StreamingWriter
 from simulator.jobs.small_files import SmallFileWriter
 from simulator.scenarios.scenario import Scenario
+from tierd import acts
 from tierd.decide.sizing import UNIT_BYTES, boundary
 from tierd.simulation.run import Outcome
 from tierd.text import quoted
@@ -136,7 +137,7 @@ def variant_data(comparison: Comparison, name: str, base: float) -> dict[str, An
                              for pool, shares in outcome.pools_used.items()},
     }
     if name == WITH_TIERD:
-        moved = [e for e in outcome.entries if e.kind == "migrate" and e.outcome == "done"]
+        moved = [e for e in outcome.entries if e.kind == acts.ActKind.MIGRATE and e.outcome == acts.Outcome.DONE]
         found |= {
             "findings": [{"t": time, "kind": f.kind, "aggressor": f.aggressor, "victim": f.victim,
                           "targets": list(f.targets), "directories": list(f.directories)}
@@ -246,7 +247,7 @@ def _tierd(comparison: Comparison, data: dict[str, Any]) -> Iterator[str]:
     found = data["variants"][WITH_TIERD]
     yield ""
     yield "What tierd did:"
-    yield from [f"  {time:5.0f} s  {words}" for time, words in comparison.outcomes[WITH_TIERD].said] or ["  nothing"]
+    yield from [f"  {time:5.0f} s  {words}" for time, words in comparison.outcomes[WITH_TIERD].log] or ["  nothing"]
     if found["files_moved"]:
         first, last = found["actions"][0]["t"], found["actions"][-1]["t"]
         size = found["bytes_moved"] / 1e6

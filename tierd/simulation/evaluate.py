@@ -16,6 +16,7 @@ from statistics import median
 from simulator.cluster import Cluster
 from simulator.jobs import Job
 from simulator.settings import recorded_test_bed
+from tierd import acts
 from tierd.config.settings import Settings
 from tierd.simulation.comparison import streams
 from tierd.simulation.random_scenarios import NOISE_ENDS, SECONDS, random_scenario
@@ -52,10 +53,10 @@ def evaluate(seed: int, policy: Settings) -> Verdict:
     case = random_scenario(seed)
     alone_jobs = [job for job in case.jobs if job.job_id not in case.suspects]
 
-    def lived(jobs: Sequence[Job], with_policy: Settings | None = None) -> Outcome:
-        return run(Cluster(recorded_test_bed(seed), jobs), jobs, SECONDS, case.timeline, with_policy)
+    def run_with(jobs: Sequence[Job], with_policy: Settings | None = None) -> Outcome:
+        return run(Cluster(recorded_test_bed(seed), jobs), jobs, SECONDS, case.changes, with_policy)
 
-    alone, without, with_tierd = lived(alone_jobs), lived(case.jobs), lived(case.jobs, policy)
+    alone, without, with_tierd = run_with(alone_jobs), run_with(case.jobs), run_with(case.jobs, policy)
     loss = max(1 - ratio(without, alone, job.job_id, case.noise_starts + 5, NOISE_ENDS) for job in streams(case.jobs))
     truth = "slight"
     if case.suspects and loss >= AGGRESSOR_LOSS:
@@ -69,7 +70,8 @@ def evaluate(seed: int, policy: Settings) -> Verdict:
         recovery = min(ratio(with_tierd, alone, job.job_id, NOISE_ENDS - TAIL_SECONDS, NOISE_ENDS)
                        for job in streams(case.jobs))
     return Verdict(seed, case.kind, truth, loss, min(times) - case.noise_starts if times else None,
-                   any(entry.outcome in {"done", "undone"} for entry in with_tierd.entries), harm, recovery)
+                   any(entry.outcome in {acts.Outcome.DONE, acts.Outcome.UNDONE} for entry in with_tierd.entries),
+                   harm, recovery)
 
 
 def ratio(of: Outcome, to: Outcome, job: str, since: float, until: float) -> float:

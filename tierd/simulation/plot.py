@@ -23,7 +23,7 @@ def plot(comparison: Comparison, path: Path, smooth_seconds: int = 5) -> None:
                   linewidth=2.2 if name == "tierd" else 1.2)
     if "tierd" in comparison.outcomes:
         marks: dict[float, list[str]] = {}
-        for time, words in comparison.outcomes["tierd"].said:
+        for time, words in comparison.outcomes["tierd"].log:
             if words.startswith(("FOUND", "SET", "QUEUED", "KEPT", "UNDO")):
                 marks.setdefault(time, []).append(words.split(" ")[0].rstrip(":").lower())
         for time, verbs in marks.items():

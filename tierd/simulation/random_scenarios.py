@@ -25,7 +25,7 @@ class RandomScenario:
     jobs: tuple[Job, ...]
     suspects: tuple[str, ...]
     noise_starts: float
-    timeline: TimedChanges
+    changes: TimedChanges
 
 
 def random_scenario(seed: int) -> RandomScenario:
@@ -37,8 +37,8 @@ def random_scenario(seed: int) -> RandomScenario:
     neighbours = [replace(job, start_seconds=starts + rng.uniform(0, 3), stop_seconds=NOISE_ENDS)
                   for job in noise(rng)]
     suspects = tuple(job.job_id for job in neighbours if isinstance(job, (SmallFileWriter, RandomWriter)))
-    timeline = [slow_disk(rng)] if rng.random() < 0.15 else []
-    return RandomScenario(kind, (*streams, *neighbours), suspects, starts, timeline)
+    changes = [slow_disk(rng)] if rng.random() < 0.15 else []
+    return RandomScenario(kind, (*streams, *neighbours), suspects, starts, changes)
 
 
 def stream(rng: Random, number: int) -> Job:

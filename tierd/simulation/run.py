@@ -33,7 +33,7 @@ class Outcome:
     findings: tuple[tuple[float, Finding], ...]
     """With the time each began."""
     entries: tuple[Entry, ...]
-    said: tuple[tuple[float, str], ...]
+    log: tuple[tuple[float, str], ...]
     pools_used: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """By pool, the share of its room in use, once a cycle."""
     acted_at: tuple[float, ...] = ()
@@ -47,41 +47,41 @@ class Outcome:
         return sum(rates) / len(rates) if rates else 0.0
 
 
-def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, timeline: TimedChanges = (),
+def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedChanges = (),
         policy: Settings | None = None, progress: Callable[[float], None] = lambda _: None) -> Outcome:
     """Let a new cluster with these jobs live so long; with a policy, tierd is at work on it, acting for real."""
-    said: list[tuple[float, str]] = []
+    log: list[tuple[float, str]] = []
     findings: dict[tuple[str, str, str], tuple[float, Finding]] = {}
     used: dict[str, list[float]] = {}
     clocks = [(0.0, cluster.epoch - cluster.now)]
-    pending = sorted(timeline, key=lambda event: event[0])
+    pending = sorted(changes, key=lambda event: event[0])
     watching = SimulatedFilesystem(cluster, costs=PRESETS["free"])
     with (VirtualScheduler(cluster) as scheduler,
-          world(cluster, policy or Settings(), lambda words: said.append((cluster.now, words)),
-                executor=scheduler.executor(REQUESTS_IN_FLIGHT)) as at):
+          world(cluster, policy or Settings(), lambda words: log.append((cluster.now, words)),
+                executor=scheduler.executor(REQUESTS_IN_FLIGHT)) as simulated):
         if policy is not None:
-            at.start(scheduler, CYCLE_SECONDS)
+            simulated.start(scheduler, CYCLE_SECONDS)
         while cluster.now < seconds:
             until = min(cluster.now + CYCLE_SECONDS, seconds)
             while pending and pending[0][0] <= until:
-                time, happens = pending.pop(0)
+                time, change = pending.pop(0)
                 cluster.advance(max(0.0, time - cluster.now))
-                happens(cluster)
+                change(cluster)
             cluster.advance(until - cluster.now)
             if abs(cluster.epoch - cluster.now - clocks[-1][1]) > 1:
                 clocks.append((cluster.now, cluster.epoch - cluster.now))
             if policy is not None:
-                for finding in at.daemon.findings:
+                for finding in simulated.daemon.findings:
                     findings.setdefault(finding.key, (cluster.now, finding))
             for pool, share in shares_used(watching).items():
                 used.setdefault(pool, []).append(share)
             progress(cluster.now)
         scheduler.finish()
-        entries = tuple(at.journal.entries())
+        entries = tuple(simulated.journal.entries())
     rates = {job.job_id: tuple(cluster.throughput(job.job_id, 0, seconds)) for job in jobs}
     operations = {job: {what: run.team.per_second(what) for what in run.team.done}
                   for job, run in cluster.runs.items()}
-    return Outcome(seconds, rates, tuple(findings.values()), entries, tuple(said),
+    return Outcome(seconds, rates, tuple(findings.values()), entries, tuple(log),
                    {pool: tuple(shares) for pool, shares in used.items()},
                    tuple(begun_at(entry, clocks) for entry in entries), operations)
 

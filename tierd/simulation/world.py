@@ -65,7 +65,7 @@ def parameter_files(cluster: Cluster, root: Path) -> Callable[[], Reading]:
     def read() -> Reading:
         if not cluster.exporter_reachable:
             raise ConnectionError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED), "exporter")
-        calls.look()
+        calls.read_counters()
         cluster.write_parameters(root, clients=False, shared=False)
         return parameters.reading(tree, cluster.epoch)
 

@@ -17,7 +17,8 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Gt, Lt
 
-from tierd.model import Finding, Window
+from tierd.acts import Verdict
+from tierd.model import Finding, SlowdownEvidence, Window
 
 
 @dataclass(frozen=True)
@@ -33,13 +34,13 @@ class Settings:
     time are judged together with the first."""
     judge_seconds: Annotated[float, Gt(0)] = 60.0
     """Measuring time after that."""
-    least_gain: Annotated[float, Gt(0), Lt(1)] = 0.2
+    min_gain: Annotated[float, Gt(0), Lt(1)] = 0.2
     """Part of the loss that must be won back, at the least, for an act to be kept."""
     harm_seconds: Annotated[float, Gt(0)] = 30.0
     """Measuring time after which an act is taken back when others pay for it."""
-    most_harm: Annotated[float, Gt(0), Lt(1)] = 0.1
+    max_harm: Annotated[float, Gt(0), Lt(1)] = 0.1
     """Fraction of its throughput that a steady job may lose since the act."""
-    least_controls: Annotated[int, Ge(1)] = 3
+    min_controls: Annotated[int, Ge(1)] = 3
     """Jobs on other targets, at the least, to tell how the whole file system fared meanwhile."""
     cooldown_seconds: Annotated[float, Ge(0)] = 21600.0
     """A directory whose default was taken back is left alone so long."""
@@ -119,7 +120,7 @@ def control_ratio(before: Sequence[Window], later: Sequence[Window], was: Rates,
     """What jobs that never touched the finding's targets get now as a fraction of before; 1 where few can tell."""
     touched = jobs_on_targets((*before, *later), set(finding.targets))
     ratios = [median(now[job]) / median(was[job]) for job in was.keys() & now.keys() - touched - {finding.aggressor}]
-    return min(2.0, max(0.5, median(ratios))) if len(ratios) >= settings.least_controls else 1.0
+    return min(2.0, max(0.5, median(ratios))) if len(ratios) >= settings.min_controls else 1.0
 
 
 def harmed_jobs(was: Rates, now: Rates, whom: Set[str], elsewhere: float, settings: Settings) -> dict[str, float]:
@@ -127,7 +128,7 @@ def harmed_jobs(was: Rates, now: Rates, whom: Set[str], elsewhere: float, settin
     found: dict[str, float] = {}
     for job in whom & was.keys() & now.keys():
         lost = 1 - median(now[job]) / min(1.0, elsewhere) / median(was[job])
-        if lost > max(settings.most_harm, relative_variation(was[job]), relative_variation(now[job])):
+        if lost > max(settings.max_harm, relative_variation(was[job]), relative_variation(now[job])):
             found[job] = lost
     return found
 
@@ -151,7 +152,7 @@ class Judgement:
     Rates in bytes per second.
     """
 
-    verdict: str
+    verdict: Verdict
     usual: float
     contended: float
     after: float
@@ -187,11 +188,13 @@ def judge(act: Act, windows: Sequence[Window], now: float, settings: Settings,
     ``cannot-tell`` when the victim or the aggressor has gone, when their targets were not well or told nonsense, or
     when the victim gets more than can be the doing of the act: then nothing was proven, and nothing disproven.
     """
-    finding, totals = act.finding, totals or JobTotals()
-    usual, contended = (finding.evidence[f"victim_{name}bytes_per_second"] for name in ("usual_", ""))
+    finding, evidence, totals = act.finding, act.finding.evidence, totals or JobTotals()
+    if not isinstance(evidence, SlowdownEvidence):
+        return Judgement(Verdict.CANNOT_TELL, 0.0, 0.0, 0.0)
+    usual, contended = evidence.victim_usual_bytes_per_second, evidence.victim_bytes_per_second
     since = act.acted_at + settings.settle_seconds
     if now < since + min(settings.harm_seconds, settings.judge_seconds):
-        return Judgement("too-early", usual, contended, 0.0)
+        return Judgement(Verdict.TOO_EARLY, usual, contended, 0.0)
     every = [w for w in windows if w.start >= since]
     later = [w for w in every if w.conditions.keys().isdisjoint(finding.targets)]
     before = [w for w in windows if act.begun_at - settings.judge_seconds <= w.start and w.end <= act.begun_at
@@ -211,10 +214,10 @@ def judge(act: Act, windows: Sequence[Window], now: float, settings: Settings,
         ).items():
             harmed = {**harmed, job: max(lost, harmed.get(job, 0.0))}
     if harmed:
-        return Judgement("harmed-others", usual, contended, after, elsewhere, harmed)
+        return Judgement(Verdict.HARMED_OTHERS, usual, contended, after, elsewhere, harmed)
     if now < since + settings.judge_seconds:
-        return Judgement("too-early", usual, contended, after, elsewhere)
+        return Judgement(Verdict.TOO_EARLY, usual, contended, after, elsewhere)
     if len(lately) < max(2, len(every) // 2) or after > MAX_GAIN * usual:
-        return Judgement("cannot-tell", usual, contended, after, elsewhere)
-    gained = after - contended >= settings.least_gain * (usual - contended)
-    return Judgement("helped" if gained else "did-not-help", usual, contended, after, elsewhere)
+        return Judgement(Verdict.CANNOT_TELL, usual, contended, after, elsewhere)
+    gained = after - contended >= settings.min_gain * (usual - contended)
+    return Judgement(Verdict.HELPED if gained else Verdict.DID_NOT_HELP, usual, contended, after, elsewhere)

@@ -12,6 +12,7 @@ from lustre.layout.model import Layout
 from tests.tierd.act.miniport import MiniPort
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, MiniLustre
+from tests.tierd.worlds import noise
 from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import Budget, CircuitBreaker
@@ -23,7 +24,7 @@ from tierd.act.undo import Undo
 from tierd.config.act import BreakerSettings, Limits, Rate
 from tierd.model import Action, Finding
 
-FINDING = Finding("noisy-neighbour", 1.0, "m", "s", ("lustre-OST0002",), "…", {"slowdown": 1.5}, ("/d",))
+FINDING = Finding("noisy-neighbour", 1.0, "m", "s", ("lustre-OST0002",), "…", noise(), ("/d",))
 DATA = b"data" * 25
 FAST = Limits(1e6, 1e12, per_pool=Rate(1e6, 1e12), per_target=Rate(1e6, 1e12))
 

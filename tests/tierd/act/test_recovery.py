@@ -7,8 +7,9 @@ from pathlib import Path
 from lustre.errors import of_errno
 from tests.tierd.act.gate_world import World
 from tests.tierd.act.gate_world import world as world
-from tierd.act.journal.writer import UNDOING, Journal
+from tierd.act.journal.writer import Journal
 from tierd.act.recovery import close_unfinished
+from tierd.acts import Outcome
 
 
 def test_unfinished_acts_are_closed_by_what_is_found(world: World) -> None:
@@ -22,7 +23,7 @@ def test_unfinished_acts_are_closed_by_what_is_found(world: World) -> None:
     world.journal._db.execute("UPDATE actions SET outcome = NULL")
     found = {entry.place: outcome for entry, outcome, _ in close_unfinished(world.journal, world.port, 2.0)}
     assert found == {"/0": "interrupted", "/1": "done", "/2": "gone", "/3": "gone", "/d": "done"}
-    assert list(world.journal.entries("")) == []
+    assert list(world.journal.entries(Outcome.UNDER_WAY)) == []
 
 
 def test_an_undo_that_was_under_way_is_closed_either_way(world: World) -> None:
@@ -32,7 +33,7 @@ def test_an_undo_that_was_under_way_is_closed_either_way(world: World) -> None:
     world.undo(first, "")
     for entry in (first, second):
         world.journal.begin_undo(entry.id, 2.0)
-    assert [e.outcome for e in world.journal.entries()] == [UNDOING, UNDOING]
+    assert [e.outcome for e in world.journal.entries()] == [Outcome.UNDOING, Outcome.UNDOING]
     assert [outcome for _, outcome, _ in close_unfinished(world.journal, world.port, 2.0)] == ["undone", "done"]
 
 

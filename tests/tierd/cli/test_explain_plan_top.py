@@ -60,17 +60,17 @@ def test_a_plan_is_shown_and_nothing_is_done(site: Site, capsys: pytest.CaptureF
 def test_why_nothing_is_done_stands_in_status_explain_and_on_the_page(site: Site,
                                                                      capsys: pytest.CaptureFixture[str]) -> None:
     """It stood in the log alone."""
-    site.settings = replace(site.settings, benefit=replace(site.settings.benefit, least_gain=0.9))
+    site.settings = replace(site.settings, benefit=replace(site.settings.benefit, min_gain=0.9))
     site.begin_again(site.cluster)
     site.run(until=55)
     why = re.compile(r"ior_stream\.1002: it would win [\d.]+ of [\d.]+ MB/s, which is less than 90")
     status = shown(capsys, "status", site=site)
     assert why.search(status)
-    assert "to change that: lower benefit.least_gain" in status
+    assert "to change that: lower benefit.min_gain" in status
     assert why.search(shown(capsys, "explain", "F1", site=site))
     page = fetched(site, "/")[1]
     assert why.search(page)
-    assert "to change that: lower benefit.least_gain" in page
+    assert "to change that: lower benefit.min_gain" in page
 
 
 @pytest.mark.parametrize(("act", "says"), [
@@ -129,7 +129,7 @@ def test_advice_is_told_with_its_command(site: Site, capsys: pytest.CaptureFixtu
 
 
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
-    operations = (Path(__file__).parents[2] / "docs/operations.md").read_text(encoding="utf-8")
+    operations = (Path(__file__).parents[3] / "docs/operations.md").read_text(encoding="utf-8")
     commands = next(action for action in parser()._actions if action.dest == "command").choices
     assert commands is not None
     for name in commands:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tierd.cli.tierctl import main
 
-RECORDED = Path(__file__).parent.parent / "captures" / "2.17.57" / "layouts"
+RECORDED = Path(__file__).parents[2] / "captures" / "2.17.57" / "layouts"
 RAW = [bytes.fromhex(found[1]) for path in sorted(RECORDED.glob("*.hex"))
        if (found := re.search(r"0x([0-9a-f]+)", path.read_text()))]
 

@@ -14,7 +14,7 @@ import pytest
 from tests.tierd.site import Site
 from tests.tierd.site import site as site
 
-LOV = Path(__file__).parents[1] / "captures/2.17.57/layouts/pfl2.lustre.lov.hex"
+LOV = Path(__file__).parents[2] / "captures/2.17.57/layouts/pfl2.lustre.lov.hex"
 CTL = [sys.executable, "-m", "tierd.cli.tierctl"]
 
 

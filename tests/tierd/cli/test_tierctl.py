@@ -11,7 +11,7 @@ import pytest
 from tierd.cli import MODULES
 from tierd.cli.tierctl import main, parser
 
-LAYOUTS = Path(__file__).parents[1] / "captures/2.17.57/layouts"
+LAYOUTS = Path(__file__).parents[2] / "captures/2.17.57/layouts"
 
 
 def test_a_hex_dump_of_getfattr_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,7 +75,7 @@ def test_asking_the_daemon_loads_neither_the_simulator_nor_the_configuration() -
     """Importing them took 4 to 7 s of processor time on a loaded node, for each ``tierctl status``."""
     heavy = "simulator", "tierd.config", "tierd.simulation", "pydantic", "prometheus_client"
     script = f"""import sys
-from tierd.ctl import parser
+from tierd.cli.tierctl import parser
 for command in ("status", "findings", "explain", "history", "plan", "pause", "undo", "submit"):
     parser(command)
 print(*(name for name in {heavy!r} if name in sys.modules))"""

@@ -73,17 +73,17 @@ def test_what_is_no_toml_is_named(data: bytes) -> None:
 def test_a_file_is_named_by_its_path(tmp_path: Path) -> None:
     path = tmp_path / "tierd.toml"
     path.write_text("[verify]\nleast_gain = 2\n")
-    with pytest.raises(ConfigurationError, match=re.escape(f"{path}:2: verify.least_gain")):
+    with pytest.raises(ConfigurationError, match=re.escape(f"{path}:2: verify.min_gain")):
         load(path)
 
 
 def test_detectors_have_tables_of_their_own_and_their_mistakes_are_told_with_the_others() -> None:
     text = b"""\
 [verify]
-least_gain = 2
+min_gain = 2
 
 [detect.hot_small_files]
-least_opens = 0
+min_opens = 0
 enabled = "perhaps"
 
 [detect.small_random_io.classes]
@@ -97,7 +97,7 @@ smoll_rpc_bytes = 1
     assert sorted(line.split(" ")[0] for line in lines) == [
         "tierd.toml:11:", "tierd.toml:2:", "tierd.toml:5:", "tierd.toml:6:", "tierd.toml:9:"]
     told = str(caught.value)
-    assert "detect.hot_small_files.least_opens: Input should be greater than or equal to 1 (it is 0)" in told
+    assert "detect.hot_small_files.min_opens: Input should be greater than or equal to 1 (it is 0)" in told
     assert "detect.hot_large_files: unknown setting; known here: cold_on_flash, flash_pressure, hot_small_files" in told
     assert "known here: small_file_bytes, small_rpc_bytes, stream_rpc_bytes" in told
 
@@ -123,7 +123,7 @@ mode = "observe"
 [small_files_to_flash]
 flash_pool = "nvme"
 [small_files_to_flash.sizing]
-least_samples = 7
+min_samples = 7
 [[scopes]]
 path = "/scratch/"
 [[scopes]]
@@ -135,16 +135,16 @@ reserve = 0.3
 files_per_second = 2
 """
     settings = parse(text, "tierd.toml")
-    assert settings.scope_of("/home").mode == "observe"
-    assert settings.scope_of("/scratch/x").mode == "observe"
-    assert settings.scope_of("/scratchy").path == "/"
-    inner = settings.scope_of("/scratch/ml/run")
+    assert settings.resolved_scopes.of("/home").mode == "observe"
+    assert settings.resolved_scopes.of("/scratch/x").mode == "observe"
+    assert settings.resolved_scopes.of("/scratchy").path == "/"
+    inner = settings.resolved_scopes.of("/scratch/ml/run")
     policy = inner.small_files_to_flash
     assert (inner.mode, policy.flash_pool, policy.reserve) == ("full", "nvme", 0.3)
-    assert policy.sizing.least_samples == 7
+    assert policy.sizing.min_samples == 7
     assert inner.limits is not None
     assert inner.limits.files_per_second == 2
-    assert settings.modes == {"observe", "full"}
+    assert settings.resolved_scopes.modes == {"observe", "full"}
 
 
 def test_mistakes_in_scopes_are_told_with_their_lines() -> None:

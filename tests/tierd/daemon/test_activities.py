@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -21,12 +22,14 @@ from simulator.fluid.cluster import FluidCluster
 from simulator.scheduler import VirtualScheduler
 from simulator.settings import recorded_test_bed
 from tests.tierd.daemon.test_hung_filesystem import Door
-from tests.tierd.simulated import NOISE, STREAM
+from tests.tierd.simulated import COVERING, NOISE, STREAM
 from tests.tierd.site import READ_AGAIN, Clearing
 from tierd.act.movers.moves import PortMover
 from tierd.config.settings import Settings
+from tierd.daemon.activities import Activity, Wake
 from tierd.daemon.client import ask
 from tierd.daemon.service import Service
+from tierd.model import Action
 from tierd.sense.readings import Reading
 from tierd.simulation.world import VirtualClock, parameter_files
 
@@ -89,6 +92,7 @@ class Busy:
     filesystem: Slow
     settings: Settings
     service: Service
+    steps: Counter[str] = field(default_factory=Counter)
     look_seconds: float = 0.0
     said: list[tuple[float, str]] = field(default_factory=list)
     waited: list[float] = field(default_factory=list)
@@ -135,12 +139,45 @@ def busy(tmp_path: Path) -> Iterator[Busy]:
                           VirtualClock(cluster), lambda words: said.append((cluster.now, words)),
                           executor=at_once.executor(8))
         made = Busy(at_once, cluster, filesystem, settings, service, said=said)
-        service.start(lambda activity: at_once.every(activity.name, activity.seconds, activity.run))
+
+        def counted(activity: Activity) -> Wake:
+            def step() -> None:
+                made.steps[activity.name] += 1
+                activity.run()
+
+            return at_once.repeat(activity.name, step, activity.pause_seconds)
+
+        service.start(counted)
         at_once.every("look", settings.sense.cycle_seconds, service.cycle)
         at_once.every("ask", 3.0, made.ask)
         yield made
         at_once.close()
         service.close()
+
+
+def test_an_idle_daemon_runs_each_activity_about_once_a_cycle(busy: Busy) -> None:
+    """Looking for work every half second woke the processor four times a second on a node with nothing to do."""
+    cycles = 20
+    busy.at_once.run_until(cycles * busy.settings.sense.cycle_seconds)
+    assert cycles / 2 < busy.steps["move"] <= 2 * cycles + 1
+    assert busy.steps["default-layouts"] <= 2 * cycles + 1
+    assert busy.steps["journal"] <= 2 * cycles + 1
+
+
+def test_what_is_queued_wakes_the_activity_that_does_it(busy: Busy) -> None:
+    busy.at_once.run_until(ONSET - 2.5)
+    before = busy.steps["move"]
+    busy.service._gate.submit([Action("migrate", COVERING, "test", ("request", "root", "/f"), "/", "/f", 1)], 1)
+    busy.at_once.run_until(ONSET - 2.4)
+    assert busy.steps["move"] == before + 1
+
+
+def test_the_end_of_a_pause_wakes_the_activities(busy: Busy) -> None:
+    busy.at_once.run_until(ONSET - 2.5)
+    before = busy.steps["move"]
+    busy.service._handler({"request": "resume"})
+    busy.at_once.run_until(ONSET - 2.4)
+    assert busy.steps["move"] == before + 1
 
 
 SLOW = {"looks": (LOOK_SECONDS, 0.0), "calls": (0.0, CALL_SECONDS), "both": (LOOK_SECONDS, CALL_SECONDS)}

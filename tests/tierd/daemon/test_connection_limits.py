@@ -15,11 +15,12 @@ from prometheus_client import CollectorRegistry
 
 from tests.tierd.site import Site, fetched
 from tests.tierd.site import site as site
+from tierd.config.settings import ControlAccess, WebSettings
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.control import ControlServer
-from tierd.daemon.peers import ControlAccess, Peer
+from tierd.daemon.peers import Peer
 from tierd.daemon.requests import CHANGING_REQUESTS
-from tierd.daemon.web import App, WebServer
+from tierd.daemon.web import App, listen
 
 CROWD = 300
 LOOKER, STRANGER = Peer(1600, frozenset({2000})), Peer(1700)
@@ -52,9 +53,9 @@ def test_a_crowd_that_says_nothing_keeps_nobody_out(path: str, held: ExitStack, 
     threads = threading.active_count()
     for _ in range(CROWD):
         connected(held, path, said)
-        assert threading.active_count() <= threads + 2 * server._server.most_at_once
+        assert threading.active_count() <= threads + 2 * server._server.connections.limit
     assert ask(path, {"request": "status"}) == {"ok": 1}
-    assert server._server.count() <= server._server.most_at_once
+    assert server._server.connections.count() <= server._server.connections.limit
     server.close()
 
 
@@ -68,7 +69,7 @@ def test_when_all_are_being_answered_the_next_may_try_again(path: str, held: Exi
         return {"ok": 1}
 
     server = ControlServer(path, slow)
-    those = [connected(held, path, b"{}\n") for _ in range(server._server.most_at_once)]
+    those = [connected(held, path, b"{}\n") for _ in range(server._server.connections.limit)]
     for _ in those:
         assert waiting.acquire(timeout=30)
     with pytest.raises(ControlError, match="32 requests are being answered; try again later"):
@@ -123,7 +124,8 @@ HALF = {"nothing": b"", "half a line": b"GET /metr", "half a head": b"GET /metri
 @pytest.mark.parametrize(("said", "crowd"), [(said, 60 if said else CROWD) for said in HALF.values()], ids=list(HALF))
 def test_a_crowd_at_the_port_keeps_no_scrape_out(held: ExitStack, said: bytes, crowd: int) -> None:
     """One crowd is larger than the queue of the port, and is made to wait for seconds by its own kernel."""
-    server = WebServer("127.0.0.1", 0, App(CollectorRegistry(), lambda _: {"faults": {}}, lambda: True, lambda: None))
+    app = App(CollectorRegistry(), lambda _: {"faults": {}}, lambda: True, lambda: None)
+    server = listen(WebSettings(port=0), app, None)
     threads = threading.active_count()
     for _ in range(crowd):
         connected(held, ("127.0.0.1", server.port), said)

@@ -13,9 +13,10 @@ from tests.tierd.site import Site
 from tests.tierd.site import site as site
 from tierd.cli import client
 from tierd.cli.tierctl import main, parser
+from tierd.config.settings import ControlAccess
 from tierd.daemon.client import ControlError, ask
 from tierd.daemon.control import ControlServer
-from tierd.daemon.peers import ControlAccess, Peer
+from tierd.daemon.peers import Peer
 from tierd.daemon.requests import CHANGING_REQUESTS
 
 
@@ -28,12 +29,12 @@ class TestPermission:
         (Peer(0), True, True), (Peer(1500), True, True), (Peer(1600, frozenset({2000})), True, False),
         (Peer(1600, frozenset({3000})), False, False)])
     def test_of_a_peer(self, peer: Peer, look: bool, change: bool) -> None:
-        assert self.ACCESS.may(peer, change=False) is look
-        assert self.ACCESS.may(peer, change=True) is change
+        assert self.ACCESS.may(peer.uid, peer.groups, change=False) is look
+        assert self.ACCESS.may(peer.uid, peer.groups, change=True) is change
 
     def test_without_configuration_only_root_and_ourselves(self) -> None:
-        assert ControlAccess().may(Peer(os.geteuid()), change=True)
-        assert not ControlAccess().may(Peer(65533, frozenset({0})), change=False)
+        assert ControlAccess().may(os.geteuid(), (), change=True)
+        assert not ControlAccess().may(65533, {0}, change=False)
 
     def test_the_kernel_says_who_asks(self) -> None:
         one, other = socket.socketpair(socket.AF_UNIX)

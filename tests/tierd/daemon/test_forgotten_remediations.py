@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lustre.layout.model import Component, Layout
 from tests.tierd.simulated import world
+from tests.tierd.worlds import noise
 from tierd.act.outcomes import CompletedAct
 from tierd.daemon.remediation import MAX_CLOSED, Remediation
 from tierd.model import Action, Finding
@@ -20,7 +21,7 @@ def test_closed_cases_of_a_hundred_thousand_jobs_are_forgotten(tmp_path: Path) -
     daemon, telling = at.daemon, at.daemon._log
     with at.journal.transaction():
         for number in range(JOBS):
-            finding = Finding("noisy-neighbour", float(number), f"{number}", f"v{number}", (), "it is slow", {}, ())
+            finding = Finding("noisy-neighbour", float(number), f"{number}", f"v{number}", (), "slow", noise(), ())
             telling._numbers[finding.key] = number
             daemon.tally.gained[finding.victim] = 1.0
             daemon.tally.gains[finding.victim] = 1.0, 1.0
@@ -38,7 +39,7 @@ def test_closed_cases_of_a_hundred_thousand_jobs_are_forgotten(tmp_path: Path) -
 def test_a_case_that_is_open_or_being_taken_back_is_kept_however_old(tmp_path: Path) -> None:
     daemon = world(tmp_path, jobs=()).daemon
     for number in range(3 * MAX_CLOSED):
-        finding = Finding("noisy-neighbour", 0.0, f"{number}", "v", (), "it is slow", {}, ())
+        finding = Finding("noisy-neighbour", 0.0, f"{number}", "v", (), "it is slow", noise(), ())
         case = Remediation(finding, number, float(number), float(number), FLASH, judged=True, over=True)
         daemon._cases[finding.key] = replace(case, judged=number > 1, undo_reason="not yet" * (number == 2))
     daemon.plan()
@@ -47,7 +48,7 @@ def test_a_case_that_is_open_or_being_taken_back_is_kept_however_old(tmp_path: P
 
 def test_default_layouts_of_forgotten_cases_are_still_taken_back_when_flash_runs_full(tmp_path: Path) -> None:
     at = world(tmp_path, jobs=())
-    finding = Finding("noisy-neighbour", 0.0, "1", "v", (), "it is slow", {}, ("/proj/in",))
+    finding = Finding("noisy-neighbour", 0.0, "1", "v", (), "it is slow", noise(), ("/proj/in",))
     number = at.journal.add_finding(finding)
     at.cluster.make_directory("/proj/in")
     action = Action("set-default-layout", FLASH, "because", finding.key, "/proj/in")

@@ -19,7 +19,7 @@ from tierd.config.load import parse
 from tierd.config.settings import Settings
 from tierd.detect.plugin import Common, ConfiguredDetector, Detector, View, no_activities
 from tierd.engine import Engine
-from tierd.model import Finding
+from tierd.model import Evidence, Finding
 
 TOO_SMALL = Layout((Component(0, 128 << 10, "flash"), Component(128 << 10, None, "hdd")))
 OUTGROWING = replace(NOISE, layout=TOO_SMALL, start_seconds=0.0)
@@ -106,7 +106,7 @@ def test_files_that_flash_holds_whole_give_no_cause(tmp_path: Path) -> None:
 
 
 def wet(view: View, _: Common) -> Iterator[Finding]:
-    yield Finding("wet", view.now, "", "", (), "it rains", {}, subject="garden")
+    yield Finding("wet", view.now, "", "", (), "it rains", Evidence(), subject="garden")
 
 
 def test_what_was_seen_before_a_gap_holds_no_more() -> None:

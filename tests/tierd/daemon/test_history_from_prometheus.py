@@ -63,9 +63,9 @@ def test_with_one_the_neighbour_is_found_after_two_minutes(tmp_path: Path) -> No
     assert any(words.startswith("FOUND noisy-neighbour: ior_stream.1002") for words in said)
     assert any(words.startswith("SET default layout of /proj/ingest") for words in said)
     (case,) = at.daemon.cases
-    learnt = case.finding.evidence["learnt_windows"]
+    learnt = case.finding.evidence.numbers()["learnt_windows"]
     assert learnt == 5
-    assert evidence_text("learnt_windows", learnt) == "of the quiet windows, learnt from Prometheus' history: 5"
+    assert evidence_text("learnt_windows", learnt) == "quiet windows from Prometheus' history: 5"
 
 
 def test_of_a_job_nobody_remembers_nothing_is_concluded(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_an_act_that_helps_is_kept_though_hundreds_of_its_files_still_wait(tmp_p
 
 def test_before_a_verdict_against_the_act_its_moves_wait(tmp_path: Path) -> None:
     settings = Settings()
-    verify = replace(settings.verify, least_gain=0.999999, judge_seconds=20.0)
+    verify = replace(settings.verify, min_gain=0.999999, judge_seconds=20.0)
     settings = replace(settings, limits=SLOWLY, verify=verify)
     at = world(tmp_path, jobs=(STREAM, KEPT_FILES), settings=settings)
     run_until_said(at, "SET default layout", before=70)

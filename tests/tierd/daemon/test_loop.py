@@ -45,7 +45,7 @@ def test_a_dry_run_says_the_same_and_changes_nothing(tmp_path: Path) -> None:
 def test_what_does_not_help_is_undone(tmp_path: Path) -> None:
     """A gain nobody can reach: the act is judged useless, and the directory is as it was."""
     settings = Settings()
-    settings = replace(settings, verify=replace(settings.verify, least_gain=0.999999, judge_seconds=20.0))
+    settings = replace(settings, verify=replace(settings.verify, min_gain=0.999999, judge_seconds=20.0))
     at = world(tmp_path, settings=settings)
     before = at.filesystem.layout(NOISE.directory)
     at.cluster.slow_down(2, 1.0)

@@ -9,7 +9,8 @@ import sys
 
 import pytest
 
-from tierd.daemon.peers import ControlAccess, Peer
+from tierd.config.settings import ControlAccess
+from tierd.daemon.peers import Peer
 
 SCRIPT = """
 import socket
@@ -37,7 +38,7 @@ def test_supplementary_groups_count_however_many(count: int) -> None:
     uid, *told = map(int, done.stdout.split())
     assert uid == 0
     assert set(groups) <= set(told)
-    assert ControlAccess(read_group=groups[-1]).may(Peer(77, frozenset(told)), change=False)
+    assert ControlAccess(read_group=groups[-1]).may(77, told, change=False)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become somebody else")

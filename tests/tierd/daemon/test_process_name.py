@@ -15,7 +15,7 @@ KNOWN = """
 from pathlib import Path
 from threading import Thread
 from tierd.daemon.process import set_process_name
-call_oneself('tierd', Path('/proc/self/comm'))
+set_process_name('tierd', Path('/proc/self/comm'))
 Thread(target=lambda: print(Path('/proc/thread-self/comm').read_text().strip() + '.0')).start()
 """
 

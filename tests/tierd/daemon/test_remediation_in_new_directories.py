@@ -9,13 +9,14 @@ import pytest
 
 from tests.tierd.daemon.remediation_world import Desk, Planned
 from tests.tierd.simulated import COVERING, HDD, NOISE, STREAM, World, world
+from tests.tierd.worlds import noise
 from tierd.config.settings import Settings
 from tierd.daemon.remediation import UNDONE_BY_HAND, Remediation
 from tierd.model import Action, Finding
 
 LONG_SECONDS, SHORT_SECONDS = 60.0, 20.0
 """It is seen for what it is after 20 s, and what was done would be judged 70 s after that."""
-FOUND = Finding("noisy-neighbour", 0.0, "small.2", "stream.1", (), "it is slow", {}, ())
+FOUND = Finding("noisy-neighbour", 0.0, "small.2", "stream.1", (), "it is slow", noise(), ())
 
 
 def gone_through(at: World, steps: int, seconds: float) -> None:

@@ -15,7 +15,7 @@ from tests.tierd.site import Site, shown
 from tests.tierd.site import site as site
 from tierd.act.journal.writer import Journal
 from tierd.config.settings import Settings
-from tierd.model import Action, Finding
+from tierd.model import Action, Evidence, Finding
 
 
 def test_each_time_can_be_asked_for(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,7 +55,8 @@ def test_the_same_neighbour_in_another_directory_is_acted_on_again(tmp_path: Pat
     assert sum("is down to its reserve" in words for words in at.said) == 2
 
 
-FOUND = Finding("hot-small-files", 100.0, "py.3", "", (), "it reads again and again", {}, ("/sw",), subject="/sw")
+FOUND = Finding("hot-small-files", 100.0, "py.3", "", (), "it reads again and again", Evidence(), ("/sw",),
+                subject="/sw")
 
 
 def test_what_is_done_goes_with_the_finding_that_holds(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tierd.act.journal.writer import Journal
 from tierd.daemon.client import ask
 from tierd.daemon.report import plot, report_page
 from tierd.daemon.requests import MAX_CURVE_POINTS
-from tierd.model import Action, Finding
+from tierd.model import Action, Evidence, Finding
 
 
 def test_a_report_loads_nothing(site: Site, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_a_report_loads_nothing(site: Site, capsys: pytest.CaptureFixture[str], 
 
 def test_a_report_of_a_day_with_a_million_acts_is_as_large_as_one_of_an_hour(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.sqlite")
-    number = journal.add_finding(Finding("request", 1.0, "root", "", (), "root asked for it", {}))
+    number = journal.add_finding(Finding("request", 1.0, "root", "", (), "root asked for it", Evidence()))
     layout = Layout((Component(pool="flash"),), composite=False)
     first = journal.intend(Action("set-default-layout", layout, "", number, directory="/d"), number, None, 1.0, False)
     for second in range(2, 1203):
@@ -55,7 +55,7 @@ def test_a_report_of_a_day_with_a_million_acts_is_as_large_as_one_of_an_hour(tmp
         act = journal.intend(move, number, None, at, False)
         journal.end(act, "done" if second % 2 else "failed", "", at)
         journal.add_samples({"findings": at, "waiting moves": 1.0}, at)
-        journal.add_finding(Finding("submission", at, "rbh", "", (), "rbh hands over", {}))
+        journal.add_finding(Finding("submission", at, "rbh", "", (), "rbh hands over", Evidence()))
     reader = JournalReader(tmp_path / "journal.sqlite")
     assert first == 1
     acts = reader.acts_between(0.0, 1000.0, 500)

@@ -199,7 +199,7 @@ def test_moves_of_a_case_that_was_kept_go_on_too(site: Site) -> None:
 def test_what_is_taken_up_is_said_once_however_many_cycles_it_takes(site: Site, capsys: pytest.CaptureFixture[str],
                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
     """explain repeated it for each 500 moves."""
-    monkeypatch.setattr(recovery, "A_CYCLE", 1)
+    monkeypatch.setattr(recovery, "REQUEUED_PER_CYCLE", 1)
     waiting(site, capsys, "/proj/keep/a", "/proj/keep/b", HOSTILE)
     restarted(site)
     site.run(until=site.cluster.now + 30)
@@ -260,3 +260,14 @@ def test_a_journal_that_takes_nothing_asks_to_come_again(tmp_path: Path) -> None
         inbox.put([(Order("promote", "/a", "x"), None)])
     assert len(inbox) == 0
     inbox.close()
+
+
+def test_a_finding_whose_numbers_the_journal_lacks_is_named_and_not_judged(reading: Site) -> None:
+    assert len(reading.service._daemon.cases) == 1
+    reading.service.close()
+    with closing(sqlite3.connect(reading.settings.act.journal)) as journal, journal:
+        journal.execute("UPDATE findings SET evidence = json_remove(evidence, '$.victim_usual_bytes_per_second')")
+    reading.said.clear()
+    reading.start()
+    assert reading.service._daemon.cases == ()
+    assert "F1: the journal lacks numbers of this finding, its acts are not judged" in told_of(reading)

@@ -16,6 +16,7 @@ from simulator import faults
 from tests.tierd.simulated import NOISE
 from tests.tierd.site import Site, fetched, shown
 from tests.tierd.site import site as site
+from tests.tierd.worlds import noise
 from tierd.act.journal.writer import Journal
 from tierd.cli.tierctl import main
 from tierd.daemon.client import ControlError, ask
@@ -177,7 +178,7 @@ def test_old_acts_leave_the_journal_and_history_says_where_it_begins(site: Site,
     site.service.close()
     now, old = site.cluster.now, site.cluster.now - 40 * 86400.0
     journal = Journal(Path(site.settings.act.journal))
-    finding = journal.add_finding(Finding("noisy-neighbour", old, "m", "s", (), "an old finding", {}))
+    finding = journal.add_finding(Finding("noisy-neighbour", old, "m", "s", (), "an old finding", noise()))
     for number, at in enumerate([old] * 600 + [now]):
         move = Action("migrate", Layout((Component(pool="flash"),)), "because", ("", "", ""), path=f"/proj/{number}")
         journal.end(journal.intend(move, finding, None, at, dry_run=False), "done", "", at)

@@ -1,42 +1,39 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from lustre.layout.model import Component, Layout
+from tests.tierd.worlds import noise
 from tierd.decide.benefit import Settings, cost_refusal, effect, refusal
-from tierd.model import Action, Finding
+from tierd.model import Action, Finding, NoisyNeighbourEvidence
 from tierd.refusal import Reason
 
-EVIDENCE = {"victim_usual_bytes_per_second": 66e6, "victim_bytes_per_second": 44e6}
-FINDING = Finding("noisy-neighbour", 0, "m.2", "s.1", ("lustre-OST0002",), "", EVIDENCE)
+FINDING = Finding("noisy-neighbour", 0, "m.2", "s.1", ("lustre-OST0002",), "", noise())
 LAYOUT = Layout((Component(0, 1 << 20, "flash"), Component(1 << 20, None, "hdd")))
 
 
-def bystanders(gain: float, share: float) -> Finding:
-    return replace(FINDING, evidence={**EVIDENCE, "bystanders_gain_bytes_per_second": gain,
-                                      "bystanders_gain_share": share})
+def bystanders(gain: float, share: float) -> NoisyNeighbourEvidence:
+    return noise(bystanders_gain_bytes_per_second=gain, bystanders_gain_share=share)
 
 
-def reason(finding: Finding, expected: float = 0.8) -> Reason | None:
-    found = refusal(finding, expected, Settings())
+def reason(evidence: NoisyNeighbourEvidence, expected: float = 0.8) -> Reason | None:
+    found = refusal(FINDING, evidence, expected, Settings())
     return found and found.reason
 
 
 def test_a_clear_loss_is_worth_an_act() -> None:
-    assert reason(FINDING) is None
+    assert reason(noise()) is None
 
 
 @pytest.mark.parametrize("now", [64e6, 60e6, float("nan")])
 def test_a_small_or_unknown_loss_is_not(now: float) -> None:
-    assert reason(replace(FINDING, evidence={**EVIDENCE, "victim_bytes_per_second": now})) is Reason.LITTLE_TO_GAIN
+    assert reason(noise(victim_bytes_per_second=now)) is Reason.LITTLE_TO_GAIN
 
 
 def test_what_never_helped_is_not_done_again() -> None:
     expected = effect([0.0] * 10, Settings())
-    assert reason(FINDING, expected) is Reason.LITTLE_TO_GAIN
-    assert reason(FINDING, effect([1.0] * 10, Settings())) is None
+    assert reason(noise(), expected) is Reason.LITTLE_TO_GAIN
+    assert reason(noise(), effect([1.0] * 10, Settings())) is None
 
 
 def test_nothing_is_taken_from_another_stream() -> None:
@@ -49,7 +46,7 @@ def test_moves_must_pay_within_the_horizon() -> None:
     def moves(size_bytes: int) -> list[Action]:
         return [Action("migrate", LAYOUT, "", FINDING.key, "/proj/in", "/proj/in/f", size_bytes)]
 
-    assert cost_refusal(FINDING, 0.8, moves(4 << 30), Settings()) is None
-    found = cost_refusal(FINDING, 0.8, moves(8 << 30), Settings())
+    assert cost_refusal(FINDING, noise(), 0.8, moves(4 << 30), Settings()) is None
+    found = cost_refusal(FINDING, noise(), 0.8, moves(8 << 30), Settings())
     assert found is not None
     assert found.reason is Reason.MOVES_TOO_DEAR

@@ -16,7 +16,16 @@ from tierd.config.settings import Settings
 from tierd.decide import cold_to_disk, hot_files_to_flash, larger_component
 from tierd.decide.plans import FlashSettings as Pools
 from tierd.decide.plans import Plan, covers
-from tierd.model import Candidate, Capacity, DirectoryActivity, Finding, StoredFile
+from tierd.model import (
+    Candidate,
+    Capacity,
+    ColdOnFlashEvidence,
+    DirectoryActivity,
+    Finding,
+    HotSmallFilesEvidence,
+    OutgrownComponentEvidence,
+    StoredFile,
+)
 from tierd.refusal import Reason
 
 KIB, MIB, GB, DAY = 1 << 10, 1 << 20, 10**9, 86_400.0
@@ -30,12 +39,14 @@ def room(flash_free: float = 50 * GB, hdd_free: float = 500 * GB, layout: Layout
                 {"/d": layout})
 
 
-OUTGROWN = Finding("outgrown-component", NOW, "m.2", "", (), "", {"files_created": 1000.0, "seconds": 100.0}, ("/d",),
-                   subject="/d")
+OUTGROWN = Finding("outgrown-component", NOW, "m.2", "", (), "", OutgrownComponentEvidence(
+    files_outgrown=500, files_created=1000, share=0.5, component_bytes=128 * KIB, seconds=100.0), ("/d",), subject="/d")
 
 
 def larger(sizes: tuple[int, ...] = (900 * KIB,) * 50, where: Capacity | None = None) -> Plan:
-    return larger_component.decide(OUTGROWN, [DirectoryActivity("m.2", "/d", sizes=sizes)], where or room(), Pools())
+    assert isinstance(OUTGROWN.evidence, OutgrownComponentEvidence)
+    return larger_component.decide(OUTGROWN, OUTGROWN.evidence, [DirectoryActivity("m.2", "/d", sizes=sizes)],
+                                   where or room(), Pools())
 
 
 def reasons(plan: Plan) -> list[Reason]:
@@ -47,7 +58,7 @@ def test_the_component_grows_to_hold_the_files_and_the_tail_stays() -> None:
     (action,) = larger().actions
     assert (action.kind, action.directory) == ("set-default-layout", "/d")
     assert action.layout == Layout((Component(0, MIB, "flash"), Component(MIB, None, "hdd", 2, 4 * MIB)))
-    assert action.reason.startswith("files outgrow the present 128K: 100 % of 50 files sampled fit")
+    assert action.reason.startswith("files outgrow the present 128K: 100% of 50 files sampled fit")
 
 
 def test_what_holds_the_files_already_is_left() -> None:
@@ -74,20 +85,21 @@ def test_flash_that_is_short_is_not_filled_faster() -> None:
     assert reasons(larger(where=replace(room(), pools={"hdd": ("x",)}))) == [Reason.NO_POOL]
 
 
-HOT = Finding("hot-small-files", NOW, "py.3", "", (), "", {
-    "opens_per_second": 20.0, "disk_reads_per_second": 20.0, "usec_per_rpc": 9000.0, "read_operations_share": 1.0},
-    ("/d",))
+READ_AGAIN = HotSmallFilesEvidence(
+    opens_per_second=20.0, disk_reads_per_second=20.0, read_bytes_per_open=64.0 * KIB, disk_read_share=1.0,
+    read_operations_share=1.0, usec_per_rpc=9000.0)
+HOT = Finding("hot-small-files", NOW, "py.3", "", (), "", READ_AGAIN, ("/d",))
 
 
 def candidate(number: int, size: int = 64 * KIB, opens: int = 10, closed: float = NOW - 100) -> Candidate:
     return Candidate(Fid(0x200000401, number, 0), f"/d/f{number:03d}", closed, size_bytes=size, opens=opens)
 
 
-def hot(*candidates: Candidate, where: Capacity | None = None, suffers: bool = False, finding: Finding = HOT,
-        **settings: float) -> Plan:
+def hot(*candidates: Candidate, where: Capacity | None = None, suffers: bool = False,
+        evidence: HotSmallFilesEvidence = READ_AGAIN, **settings: float) -> Plan:
     activity = DirectoryActivity("py.3", "/d", candidates=candidates,
                                  sizes=tuple(c.size_bytes or 0 for c in candidates) * 10)
-    return hot_files_to_flash.decide(finding, [activity], where or room(layout=None), Pools(),
+    return hot_files_to_flash.decide(HOT, evidence, [activity], where or room(layout=None), Pools(),
                                      hot_files_to_flash.Settings(**settings), suffers)  # type: ignore[arg-type]
 
 
@@ -102,24 +114,25 @@ def test_a_file_that_is_hardly_read_is_not_worth_its_move() -> None:
     files = [candidate(n, opens=1000) for n in range(20)]
     plan = hot(candidate(99, opens=0), *files)
     assert "/d/f099" not in {a.path for a in plan.actions}
-    seldom = replace(HOT, evidence={**HOT.evidence, "opens_per_second": 0.001, "disk_reads_per_second": 0.001})
-    assert reasons(hot(*files, finding=seldom)) == [Reason.NOT_WORTH]
+    seldom = replace(READ_AGAIN, opens_per_second=0.001, disk_reads_per_second=0.001)
+    assert reasons(hot(*files, evidence=seldom)) == [Reason.NOT_WORTH]
 
 
 def made_there(read_share: float = 1.0, free: float | None = 0.5, size: int = 20 * KIB, **settings: object) -> Plan:
-    finding = replace(HOT, evidence={**HOT.evidence, "read_operations_share": read_share})
+    evidence = replace(READ_AGAIN, read_operations_share=read_share)
     activity = DirectoryActivity("py.3", "/d", creates=5, sizes=(size,) * 30)
     on_mdt = hot_files_to_flash.DataOnMdtSettings(enabled=True, **settings)  # type: ignore[arg-type]
-    return hot_files_to_flash.decide(finding, [activity], replace(room(layout=None), metadata_free=free), Pools(),
-                                     hot_files_to_flash.Settings(data_on_mdt=on_mdt))
+    return hot_files_to_flash.decide(HOT, evidence, [activity], replace(room(layout=None), metadata_free=free),
+                                     Pools(), hot_files_to_flash.Settings(data_on_mdt=on_mdt))
 
 
 def test_a_directory_that_still_grows_gets_a_default_first() -> None:
     activity = DirectoryActivity("py.3", "/d", creates=5, candidates=tuple(candidate(n) for n in range(20)),
                                  sizes=(64 * KIB,) * 20)
-    plan = hot_files_to_flash.decide(HOT, [activity], room(layout=None), Pools(), hot_files_to_flash.Settings())
+    plan = hot_files_to_flash.decide(HOT, READ_AGAIN, [activity], room(layout=None), Pools(),
+                                     hot_files_to_flash.Settings())
     assert [a.kind for a in plan.actions] == ["set-default-layout"] + ["migrate"] * 20
-    covered = hot_files_to_flash.decide(HOT, [activity], room(), Pools(), hot_files_to_flash.Settings())
+    covered = hot_files_to_flash.decide(HOT, READ_AGAIN, [activity], room(), Pools(), hot_files_to_flash.Settings())
     assert {a.kind for a in covered.actions} == {"migrate"}
 
 
@@ -136,10 +149,10 @@ def test_what_is_written_or_large_and_full_or_unknown_mdts_leave_it_to_flash(cas
 
 
 def test_where_a_neighbour_suffers_a_move_must_be_worth_more() -> None:
-    slow = replace(HOT, evidence={**HOT.evidence, "opens_per_second": 0.05, "disk_reads_per_second": 0.05})
+    slow = replace(READ_AGAIN, opens_per_second=0.05, disk_reads_per_second=0.05)
     files = [candidate(n) for n in range(20)]
-    assert hot(*files, finding=slow).actions
-    assert reasons(hot(*files, finding=slow, suffers=True)) == [Reason.NOT_WORTH]
+    assert hot(*files, evidence=slow).actions
+    assert reasons(hot(*files, evidence=slow, suffers=True)) == [Reason.NOT_WORTH]
 
 
 def test_files_in_use_and_files_too_large_stay() -> None:
@@ -152,15 +165,16 @@ def test_files_in_use_and_files_too_large_stay() -> None:
        st.floats(0, 1e9))
 def test_a_plan_fits_the_room_and_pays(files: list[tuple[int, int]], free: float) -> None:
     plan = hot(*(candidate(n, size, opens) for n, (size, opens) in enumerate(files)),
-               where=room(flash_free=10 * GB + free, layout=None), most_moves=7)
+               where=room(flash_free=10 * GB + free, layout=None), max_moves=7)
     assert sum(a.size_bytes for a in plan.actions) <= free
     assert len(plan.actions) <= 7
     for action in plan.actions:
         assert action.size_bytes <= (action.layout.components[0].extent_end or 0)
 
 
-COLD = Finding("cold-on-flash", NOW, "", "", (), "", {"bytes_to_free": 5.0 * GB, "cold_before": NOW - 7 * DAY},
-               subject="flash")
+UNUSED = ColdOnFlashEvidence(used_share=0.85, cold_files=4, cold_bytes=8 * GB, oldest_days=50.0, target_used_share=0.8,
+                             cold_before=NOW - 7 * DAY, bytes_to_free=5.0 * GB)
+COLD = Finding("cold-on-flash", NOW, "", "", (), "", UNUSED, subject="flash")
 ON_FLASH = Layout((Component(0, MIB, "flash"), Component(MIB, None, "hdd", 2, 4 * MIB)))
 
 
@@ -169,7 +183,7 @@ def stored(number: int, days: float, size: int = 2 * GB, layout: Layout | None =
 
 
 def cold(*files: StoredFile, where: Capacity | None = None, **settings: int) -> Plan:
-    return cold_to_disk.decide(COLD, files, where or room(), Pools(),
+    return cold_to_disk.decide(COLD, UNUSED, files, where or room(), Pools(),
                                cold_to_disk.Settings(**settings))  # type: ignore[arg-type]
 
 

@@ -7,7 +7,7 @@ import pytest
 from lustre.fid import Fid
 from lustre.layout.model import Component, Layout
 from lustre.layout.setstripe import setstripe_arguments
-from tests.tierd.worlds import TARGETS
+from tests.tierd.worlds import TARGETS, noise
 from tierd.decide.plans import FlashSettings
 from tierd.decide.small_files_to_flash import decide
 from tierd.model import Candidate, Capacity, DirectoryActivity, Finding, OpenFile
@@ -15,10 +15,9 @@ from tierd.refusal import Reason
 
 MIB = 1 << 20
 FLASH = ("lustre-OST0000", "lustre-OST0001")
+NOISE = noise()
 FINDING = Finding(
-    "noisy-neighbour", 1000.0, "m.2", "s.1", TARGETS, "…",
-    {"aggressor_bytes_per_file": float(MIB), "aggressor_largest_rpc_bytes": float(MIB), "aggressor_read_share": 0.0,
-     "aggressor_files_per_second": 20.0}, directories=("/proj/in",))
+    "noisy-neighbour", 1000.0, "m.2", "s.1", TARGETS, "…", NOISE, directories=("/proj/in",))
 PLAIN = Layout((Component(pool="hdd", stripe_count=1, stripe_size=4 * MIB),), composite=False)
 ROOM = Capacity(
     {"flash": FLASH, "hdd": TARGETS},
@@ -27,7 +26,7 @@ ROOM = Capacity(
     {"/proj/in": PLAIN},
 )
 ACTIVITY = DirectoryActivity("m.2", "/proj/in", creates=100, closes=100, sizes=(MIB,) * 100)
-READS = replace(FINDING, evidence={**FINDING.evidence, "aggressor_read_share": 0.5})
+READS = noise(aggressor_read_share=0.5)
 
 
 def file(number: int, closed_at: float = 900.0, size: int | None = MIB) -> Candidate:
@@ -35,7 +34,7 @@ def file(number: int, closed_at: float = 900.0, size: int | None = MIB) -> Candi
 
 
 def test_new_files_first() -> None:
-    plan = decide(FINDING, [ACTIVITY], ROOM, FlashSettings())
+    plan = decide(FINDING, NOISE, [ACTIVITY], ROOM, FlashSettings())
     (action,) = plan.actions
     assert (action.kind, action.directory) == ("set-default-layout", "/proj/in")
     assert " ".join(setstripe_arguments(action.layout)) == "-E 1M -c 1 -p flash -E -1 -c 1 -S 4M -p hdd"
@@ -43,12 +42,12 @@ def test_new_files_first() -> None:
 
 def test_files_that_nobody_reads_stay_where_they_are() -> None:
     activity = replace(ACTIVITY, candidates=(file(1), file(2)))
-    assert [a.kind for a in decide(FINDING, [activity], ROOM, FlashSettings()).actions] == ["set-default-layout"]
+    assert [a.kind for a in decide(FINDING, NOISE, [activity], ROOM, FlashSettings()).actions] == ["set-default-layout"]
 
 
 def test_files_the_job_reads_follow_the_youngest_first() -> None:
     activity = replace(ACTIVITY, candidates=(file(1, 800.0), file(2, 900.0), file(3, 995.0)))
-    plan = decide(READS, [activity], ROOM, FlashSettings())
+    plan = decide(FINDING, READS, [activity], ROOM, FlashSettings())
     assert [(a.kind, a.path) for a in plan.actions] == [
         ("set-default-layout", ""), ("migrate", "/proj/in/f2"), ("migrate", "/proj/in/f1")]  # f3 was closed just now
 
@@ -57,7 +56,7 @@ def test_moves_stop_at_the_reserve_and_skip_what_does_not_fit_the_component() ->
     room = replace(ROOM, avail_bytes={"flash": 13 << 30, "hdd": 0})
     activity = replace(ACTIVITY, sizes=(MIB,) * 100,
                        candidates=tuple(file(n, 900.0 - n, 2 * MIB if n == 0 else MIB) for n in range(4000)))
-    plan = decide(READS, [activity], room, FlashSettings(most_moves=10_000))
+    plan = decide(FINDING, READS, [activity], room, FlashSettings(max_moves=10_000))
     moves = [a for a in plan.actions if a.kind == "migrate"]
     assert len(moves) == 3 * 1024
     assert all(a.path != "/proj/in/f0" for a in moves)
@@ -73,7 +72,7 @@ def test_moves_stop_at_the_reserve_and_skip_what_does_not_fit_the_component() ->
     (ROOM, replace(ACTIVITY, sizes=(1 << 30,) * 50), Reason.NOT_SMALL, "not small files"),
 ])
 def test_refuses_with_a_reason(room: Capacity, activity: DirectoryActivity, reason: Reason, says: str) -> None:
-    plan = decide(FINDING, [activity], room, FlashSettings())
+    plan = decide(FINDING, NOISE, [activity], room, FlashSettings())
     assert plan.actions == ()
     assert says in plan.refusals[0].sentence
     assert plan.refusals[0].reason is reason
@@ -82,7 +81,7 @@ def test_refuses_with_a_reason(room: Capacity, activity: DirectoryActivity, reas
 @pytest.mark.parametrize("place", ["[0x200000402:0x1:0x0]", "/"])
 def test_a_directory_without_a_path_or_the_root_is_left_alone(place: str) -> None:
     finding = replace(FINDING, directories=(place,))
-    plan = decide(finding, [replace(ACTIVITY, directory=place)], ROOM, FlashSettings())
+    plan = decide(finding, NOISE, [replace(ACTIVITY, directory=place)], ROOM, FlashSettings())
     assert plan.actions == ()
     assert len(plan.refusals) == 1
 
@@ -90,50 +89,51 @@ def test_a_directory_without_a_path_or_the_root_is_left_alone(place: str) -> Non
 def test_a_layout_that_covers_the_files_already_is_not_set_again() -> None:
     covering = Layout((Component(0, 4 * MIB, "flash"), Component(4 * MIB, None, "hdd")))
     room = replace(ROOM, default_layouts={"/proj/in": covering})
-    assert decide(FINDING, [ACTIVITY], room, FlashSettings()).actions == ()
+    assert decide(FINDING, NOISE, [ACTIVITY], room, FlashSettings()).actions == ()
 
 
 def test_a_component_that_is_too_small_is_replaced() -> None:
     small = Layout((Component(0, 128 << 10, "flash"), Component(128 << 10, None, "hdd", stripe_count=2)))
     room = replace(ROOM, default_layouts={"/proj/in": small})
-    (action,) = decide(FINDING, [replace(ACTIVITY, outgrown=90)], room, FlashSettings()).actions
+    (action,) = decide(FINDING, NOISE, [replace(ACTIVITY, outgrown=90)], room, FlashSettings()).actions
     assert action.layout.components[0].extent_end == MIB
     assert action.layout.components[1].stripe_count == 2
     assert "90 files outgrew the present first component" in action.reason
 
 
 def test_one_large_file_is_moved_whole_or_advised_about() -> None:
-    finding = replace(FINDING, evidence={**FINDING.evidence, "aggressor_bytes_per_file": 0.0})
+    evidence = noise(aggressor_bytes_per_file=0.0)
     fid = Fid(1, 7)
     activity = DirectoryActivity("m.2", "/proj/in", opens=1, existing_files=(OpenFile(fid, "/proj/in/table"),))
-    (advice,) = decide(finding, [activity], ROOM, FlashSettings()).actions
+    (advice,) = decide(FINDING, evidence, [activity], ROOM, FlashSettings()).actions
     assert (advice.kind, advice.path) == ("advise", "/proj/in/table")
     closed = replace(activity, candidates=(Candidate(fid, "/proj/in/table", 900.0, size_bytes=128 * MIB),))
-    (move,) = decide(finding, [closed], ROOM, FlashSettings()).actions
+    (move,) = decide(FINDING, evidence, [closed], ROOM, FlashSettings()).actions
     (component,) = move.layout.components
     assert (move.kind, component.pool, component.extent_end) == ("migrate", "flash", None)
     huge = replace(activity, candidates=(Candidate(fid, "/proj/in/table", 900.0, size_bytes=1 << 40),))
     full = replace(ROOM, avail_bytes={**ROOM.avail_bytes, "flash": 0})
-    for plan in (decide(finding, [huge], ROOM, FlashSettings()), decide(finding, [activity], full, FlashSettings())):
+    for plan in (decide(FINDING, evidence, [huge], ROOM, FlashSettings()),
+                 decide(FINDING, evidence, [activity], full, FlashSettings())):
         assert plan.actions == (), "no advice to move it where there is no room"
         assert [refusal.reason for refusal in plan.refusals] == [Reason.NO_ROOM]
 
 
 def test_without_changelogs_nothing_is_planned_and_that_is_said() -> None:
-    plan = decide(replace(FINDING, directories=()), [], ROOM, FlashSettings())
+    plan = decide(replace(FINDING, directories=()), NOISE, [], ROOM, FlashSettings())
     assert plan.actions == ()
     assert [refusal.reason for refusal in plan.refusals] == [Reason.NO_CHANGELOG]
     assert str(plan.refusals[0]).startswith("m.2: no changelog says where it works (is there a reader on each ")
 
 
 def test_advice_is_never_acted_on() -> None:
-    assert decide(replace(FINDING, advice_only=True), [ACTIVITY], ROOM, FlashSettings()).actions == ()
+    assert decide(replace(FINDING, advice_only=True), NOISE, [ACTIVITY], ROOM, FlashSettings()).actions == ()
 
 
 def test_files_known_to_be_read_go_first_then_the_youngest() -> None:
     files = [Candidate(Fid(2, n), f"/proj/in/{n}", float(n), size_bytes=1000, reads=reads)
              for n, reads in ((1, 0.0), (2, 0.0), (3, 5.0), (4, 50.0))]
-    reading = replace(FINDING, time=1e6, evidence={**FINDING.evidence, "aggressor_read_share": 0.5})
-    moves = [a for a in decide(reading, [replace(ACTIVITY, candidates=tuple(files))], ROOM, FlashSettings()).actions
-             if a.kind == "migrate"]
+    activity = replace(ACTIVITY, candidates=tuple(files))
+    plan = decide(replace(FINDING, time=1e6), READS, [activity], ROOM, FlashSettings())
+    moves = [a for a in plan.actions if a.kind == "migrate"]
     assert [move.path.rpartition("/")[2] for move in moves] == ["4", "3", "2", "1"]

@@ -32,7 +32,8 @@ from tierd.detect import (
     striping,
 )
 from tierd.detect.advice import JobTraffic, rpcs_saved
-from tierd.detect.noisy_neighbour.baseline import Settings
+from tierd.detect.noisy_neighbour.baseline import SlowdownSettings
+from tierd.detect.noisy_neighbour.pairs import slowdown_view
 from tierd.detect.profile import profiles
 from tierd.model import (
     ClientLoad,
@@ -179,9 +180,9 @@ def test_a_file_has_no_use_for_more_objects_than_stripes() -> None:
     writes = halves(stream("mpi.5", 40, seconds=30.0, targets=TARGETS[:1]))
     assert shared(200_000, 1, writes) == []
     (found,) = shared(2 * MIB, 1, writes)
-    assert found.evidence["wanted_objects"] == 2
+    assert found.evidence.numbers()["wanted_objects"] == 2
     (found,) = shared(100 * MIB, 1, writes)
-    assert found.evidence["wanted_objects"] == 4
+    assert found.evidence.numbers()["wanted_objects"] == 4
     assert shared(None, 1, writes)
 
 
@@ -264,7 +265,9 @@ def test_two_streams_on_all_targets_are_not_sent_to_others() -> None:
                    halves(stream("a.1", 40, seconds=30.0), stream("b.2", 60, seconds=30.0),
                           *([stream("c.3", 1, seconds=30.0, targets=other)] if other else []), count=30)[n]
                    for n in range(30)]
-        return " ".join(found.sentence for found in shared_bandwidth.detect(windows, Settings(recent_seconds=300.0)))
+        settings = SlowdownSettings(recent_seconds=300.0)
+        return " ".join(found.sentence
+                        for found in shared_bandwidth.DETECTOR.detect(slowdown_view(windows, settings), settings))
 
     assert "flash for small files would not" in told(())
     assert "other targets" not in told(())

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tests.tierd.worlds import noise
 from tierd.detect.attribution import MAX_DIRECTORIES, active_directories, activities_of_finding, directories
 from tierd.model import DirectoryActivity, Finding
 
@@ -30,7 +31,7 @@ def test_of_very_many_directories_the_busiest_are_named_and_what_they_lie_in() -
 
 def test_what_lies_below_is_put_together() -> None:
     parts = [replace(busy(f"/proj/run/d{n}", 3), last_time=40.0 * n) for n in range(100)]
-    finding = Finding("noisy-neighbour", 0, "m.2", "s.1", (), "", {}, directories(parts))
+    finding = Finding("noisy-neighbour", 0, "m.2", "s.1", (), "", noise(), directories(parts))
     (whole,) = activities_of_finding(finding, parts)
     assert (whole.directory, whole.creates) == ("/proj/run", 300)
     assert activities_of_finding(finding, [whole]) == (whole,)

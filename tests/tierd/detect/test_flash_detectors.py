@@ -11,7 +11,7 @@ from tests.tierd.detect.views import FLASH, GB, POOLS, filled, halves, look
 from tests.tierd.worlds import stream
 from tierd.detect import cold_on_flash, flash_pressure
 from tierd.detect.plugin import View
-from tierd.model import Facts, Finding, StoredFile, TargetFill
+from tierd.model import Facts, Finding, PoolPair, StoredFile, TargetFill
 
 DAY = 86_400.0
 NOW = 120.0
@@ -26,7 +26,7 @@ def pressure(used: float, growth: float = 0.0, active: bool = False) -> list[Fin
 
 def test_a_full_pool_is_told_with_who_writes_there() -> None:
     (found,) = pressure(0.85)
-    assert "pool flash is 85 % full (30.0 GB free" in found.sentence
+    assert "pool flash is 85% full (30.0 GB free" in found.sentence
     assert "s.1 write 40.0 MB/s to it" in found.sentence
     assert found.advice_only
     assert "spill_target=hdd" in found.advice[1].command
@@ -64,8 +64,8 @@ def cold(used: float, *files: StoredFile, active: bool = False, fill: dict[str, 
 
 def test_cold_files_on_short_flash_are_told_with_what_must_go() -> None:
     (found,) = cold(0.9, stored(1, 30), stored(2, 8), stored(3, 1))
-    assert "90 % full, and 2 of 3 files looked at there, 2.00 GB, were not used for 7 days or more" in found.sentence
-    assert found.evidence["bytes_to_free"] == pytest.approx(0.2 * 200 * GB)
+    assert "90% full, and 2 of 3 files looked at there, 2.00 GB, were not used for 7 days or more" in found.sentence
+    assert found.evidence.numbers()["bytes_to_free"] == pytest.approx(0.2 * 200 * GB)
     assert (found.directories, found.advice_only) == (("/proj/old",), False)
 
 
@@ -89,6 +89,7 @@ def test_a_pool_of_which_a_target_cannot_be_seen_is_not_short() -> None:
     assert cold(0.95, stored(1, 30), fill=fill) == []
 
 
+DEFAULT_POOLS = PoolPair("flash", "hdd")
 NVME = ("lustre-OST0006", "lustre-OST0007")
 OF_A_SCOPE = {"flash": FLASH, "nvme": NVME, "hdd": POOLS["hdd"], "sas": NVME[:1]}
 
@@ -96,7 +97,8 @@ OF_A_SCOPE = {"flash": FLASH, "nvme": NVME, "hdd": POOLS["hdd"], "sas": NVME[:1]
 def test_the_flash_of_a_scope_counts_as_that_of_the_whole_file_system() -> None:
     fill = {**filled(0.3), **{t: TargetFill(100 * GB, 10 * GB) for t in NVME}}
     files = (stored(1, 30, ("nvme",)), stored(2, 30))
-    view = View(halves(), Facts(pools=OF_A_SCOPE, fill=fill, stored=files), scope_pool_pairs=(("nvme", "hdd"),))
+    view = View(halves(), Facts(pools=OF_A_SCOPE, fill=fill, stored=files),
+                pool_pairs=(DEFAULT_POOLS, PoolPair("nvme", "hdd")))
     (found,) = cold_on_flash.DETECTOR.detect(view, cold_on_flash.Settings())
     assert (found.subject, found.targets, found.directories) == ("nvme", NVME, ("/proj/old",))
     assert "1 of 1 files looked at there" in found.sentence
@@ -105,4 +107,4 @@ def test_the_flash_of_a_scope_counts_as_that_of_the_whole_file_system() -> None:
     assert found.subject == "nvme"
     assert set(view.flash) == {*FLASH, *NVME}
     for detector in (cold_on_flash, flash_pressure):
-        assert list(detector.DETECTOR.detect(replace(view, scope_pool_pairs=()), detector.Settings())) == []
+        assert list(detector.DETECTOR.detect(replace(view, pool_pairs=(DEFAULT_POOLS,)), detector.Settings())) == []

@@ -34,7 +34,7 @@ def test_small_files_read_again_and_again_from_disk_are_told() -> None:
     (finding,) = found(reader(20))
     assert (finding.aggressor, finding.directories, finding.targets) == ("py.3", ("/sw/site-packages",), TARGETS)
     assert "opens 20 existing files/s in /sw/site-packages and reads 64 KiB of each" in finding.sentence
-    assert round(finding.evidence["usec_per_rpc"]) == 9000
+    assert round(finding.evidence.numbers()["usec_per_rpc"]) == 9000
     assert not finding.advice_only
 
 
@@ -72,5 +72,5 @@ def test_hysteresis() -> None:
 @given(st.floats(0.01, 1e4), st.floats(1, 1e9), st.floats(0, 1e4))
 def test_what_is_told_is_read_and_small(reads: float, size: float, opens: float) -> None:
     for finding in found(reader(reads, size, opens_s=opens)):
-        assert finding.evidence["read_bytes_per_open"] <= 8 << 20
-        assert finding.evidence["disk_reads_per_second"] >= 10
+        assert finding.evidence.numbers()["read_bytes_per_open"] <= 8 << 20
+        assert finding.evidence.numbers()["disk_reads_per_second"] >= 10

@@ -18,7 +18,7 @@ def filling(*used: float, active: bool = False) -> list[Finding]:
 
 def test_a_target_much_fuller_than_the_others_is_told() -> None:
     (found,) = filling(0.4, 0.42, 0.41, 0.7)
-    assert found.sentence == "lustre-OST0005 is 70 % full, the others of pool hdd 41 %"
+    assert found.sentence == "lustre-OST0005 is 70% full, the others of pool hdd 41%"
     assert found.targets == (TARGETS[3],)
     assert "lctl set_param osp.lustre-OST0005-osc-MDT*.max_create_count=0" in {a.command for a in found.advice}
 
@@ -32,12 +32,12 @@ def test_a_target_that_does_most_is_told_with_its_job() -> None:
     parts = (stream("even.1", 20, seconds=30.0), stream("one.2", 60, seconds=30.0, targets=TARGETS[1:2]))
     (found,) = look(DETECTOR, halves(*parts))
     assert found.targets == (TARGETS[1],)
-    assert "does 65.0 MB/s, the others of pool hdd 5.0 MB/s on average; one.2 makes 92 %" in found.sentence
+    assert "does 65.0 MB/s, the others of pool hdd 5.0 MB/s on average; one.2 makes 92%" in found.sentence
 
 
 def test_operations_count_as_well_as_bytes() -> None:
     (found,) = look(DETECTOR, halves(small_io("fio.1", 90, seconds=30.0, targets=TARGETS[:1])))
-    assert found.evidence["operations_per_second"] == pytest.approx(90)
+    assert found.evidence.numbers()["operations_per_second"] == pytest.approx(90)
 
 
 def test_an_idle_or_an_even_pool_is_well() -> None:
@@ -53,4 +53,4 @@ def test_pools_are_not_compared_with_each_other() -> None:
 @given(st.lists(st.floats(0, 1), min_size=4, max_size=4))
 def test_a_fill_that_is_told_stands_out(used: list[float]) -> None:
     for found in filling(*used):
-        assert found.evidence["used_share"] - found.evidence["others_used_share"] >= 0.2
+        assert found.evidence.numbers()["used_share"] - found.evidence.numbers()["others_used_share"] >= 0.2

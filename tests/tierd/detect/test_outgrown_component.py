@@ -23,8 +23,8 @@ def found(outgrown: int, creates: int, layout: Layout | None = TOO_SMALL, active
 def test_files_that_outgrow_the_component_are_told_with_its_size() -> None:
     (finding,) = found(500, 1000)
     assert (finding.aggressor, finding.directories, finding.advice_only) == ("m.2", ("/proj/in",), False)
-    assert "500 of 1000 files made lately in /proj/in outgrew their first component (50 %; " in finding.sentence
-    assert finding.evidence["component_bytes"] == 128 * KIB
+    assert "500 of 1000 files made lately in /proj/in outgrew their first component (50%; " in finding.sentence
+    assert finding.evidence.numbers()["component_bytes"] == 128 * KIB
 
 
 def test_now_and_then_a_large_file_is_what_the_tail_is_for() -> None:
@@ -49,4 +49,4 @@ def test_a_directory_without_a_path_cannot_be_helped() -> None:
 @given(st.integers(0, 10_000), st.integers(0, 10_000))
 def test_the_share_is_one(outgrown: int, creates: int) -> None:
     for finding in found(outgrown, creates):
-        assert 0.05 <= finding.evidence["share"] <= 1
+        assert 0.05 <= finding.evidence.numbers()["share"] <= 1

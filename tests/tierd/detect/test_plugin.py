@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tests.tierd.worlds import window
+from tierd.daemon.answers import finding_json
 from tierd.detect.plugin import Common, ConfiguredDetector, Detector, DetectorRunner, View
-from tierd.model import Finding
+from tierd.model import Evidence, Finding, OtherEvidence
 
-SEEN = Finding("wet", 0.0, "", "", (), "it rains", {}, subject="garden")
+SEEN = Finding("wet", 0.0, "", "", (), "it rains", Evidence(), subject="garden")
 
 
 def weather(view: View, _: Common) -> Iterator[Finding]:
@@ -17,6 +18,17 @@ def weather(view: View, _: Common) -> Iterator[Finding]:
 
 def broken(_: View, __: Common) -> Iterator[Finding]:
     raise KeyError("no such column")
+
+
+def test_a_detector_of_another_package_may_give_its_numbers_as_a_mapping() -> None:
+    """The interface of detectors before evidence was typed; docs/policies.md shows it."""
+    def detect(view: View, _: Common) -> Iterator[Finding]:
+        yield Finding("wet", view.now, "", "", (), "it rains", {"rain_share": 0.5}, subject="garden")  # type: ignore[arg-type]
+
+    runner = DetectorRunner([ConfiguredDetector(Detector("wet", Common, detect), Common(begin_looks=1))])
+    (found,) = runner.look(View([window(0)]))
+    assert found.evidence == OtherEvidence({"rain_share": 0.5})
+    assert finding_json(found)["evidence"] == {"sentence": "it rains", "rain_share": 0.5}
 
 
 def looks(watch: DetectorRunner, count: int) -> list[bool]:

@@ -19,7 +19,7 @@ def shared(openers: int, stripes: int | None, targets: tuple[str, ...] = TARGETS
 def test_one_stripe_under_many_writers_should_be_striped() -> None:
     (found,) = shared(64, 1)
     assert found.directories == ("/proj/run",)
-    assert found.evidence["wanted_objects"] == 4
+    assert found.evidence.numbers()["wanted_objects"] == 4
     assert found.advice[0].command == "lfs setstripe -c 4 -p hdd /proj/run"
     assert found.advice[1].command == "lfs migrate --non-block -c 4 -p hdd '/proj/run/check point'"
 
@@ -31,7 +31,7 @@ def test_on_all_targets_already_it_should_be_overstriped() -> None:
 
 def test_where_nobody_could_read_the_layout_the_targets_tell() -> None:
     (found,) = shared(64, None, TARGETS[:2])
-    assert found.evidence["objects"] == 2
+    assert found.evidence.numbers()["objects"] == 2
 
 
 @pytest.mark.parametrize(("openers", "stripes"), [(7, 1), (8, 4), (64, 32)])

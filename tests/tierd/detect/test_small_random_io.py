@@ -11,7 +11,7 @@ from tierd.detect.small_random_io import DETECTOR
 def test_small_writes_all_over_a_file_are_found_with_what_would_help() -> None:
     (found,) = look(DETECTOR, halves(small_io("fio.7", 48, seconds=30.0), stream("s.1", 60, seconds=30.0)))
     assert (found.aggressor, found.targets, found.advice_only) == ("fio.7", TARGETS, True)
-    assert found.evidence["operations_per_mib"] == 256
+    assert found.evidence.numbers()["operations_per_mib"] == 256
     assert "48 RPCs/s of 4 KiB" in found.sentence
     assert found.advice[0].command == "lfs migrate --non-block -c 1 -p flash FILE"
 
@@ -52,5 +52,5 @@ def test_a_hostile_job_id_cannot_disturb_a_terminal() -> None:
 @given(st.floats(0.1, 1000), st.integers(9, 24))
 def test_what_is_told_is_small_and_much(rpcs: float, size_bits: int) -> None:
     for found in look(DETECTOR, halves(small_io("fio.7", rpcs, 1 << size_bits, seconds=30.0))):
-        assert found.evidence["mean_rpc_bytes"] <= 64 << 10
-        assert found.evidence["busiest_target_rpcs_per_second"] >= 5
+        assert found.evidence.numbers()["mean_rpc_bytes"] <= 64 << 10
+        assert found.evidence.numbers()["busiest_target_rpcs_per_second"] >= 5

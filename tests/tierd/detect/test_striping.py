@@ -30,7 +30,7 @@ def test_one_stripe_and_few_files_are_well() -> None:
 
 def test_a_stream_to_one_of_several_targets_is_told() -> None:
     (found,) = look(DETECTOR, halves(stream("big.1", 90, seconds=30.0, targets=TARGETS[:1])))
-    assert found.sentence == "big.1 streams 90 MB/s, 100 % of it to lustre-OST0002, one of 4 targets of its pool"
+    assert found.sentence == "big.1 streams 90 MB/s, 100% of it to lustre-OST0002, one of 4 targets of its pool"
     assert found.advice[0].command == "lfs setstripe -c 4 -p hdd DIRECTORY"
 
 

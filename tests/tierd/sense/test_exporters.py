@@ -31,7 +31,7 @@ def broken(status: str = "500 No") -> Behave:
 
 def scraping(urls: list[str], seconds: float = 5.0) -> ExporterReadings:
     return ExporterReadings(
-        lambda: urls, HttpClient(ServerAccess(most_bytes=1 << 20), seconds, {}), SystemClock(), seconds, 30.0
+        lambda: urls, HttpClient(ServerAccess(max_bytes=1 << 20), seconds, {}), SystemClock(), seconds, 30.0
     )
 
 
@@ -61,7 +61,7 @@ def test_a_silent_exporter_costs_one_deadline_and_is_not_asked_again_meanwhile()
         assert set(found) == set(urls)
         assert "no answer within 0.5 s" in str(troubles[stuck.url])
         _, troubles = parallel([stuck.url])
-        assert "has not answered the question before" in str(troubles[stuck.url])
+        assert "the request before this one has not returned yet" in str(troubles[stuck.url])
         assert len(stuck.requests) <= 1
 
 
@@ -105,8 +105,8 @@ def test_when_all_threads_wait_the_others_are_told_of_and_asked_next_time() -> N
         assert found == {}
         assert set(troubles) == {*slow, *quick}
         assert threading.active_count() <= threads + MAX_THREADS + 1
-    assert "others kept silent" in str(troubles["quick0"])
-    assert "has not answered the question before" in str(troubles["slow0"])
+    assert "other exporters did not answer" in str(troubles["quick0"])
+    assert "the request before this one has not returned yet" in str(troubles["slow0"])
     go_on.set()
     for _ in slow:
         assert back.acquire(timeout=30)

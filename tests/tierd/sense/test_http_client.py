@@ -19,7 +19,7 @@ KINDS = ("text/plain",)
 def asked(url: str, access: ServerAccess | None = None, seconds: float = 5.0, environment: dict[str, str] | None = None,
           ) -> bytes:
     return (
-        HttpClient(access or ServerAccess(most_bytes=1 << 20), seconds, environment or {})
+        HttpClient(access or ServerAccess(max_bytes=1 << 20), seconds, environment or {})
         .get(url, KINDS, "text/plain")
         .body
     )

@@ -161,7 +161,7 @@ def answer(*series: Mapping[str, Any], **more: Any) -> Behave:
 
 
 def asked(url: str, seconds: float = 5.0) -> PrometheusCounters:
-    settings = PrometheusSettings(url, access=ServerAccess(most_bytes=1 << 20))
+    settings = PrometheusSettings(url, access=ServerAccess(max_bytes=1 << 20))
     return PrometheusCounters(
         settings, "l", StoppedClock(), HttpClient(settings.access, seconds, {}), seconds, 90.0, 30.0
     )

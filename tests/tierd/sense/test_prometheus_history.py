@@ -39,7 +39,7 @@ def answer(*series: dict[str, Any], **more: Any) -> Behave:
 
 def remembering(url: str, clock: Clock | None = None, seconds: float = 5.0, fs: str = "l",
                 **more: Any) -> PrometheusHistory:
-    settings = PrometheusSettings(url, access=ServerAccess(most_bytes=8 << 20), **more)
+    settings = PrometheusSettings(url, access=ServerAccess(max_bytes=8 << 20), **more)
     return PrometheusHistory(
         settings, fs, clock or StoppedClock(), HttpClient(settings.access, seconds, {}), seconds, 30.0
     )

@@ -75,7 +75,7 @@ def test_files_come_beside_those_known_page_by_page() -> None:
 
 def test_a_directory_of_millions_is_not_read_whole() -> None:
     connection = Recorded([row(n) for n in range(1, 2001)])
-    done = asking(connection, RobinhoodSettings("db", most_files=700)).completed(ACTIVITY, DIRECTORY)
+    done = asking(connection, RobinhoodSettings("db", max_files=700)).completed(ACTIVITY, DIRECTORY)
     assert len(done.candidates) == 700
 
 

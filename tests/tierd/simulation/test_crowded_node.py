@@ -44,7 +44,7 @@ class Crowd:
 
     def said(self, *words: str) -> float:
         """When it first said a sentence that begins so."""
-        return min((time for time, sentence in self.outcome.said if sentence.startswith(words)), default=float("inf"))
+        return min((time for time, sentence in self.outcome.log if sentence.startswith(words)), default=float("inf"))
 
 
 @cache

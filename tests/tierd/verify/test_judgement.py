@@ -2,13 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tierd.worlds import TARGETS, small_files, stream, window
+from tests.tierd.worlds import TARGETS, noise, small_files, stream, window
 from tierd.model import Finding, Window
 from tierd.verify.judgement import Act, Judgement, Settings, judge
 
 SETTINGS = Settings(settle_seconds=10, judge_seconds=30, harm_seconds=20)
-FINDING = Finding("noisy-neighbour", 0, "m.2", "s.1", TARGETS, "",
-                  {"victim_usual_bytes_per_second": 66e6, "victim_bytes_per_second": 44e6})
+FINDING = Finding("noisy-neighbour", 0, "m.2", "s.1", TARGETS, "", noise())
 BEGUN = 50.0
 ELSEWHERE = ("lustre-OST0010", "lustre-OST0011")
 FLASH = ("lustre-OST0000",)

@@ -10,9 +10,10 @@ from typing import Any
 from lustre.fid import Fid
 from lustre.layout.model import Layout
 from lustre.layout.yaml import from_yaml, to_yaml
+from tierd.acts import ActKind, Outcome
 
-ENTRY_COLUMNS = ("id, kind, place, layout_before, layout_after, size_bytes, ifnull(outcome, ''), ifnull(detail, ''), "
-                 "reason, intended_at, dry_run, fid")
+ENTRY_COLUMNS = ("id, kind, place, layout_before, layout_after, size_bytes, ifnull(nullif(outcome, ''), 'under way'), "
+                 "ifnull(detail, ''), reason, intended_at, dry_run, fid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +21,12 @@ class Entry:
     """One act of the journal."""
 
     id: int
-    kind: str
+    kind: ActKind
     place: str
     layout_before: Layout | None
     layout_after: Layout | None
     size_bytes: int
-    outcome: str
-    """Empty while the act is under way, and after tierd was killed during it."""
+    outcome: Outcome
     detail: str
     reason: str
     intended_at: float
@@ -37,8 +37,8 @@ class Entry:
 
 def entry_of(row: Sequence[Any]) -> Entry:
     """An act from a row of :data:`ENTRY_COLUMNS`."""
-    return Entry(row[0], row[1], to_path(row[2]), to_layout(row[3]), to_layout(row[4]),
-                 row[5], row[6], row[7], row[8], row[9], bool(row[10]),
+    return Entry(row[0], ActKind.from_journal(row[1]), to_path(row[2]), to_layout(row[3]), to_layout(row[4]),
+                 row[5], Outcome.from_journal(row[6]), row[7], row[8], row[9], bool(row[10]),
                  None if row[11] is None else Fid.parse(row[11]))
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tierd.act.journal.entry import ENTRY_COLUMNS, Entry, entry_of
+from tierd.acts import ActKind, Outcome
 
 _FINDING = "id, time, kind, aggressor, victim, sentence, evidence, targets, directories, subject"
 _OUTCOME = "ifnull(nullif(outcome, ''), 'under way')"
@@ -25,7 +26,7 @@ class JournalReader:
         self._path = path
         self.sums = Sums(self._all)
 
-    def last(self, count: int, outcome: str = "") -> list[Entry]:
+    def last(self, count: int, outcome: Outcome | None = None) -> list[Entry]:
         """The last acts, oldest first, with one outcome if it is given."""
         where = f"WHERE {_OUTCOME} = ?" if outcome else ""
         rows = self._all(f"SELECT {ENTRY_COLUMNS} FROM actions {where} ORDER BY id DESC LIMIT ?",  # noqa: S608
@@ -42,7 +43,7 @@ class JournalReader:
         return [entry_of(row) for row in self._all(
             f"SELECT {ENTRY_COLUMNS} FROM actions WHERE finding = ? ORDER BY id LIMIT ?", finding, count)]  # noqa: S608
 
-    def acts_between(self, since: float, until: float, most: int, kind: str = "") -> list[Entry]:
+    def acts_between(self, since: float, until: float, most: int, kind: ActKind | None = None) -> list[Entry]:
         """The last acts of a period, oldest first, of one kind if it is given."""
         rows = self._all(f"SELECT {ENTRY_COLUMNS} FROM actions WHERE intended_at BETWEEN ? AND ? AND "  # noqa: S608
                          "kind LIKE ? ORDER BY intended_at DESC, id DESC LIMIT ?", since, until, kind or "%", most)
@@ -165,8 +166,8 @@ def summed(rows: Sequence[tuple[str, str, int, int]]) -> dict[str, Any]:
     counts = Counter[str]()
     for kind, outcome, count, _ in rows:
         counts[f"{kind} {outcome}"] += count
-    return {"all_acts": counts.total(), "files_moved": counts["migrate done"],
-            "bytes_moved": sum(size for kind, outcome, _, size in rows if (kind, outcome) == ("migrate", "done")),
+    return {"all_acts": counts.total(), "files_moved": counts[f"{ActKind.MIGRATE} {Outcome.DONE}"],
+            "bytes_moved": sum(row[3] for row in rows if row[:2] == (ActKind.MIGRATE, Outcome.DONE)),
             "outcomes": dict(counts)}
 
 

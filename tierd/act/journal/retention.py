@@ -14,9 +14,12 @@ from typing import Any
 
 from tierd.act.journal.connection import SharedConnection, pragma
 from tierd.act.journal.entry import to_path
+from tierd.acts import ActKind, Outcome
 
 PORTION = 250
 """Rows of one transaction: other threads wait for its end."""
+PORTION_SECONDS = 1.0
+"""Time between two portions of a pass."""
 PASS_SECONDS = 3600.0
 """Time between two passes over what is old."""
 SAMPLES_SECONDS = 90 * 86400.0
@@ -76,14 +79,14 @@ class ActDirectories:
                 return False
             with self._db.transaction(durable=False):
                 self.add(directory_of(kind, place) for _, kind, place, outcome in rows[:ended]
-                         if outcome in {"done", "undoing"})
+                         if outcome in {Outcome.DONE, Outcome.UNDOING})
                 _set_state(self._db, "act_directories_until", str(rows[ended - 1][0]))
         return ended == READ_PORTION
 
 
 def directory_of(kind: str, place: bytes) -> bytes:
     """The directory whose new files an act concerns."""
-    return place if kind == "set-default-layout" else place.rpartition(b"/")[0] or b"/"
+    return place if kind == ActKind.SET_DEFAULT_LAYOUT else place.rpartition(b"/")[0] or b"/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,11 @@ class Retention:
         if self._stage == len(self._stages):
             self._stage, self._next_pass_at = 0, now + PASS_SECONDS
 
+    def pause_seconds(self, now: float) -> float:
+        """Time until the next portion is due."""
+        left = self._next_pass_at - now
+        return left if PORTION_SECONDS < left <= PASS_SECONDS else PORTION_SECONDS
+
     def _portion(self, old: _Old) -> bool:
         stage = self._stages[self._stage]
         if stage == self._shrink:  # not possible in a transaction
@@ -150,7 +158,7 @@ class Retention:
             (self._cursor[0], old.before, *self._cursor, PORTION)).fetchall()
         (newest,) = self._db.execute("SELECT max(id) FROM actions").fetchone()
         gone = [row for row in rows if row[1] != newest and row[2] not in old.in_use and not row[8]
-                and row[5] != "undoing" and (row[3], row[5]) != ("set-default-layout", "done")]
+                and row[5] != Outcome.UNDOING and (row[3], row[5]) != (ActKind.SET_DEFAULT_LAYOUT, Outcome.DONE)]
         sums, by_finding = Counter[tuple[Any, ...]](), Counter[tuple[Any, ...]]()
         sizes, of_finding = Counter[tuple[Any, ...]](), Counter[tuple[Any, ...]]()
         for _, _, finding, kind, _, outcome, size_bytes, intended_at, _ in gone:
@@ -164,7 +172,7 @@ class Retention:
             "INSERT INTO removed_by_finding VALUES (?, ?, ?, ?, ?) ON CONFLICT (finding, kind, outcome) DO UPDATE SET "
             "count = count + excluded.count, size_bytes = size_bytes + excluded.size_bytes",
             [(*key, count, of_finding[key]) for key, count in by_finding.items()])
-        self._directories.add(directory_of(row[3], row[4]) for row in gone if row[5] == "done")
+        self._directories.add(directory_of(row[3], row[4]) for row in gone if row[5] == Outcome.DONE)
         self._delete("DELETE FROM actions WHERE id = ?", gone)
         if gone:
             self._begins_at(old.before)

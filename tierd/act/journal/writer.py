@@ -17,13 +17,12 @@ from tierd.act.journal.entry import ENTRY_COLUMNS, Entry, entry_of, to_bytes, to
 from tierd.act.journal.queue_store import QueueStore
 from tierd.act.journal.retention import ActDirectories, Retention
 from tierd.act.journal.schema import open_journal
-from tierd.model import Action, Finding
+from tierd.acts import Outcome, Verdict
+from tierd.model import Action, Finding, evidence_of
 from tierd.text import printable
 
 MAX_DETAIL = 2000
 """Characters of the sentence about how an act ended."""
-UNDOING = "undoing"
-"""Outcome of an act while it is being undone."""
 
 
 class Journal:
@@ -55,7 +54,7 @@ class Journal:
             "INSERT INTO findings (time, kind, aggressor, victim, sentence, evidence, targets, directories, subject) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (finding.time, finding.kind, finding.aggressor, finding.victim, printable(finding.sentence),
-             json.dumps(dict(finding.evidence)), json.dumps(finding.targets), json.dumps(finding.directories),
+             json.dumps(finding.evidence.numbers()), json.dumps(finding.targets), json.dumps(finding.directories),
              finding.subject))
         assert cursor.lastrowid is not None
         return cursor.lastrowid
@@ -80,8 +79,8 @@ class Journal:
         assert cursor.lastrowid is not None
         return cursor.lastrowid
 
-    def end(self, entry: int, outcome: str, detail: str, now: float) -> None:
-        """Enter the outcome: ``done``, ``refused``, ``failed``, ``dry-run``, ``undone``, ``interrupted``, …
+    def end(self, entry: int, outcome: Outcome, detail: str, now: float) -> None:
+        """Enter the outcome of an act.
 
         ``detail`` may be the output of ``lfs`` with file names in it: any bytes, of any length.
         """
@@ -95,14 +94,14 @@ class Journal:
             finally:
                 self._db.execute("PRAGMA synchronous=FULL")
 
-    def _end(self, entry: int, outcome: str, detail: str, now: float) -> None:
+    def _end(self, entry: int, outcome: Outcome, detail: str, now: float) -> None:
         self._db.execute("UPDATE actions SET outcome = ?, detail = ?, ended_at = ? WHERE id = ?",
                          (outcome, printable(detail[:MAX_DETAIL]), now, entry))
 
     def begin_undo(self, entry: int, now: float) -> None:
         """Enter that an act is about to be undone; on the disk before the undo begins."""
         self._db.execute("UPDATE actions SET outcome = ?, detail = '', ended_at = ? WHERE id = ?",
-                         (UNDOING, now, entry))
+                         (Outcome.UNDOING, now, entry))
 
     def transaction(self) -> AbstractContextManager[None]:
         """What this thread enters in the block reaches the disk at once, or not at all. Other threads wait."""
@@ -187,11 +186,11 @@ class Journal:
         """Acts that were under way, then acts that were being undone, when tierd ended."""
         return [*self._select("WHERE outcome IS NULL"), *self._select("WHERE outcome = 'undoing'")]
 
-    def entries(self, outcome: str | None = None) -> Iterator[Entry]:
-        """Acts in order, with one outcome if it is given ("" for acts without an outcome)."""
+    def entries(self, outcome: Outcome | None = None) -> Iterator[Entry]:
+        """Acts in order, with one outcome if it is given."""
         if outcome is None:
             return self._select("")
-        return self._select("WHERE ifnull(outcome, '') = ?", outcome)
+        return self._select("WHERE ifnull(nullif(outcome, ''), 'under way') = ?", outcome)
 
     def _select(self, where: str, *values: int | str) -> Iterator[Entry]:
         """Acts in order. All rows are fetched at once, so that the caller may write the journal in its loop."""
@@ -205,7 +204,7 @@ class Judgements:
     def __init__(self, db: SharedConnection) -> None:
         self._db = db
 
-    def add(self, finding: int, kind: str, pool: str, size_bytes: int, verdict: str, won_back: float,
+    def add(self, finding: int, kind: str, pool: str, size_bytes: int, verdict: Verdict, won_back: float,
             now: float, usual: float = 0.0, contended: float = 0.0, after: float = 0.0) -> None:
         """Enter the verdict on the acts of a finding; later decisions use it.
 
@@ -241,7 +240,7 @@ class Judgements:
             f"AND intended_at >= ?) AND {which} ORDER BY id", (since,)).fetchall()
         for number, kind, time, aggressor, victim, targets, sentence, evidence, directories in rows:
             finding = Finding(kind, time, aggressor, victim, tuple(json.loads(targets)), sentence,
-                              json.loads(evidence), tuple(json.loads(directories)))
+                              evidence_of(kind, json.loads(evidence)), tuple(json.loads(directories)))
             yield number, finding, self._default_layouts(number)
 
     def default_layouts_in_force(self) -> list[Entry]:

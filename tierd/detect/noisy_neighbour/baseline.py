@@ -259,8 +259,11 @@ DOUBT_MARGIN = 0.03
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Thresholds. Fractions are of the victim's undisturbed throughput unless said otherwise."""
+class SlowdownSettings:
+    """Thresholds of the table ``[noisy_neighbour]``, for both kinds of slowdown.
+
+    Fractions are of the victim's undisturbed throughput unless the field says otherwise.
+    """
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
@@ -275,7 +278,7 @@ class Settings:
     """The same for a stream that hardly varies by itself: of it less is enough to be sure."""
     leave_steady: Annotated[float, Gt(0), Lt(1)] = 0.965
     """Where a finding about such a stream ends."""
-    least_windows: Annotated[int, Ge(2)] = 4
+    min_windows: Annotated[int, Ge(2)] = 4
     """Windows with and windows without the aggressor, at the least: fewer are no evidence."""
     before_windows: Annotated[int, Ge(1)] = 6
     """Windows before the aggressor came that tell what the victim got then."""
@@ -285,12 +288,18 @@ class Settings:
     """Aggressor's part of the operations or of the bytes of the two on a target, for the target to count as shared."""
     presence: Annotated[float, Gt(0), Lt(1)] = 0.05
     """Aggressor's part of the operations of the two for a window to count as disturbed."""
+    load_share: Annotated[float, Gt(0), Lt(1)] = 0.25
+    """Suspects' part of the load that was added to the shared targets since they came, without the victim's."""
+    operation_seconds: Annotated[float, Gt(0)] = 0.1
+    """Throughput that one operation can cost a stream, as seconds of it: seeks, a journal commit, a RAID's
+    read-modify-write."""
 
 
-def threshold(quiet: Sequence[float], held: bool, settings: Settings) -> float:
+def threshold(quiet: Sequence[float], held: bool, settings: SlowdownSettings) -> float:
     """Fraction of its usual throughput below which this stream is slow: the steadier it is by itself, the higher.
 
-    >>> threshold([100.0] * 8, False, Settings()), threshold([80.0, 100.0, 90.0, 120.0], False, Settings())
+    >>> steady, varying = [100.0] * 8, [80.0, 100.0, 90.0, 120.0]
+    >>> threshold(steady, False, SlowdownSettings()), threshold(varying, False, SlowdownSettings())
     (0.94, 0.85)
     """
     if len(quiet) < STEADY_WINDOWS:

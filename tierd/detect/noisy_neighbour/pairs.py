@@ -15,12 +15,12 @@ False
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tierd.detect.noisy_neighbour.baseline import LoadSeries, LoadTracks, Settings
+from tierd.detect.noisy_neighbour.baseline import LoadSeries, LoadTracks, SlowdownSettings
 from tierd.detect.profile import Profile, profiles
-from tierd.model import Window
+from tierd.model import Finding, Window
 
 Demand = Mapping[str, tuple[float, float]]
 """By target: operations and bytes that a job asked for."""
@@ -100,7 +100,7 @@ def significant_jobs(others: Iterable[Profile]) -> Mapping[str, Sequence[Profile
     return defaultdict(list, on)
 
 
-def may_have_slowed(victim: Profile, tracks: LoadTracks, settings: Settings) -> bool:
+def may_have_slowed(victim: Profile, tracks: LoadTracks, settings: SlowdownSettings) -> bool:
     """Whether it is worth looking at its neighbours: of late it is slower than in most of its history, somewhere.
 
     A stream that has been slow for most of the history, and unnoticed, is not found any more. That is the price for
@@ -110,7 +110,7 @@ def may_have_slowed(victim: Profile, tracks: LoadTracks, settings: Settings) -> 
         rates = tracks.rates(targets, victim.job)
         learnt = tracks.learnt_rates(targets, victim.job)
         usual = max(mostly(rates), mostly(learnt)) if learnt else mostly(rates)
-        return middle(sorted(rates[-settings.least_windows:])) / usual if usual else 1.0
+        return middle(sorted(rates[-settings.min_windows:])) / usual if usual else 1.0
 
     if fraction(victim.by_target) <= settings.enter_steady + 0.01:
         return True
@@ -146,12 +146,19 @@ class SlowdownView:
     jobs: Mapping[str, Profile]
     """What each job is like of late."""
     tracks: LoadTracks
+    active: Collection[tuple[str, str, str]]
+    """Keys of findings that hold: their thresholds are laxer."""
     on: Mapping[str, Sequence[Profile]] = field(repr=False)
     """Who did something on a target of late."""
     slow: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
     """What ``may_be_slow`` has said: several detectors ask for the same."""
     asked: dict[str, Demand] = field(default_factory=dict, compare=False, repr=False)
     """What jobs ask for of late, as far as it was looked up."""
+
+    @property
+    def now(self) -> float:
+        """End of the newest window; epoch seconds."""
+        return self.windows[-1].end
 
     def demand_of(self, job: Profile) -> Demand:
         """What a job asks for of late, by target."""
@@ -161,12 +168,22 @@ class SlowdownView:
         return known
 
 
-def slowdown_view(windows: Sequence[Window], settings: Settings, before: LoadTracks | None = None) -> SlowdownView:
-    """The scene of the newest window, of which there must be one. ``before`` are the tracks of the cycle before."""
+def slowdown_view(windows: Sequence[Window], settings: SlowdownSettings, before: LoadTracks | None = None,
+                  active: Collection[tuple[str, str, str]] = ()) -> SlowdownView:
+    """The view as of the newest window; there must be one. ``before`` are the tracks of the previous cycle."""
     recent = [w for w in windows if w.end > windows[-1].end - settings.recent_seconds]
     jobs = profiles(recent)
     on: defaultdict[str, list[Profile]] = defaultdict(list)
     for each in jobs.values():
         for target in each.by_target:
             on[target].append(each)
-    return SlowdownView(windows, recent, jobs, LoadTracks(windows, before), on)
+    return SlowdownView(windows, recent, jobs, LoadTracks(windows, before), active, on)
+
+
+@dataclass(frozen=True, slots=True)
+class SlowdownDetector:
+    """One kind of slowdown and how it is found, in every cycle. All kinds share a view and settings."""
+
+    name: str
+    """The kind of its findings."""
+    detect: Callable[[SlowdownView, SlowdownSettings], Iterable[Finding]]

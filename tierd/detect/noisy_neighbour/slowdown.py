@@ -8,7 +8,7 @@ from statistics import fmean, median
 
 from tierd.detect.noisy_neighbour.baseline import (
     LoadTracks,
-    Settings,
+    SlowdownSettings,
     StreamSeries,
     lower_edge,
     spread,
@@ -30,28 +30,28 @@ MIN_STAY_SECONDS = 120.0
 """What others saw before our start are means over so long: as long a stay is compared with them, and no shorter one."""
 
 
-def is_slowed(course: StreamSeries, held: bool, settings: Settings) -> bool:
+def is_slowed(course: StreamSeries, held: bool, settings: SlowdownSettings) -> bool:
     """Whether the victim has been slow in most windows of late, against what it got just before the other came.
 
     Of late is the second half of the other's stay: noise may build up, as when a directory fills.
     """
     quiet, contended = course.quiet, course.contended
-    if len(quiet) < settings.least_windows or len(contended) < settings.least_windows:
+    if len(quiet) < settings.min_windows or len(contended) < settings.min_windows:
         return False
     if course.learnt and course.contended_seconds < MIN_STAY_SECONDS:
         return False
     usual, edge = course.usual(settings.before_windows), threshold(quiet[course.learnt_quiet:], held, settings)
     if course.learnt and fmean(course.own.contended) > edge * usual:
         return False  # single windows may be slow by chance: what they are compared with are means
-    if course.now(settings.least_windows) > edge * usual:
+    if course.now(settings.min_windows) > edge * usual:
         return False
     limit = min(edge * usual, lower_edge(quiet, edge))
-    late = contended[-max(settings.least_windows, len(contended) // 2):]
+    late = contended[-max(settings.min_windows, len(contended) // 2):]
     if fmean(late) > edge * course.usual_mean(settings.before_windows):
         return False  # a call more or less in a window makes a median, and of few windows it tells nothing
     if sum(rate <= limit for rate in late) < settings.slow_windows * len(late):
         return False
-    return len(contended) < 2 * settings.least_windows or dose_fits(course, usual)
+    return len(contended) < 2 * settings.min_windows or dose_fits(course, usual)
 
 
 def dose_fits(course: StreamSeries, usual: float) -> bool:
@@ -62,9 +62,6 @@ def dose_fits(course: StreamSeries, usual: float) -> bool:
     """
     (early, early_dose), (late, late_dose) = course.halves()
     return early_dose < late_dose / 2 or usual - early >= (usual - late) / 3
-
-
-Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,23 +78,21 @@ class Slowdown:
     """What it gets now."""
 
     @property
-    def evidence(self) -> dict[str, float]:
-        """How fast the victim was and is, in bytes per second."""
-        return {
-            "victim_usual_bytes_per_second": self.usual,
-            "victim_bytes_per_second": self.now,
-            "slowdown": self.usual / self.now if self.now else float("inf"),
-            "quiet_windows": float(len(self.course.quiet)),
-            "contended_windows": float(len(self.course.contended)),
-            **({"learnt_windows": float(self.course.learnt_quiet)} if self.course.learnt else {}),
-        }
+    def factor(self) -> float:
+        """Usual throughput divided by throughput now; infinite if the victim stands still."""
+        return self.usual / self.now if self.now else float("inf")
+
+    @property
+    def learnt_windows(self) -> int | None:
+        """Quiet windows that come from Prometheus' history; None if tierd's own windows were enough."""
+        return self.course.learnt_quiet if self.course.learnt else None
 
 
 def slowdowns(at: SlowdownView, victims: Iterable[Profile], others: Iterable[Profile], kind: str,
-              active: Collection[Key], settings: Settings) -> Iterator[Slowdown]:
-    """Every victim that is slow since one of the others came. ``active`` are the keys found before (hysteresis)."""
+              settings: SlowdownSettings) -> Iterator[Slowdown]:
+    """Every victim that is slow since one of the others came. Findings of ``kind`` that hold have laxer thresholds."""
     on = significant_jobs(others)
-    known = {job for of, _, job in active if of == kind}
+    known = {job for of, _, job in at.active if of == kind}
     for victim in victims:
         if victim.job not in known:
             if victim.job not in at.slow:
@@ -114,18 +109,18 @@ def slowdowns(at: SlowdownView, victims: Iterable[Profile], others: Iterable[Pro
             if targets not in mine:
                 mine[targets] = active_windows(at.tracks.on(targets, victim.job))
             if not comparable(mine[targets], at.tracks.operations(targets, other.job), settings.presence,
-                                     settings.least_windows):
+                                     settings.min_windows):
                 continue
             course = stream_series(at.tracks, victim.job, other.job, targets, settings.presence)
-            if course.learnt and len(course.own.quiet) >= settings.least_windows:
+            if course.learnt and len(course.own.quiet) >= settings.min_windows:
                 course = course.own
-            if is_slowed(course, (kind, other.job, victim.job) in active, settings):
+            if is_slowed(course, (kind, other.job, victim.job) in at.active, settings):
                 yield Slowdown(victim, other, targets, course, course.usual(settings.before_windows),
-                               course.now(settings.least_windows))
+                               course.now(settings.min_windows))
 
 
 def bystander_gain(
-    tracks: LoadTracks, bystander: str, slow: Slowdown, targets: Collection[str], settings: Settings
+    tracks: LoadTracks, bystander: str, slow: Slowdown, targets: Collection[str], settings: SlowdownSettings
 ) -> float:
     """Bytes per second a stream has won on these targets since the victim got slow, which leaves it room.
 
@@ -137,7 +132,7 @@ def bystander_gain(
              for window, moved in zip(tracks.windows, tracks.moved(targets, bystander), strict=True) if moved]
     quiet = [rate for end, rate in rates if end in alone and end < course.onset_end]
     since = [rate for end, rate in rates if end >= course.onset_end]
-    if len(quiet) < settings.least_windows or len(since) < settings.least_windows:
+    if len(quiet) < settings.min_windows or len(since) < settings.min_windows:
         return 0.0
     usual = max(median(quiet), median(quiet[-settings.before_windows:]))
     now = median(since[-settings.before_windows:])

@@ -9,12 +9,12 @@ answer is given to the next caller with the same question.
 from __future__ import annotations
 
 import errno
-import threading
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from itertools import chain, count
 from typing import Any, NamedTuple, TypeVar, cast
 
+from lustre.background import DaemonExecutor
 from lustre.changelog.decode import pieces
 from lustre.changelog.record import Record
 from tierd.clock import Clock
@@ -149,75 +149,59 @@ def gap_in(last: int, records: Sequence[Record]) -> str:
 
 
 Answer = TypeVar("Answer")
-WAIT_SECONDS = 10.0
+ClearChangelog = Callable[[str, str, int], None]
+"""Clears the changelog of an MDT for a reader, up to an index."""
+TIMEOUT_SECONDS = 10.0
 """Some 4 MiB of records take one to two."""
 
 
 class _Call(NamedTuple):
     question: Hashable
-    at: float
+    begun_at: float
     answer: Future[Any]
 
 
 class TimedCalls:
-    """What was asked, and of whom no answer has come yet."""
+    """Calls to MDTs with a limit on the wait, and at most one call to each MDT at a time."""
 
-    def __init__(self, clock: Clock, seconds: float = WAIT_SECONDS) -> None:
+    def __init__(self, clock: Clock, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         self._clock = clock
-        self._seconds = seconds
-        self._asked: dict[str, _Call] = {}
+        self._timeout_seconds = timeout_seconds
+        self._executor = DaemonExecutor("tierd-changelog")
+        self._calls: dict[str, _Call] = {}
 
-    def __call__(self, whom: str, question: Hashable, ask: Callable[[], Answer]) -> Answer:
-        """The answer, or what asking raised. Raises TimeoutError where it, or one before it, has not come in time."""
-        asked = self._asked.get(whom)
-        if asked is not None and asked.question != question:
-            if not asked.answer.done():
-                raise self._late(asked)
-            asked = None
-        if asked is None:
-            asked = self._asked[whom] = _Call(question, self._clock.now(), _start_call(ask))
-            _wait_for(asked.answer, self._seconds)
-        if not asked.answer.done():
-            raise self._late(asked)
-        del self._asked[whom]
-        return cast("Answer", asked.answer.result())
+    def __call__(self, mdt: str, question: Hashable, ask: Callable[[], Answer]) -> Answer:
+        """The result of ``ask``, or what it raised.
 
-    def _late(self, asked: _Call) -> TimeoutError:
-        lasted = max(self._seconds, self._clock.now() - asked.at)
-        return TimeoutError(errno.ETIMEDOUT, f"no answer for {lasted:.0f} s: its server is away, or recovers")
+        Raises TimeoutError when this call, or the one before it, has not returned in time. The result of a call that
+        returns late is given to the next caller with an equal ``question``.
+        """
+        call = self._calls.get(mdt)
+        if call is not None and call.question != question:
+            if not call.answer.done():
+                raise self._timeout(call)
+            call = None
+        if call is None:
+            call = self._calls[mdt] = _Call(question, self._clock.now(), self._executor.submit(ask))
+            wait({call.answer}, timeout=self._timeout_seconds)
+        if not call.answer.done():
+            raise self._timeout(call)
+        del self._calls[mdt]
+        return cast("Answer", call.answer.result())
+
+    def _timeout(self, call: _Call) -> TimeoutError:
+        waited_seconds = max(self._timeout_seconds, self._clock.now() - call.begun_at)
+        return TimeoutError(errno.ETIMEDOUT, f"no answer for {waited_seconds:.0f} s: the MDS is down, or in recovery")
 
     def reading(self, read: ReadFrom) -> ReadFrom:
-        """The same way to read changelogs, and no longer."""
+        """``read`` with this limit."""
         return lambda mdt, after: self(mdt, ("read", after), lambda: read(mdt, after))
 
     def clearing(self, clear: ClearChangelog) -> ClearChangelog:
-        """The same way to clear them, and no longer."""
+        """``clear`` with this limit."""
         return lambda mdt, reader, index: self(mdt, ("clear", reader, index), lambda: clear(mdt, reader, index))
 
     def marking(self, mark: MakeMark) -> MakeMark:
-        """The same way to make a mark on an MDT, and no longer. One that comes late is given to nobody."""
+        """``mark`` with this limit. The result of a mark that returns late is dropped."""
         numbers = count()
         return lambda mdt: self(mdt, ("mark", next(numbers)), lambda: mark(mdt))
-
-
-def _start_call(ask: Callable[[], Answer]) -> Future[Answer]:
-    answer: Future[Answer] = Future()
-
-    def run() -> None:
-        try:
-            answer.set_result(ask())
-        except BaseException as error:  # noqa: BLE001 -- it is raised where the answer is waited for
-            answer.set_exception(error)
-
-    threading.Thread(target=run, name="tierd-changelog", daemon=True).start()
-    return answer
-
-
-def _wait_for(answer: Future[Any], seconds: float) -> None:
-    """Wait until it is there, or so long."""
-    arrived = threading.Event()
-    answer.add_done_callback(lambda _: arrived.set())
-    arrived.wait(seconds)
-
-
-ClearChangelog = Callable[[str, str, int], None]

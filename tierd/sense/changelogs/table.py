@@ -34,10 +34,10 @@ def summaries(known: Tallies, since: float) -> list[DirectoryActivity]:
     return [_counts(tally) for tally in known.by_job_and_directory.values() if tally.last_time >= since]
 
 
-def shared_files(known: Tallies, least_openers: int) -> list[SharedFile]:
+def shared_files(known: Tallies, min_openers: int) -> list[SharedFile]:
     """Files that so many have open at the same time, those with the most first."""
     found = [SharedFile(file.tally.job, file.path, file.open_count) for file in known.files.values()
-             if file.open_count >= least_openers and file.path]
+             if file.open_count >= min_openers and file.path]
     return sorted(found, key=lambda f: (-f.openers, f.path))
 
 
@@ -217,7 +217,7 @@ class ActivityTable:
         with self._lock:
             return summaries(self._known, since)
 
-    def shared_files(self, least_openers: int) -> list[SharedFile]:
+    def shared_files(self, min_openers: int) -> list[SharedFile]:
         """Files that so many have open at the same time, those with the most first; none where no close is recorded."""
         with self._lock:
-            return shared_files(self._known, least_openers) if self._records.closes else []
+            return shared_files(self._known, min_openers) if self._records.closes else []

@@ -14,18 +14,20 @@ from hypothesis import strategies as st
 from lustre.layout.model import Component, Layout
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, MiniLustre
+from tests.tierd.worlds import noise
 from tierd.act.journal.queue_store import Stamp
 from tierd.act.journal.writer import Journal
 from tierd.act.movers.capacity import Destination
 from tierd.act.movers.lfs import FinishedCommand, LfsMover
 from tierd.act.movers.moves import Move, MoveResult
+from tierd.acts import Outcome
 from tierd.model import Action, Finding
 from tierd.text import printable
 
 MIB = 1 << 20
 BEFORE = Layout((Component(pool="hdd", stripe_count=2, stripe_size=4 * MIB),), composite=False)
 AFTER = Layout((Component(0, MIB, "flash"), Component(MIB, None, "hdd")))
-FINDING = Finding("noisy-neighbour", 1.0, "m", "s", ("lustre-OST0002",), "…", {"slowdown": 1.5}, ("/proj",))
+FINDING = Finding("noisy-neighbour", 1.0, "m", "s", ("lustre-OST0002",), "…", noise(), ("/proj",))
 
 
 def action(directory: str = "/proj") -> Action:
@@ -39,11 +41,11 @@ def journal(tmp_path: Path) -> Journal:
 
 def test_an_act_is_there_before_it_is_done(journal: Journal) -> None:
     number = journal.intend(action(), journal.add_finding(FINDING), BEFORE, 2.0, dry_run=False)
-    (entry,) = journal.entries("")
+    (entry,) = journal.entries(Outcome.UNDER_WAY)
     assert (entry.id, entry.outcome) == (number, "")
     journal.end(number, "done", "", 3.0)
     assert [e.outcome for e in journal.entries()] == ["done"]
-    assert list(journal.entries("")) == []
+    assert list(journal.entries(Outcome.UNDER_WAY)) == []
 
 
 def test_nobody_else_reads_whose_files_were_moved(tmp_path: Path) -> None:
@@ -144,6 +146,6 @@ def test_what_was_written_survives_a_kill(tmp_path: Path) -> None:
         said = [int(process.stdout.readline()) for _ in range(20)]
         os.kill(process.pid, signal.SIGKILL)
         said += [int(line) for line in process.stdout.read().splitlines() if line]
-    kept = [e.id for e in Journal(path).entries("")]
+    kept = [e.id for e in Journal(path).entries(Outcome.UNDER_WAY)]
     assert kept[: len(said)] == said
     assert len(kept) <= len(said) + 1

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lustre.layout.model import Component, Layout
+from tests.tierd.worlds import noise
 from tierd.act.journal import retention as rules
 from tierd.act.journal.queue_store import Stamp
 from tierd.act.journal.reader import JournalReader
@@ -25,7 +26,7 @@ DAY = 86400.0
 YEAR = 365 * DAY
 BEFORE = Layout((Component(pool="hdd"),), composite=False)
 AFTER = Layout((Component(0, MIB, "flash"), Component(MIB, None, "hdd")))
-FINDING = Finding("noisy-neighbour", 1.0, "m", "s", ("lustre-OST0002",), "…", {"slowdown": 1.5}, ("/proj",))
+FINDING = Finding("noisy-neighbour", 1.0, "m", "s", ("lustre-OST0002",), "…", noise(), ("/proj",))
 OLD_TABLES = Path(__file__).with_name("version_1_without_retention.sql")
 
 
@@ -261,7 +262,7 @@ def test_a_journal_of_the_release_before_is_migrated_and_pruned(path: Path) -> N
     sums = reader.sums.of_period(0.0, DAY)
     prune(journal, 2 * YEAR)
     assert [(entry.kind, entry.outcome) for entry in journal.entries()] == [
-        ("set-default-layout", "done"), ("migrate", "")]
+        ("set-default-layout", "done"), ("migrate", "under way")]
     assert [entry.place for entry in journal.unfinished()] == ["/proj/cut"]
     assert reader.sums.of_period(0.0, DAY) == sums
     assert sums["all_acts"] == 12

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.tierd.act.kill.remote import Remote, SteppedJournal, receive, send
 from tests.tierd.act.movers.minilustre import FLASH, HDD
+from tests.tierd.worlds import noise
 from tierd.act.gate import Gate
 from tierd.act.limits import Budget, CircuitBreaker
 from tierd.act.movers.capacity import Destination
@@ -20,7 +21,7 @@ from tierd.act.undo import Undo
 from tierd.config.act import BreakerSettings, Limits, Rate
 from tierd.model import Action, Finding
 
-FINDING = Finding("noisy-neighbour", 1.0, "m", "s", ("lustre-OST0002",), "…", {"slowdown": 1.5}, ("/d",))
+FINDING = Finding("noisy-neighbour", 1.0, "m", "s", ("lustre-OST0002",), "…", noise(), ("/d",))
 NAMES = ("/a", "/b")
 
 

@@ -16,7 +16,7 @@ LONG_SECONDS = 20
 OURS = """
 import sys
 from tierd.act.movers.lfs import command_runner, parent_death_prefix
-runner(60.0, before=tie())(("sh", "-c", "exec 3> " + sys.argv[1] + "; exec sleep 60"))
+command_runner(60.0, before=parent_death_prefix())(("sh", "-c", "exec 3> " + sys.argv[1] + "; exec sleep 60"))
 """
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 import pytest
@@ -8,10 +9,17 @@ from hypothesis import strategies as st
 
 from tests.tierd.worlds import MIB, TARGETS, small_files, small_io, stream, window
 from tierd.detect import shared_bandwidth
-from tierd.detect.noisy_neighbour.detection import Settings, detect
-from tierd.model import Window
+from tierd.detect.noisy_neighbour import detection
+from tierd.detect.noisy_neighbour.baseline import SlowdownSettings as Settings
+from tierd.detect.noisy_neighbour.pairs import SlowdownDetector, slowdown_view
+from tierd.model import Finding, Window
 
 QUIET, NOISY = 8, 6
+
+
+def detect(windows: list[Window], settings: Settings, active: Collection[tuple[str, str, str]] = (),
+           detector: SlowdownDetector = detection.DETECTOR) -> Iterator[Finding]:
+    yield from detector.detect(slowdown_view(windows, settings, active=active), settings)
 
 
 def episode(*noise: list, usual: float = 66.0, now: float = 44.0) -> list[Window]:  # type: ignore[type-arg]
@@ -27,16 +35,16 @@ def pairs(windows: list[Window], settings: Settings | None = None) -> list[tuple
 def test_whole_small_files_in_full_rpcs_are_found() -> None:
     (found,) = detect(episode(small_files("m.2", 20)), Settings())
     assert (found.aggressor, found.victim, found.targets) == ("m.2", "s.1", TARGETS)
-    assert found.evidence["slowdown"] == pytest.approx(1.5)
-    assert found.evidence["aggressor_files_per_second"] == pytest.approx(20)
-    assert found.evidence["aggressor_bytes_per_file"] == pytest.approx(MIB)
-    assert "s.1 streams at 44.0 MB/s instead of 66.0 MB/s (67 %) since m.2" in found.sentence
+    assert found.evidence.numbers()["slowdown"] == pytest.approx(1.5)
+    assert found.evidence.numbers()["aggressor_files_per_second"] == pytest.approx(20)
+    assert found.evidence.numbers()["aggressor_bytes_per_file"] == pytest.approx(MIB)
+    assert "s.1 streams at 44.0 MB/s instead of 66.0 MB/s (67%) since m.2" in found.sentence
 
 
 def test_small_random_writes_are_found_and_are_no_files() -> None:
     (found,) = detect(episode(small_io("f.2", 48)), Settings())
     assert found.aggressor == "f.2"
-    assert found.evidence["aggressor_bytes_per_file"] == 0
+    assert found.evidence.numbers()["aggressor_bytes_per_file"] == 0
 
 
 def test_an_undisturbed_victim_is_no_victim() -> None:
@@ -54,7 +62,7 @@ def test_a_neighbour_on_other_targets_is_innocent() -> None:
 def test_a_second_stream_is_shared_bandwidth_not_noise() -> None:
     windows = episode(stream("t.2", 33), now=33.0)
     assert pairs(windows) == []
-    (advice,) = shared_bandwidth.detect(windows, Settings())
+    (advice,) = detect(windows, Settings(), detector=shared_bandwidth.DETECTOR)
     assert (advice.aggressor, advice.victim, advice.advice_only) == ("t.2", "s.1", True)
 
 
@@ -100,7 +108,7 @@ def test_a_disk_that_got_slow_before_the_neighbour_came_does_not_hide_it() -> No
     windows += [window(QUIET + n, stream("s.1", 24)) for n in range(4)]
     windows += [window(QUIET + 4 + n, stream("s.1", 6), small_files("m.2", 20)) for n in range(4)]
     (found,) = detect(windows, Settings())
-    assert found.evidence["victim_usual_bytes_per_second"] == pytest.approx(24e6)
+    assert found.evidence.numbers()["victim_usual_bytes_per_second"] == pytest.approx(24e6)
 
 
 def test_nightly_slowness_that_comes_while_the_neighbour_is_there_is_not_its_fault() -> None:
@@ -121,8 +129,8 @@ def test_what_another_stream_won_meanwhile_is_told() -> None:
     windows = [window(n, stream("s.1", 66), stream("t.9", 7)) for n in range(QUIET)]
     windows += [window(QUIET + n, stream("s.1", 50), stream("t.9", 11), small_files("m.2", 20)) for n in range(NOISY)]
     (found,) = detect(windows, Settings())
-    assert found.evidence["bystanders_gain_bytes_per_second"] == pytest.approx(4e6)
-    assert found.evidence["bystanders_gain_share"] == pytest.approx(4 / 11)
+    assert found.evidence.numbers()["bystanders_gain_bytes_per_second"] == pytest.approx(4e6)
+    assert found.evidence.numbers()["bystanders_gain_share"] == pytest.approx(4 / 11)
 
 
 def test_what_another_stream_won_counts_from_when_the_victim_got_slow() -> None:
@@ -133,7 +141,7 @@ def test_what_another_stream_won_counts_from_when_the_victim_got_slow() -> None:
     windows = [window(n, stream("s.1", 60, rpc_bytes=4 * MIB), stream("t.9", 46)) for n in range(QUIET)]
     windows += [now(0, 0.5), now(1, 20), now(2, 20), now(3, 20)]  # of the many requests of t.9 the first are a fiftieth
     (found,) = detect(windows, Settings())
-    assert found.evidence["bystanders_gain_bytes_per_second"] == pytest.approx(7e6)
+    assert found.evidence.numbers()["bystanders_gain_bytes_per_second"] == pytest.approx(7e6)
 
 
 def test_a_disk_that_gets_slow_long_after_the_neighbour_came_is_not_its_fault() -> None:
@@ -193,7 +201,7 @@ def test_hysteresis_holds_a_finding_that_no_longer_would_begin() -> None:
 @given(st.floats(0.3, 1.2), st.floats(0.1, 100), st.integers(12, 26))
 def test_any_finding_means_a_real_loss(ratio: float, files: float, size_bits: int) -> None:
     for found in detect(episode(small_files("m.2", files, 1 << size_bits), now=66.0 * ratio), Settings()):
-        assert found.evidence["slowdown"] >= 1 / 0.94 - 1e-9
+        assert found.evidence.numbers()["slowdown"] >= 1 / 0.94 - 1e-9
         assert found.aggressor == "m.2"
 
 

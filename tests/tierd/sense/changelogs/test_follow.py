@@ -186,7 +186,7 @@ def test_the_others_are_heard_and_it_is_asked_once(away: Away) -> None:
     count, trouble = heard(follower)
     assert count == 5
     assert trouble.startswith("changelog of MDT0001: ")
-    assert "no answer for 0 s: its server is away, or recovers" in trouble
+    assert "no answer for 0 s: the MDS is down, or in recovery" in trouble
     watch.time += 600
     count, trouble = heard(follower)
     assert count == 0
@@ -212,16 +212,16 @@ def test_a_late_answer_to_another_question_is_let_go() -> None:
     """However close to the next question it comes."""
     for _ in range(200):
         back = threading.Event()
-        patience = TimedCalls(Watch(), 0.001)
+        timed_calls = TimedCalls(Watch(), 0.001)
         with pytest.raises(TimeoutError):
-            patience("MDT0001", "old", back.wait)
+            timed_calls("MDT0001", "old", back.wait)
         with pytest.raises(TimeoutError):
-            patience("MDT0001", "new", lambda: "never asked")
+            timed_calls("MDT0001", "new", lambda: "never asked")
         back.set()
         answer = None
         while answer is None:
             with suppress(TimeoutError):
-                answer = patience("MDT0001", "new", lambda: "new")
+                answer = timed_calls("MDT0001", "new", lambda: "new")
         assert answer == "new"
 
 
