@@ -1,4 +1,4 @@
-# Everything here sets itself up: a virtual environment in .venv, Prometheus' programs in .tools. Nothing outside this folder changes.
+# Targets install what they need: a virtual environment in .venv, Prometheus' programs in .tools. Nothing outside this folder changes.
 SHELL := /bin/sh
 PY := .venv/bin/python
 
@@ -14,7 +14,7 @@ tools: .tools/stamp
 	sh scripts/tools.sh .tools
 	@touch $@
 
-test: lint types .tools/stamp ## install what is needed, then ruff, mypy --strict and pytest
+test: lint types .tools/stamp ## ruff, mypy --strict and pytest
 	PATH="$(CURDIR)/.tools/bin:$$PATH" .venv/bin/pytest -n 2 --dist worksteal $(PYTEST_ARGS)
 
 lint: .venv/stamp
@@ -23,25 +23,25 @@ lint: .venv/stamp
 types: .venv/stamp
 	.venv/bin/mypy
 
-demo: .venv/stamp ## a simulated cluster, the exporter and tierd, on this machine, until Ctrl-C
+demo: .venv/stamp ## a simulated cluster, the exporter and tierd on this machine, until Ctrl-C
 	@$(PY) -m tierd.demo
 
-stack: .venv/stamp .tools/stamp ## the demonstration with Prometheus, Alertmanager and, where there is one, Grafana
+stack: .venv/stamp .tools/stamp ## a simulated cluster with Prometheus, Alertmanager and, if installed, Grafana
 	@PATH="$(CURDIR)/.tools/bin:$$PATH" $(PY) -m stack $(STACK_ARGS)
 
-dashboards: .venv/stamp ## write dashboards/json anew from the modules beside it
+dashboards: .venv/stamp ## write dashboards/json
 	$(PY) -m dashboards
 
-golden: .venv/stamp ## rewrite the expositions that the tests compare with
+golden: .venv/stamp ## rewrite the expositions in tests/golden
 	GOLDEN=rewrite .venv/bin/pytest -q tests/exporter/test_golden.py tests/exporter/test_written.py
 
-bench: .venv/stamp ## processor time and memory of the exporter, as ratios; twenty minutes
+bench: .venv/stamp ## processor time and memory of the exporter; twenty minutes
 	$(PY) -m bench.exporter
 	$(PY) -m bench.against_prometheus_client
 	$(PY) -m bench.without_c
 	$(PY) -m bench.soak
 
-dist: .venv/stamp ## source archive and manylinux wheels in dist/; DIST_PYTHONS names the Pythons to make wheels for
+dist: .venv/stamp ## source archive and manylinux wheels in dist/, for each Python in DIST_PYTHONS
 	$(PY) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore -e '.[dist]'
 	sh scripts/dist.sh dist $(PY) $(DIST_PYTHONS)
 

@@ -1,4 +1,4 @@
-"""What setup.cfg cannot say: modules in C that are left out where there is no compiler (docs/decisions/012)."""
+"""The optional C modules, which setup.cfg cannot declare. Without a compiler they are omitted (docs/decisions/012)."""
 
 from setuptools import Extension, setup
 

@@ -1,20 +1,29 @@
-"""The only place where the exporter looks at a clock, or waits by one."""
+"""The exporter's clocks and time limits: no other module of the exporter uses the time."""
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
 
 Clock = Callable[[], float]
-"""Seconds of some steadily running clock; only differences mean anything."""
+"""Seconds of a monotonic clock. Only differences are meaningful."""
 
-Wait = Callable[[threading.Event, float], bool]
-"""Waits for an event for so many seconds at the most; whether it is set."""
+Wait = Callable[[Future[Any], float], bool]
+"""Waits for a future up to a number of seconds, and returns whether it is done."""
 
 monotonic: Clock = time.monotonic
 
-wait: Wait = threading.Event.wait
+
+def wait(future: Future[Any], seconds: float) -> bool:
+    """See ``Wait``. A TimeoutError of the call itself is a result: reading a parameter may raise one."""
+    try:
+        future.exception(seconds)
+    except TimeoutError:
+        return False
+    return True
+
 
 wall: Clock = time.time
-"""Seconds since 1970, as the kernel stamps what it counts."""
+"""Seconds since 1970, as in the kernel's time stamps."""

@@ -28,19 +28,19 @@ class NodeSummary:
     """(file system, target) of this node's own."""
 
 
-def summarize_node(places: ParameterIndex) -> NodeSummary:
+def summarize_node(parameters: ParameterIndex) -> NodeSummary:
     """Look at the node; nothing is asked of any server."""
-    node = Node(NodeSnapshot(places), ReadStats())
+    node = Node(NodeSnapshot(parameters), ReadStats())
     mounts = [(client.device.fsname, client.mount) for client in node.clients("llite")]
     targets = {kind: [(t.device.fsname, t.device.target) for t in node.targets(kind)] for kind in SERVER_ROLES}
     roles = ["client"] if mounts else []
     roles += [role for kind, role in SERVER_ROLES.items() if targets[kind]]
-    if node.every("mgs"):
+    if node.devices("mgs"):
         roles.append("management server")
-    if _text(places.tree.lnet_path("routes")).startswith(b"Routing enabled"):
+    if _text(parameters.tree.lnet_path("routes")).startswith(b"Routing enabled"):
         roles.append("router")
     own = sorted({target for of_kind in targets.values() for target in of_kind})
-    version = _text(places.tree.path("version")).decode("utf-8", "replace").strip()
+    version = _text(parameters.tree.path("version")).decode("utf-8", "replace").strip()
     file_systems = sorted({fs for fs, _ in (*mounts, *own)})
     return NodeSummary(
         tuple(roles), version.removeprefix("lustre:").strip(), tuple(file_systems), tuple(mounts), tuple(own)
@@ -108,7 +108,7 @@ class LandingPage:
         self._scraper = scraper
         self._look_seconds = look_seconds
         self._links = {"metrics": escape(telemetry_path), "health": escape(health_path)}
-        self._lane: WorkerThread[NodeSummary] = WorkerThread("landing")
+        self._worker: WorkerThread[NodeSummary] = WorkerThread("landing")
 
     def page(self) -> bytes:
         """The whole page."""
@@ -125,7 +125,7 @@ class LandingPage:
 
     def _node(self) -> Iterator[tuple[str, str]]:
         try:
-            found = self._lane.run(lambda: summarize_node(self._scraper.places), self._look_seconds)
+            found = self._worker.run(lambda: summarize_node(self._scraper.parameters), self._look_seconds)
         except (LateError, BusyError, OSError):
             yield "Role", '<span class="bad">unknown; reading a parameter may hang</span>'
             return
@@ -158,9 +158,9 @@ def _row(name: str, outcome: CollectorStatus) -> str:
         state = "metrics found" if outcome.samples else "no metrics on this node"
     numbers = (
         ("duration", f"{outcome.seconds * 1000:.1f} ms" if outcome.passes else ""),
-        ("read", _size(outcome.tally.bytes_read) if outcome.passes else ""),
-        ("skipped", _counts(outcome.tally.skipped.copy())),
-        ("failed", _counts({" ".join(key): times for key, times in outcome.tally.errors.copy().items()})),
+        ("read", _size(outcome.reads.bytes_read) if outcome.passes else ""),
+        ("skipped", _counts(outcome.reads.skipped.copy())),
+        ("failed", _counts({" ".join(key): times for key, times in outcome.reads.errors.copy().items()})),
     )
     cells = "".join(f'<td class="n" data-l="{label}">{text}</td>' if text else '<td class="n"></td>'
                     for label, text in numbers)  # fmt: skip

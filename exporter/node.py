@@ -102,7 +102,7 @@ class MountNames:
         self._seen: tuple[list[tuple[str, str]], list[tuple[str, str]]] | None = None
         self._names: Mounts = {}
 
-    def of(self, node: Node) -> Mounts:
+    def mounts(self, node: Node) -> Mounts:
         """The mount point of every instance on this node."""
         instances = node.instances()
         views = (client_mounts(node.root_text(path)) for path in _MOUNT_LISTS) if instances else ()
@@ -171,12 +171,12 @@ class PoolReader:
         self._parsed: dict[bytes, tuple[frozenset[str], int]] = {}
         self._membership = PoolMembership({}, {})
 
-    def read(self, node: Node) -> PoolMembership:
+    def membership(self, node: Node) -> PoolMembership:
         """The client's view where there is a client, else the metadata server's."""
         found: dict[str, PoolTargets] = {}
         kept: dict[bytes, tuple[frozenset[str], int]] = {}
         for kind, wanted in (("lov", "clilov"), ("lod", "mdtlov"), ("lov", "mdtlov")):
-            for name, device in node.every(kind):
+            for name, device in node.devices(kind):
                 if (
                     device.kind == wanted
                     and device.fsname not in found
@@ -249,7 +249,7 @@ class ParameterIndex:
         self._listings: dict[str, tuple[tuple[str, ...], tuple[NamedDevice, ...]]] = {}
         self._missing: dict[str, set[tuple[str, str]]] = {}
         """Parameters that this release does not have: by kind, device and name."""
-        self._patience: dict[str, int] = {}
+        self._passes_left: dict[str, int] = {}
         self._clients: dict[str, tuple[tuple[NamedDevice, ...], Mounts, tuple[ClientDevice, ...]]] = {}
 
     def devices(self, kind: str) -> tuple[NamedDevice, ...]:
@@ -305,10 +305,10 @@ class ParameterIndex:
 
     def _remember_missing(self, kind: str) -> None:
         """What a device lacks, once it has been there for a pass, is looked for only now and then."""
-        left = self._patience.get(kind, 0)
+        left = self._passes_left.get(kind, 0)
         if kind not in self._missing or not left:
             self._missing[kind] = set()
-        self._patience[kind] = left - 1 if left else PASSES_BEFORE_RETRY
+        self._passes_left[kind] = left - 1 if left else PASSES_BEFORE_RETRY
 
 
 integer = lru_cache(maxsize=8192)(df.integer)
@@ -331,26 +331,26 @@ WRAPPED_FROM = 1 << 63
 
 
 class ParameterReader:
-    """Reads for one collector; every reading goes into its tally."""
+    """Reads for one collector; every reading goes into its reads."""
 
-    def __init__(self, places: ParameterIndex, tally: ReadStats) -> None:
-        self._places = places
-        self._tally = tally
+    def __init__(self, parameters: ParameterIndex, reads: ReadStats) -> None:
+        self._parameters = parameters
+        self._reads = reads
 
     def read(
         self, kind: str, device: str, name: str, read: ReadParameter = read_whole, *, may_be_empty: bool = False
     ) -> bytes | None:
         """The parameter's text; None when it is absent, empty or unreadable (the last two are counted)."""
         try:
-            data = self._places.read(kind, device, name, read)
+            data = self._parameters.read(kind, device, name, read)
         except OSError as error:
-            self._tally.error(parameter_name(kind, name), errno.errorcode.get(error.errno or 0, "OSError"))
+            self._reads.error(parameter_name(kind, name), errno.errorcode.get(error.errno or 0, "OSError"))
             return None
         if data is None:
             return None
-        self._tally.bytes_read += len(data)
+        self._reads.bytes_read += len(data)
         if not data and not may_be_empty:
-            self._tally.error(parameter_name(kind, name), "empty")
+            self._reads.error(parameter_name(kind, name), "empty")
             return None
         return data
 
@@ -364,21 +364,21 @@ class ParameterReader:
         def count(piece: bytes) -> None:
             nonlocal pieces
             pieces += 1
-            self._tally.bytes_read += len(piece)
+            self._reads.bytes_read += len(piece)
             take(piece)
 
-        places = self._places
-        folder = places.folders(kind, name).get(device)
+        parameters = self._parameters
+        folder = parameters.folders(kind, name).get(device)
         try:
             if folder is not None:
                 whole = read_through(folder + name, count)
                 if whole or pieces:
                     return whole
-            data = places.locate(kind, device, name)
+            data = parameters.locate(kind, device, name)
             if data is not None:
                 count(data)
         except OSError as error:
-            self._tally.error(parameter_name(kind, name), errno.errorcode.get(error.errno or 0, "OSError"))
+            self._reads.error(parameter_name(kind, name), errno.errorcode.get(error.errno or 0, "OSError"))
             return False
         return data is not None
 
@@ -386,8 +386,8 @@ class ParameterReader:
         self, kind: str, name: str, devices: Iterable[str], read: ReadParameter = read_whole
     ) -> Iterator[tuple[str, bytes]]:
         """Device and text of the same parameter of many, those left out for which ``read`` says None."""
-        folders = self._places.folders(kind, name)
-        look_for, tally = self._places.locate, self._tally
+        folders = self._parameters.folders(kind, name)
+        look_for, reads = self._parameters.locate, self._reads
         for device in devices:
             try:
                 folder = folders.get(device)
@@ -395,13 +395,13 @@ class ParameterReader:
                 if data is None:
                     data = look_for(kind, device, name)
             except OSError as error:
-                tally.error(parameter_name(kind, name), errno.errorcode.get(error.errno or 0, "OSError"))
+                reads.error(parameter_name(kind, name), errno.errorcode.get(error.errno or 0, "OSError"))
                 continue
             if data:
-                tally.bytes_read += len(data)
+                reads.bytes_read += len(data)
                 yield device, data
             elif data is not None:
-                tally.error(parameter_name(kind, name), "empty")
+                reads.error(parameter_name(kind, name), "empty")
 
     def numbers(self, kind: str, name: str, devices: Iterable[str]) -> Iterator[tuple[str, int]]:
         """Device and number of the same parameter of many, those left out for which ``number`` says None."""
@@ -414,7 +414,7 @@ class ParameterReader:
 
     def read_global(self, name: str) -> bytes | None:
         """A parameter of no device (``health_check``), or of LNet (``lnet.stats``); None as in ``read``."""
-        tree = self._places.tree
+        tree = self._parameters.tree
         beside = name.removeprefix("lnet.")
         place = tree.path(name.replace(".", "/")) if beside == name else tree.lnet_path(beside)
         if place is None:
@@ -422,11 +422,11 @@ class ParameterReader:
         try:
             data = read_whole(place)
         except OSError as error:
-            self._tally.error(name, errno.errorcode.get(error.errno or 0, "OSError"))
+            self._reads.error(name, errno.errorcode.get(error.errno or 0, "OSError"))
             return None
-        self._tally.bytes_read += len(data or b"")
+        self._reads.bytes_read += len(data or b"")
         if data == b"":
-            self._tally.error(name, "empty")
+            self._reads.error(name, "empty")
         return data or None
 
     def number_global(self, name: str) -> int | None:
@@ -440,7 +440,7 @@ class ParameterReader:
     def skipped_global(self, name: str, lines: int) -> None:
         """Lines of a parameter of no device that were not understood."""
         if lines:
-            self._tally.skip(name, lines)
+            self._reads.skip(name, lines)
 
     def number(self, kind: str, device: str, name: str, parse: Callable[[bytes], int | None] = natural) -> int | None:
         """A parameter that holds one number; None when it is absent or holds something else (which is counted).
@@ -458,16 +458,16 @@ class ParameterReader:
     def skipped(self, kind: str, name: str, lines: int) -> None:
         """Lines of a parameter that were not understood."""
         if lines:
-            self._tally.skip(parameter_name(kind, name), lines)
+            self._reads.skip(parameter_name(kind, name), lines)
 
     def children(self, kind: str, device: str, folder: str) -> tuple[str, ...]:
         """Names below a folder of a device."""
-        return self._places.tree.children(f"{kind}/{device}/{folder}")
+        return self._parameters.tree.children(f"{kind}/{device}/{folder}")
 
     def root_text(self, path: str) -> bytes:
         """A file of procfs outside Lustre's part (``mounts``); empty when there is none."""
         try:
-            return read_whole(self._places.tree.roots.procfs / path) or b""
+            return read_whole(self._parameters.tree.roots.procfs / path) or b""
         except OSError:
             return b""
 
@@ -475,8 +475,8 @@ class ParameterReader:
 class NodeSnapshot:
     """One pass's view of the node, shared by its collectors: each thing is looked at once, when first asked for."""
 
-    def __init__(self, places: ParameterIndex) -> None:
-        self.places = places
+    def __init__(self, parameters: ParameterIndex) -> None:
+        self.parameters = parameters
         self._devices: dict[str, tuple[NamedDevice, ...]] = {}
         self._mounts: Mounts | None = None
         self._membership: PoolMembership | None = None
@@ -484,27 +484,27 @@ class NodeSnapshot:
     def devices(self, kind: str) -> tuple[NamedDevice, ...]:
         """All devices of a kind."""
         if kind not in self._devices:
-            self._devices[kind] = self.places.devices(kind)
+            self._devices[kind] = self.parameters.devices(kind)
         return self._devices[kind]
 
     def mounts(self, node: Node) -> Mounts:
         """The mount point of each of this node's client instances."""
         if self._mounts is None:
-            self._mounts = self.places.mount_names.of(node)
+            self._mounts = self.parameters.mount_names.mounts(node)
         return self._mounts
 
     def membership(self, node: Node) -> PoolMembership:
         """Which targets are in which pools."""
         if self._membership is None:
-            self._membership = self.places.pool_reader.read(node)
+            self._membership = self.parameters.pool_reader.membership(node)
         return self._membership
 
 
 class Node(ParameterReader):
     """The view of one collector."""
 
-    def __init__(self, snapshot: NodeSnapshot, tally: ReadStats) -> None:
-        super().__init__(snapshot.places, tally)
+    def __init__(self, snapshot: NodeSnapshot, reads: ReadStats) -> None:
+        super().__init__(snapshot.parameters, reads)
         self.snapshot = snapshot
 
     def clients(self, kind: str) -> tuple[ClientDevice, ...]:
@@ -512,7 +512,7 @@ class Node(ParameterReader):
 
         The same object as in the pass before, when nothing was mounted or connected meanwhile.
         """
-        return self.snapshot.places.clients(kind, self.snapshot.devices(kind), self.snapshot.mounts(self))
+        return self.snapshot.parameters.clients(kind, self.snapshot.devices(kind), self.snapshot.mounts(self))
 
     def mounts(self) -> list[tuple[str, bytes]]:
         """Device and label text of each mount."""
@@ -561,7 +561,7 @@ class Node(ParameterReader):
         """Device and label text of each of this node's own targets."""
         return [(name, label_text(fs=device.fsname, target=device.target)) for name, device in self.targets(kind)]
 
-    def every(self, kind: str) -> tuple[NamedDevice, ...]:
+    def devices(self, kind: str) -> tuple[NamedDevice, ...]:
         """All devices of a kind, whosever they are."""
         return self.snapshot.devices(kind)
 

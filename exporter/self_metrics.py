@@ -30,7 +30,7 @@ class ExporterMetrics(Collector):
         yield _info()
         yield from self._outcomes()
         yield from self._tallies()
-        yield self._places()
+        yield self._readable_paths()
         yield self._loaded()
 
     def _outcomes(self) -> Iterator[Metric]:
@@ -58,10 +58,10 @@ class ExporterMetrics(Collector):
             labels=("collector", "parameter", "error"),
         )  # fmt: skip
         for name, outcome in self._scraper.outcomes.items():
-            read.add_metric((name,), outcome.tally.bytes_read)
-            for parameter, lines in sorted(outcome.tally.skipped.copy().items()):
+            read.add_metric((name,), outcome.reads.bytes_read)
+            for parameter, lines in sorted(outcome.reads.skipped.copy().items()):
                 skipped.add_metric((name, parameter), lines)
-            for (parameter, error), times in sorted(outcome.tally.errors.copy().items()):
+            for (parameter, error), times in sorted(outcome.reads.errors.copy().items()):
                 errors.add_metric((name, parameter, error), times)
         yield read
         yield skipped
@@ -74,7 +74,7 @@ class ExporterMetrics(Collector):
             float(self._scraper.tree.loaded()),
         )
 
-    def _places(self) -> Metric:
+    def _readable_paths(self) -> Metric:
         closed = self._scraper.tree.closed()
         readable = GaugeMetricFamily(
             PREFIX + "path_readable",

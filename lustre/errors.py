@@ -77,7 +77,7 @@ class NoPath(LustreError, ValueError):
 
 
 class LibraryMissing(LustreError):
-    """The machine has no liblustreapi, or an older one without the function."""
+    """The machine has no liblustreapi, or a release without the function."""
 
 
 _KINDS: dict[int, type[LustreError]] = {

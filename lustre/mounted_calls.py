@@ -187,7 +187,7 @@ class MountedCalls(PlainCalls):
         return descriptor
 
     def _must_be_nameless(self, descriptor: int, name: str, beside: str) -> None:
-        """Close and raise Unsupported where the file system has no volatile files. Checks once per mount."""
+        """Close and raise NotLustre where the file system has no volatile files. Checks once per mount."""
         try:
             os.unlink(name)
         except FileNotFoundError:

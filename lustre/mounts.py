@@ -1,7 +1,7 @@
 r"""Where Lustre is mounted, from ``/proc/mounts``.
 
 A server's targets are of type ``lustre`` too; a client's mount is the one whose device has ``:/`` before the name of
-the file system. The library's own enumeration of mounts never comes to an end, so it is not used.
+the file system. The enumeration of mounts in liblustreapi does not end, so it is not used.
 
 >>> parse(b"10.0.2.15@tcp:/lustre/home /mnt/a\\040b lustre rw,flock 0 0\n/dev/vdb /mnt/ost lustre ro 0 0\n")
 (Mount(fsname='lustre', path='/mnt/a b', subdirectory='/home', read_only=False),)
@@ -27,12 +27,12 @@ class Mount:
     fsname: str
     path: str
     subdirectory: str = ""
-    """What of the file system is mounted, when it is not all of it."""
+    """Mounted subdirectory of the file system; empty for the whole file system."""
     read_only: bool = False
 
 
 def parse(text: bytes) -> tuple[Mount, ...]:
-    """Client mounts, in the order they were made."""
+    """Read the client mounts, in the order of mounting."""
     return tuple(
         Mount(os.fsdecode(fsname), _path(path), _path(rest).rstrip("/"), b"ro" in options.split(b","))
         for fsname, rest, path, options in _LINE.findall(text)
@@ -40,7 +40,7 @@ def parse(text: bytes) -> tuple[Mount, ...]:
 
 
 def find(path: str, text: bytes) -> Mount:
-    """The mount that a path lies on. Raises NotLustre, naming the mounts there are."""
+    """Find the mount of a path. Raises NotLustre, which names the existing mounts."""
     mounts = parse(text)
     real = os.path.realpath(path)
     holding = [mount for mount in mounts if real == mount.path or real.startswith(mount.path.rstrip("/") + "/")]

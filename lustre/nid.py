@@ -18,7 +18,7 @@ import struct
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 ANY = "<?>"
-"""How Lustre prints the wildcard that stands for every node."""
+"""Text of the wildcard NID, which stands for every node."""
 
 _SMALL = struct.Struct("<IHH16x")
 _LARGE = struct.Struct(">BBH16s4x")

@@ -37,13 +37,13 @@ _NAMESPACE = re.compile(rf"(?P<kind>filter|mdt)-(?P<fsname>[^/]+?)-{_TARGET}_UUI
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """What the name of a device says; a part the name does not have is empty."""
+    """The parts of a device name; a part that the name lacks is empty."""
 
     fsname: str
     target: str
     """``OST0002`` or ``MDT0000``; empty for what belongs to a mount as a whole."""
     kind: str
-    """``osc``, ``mdc``, ``clilov``, ``mdtlov``, ``osp``, ``lwp``…; empty for a server's target and a client's mount."""
+    """``osc``, ``mdc``, ``clilov``, ``osp``, ``lwp``…; empty for a server's target and a client's mount."""
     instance: str
     """The mount (hexadecimal, new at each mount), or the server that holds this client (``MDT0000``)."""
 
@@ -75,7 +75,7 @@ class Roots:
         sysfs: str | os.PathLike[str],
         debugfs: str | os.PathLike[str] | None = None,
     ) -> Roots:
-        """Roots from paths; debugfs is at its usual place below sysfs unless said otherwise."""
+        """Make roots from paths. The default of debugfs is its usual place below sysfs."""
         return cls(Path(procfs), Path(sysfs), Path(debugfs) if debugfs is not None else Path(sysfs, "kernel", "debug"))
 
 
@@ -102,7 +102,7 @@ class Tree:
         return next((top + name for top in self._lnet_tops if os.path.exists(top + name)), None)
 
     def read(self, parameter: str) -> bytes | None:
-        """The whole parameter, or None when it is absent."""
+        """Read a whole parameter; None when it is absent."""
         path = self.path(parameter)
         return None if path is None else read_whole(path)
 
@@ -115,11 +115,11 @@ class Tree:
         return self._names(folder, lambda _: True)
 
     def loaded(self) -> bool:
-        """Whether any of the three places is there; none is where Lustre is not loaded."""
+        """Whether Lustre is loaded: whether any of the three directories exists."""
         return any(map(os.path.isdir, self._tops))
 
     def closed(self) -> dict[str, str]:
-        """Those of the three places that this process may not list, so that "absent" there means nothing, by name."""
+        """Names of the directories that this process may not list. A parameter absent there may exist."""
         places = zip(("sysfs", "debugfs", "procfs"), self._tops, strict=True)
         return {name: top for name, top in places if _refused(top)}
 
@@ -152,17 +152,17 @@ def _refused(folder: str) -> bool:
 
 
 CHUNK_BYTES = 1 << 16
-"""Asked for at a time: more than most files hold, and small enough to stay off ``mmap``."""
+"""Bytes per read: larger than most files, and small enough to avoid ``mmap``."""
 
 LINE_BYTES = 256
-"""More than any parameter of one number holds."""
+"""Upper bound of the size of a one-number parameter."""
 
 ABSENT = frozenset({errno.ENOENT, errno.ENODEV, errno.ENOTDIR, errno.ENXIO, errno.ESTALE})
-"""What the kernel says of a parameter that is not there, or whose device was just taken away."""
+"""Errors of a parameter that is absent or whose device was just removed."""
 
 
 MOST_BYTES = 256 << 20
-"""A hundred thousand jobs take less. A text that is longer has no end: the kernel tells it in a circle."""
+"""Largest parameter. A hundred thousand jobs take less; a longer text is one that the kernel repeats endlessly."""
 
 
 def read_whole(path: str | os.PathLike[str]) -> bytes | None:
@@ -204,7 +204,7 @@ def read_through(path: str | os.PathLike[str], take: Callable[[bytes], None]) ->
 
 
 def read_line(path: str | os.PathLike[str]) -> bytes | None:
-    """The same of a file that holds one line: the kernel hands it out at once, and need not be asked for more."""
+    """Read a file of one line with a single read, because the kernel returns it whole; None when it is absent."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:

@@ -1,6 +1,6 @@
 #!/bin/sh
-# deb.sh FOLDER [PACKAGE...]: Debian packages in FOLDER, both when none is named. Run from the top of the source; needs dpkg-deb,
-# gcc, python3-dev, and pip's packages.
+# deb.sh FOLDER [PACKAGE...]: makes Debian packages in FOLDER, both if none is named. Run from the top of the source. Needs
+# dpkg-deb, gcc, python3-dev, python3-venv and pip.
 set -eu
 folder=$1
 shift

@@ -1,8 +1,8 @@
 #!/bin/sh
-# install.sh PACKAGE ROOT: everything lustre-exporter or lustre-tierd holds, below ROOT. Run from the top of the source.
-# PYTHON names the Python to build with (default: /usr/bin/python3): the one of the machines the package is installed on.
-# WHEELS names a folder with all wheels that are needed, for machines without a network.
-# PURE_PYTHON=1 allows a package without the modules in C, which is slower (docs/sizing.md).
+# install.sh PACKAGE ROOT: installs all of lustre-exporter or lustre-tierd below ROOT. Run from the top of the source.
+# PYTHON is the Python to build with (default: /usr/bin/python3), the same as on the machines that install the package.
+# WHEELS is a folder with all wheels, for machines without a network.
+# PURE_PYTHON=1 allows a package without the C modules, which is slower (docs/sizing.md).
 set -eu
 package=$1 root=$2
 python=${PYTHON:-/usr/bin/python3}
@@ -30,11 +30,11 @@ for source in $(find lustre httpserver exporter -name "*.c"); do
         { echo "$source was not compiled: a C compiler and Python's headers are needed (or PURE_PYTHON=1)" >&2; exit 1; }
 done
 if [ "$package" = lustre-exporter ]; then
-    # Nothing that moves files comes to nodes that run the exporter alone.
+    # Nodes that run only the exporter get no code that moves files.
     rm -rf "$site/tierd" "$site/simulator" "$root$here/bin/tierd" "$root$here/bin/tierctl"
     sed -i -E '/^(tierd|simulator)\/|\/bin\/(tierd|tierctl),/d' "$site"/lustre_tierd-*.dist-info/RECORD
 fi
-# The environment was made below ROOT and will live without it.
+# The environment was made below ROOT and must work without that prefix.
 rm -f "$root$here"/bin/[Aa]ctivate*
 grep -rlI "$root$here" "$root$here/bin" "$root$here/pyvenv.cfg" 2>/dev/null | while read -r file; do
     [ -L "$file" ] || sed -i "s|$root$here|$here|g" "$file"

@@ -1,7 +1,7 @@
-"""check_wheel.py WHEEL...: exit status 1, and a line for each mistake, where a site would need a compiler after all.
+"""check_wheel.py WHEEL...: checks that sites can install a wheel without a compiler. Exit status 1 if not.
 
-A wheel must hold a compiled module for each C source of the repository, and have platform tags of manylinux alone: only
-`auditwheel` gives those, after a look at every symbol that the modules take from the C library.
+A wheel must contain a compiled module for each C source of the repository, and only platform tags of manylinux, which
+`auditwheel` gives after it has checked every symbol that the modules take from the C library.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ ROOT = Path(__file__).parent.parent
 
 
 def sources(root: Path = ROOT) -> list[str]:
-    """The modules in C, as paths without a suffix: ``lustre/formats/_texts``."""
+    """The C modules, as paths without a suffix: ``lustre/formats/_texts``."""
     return sorted(str(path.relative_to(root).with_suffix(""))
                   for package in ("lustre", "httpserver", "exporter") for path in (root / package).rglob("_*.c"))
 
 
 def mistakes(wheel: Path, modules: list[str]) -> list[str]:
-    """What keeps sites from installing this wheel, and having the modules in C, without a compiler."""
+    """What prevents sites from installing this wheel with the C modules and without a compiler."""
     platforms = wheel.stem.split("-")[-1].split(".")
     wrong = [f"the tag {tag} is not one of manylinux" for tag in platforms if not tag.startswith("manylinux")]
     with zipfile.ZipFile(wheel) as archive:
@@ -31,7 +31,7 @@ def mistakes(wheel: Path, modules: list[str]) -> list[str]:
 
 
 def main(wheels: list[str]) -> int:
-    """Name what is wrong with each of the wheels; 1 when anything is, or when there is no wheel."""
+    """Print what is wrong with each wheel. Return 1 if anything is wrong or there is no wheel."""
     modules = sources()
     wrong = [sentence for wheel in wheels for sentence in mistakes(Path(wheel), modules)]
     wrong += [] if wheels else ["no wheel was named"]

@@ -1,7 +1,7 @@
 #!/bin/sh
-# tools.sh DIR: promtool, prometheus, alertmanager and amtool in DIR/bin, taken out of Debian's packages without installing
-# them (an installed package would start a service on this machine). One that is on the PATH already serves as it is.
-# What cannot be had is said, and the tests that need it are skipped.
+# tools.sh DIR: extracts promtool, prometheus, alertmanager and amtool from Debian's packages into DIR/bin, without
+# installing the packages, which would start services. Programs on the PATH are linked instead. The script reports a
+# program that is not available; tests that need it are skipped.
 set -eu
 dir=$1
 mkdir -p "$dir/bin"
@@ -9,7 +9,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 chmod 755 "$work"
 
-# unpacked PACKAGE PROGRAM...: link the programs that are there already, take the rest out of the package.
+# unpacked PACKAGE PROGRAM...: link the programs on the PATH, extract the others from the package.
 unpacked() {
     package=$1
     shift
@@ -40,8 +40,8 @@ unpacked() {
     done
 }
 
-# Debian's Alertmanager reads its templates from /usr/share only. One that is not installed gets a path of the same
-# length that leads to an open directory, and a wrapper that opens the directory.
+# Debian's Alertmanager reads its templates from /usr/share only. The extracted one gets a path of the same length that
+# leads to an open directory, and a wrapper that opens the directory.
 relocate_alertmanager() {
     installed=$work/prometheus-alertmanager/usr
     mkdir -p "$dir/share/alertmanager" "$dir/lib"

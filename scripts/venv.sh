@@ -1,6 +1,6 @@
 #!/bin/sh
 # venv.sh DIR REQUIREMENT: a virtual environment in DIR with REQUIREMENT installed in editable form.
-# Works where Debian's python3 comes without ensurepip: then by virtualenv, or by the pip there is. Nothing outside of DIR is changed.
+# If Debian's python3 has no ensurepip, virtualenv or the installed pip is used. Nothing outside DIR changes.
 set -eu
 dir=$1 requirement=$2
 python=${PYTHON:-python3}
@@ -13,8 +13,8 @@ if [ ! -x "$dir/bin/python" ]; then
         { rm -rf "$dir"; "$python" -m venv --without-pip "$dir" 2>/dev/null &&
           "$python" -m pip --python "$dir/bin/python" install --quiet --disable-pip-version-check pip 2>/dev/null; } ||
         { rm -rf "$dir"
-          echo "$python cannot make virtual environments. Install what it lacks: apt-get install python3-venv" >&2
+          echo "$python cannot make virtual environments. Run: apt-get install python3-venv" >&2
           exit 1; }
 fi
-echo "Installing $requirement and what it needs into $dir ..."
+echo "Installing $requirement and its dependencies into $dir ..."
 "$dir/bin/python" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore -e "$requirement"

@@ -1,1 +1,1 @@
-"""A Lustre cluster in one process: the same parameter files, the same changelog, the same file system port."""
+"""A simulated Lustre cluster in one process, with the parameter files, changelogs and file system of a real one."""

@@ -1,4 +1,4 @@
-"""Calls of a program on a mount: each takes its time, of a processor there and at the targets it asks."""
+"""Calls of a program on a mount. Each takes processor time on its node and service time at the targets."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ LAYOUT = ("open", "getxattr", "close")
 SET_DEFAULT = ("open", "setxattr", "close")
 NAMES_PER_PAGE = 100
 GLIMPSE_USEC, STATFS_USEC = 50, 10
-"""What an OST needs to say how large an object is, and how much room it has."""
+"""Service time of an OST for a glimpse (size of an object) and for statfs."""
 RETRY_SECONDS = 0.1
-"""So soon a request to a target that was away is sent again."""
+"""Interval at which a request to an absent target is sent again."""
 
 
 class Calls:
-    """Waits as long as a call takes. Raises OSError ETIMEDOUT where a target does not answer for very long."""
+    """Waits as long as a call takes. Raises OSError ETIMEDOUT for a target that stays away too long."""
 
     def __init__(self, cluster: Cluster, costs: CallCosts, wait: Callable[[Completion], None]) -> None:
         self._cluster = cluster
@@ -40,7 +40,7 @@ class Calls:
         self._wait = wait
 
     def status(self, path: str) -> None:
-        """Ask for the attributes of a file or directory."""
+        """Request the attributes of a file or directory."""
         with self._cluster.lock:
             try:
                 cached = self._costs.attributes_cached and not self._cluster.namespace.lookup(path).is_directory
@@ -59,21 +59,21 @@ class Calls:
             self._take(self._computing(0.0, self._costs.default_processor_seconds))
 
     def to_mdt(self, requests: Iterable[str], path: str) -> None:
-        """System calls that ask the MDT of a path, one after the other."""
+        """Make system calls to the MDT of a path, one after the other."""
         self.to_mdt_of_inode(requests, lambda: self._cluster.namespace.lookup(path))
 
     def to_mdt_of_inode(self, requests: Iterable[str], found: Callable[[], Inode]) -> None:
-        """The same, of a file that is found by other means."""
+        """Make system calls to the MDT of a file that ``found`` looks up."""
         if self._costs.charged:
             with self._cluster.lock:
                 try:
                     index = found().mdt_index
-                except OSError:  # the first MDT says that it is not there
+                except OSError:  # the first MDT answers that the file does not exist
                     index = 0
             self._take(self._requests(index, requests))
 
     def _size_of(self, path: str) -> None:
-        """Ask the OSTs of a file how much they have of it, all at once."""
+        """Request the size of a file from all its OSTs at the same time."""
         if not self._costs.charged:
             return
         with self._cluster.lock:
@@ -86,18 +86,18 @@ class Calls:
             self._take(self._glimpses(osts))
 
     def statfs(self) -> None:
-        """Ask every OST for its room; of one that is away Lustre says what it said last."""
+        """Request the space of every OST. For an absent OST Lustre reports the last known value."""
         if self._costs.charged:
             self._take(self._statfs())
 
     def take_records(self, records: int) -> None:
-        """Take so many records of a changelog in."""
+        """Process a number of changelog records."""
         if self._costs.charged:
             seconds = self._costs.call_processor_seconds + records * self._costs.record_processor_seconds
             self._take(self._computing(self._costs.call_seconds, seconds))
 
     def read_counters(self) -> None:
-        """Read the counters of all targets, and think about them."""
+        """Read the counters of all targets and evaluate them."""
         if self._costs.charged:
             self._take(self._computing(self._costs.look_seconds, self._costs.look_processor_seconds))
 
@@ -113,7 +113,7 @@ class Calls:
         return self._cluster.clients[self._cluster.settings.mover_client]
 
     def _call(self) -> Steps[None]:
-        """What one system call takes on its way."""
+        """Spend the time of one system call on its way to the target."""
         return self._computing(self._costs.call_seconds, self._costs.call_processor_seconds)
 
     def _requests(self, mdt_index: int, requests: Iterable[str]) -> Steps[None]:

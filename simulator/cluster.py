@@ -40,13 +40,13 @@ LFS_JOB_ID = "lfs.0"
 
 
 class Timekeeper(Protocol):
-    """Who moves the time of a cluster on, where several wait for it."""
+    """Advances the time of a cluster for which several threads wait."""
 
     def sleep(self, seconds: float) -> None:
-        """Hold the caller up for so much virtual time."""
+        """Block the caller for a span of virtual time."""
 
     def wait_for(self, completion: Completion) -> None:
-        """Hold the caller up until something is done."""
+        """Block the caller until a completion."""
 
 
 class Cluster:
@@ -88,22 +88,22 @@ class Cluster:
         )
         self.processors = Processors(self)
         self.mounts = len(self.clients)
-        """How many clients there are."""
+        """Number of clients."""
         self._workload: Workload = EventWorkload(self.engine, self.clients, self.log, self.random)
         self._writers: dict[tuple[Path, bool], ParameterWriter] = {}
         self.exporter_back_at = 0.0
-        """Until then nobody reaches the exporter."""
+        """Virtual time until which the exporter is unreachable."""
         self.engine.after(STATFS_SECONDS, self._statfs)
         for job in jobs:
             self.add(job)
 
     @property
     def runs(self) -> Mapping[str, Run]:
-        """By job id, what it does on its first node."""
+        """By job id, the run on the job's first node."""
         return self._workload.runs
 
     def processes_on(self, nid: str) -> int:
-        """Processes of jobs at work on a node."""
+        """Processes of running jobs on a node."""
         return self._workload.processes_on(nid)
 
     @property
@@ -112,7 +112,7 @@ class Cluster:
         return (*self.mdts, *self.osts)
 
     def target(self, name: str) -> Mdt | Ost:
-        """A target by ``OST0003`` or its full name. Raises LookupError."""
+        """Find a target by ``OST0003`` or by its full name. Raises LookupError."""
         for target in self.targets:
             if target.name.lower() == name.lower() or target.name.lower().endswith(f"-{name.lower()}"):
                 return target
@@ -127,7 +127,7 @@ class Cluster:
 
     @property
     def exporter_reachable(self) -> bool:
-        """Whether one who asks the exporter of this cluster gets an answer."""
+        """Whether the exporter of this cluster answers."""
         return self.now >= self.exporter_back_at
 
     @property
@@ -136,21 +136,21 @@ class Cluster:
         return self.epoch_ns / 1e9 + self.engine.now
 
     def advance(self, seconds: float) -> None:
-        """Let so much time pass."""
+        """Advance virtual time by ``seconds``."""
         if self.timekeeper is None:
             self.live(self.now + seconds)
         else:
             self.timekeeper.sleep(seconds)
 
     def wait_for(self, completion: Completion) -> None:
-        """Let time pass until something is done."""
+        """Advance virtual time until a completion."""
         if self.timekeeper is None:
             self.live(float("inf"), lambda: completion.done)
         else:
             self.timekeeper.wait_for(completion)
 
     def live(self, until: float, enough: Callable[[], bool] | None = None) -> None:
-        """Let everything happen that is due by then, or until there is enough. For whoever keeps the time."""
+        """Process all events up to a time, or until ``enough`` is true. For the timekeeper only."""
         with self.lock:
             if enough is None:
                 self.engine.run_until(until)
@@ -158,12 +158,12 @@ class Cluster:
                 self.engine.run_while(until, enough)
 
     def about_to_change(self) -> None:
-        """Called before anything happens to the cluster from outside; a cluster of flows has to know."""
+        """Called before the cluster changes from outside. The flow model settles its flows here."""
 
-    # What is there, and who works
+    # Files and jobs
 
     def add(self, job: Job) -> None:
-        """Make what the job needs, and have it start at its time (at once when that is past)."""
+        """Make the directories and files of a job, and start it at its start time or at once."""
         with self.lock:
             for path, layout in job.directories():
                 shards = tuple(range(len(self.mdts))) if job.striped_directories else ()
@@ -212,12 +212,12 @@ class Cluster:
         return inode
 
     def change(self, job_id: str, values: dict[str, Any]) -> None:
-        """Have a job go on with other values of its fields, from now on."""
+        """Change fields of a running job from now on."""
         with self.lock:
             self.add(self._workload.changed(job_id, values))
 
     def stop(self, job_id: str) -> None:
-        """Have a job stop now; calls under way are finished."""
+        """Stop a job now. Calls in progress are finished."""
         with self.lock:
             self._workload.stop(job_id)
 
@@ -227,10 +227,10 @@ class Cluster:
             return self.log.per_second(job_id, since, until)
 
     def write_parameters(self, root: Path, *, clients: bool = True, shared: bool = True) -> int:
-        """Bring the parameter files below a root up to date; how many changed. None do while nobody reaches them.
+        """Update the parameter files below a root; returns the number of changed files.
 
-        Without ``clients`` only those of a server: what mounts show is the larger part. Not ``shared``: nobody reads
-        them meanwhile.
+        Without ``clients``, only the files of servers are written, which are fewer. ``shared``: other processes may
+        read meanwhile. While the exporter is unreachable nothing is written.
         """
         if not self.exporter_reachable:
             return 0
@@ -256,7 +256,7 @@ class Cluster:
     def set_default_layout(self, directory: str, layout: Layout | None) -> None:
         """Set the default layout of a directory, as ``lfs setstripe`` does. Files that exist keep their layouts.
 
-        Raises OSError ENOTDIR for a file, and EINVAL for a layout that names a pool or target that does not exist.
+        Raises OSError ENOTDIR for a file, and EINVAL for an unknown pool.
         """
         with self.lock:
             inode = self.namespace.lookup(directory)
@@ -288,30 +288,30 @@ class Cluster:
         self.engine.spawn(steps()).then(finish)
 
     def slow_down(self, ost_index: int, factor: float) -> None:
-        """From now on a target's device takes so many times as long; 1 heals it."""
+        """Slow the device of an OST down by a factor from now on; 1 restores it."""
         with self.lock:
             self.osts[ost_index].device.slowdown = factor
 
     def _statfs(self) -> None:
-        """Each MDT asks each OST for its room, all the time, to know where new objects may go."""
+        """Let each MDT request the space of each OST at intervals, for the placement of objects."""
         for ost in self.osts:
             for _mdt in self.mdts:
                 ost.statfs()
         self.engine.after(STATFS_SECONDS, self._statfs)
 
     def _queue_wait(self, index: int) -> Callable[[], float] | None:
-        """How long an I/O waits at an OST behind those that are not modelled one by one; None: all are."""
+        """Wait of an I/O at an OST behind flows; None without flows."""
 
     def _metadata_queue_wait(self) -> Callable[[], float] | None:
-        """The same of a request at an MDT."""
+        """Wait of a request at an MDT behind flows; None without flows."""
 
     def random(self, name: str) -> Random:
-        """Chance of its own for each who needs some, so that one more changes nothing for the others."""
+        """Random numbers for one purpose. Each purpose has its own, so a new one changes no other."""
         return Random(f"{self.settings.seed}/{name}")  # noqa: S311 - a model, not a secret
 
 
 class Processors:
-    """Those of the mover's node: the processes of jobs there, and calls, have equal parts of them."""
+    """The processors of the mover's node. Processes of jobs and calls get equal shares."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -320,7 +320,7 @@ class Processors:
         self._nid = cluster.clients[cluster.settings.mover_client].settings.nid
 
     def work(self, costs: CallCosts, seconds: float) -> Steps[None]:
-        """So much processor time."""
+        """Spend processor time, longer on a busy node."""
         if not seconds:
             return
         self._at_work += 1

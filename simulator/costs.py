@@ -1,4 +1,4 @@
-"""What work from a mount costs whoever does it, tierd for instance, beside what it waits for at the targets.
+"""The cost of calls and moves for a program on a client, such as tierd, apart from waits at the targets.
 
 A call of the file system port is a few system calls. Each takes processor time of the node it is made on, and most are
 a request to a target, which stands in the queue of that target behind those of the jobs. The second part follows from
@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 CALLER = "tierd.0"
-"""Job id of whoever makes the calls."""
+"""Job id of the calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,35 +25,35 @@ class CallCosts:
     """Figures of one node, and of the programs on it."""
 
     source: str = ""
-    """Where they come from."""
+    """Source of the figures."""
     charged: bool = True
-    """False: calls answer at once and ask no target, moves take the time of their I/O and ``move_start_seconds``."""
+    """False: calls return at once without a target; moves take only their I/O and ``move_start_seconds``."""
     processors: float = 0.0
-    """Of the node, shared with the processes of jobs on it. 0: a node of its own, with enough."""
+    """Processors of the node, shared with its jobs. 0: an unlimited node of its own."""
     busy_share: float = 1.0
     """Share of a processor that a process of a job keeps busy."""
     call_seconds: float = 0.0
-    """What every system call to a target takes beside that and beside the target itself: a way that is slow."""
+    """Extra delay of each system call to a target, for a slow path."""
     call_processor_seconds: float = 0.0
     """Processor time of one system call, on its way to the target and back."""
     attributes_cached: bool = False
-    """Whether it works on the mount of the jobs: attributes of their files are in its cache, and no target is asked."""
+    """Whether the program shares the jobs' mount, so that attributes of their files come from the cache."""
     cached_processor_seconds: float = 0.0
-    """Processor time of a status from that cache."""
+    """Processor time of a stat from the cache."""
     default_processor_seconds: float = 0.0
-    """The same of changing a default layout, beside the calls: all who make files there give a lock up for it."""
+    """Extra processor time of a default layout change, for which clients in the directory give up a lock."""
     record_processor_seconds: float = 0.0
-    """The same of taking one changelog record in."""
+    """Processor time of processing one changelog record."""
     look_seconds: float = 0.0
-    """From asking for all counters to having them, on an idle node, beside processor time."""
+    """Time to read all counters on an idle node, apart from processor time."""
     look_processor_seconds: float = 0.0
-    """Processor time of reading all counters, and of thinking about them."""
+    """Processor time to read and evaluate all counters."""
     move_start_seconds: float = 0.1
-    """From the decision to move a file to its first read, beside processor time: a process starts, takes a lease."""
+    """Time from the decision to move a file to its first read, apart from processor time."""
     move_processor_seconds: float = 0.0
-    """Processor time of moving one file: the engine's calls, checks, copying."""
+    """Processor time to move one file: calls, checks and copying."""
     patience_seconds: float = 600.0
-    """A call to a target that does not come back ends with ETIMEDOUT after so long. (Lustre waits for ever.)"""
+    """Time after which a call to an absent target fails with ETIMEDOUT. (Real Lustre waits for ever.)"""
 
 
 PRODUCTION = CallCosts(

@@ -16,9 +16,9 @@ from __future__ import annotations
 from typing import TypeAlias
 
 COUNT, MINMAX, STDDEV = 0, 1, 2
-"""How much the kernel keeps of a counter: samples; with minimum, maximum, sum; with the sum of squares."""
+"""Detail of a counter: samples; with minimum, maximum and sum; with the sum of squares."""
 CounterList: TypeAlias = tuple[tuple[str, str, int], ...]
-"""Counters of one stats file in the kernel's order: name, unit, how much is kept."""
+"""Counters of one stats file in the kernel's order: name, unit, detail."""
 BUCKETS = 32
 
 
@@ -33,7 +33,7 @@ class Counter:
         self.samples = self.minimum = self.maximum = self.total = self.squares = 0
 
     def tally(self, value: int) -> None:
-        """One more sample."""
+        """Add a sample."""
         if value < self.minimum or not self.samples:
             self.minimum = value
         if value > self.maximum:  # noqa: PLR1730 -- called for everything that happens; max() takes three times as long
@@ -43,7 +43,7 @@ class Counter:
         self.squares += value * value
 
     def bulk(self, samples: int, value: int) -> None:
-        """So many samples more of the same value."""
+        """Add several samples of the same value."""
         if samples == 1:
             self.tally(value)
         elif samples > 0:
@@ -54,7 +54,7 @@ class Counter:
             self.squares += samples * value * value
 
     def join(self, other: Counter) -> None:
-        """Take the samples of another counter in, as the sum over several targets."""
+        """Add the samples of another counter, for a sum over several targets."""
         if other.samples:
             self.minimum = min(self.minimum, other.minimum) if self.samples else other.minimum
             self.maximum = max(self.maximum, other.maximum)
@@ -73,18 +73,18 @@ class Stats:
         self._counters = {name: Counter(unit, detail) for name, unit, detail in shape}
 
     def tally(self, name: str, value: int = 1) -> None:
-        """One more sample of a counter."""
+        """Add a sample to a counter."""
         self._counters[name].tally(value)
 
     def count(self, name: str, samples: int) -> None:
-        """More samples of a counter that keeps nothing else."""
+        """Add samples to a counter without values."""
         self._counters[name].samples += samples
 
     def __getitem__(self, name: str) -> Counter:
         return self._counters[name]
 
     def items(self) -> tuple[tuple[str, Counter], ...]:
-        """All counters in the kernel's order, those without samples too."""
+        """All counters in the kernel's order, including those without samples."""
         return tuple(self._counters.items())
 
 
@@ -97,11 +97,11 @@ class Histogram:
         self.buckets = [0] * BUCKETS
 
     def tally(self, value: int) -> None:
-        """Bucket number = value; the last bucket takes what is larger."""
+        """Count a value in the bucket of its number; the last bucket also takes larger values."""
         self.buckets[min(value, BUCKETS - 1)] += 1
 
     def tally_log2(self, value: int, samples: int = 1) -> None:
-        """Bucket i holds the values above 2^(i-1) up to 2^i."""
+        """Count a value by powers of two: bucket i holds values above 2^(i-1) up to 2^i."""
         bucket = (value - 1).bit_length() if value else 0
         self.buckets[bucket if bucket < BUCKETS else BUCKETS - 1] += samples
 
@@ -202,18 +202,18 @@ class JobEntry:
 
 
 class JobStats:
-    """Entries in the order in which the jobs came."""
+    """Entries of jobs, in the order of their first operation."""
 
     def __init__(self, shape: CounterList) -> None:
         self._shape = shape
         self._entries: dict[str, JobEntry] = {}
 
     def tally(self, job_id: str, name: str, value: int, now: float) -> None:
-        """One operation of a job; none is kept for an empty job id."""
+        """Count an operation of a job. An empty job id is not counted."""
         self.bulk(job_id, name, 1, value, now)
 
     def bulk(self, job_id: str, name: str, samples: int, value: int, now: float) -> None:
-        """Several operations of a job, all of the same size."""
+        """Count several operations of a job with the same value."""
         if not job_id or samples <= 0:
             return
         entry = self._entries.get(job_id)
@@ -226,7 +226,7 @@ class JobStats:
             entry.histograms[name].tally_log2(value, samples)
 
     def entries(self, now: float) -> tuple[JobEntry, ...]:
-        """What the file shows; forgets what is due."""
+        """Return the entries of the file, without expired ones."""
         for job_id in [job_id for job_id, entry in self._entries.items() if now - entry.latest > CLEANUP_SECONDS]:
             del self._entries[job_id]
         return tuple(self._entries.values())
@@ -243,7 +243,7 @@ BRW_TABLES: tuple[tuple[str, str, bool], ...] = (
     ("disk I/O size", "ios", True),
     ("block maps msec", "maps", True),
 )
-"""Title, what is counted, whether the buckets are powers of two."""
+"""Title, unit, and whether the buckets are powers of two."""
 
 
 class BrwStats:
@@ -255,7 +255,7 @@ class BrwStats:
         self.writes = {title: Histogram() for title, _, _ in BRW_TABLES}
 
     def begin(self, write: bool, size_bytes: int, fragments: int, in_flight: int) -> None:
-        """An RPC's I/O goes to the disk, as one I/O per fragment; ``in_flight`` counts the first of them."""
+        """Count the start of an RPC's I/O, one I/O per fragment; ``in_flight`` includes the first."""
         side = self.writes if write else self.reads
         side["pages per bulk r/w"].tally_log2(-(-size_bytes // PAGE_BYTES))
         side["discontiguous pages"].tally(fragments)
@@ -267,6 +267,6 @@ class BrwStats:
             side["disk I/O size"].tally_log2(size_bytes // fragments)
 
     def end(self, write: bool, seconds: float) -> None:
-        """It is on the disk, or read."""
+        """Count the end of an RPC's I/O."""
         side = self.writes if write else self.reads
         side["I/O time (1/1000s)"].tally_log2(int(seconds * 1000))

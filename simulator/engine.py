@@ -1,4 +1,4 @@
-"""Virtual time: a heap of things to happen, and processes that wait for them.
+"""Virtual time: a heap of events, and processes that wait for them.
 
 A process is a generator. It yields a number of seconds to sleep, or a :class:`Completion` to wait for; what the
 completion carries comes back from the ``yield``, an OSError is raised there. Nothing here knows the time of day.
@@ -22,7 +22,7 @@ from typing import Any, TypeAlias, TypeVar
 
 
 class Completion:
-    """Something that will be done once: an I/O, an RPC, a process. Carries a value, or the error it ended with."""
+    """The end of an I/O, an RPC or a process. Carries its value or its error."""
 
     __slots__ = ("_waiters", "done", "error", "value")
 
@@ -33,17 +33,17 @@ class Completion:
         self._waiters: list[Callable[[Completion], None]] = []
 
     def succeed(self, value: Any = None) -> None:
-        """It is done; whoever waits goes on now."""
+        """Complete with a value and resume the waiting processes."""
         self.value = value
         self._finish()
 
     def fail(self, error: OSError) -> None:
-        """It is done and went wrong; whoever waits gets the error."""
+        """Complete with an error, which is raised in the waiting processes."""
         self.error = error
         self._finish()
 
     def then(self, callback: Callable[[Completion], None]) -> None:
-        """Call back when done, at once if it is done already."""
+        """Call a function at the end, or at once if it has ended."""
         if self.done:
             callback(self)
         else:
@@ -59,11 +59,11 @@ class Completion:
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[float | Completion, Any, T]
-"""A process, or a part of one to ``yield from``."""
+"""Type of a process, or of a part of one to ``yield from``."""
 
 
 def gather(parts: Iterable[Completion]) -> Completion:
-    """Done when all parts are; fails with the first error among them."""
+    """Combine completions: ends when all have ended, with the first error among them."""
     waiting = list(parts)
     whole = Completion()
     left = len(waiting)
@@ -95,23 +95,23 @@ class Engine:
 
     @property
     def pending(self) -> int:
-        """Events not yet happened."""
+        """Number of pending events."""
         return len(self._events)
 
     def after(self, delay_seconds: float, callback: Callable[..., None], *arguments: Any) -> None:
-        """Let something happen later; a delay below zero counts as none."""
+        """Schedule a call after a delay. A negative delay counts as 0."""
         self._sequence += 1
         due = self.now + delay_seconds if delay_seconds > 0.0 else self.now
         heappush(self._events, (due, self._sequence, callback, arguments))
 
     def spawn(self, steps: Steps[Any]) -> Completion:
-        """Start a process; it runs until its first wait before this returns."""
+        """Start a process. It runs to its first wait before this call returns."""
         finished = Completion()
         self._resume(steps, finished, None, None)
         return finished
 
     def run_until(self, time: float) -> None:
-        """Let everything happen that is due by then."""
+        """Process all events up to a virtual time."""
         events = self._events
         pop = heappop
         while events and events[0][0] <= time:
@@ -120,7 +120,7 @@ class Engine:
         self.now = max(self.now, time)
 
     def run_while(self, time: float, enough: Callable[[], bool]) -> None:
-        """Let everything happen that is due by then, but no more once there is enough.
+        """Process all events up to a virtual time, or until ``enough`` is true.
 
         Raises RuntimeError when there is no end and nothing is left to happen.
         """

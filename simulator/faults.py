@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def slow_down(cluster: Cluster, target: str, factor: float) -> None:
-    """The target's device takes so many times as long."""
+    """Slow the device of a target down by a factor."""
     cluster.target(target).device.slowdown = factor
 
 
 def degrade(cluster: Cluster, target: str, rebuild_share: float) -> None:
-    """A disk of the group is lost; rebuilding it takes that share of the others' time."""
+    """Lose a disk of a RAID group. Its rebuild takes a share of the other disks' time."""
     ost = _ost(cluster, target)
     ost.degraded = True
     ost.device.slowdown = 1 / (1 - min(rebuild_share, 0.95))
@@ -32,7 +32,7 @@ def degrade(cluster: Cluster, target: str, rebuild_share: float) -> None:
 
 
 def heal(cluster: Cluster, target: str) -> None:
-    """All that was wrong with a target is over."""
+    """End all faults of a target."""
     found = cluster.target(target)
     found.device.slowdown = 1.0
     if isinstance(found, Ost):
@@ -45,14 +45,14 @@ def heal(cluster: Cluster, target: str) -> None:
 
 
 def fill(cluster: Cluster, target: str, free_percent: float) -> None:
-    """Somebody has filled the target up to so much."""
+    """Fill a target until a share of its space is free."""
     store = _ost(cluster, target).store
     store.withheld_bytes = 0
     store.withheld_bytes = max(store.space().avail_bytes - int(store.capacity.size_bytes * free_percent / 100), 0)
 
 
 def take_down(cluster: Cluster, target: str) -> None:
-    """Its server is down; requests wait until it is back."""
+    """Take a target down. Requests wait until it returns."""
     cluster.target(target).fail()
 
 
@@ -66,55 +66,55 @@ def recover(cluster: Cluster, target: str, seconds: float) -> None:
 
 
 def fail_over(cluster: Cluster, target: str, seconds: float) -> None:
-    """The target moves to its other server: away for so long, in recovery for as long again."""
+    """Fail a target over: it is away for a time, then in recovery for the same time."""
     take_down(cluster, target)
     cluster.engine.after(seconds, recover, cluster, target, seconds)
 
 
 def deregister_changelog_user(cluster: Cluster, target: str, user: str = "cl1") -> None:
-    """A changelog user is forgotten, as one too far behind is. Without any nothing is recorded, and reading goes on."""
+    """Deregister a changelog user. Without any user the MDT records nothing; reads still succeed."""
     _mdt(cluster, target).changelog.deregister(user)
 
 
 def register_changelog_user(cluster: Cluster, target: str) -> None:
-    """One more changelog user: ``cl2``, or the number after the last."""
+    """Register one more changelog user, with the next number: ``cl2``."""
     _mdt(cluster, target).changelog.register(cluster.now)
 
 
 def mask_changelog(cluster: Cluster, target: str, without: str) -> None:
-    """Somebody sets a mask that leaves out a type of records: ``CLOSE``."""
+    """Set a changelog mask without one type of records, such as ``CLOSE``."""
     log = _mdt(cluster, target).changelog
     log.set_mask([kind for kind in log.mask if kind.label != without])
 
 
 def lose_changelog_records(cluster: Cluster, target: str) -> None:
-    """Records were lost: what nobody has read yet is gone, and numbers go on."""
+    """Lose the unread changelog records. The numbering continues."""
     log = _mdt(cluster, target).changelog
     log.forget()
 
 
 def make_exporter_unreachable(cluster: Cluster, seconds: float) -> None:
-    """Nobody reaches the exporter: parameter files are not brought up to date, and whoever asks the hook is told."""
+    """Make the exporter unreachable for a time. Parameter files are not updated meanwhile."""
     cluster.exporter_back_at = cluster.now + seconds
 
 
 def set_clocks(cluster: Cluster, seconds: float) -> None:
-    """The clocks of all nodes are set; spans of time go on as before."""
+    """Step the clocks of all nodes. Durations are not affected."""
     cluster.epoch_ns += round(seconds * 1e9)
 
 
 def start_second_mover(cluster: Cluster, directory: str, pool: str, files: int) -> None:
-    """A user starts to move the files of a directory to a pool, one after the other."""
+    """Let a user migrate the files of a directory to a pool, one after the other."""
     cluster.engine.spawn(_moves(cluster, directory, Layout((Component(pool=pool),), composite=False), files))
 
 
 def start_resync(cluster: Cluster, path: str) -> None:
-    """Somebody brings the stale copies of a mirrored file up to date."""
+    """Start a resync of the stale mirrors of a file."""
     cluster.start_resync(path)
 
 
 def change_job(cluster: Cluster, job_id: str, values: Mapping[str, Any]) -> None:
-    """The job goes on with other habits: its processes end their calls and begin anew."""
+    """Change fields of a running job. Its processes finish their calls and restart."""
     cluster.change(job_id, dict(values))
 
 
@@ -130,12 +130,12 @@ def _moves(cluster: Cluster, directory: str, layout: Layout, files: int) -> Step
 
 
 def _recovering(cluster: Cluster, target: Mdt | Ost, seconds: float) -> Steps[None]:
-    yield seconds / 2  # the clients are all here
+    yield seconds / 2  # all clients are back
     number = target.health.recovery_start
     replayed = target.replay()
     yield seconds / 2
     yield replayed
-    if target.health.recovery_start == number:  # and it did not fail again meanwhile
+    if target.health.recovery_start == number:  # and the target did not fail again meanwhile
         target.health.recovered(cluster.now)
 
 

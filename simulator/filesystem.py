@@ -34,38 +34,38 @@ Wait = Callable[[Completion], None]
 
 
 class SimulatedFilesystem:
-    """Implements :class:`lustre.filesystem.Filesystem`."""
+    """The file system port of a simulated cluster."""
 
     def __init__(self, cluster: Cluster, wait: Wait | None = None, costs: CallCosts | None = None) -> None:
-        """``costs``: other ones than those of the cluster, for one who looks on and must not disturb."""
+        """``costs`` replaces the costs of the cluster, for an observer that must not disturb it."""
         self._cluster = cluster
         self._wait = wait or cluster.wait_for
         self.calls = Calls(cluster, costs or cluster.settings.costs, self._wait)
 
     @property
     def fsname(self) -> str:
-        """The name in ``lustre-OST0003``: here ``lustre``."""
+        """Name of the file system: ``lustre`` where an OST is called ``lustre-OST0003``."""
         return self._cluster.settings.fsname
 
     def pools(self) -> Mapping[str, tuple[str, ...]]:
-        """Pool name to the full names of its targets."""
+        """By pool name, the full names of the pool's targets."""
         osts = self._cluster.osts
         return {name: tuple(osts[i].name for i in members) for name, members in self._cluster.settings.pools.items()}
 
     def space(self) -> Mapping[str, Space]:
-        """Full OST name to its room."""
+        """By full target name, the space on each OST."""
         self.calls.statfs()
         with self._cluster.lock:
             return {ost.name: ost.store.space() for ost in self._cluster.osts}
 
     def path_of(self, fid: Fid) -> str:
-        """One path of a FID. Raises FileNotFoundError when nothing has it any more."""
+        """Return a path of a FID. Raises FileNotFoundError when no file has the FID."""
         self.calls.to_mdt_of_inode(calls.PATH_OF, lambda: self._cluster.namespace.by_fid(fid))
         with self._cluster.lock:
             return self._cluster.namespace.by_fid(fid).path
 
     def status(self, path: str) -> FileStatus:
-        """Stat without following symbolic links."""
+        """Stat a path without following symbolic links."""
         self.calls.status(path)
         with self._cluster.lock:
             inode = self._cluster.namespace.lookup(path)
@@ -75,13 +75,13 @@ class SimulatedFilesystem:
             )  # fmt: skip
 
     def entries(self, directory: str) -> Iterator[str]:
-        """Names in a directory, without ``.`` and ``..``."""
+        """List the names in a directory, without ``.`` and ``..``."""
         self._read_pages(directory)
         with self._cluster.lock:
             return iter(list(self._children(directory)))
 
     def subdirectories(self, directory: str) -> list[str]:
-        """Names of the directories in a directory."""
+        """List the subdirectories of a directory."""
         self._read_pages(directory)
         with self._cluster.lock:
             return [name for name, child in self._children(directory).items() if child.is_directory]
@@ -101,13 +101,13 @@ class SimulatedFilesystem:
         return inode.children
 
     def xattr(self, path: str, name: str) -> bytes:
-        """An extended attribute; b"" for none."""
+        """Read an extended attribute; b"" if absent."""
         self.calls.to_mdt(calls.XATTR, path)
         with self._cluster.lock:
             return self._cluster.namespace.lookup(path).xattrs.get(name, b"")
 
     def set_xattr(self, path: str, name: str, value: bytes) -> None:
-        """As setfattr(1) does; b"" takes it away."""
+        """Set an extended attribute as setfattr(1) does; b"" deletes it."""
         self.calls.to_mdt(calls.SET_XATTR, path)
         with self._cluster.lock:
             xattrs = self._cluster.namespace.lookup(path).xattrs
@@ -116,26 +116,26 @@ class SimulatedFilesystem:
                 xattrs[name] = value
 
     def layout(self, path: str) -> Layout | None:
-        """Layout of a file; default layout of a directory, None where it has none of its own."""
+        """Read the layout of a file, or the default layout of a directory; None for a directory without its own."""
         self.calls.to_mdt(calls.LAYOUT, path)
         with self._cluster.lock:
             return self._cluster.namespace.lookup(path).layout
 
     def set_default_layout(self, directory: str, layout: Layout | None) -> None:
-        """Give new files below a directory a layout, or (None) take the directory's own default away."""
+        """Set the default layout of a directory, or (None) delete it."""
         self.calls.set_default(directory)
         with self._cluster.lock:
             self._cluster.set_default_layout(directory, layout)
 
     def migrate(self, path: str, layout: Layout) -> None:
-        """Rewrite a file with another layout, as ``lfs migrate -n``; takes virtual time."""
+        """Rewrite a file with another layout, as ``lfs migrate -n`` does. Takes virtual time."""
         migration = self._cluster.start_migration(path, layout)
         self._wait(migration.finished)
         if migration.finished.error is not None:
             raise migration.finished.error
 
     def changelog(self, mdt: str, after_index: int) -> bytes:
-        """Raw records of one MDT with a higher index than given, oldest first."""
+        """Read the raw records of one MDT above an index, oldest first."""
         with self._cluster.lock:
             log = self._changelog(mdt)
             data = log.read(after_index)
@@ -144,12 +144,12 @@ class SimulatedFilesystem:
         return data
 
     def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
-        """Let the MDT forget what a reader has dealt with. Raises OSError as :meth:`Changelog.clear` does."""
+        """Clear the records up to an index for one reader. Raises OSError as :meth:`Changelog.clear` does."""
         with self._cluster.lock:
             self._changelog(mdt).clear(index, self._cluster.now, reader)
 
     def mark(self, mdt: str) -> Fid:
-        """Make a file on an MDT, rename it, open and close it, remove it; its FID."""
+        """Create a file on an MDT, rename, open, close and remove it; returns its FID."""
         with self._cluster.lock:
             log, time = self._changelog(mdt), self._cluster.epoch
             index = next(i for i, target in enumerate(self._cluster.mdts) if target.short_name == mdt)
@@ -173,14 +173,14 @@ _CONTENT = "symlink"
 
 
 class LinkFolder:
-    """One directory of a simulated file system."""
+    """A directory of symbolic links in a simulated file system."""
 
     def __init__(self, cluster: Cluster, path: str) -> None:
         self._cluster = cluster
         self._path = path
 
     def names(self) -> list[str]:
-        """What is there; nothing where the directory does not exist."""
+        """Names of the links; empty where the directory does not exist."""
         with self._cluster.lock:
             try:
                 return list(self._cluster.namespace.lookup(self._path).children)
@@ -188,7 +188,7 @@ class LinkFolder:
                 return []
 
     def make(self, name: str, content: str) -> None:
-        """Make a link. Raises FileExistsError where there is one of that name."""
+        """Make a link. Raises FileExistsError if the name exists."""
         with self._cluster.lock:
             self._cluster.make_directory(self._path)
             namespace, folder = self._cluster.namespace, self._cluster.namespace.lookup(self._path)
@@ -197,22 +197,22 @@ class LinkFolder:
             inode.xattrs[_CONTENT] = content.encode()
 
     def content(self, name: str) -> str:
-        """Where it leads."""
+        """Return the target of a link."""
         with self._cluster.lock:
             return self._inode(name).xattrs[_CONTENT].decode()
 
     def stamp(self, name: str) -> int:
-        """When it was last touched."""
+        """Return the modification time of a link."""
         with self._cluster.lock:
             return int(self._inode(name).mtime)
 
     def touch(self, name: str) -> None:
-        """Give it another time."""
+        """Advance the modification time of a link by one second."""
         with self._cluster.lock:
             self._inode(name).mtime += 1
 
     def free(self, name: str) -> None:
-        """Rename it to the same with ``.free``."""
+        """Rename a link to its name with ``.free`` at the end."""
         with self._cluster.lock:
             inode = self._inode(name)
             assert inode.parent is not None
@@ -221,7 +221,7 @@ class LinkFolder:
             inode.parent.children[inode.name] = inode
 
     def remove(self, name: str) -> None:
-        """Take it away, if it is there."""
+        """Remove a link if it exists."""
         with self._cluster.lock:
             if name in self.names():
                 self._cluster.namespace.remove(self._inode(name), self._cluster.epoch)

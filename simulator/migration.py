@@ -31,7 +31,7 @@ LEASE_FLAGS = 0x3
 
 
 class Migration:
-    """One move under way, or over: ``finished`` holds the error if there was one."""
+    """A migration that is running or has ended. ``finished`` holds the error, if any."""
 
     def __init__(self, path: str, layout: Layout) -> None:
         self.path = path
@@ -40,7 +40,7 @@ class Migration:
         self.finished = Completion()
 
     def steps(self, client: Client, actor: Actor, start_seconds: float) -> Steps[None]:
-        """The whole move. Raises OSError as Lustre would."""
+        """Migrate the file. Raises OSError as Lustre does."""
         yield client.jitter(start_seconds)
         inode = client.servers.namespace.lookup(self.path)
         check_movable(inode)
@@ -88,7 +88,7 @@ class Migration:
 
 
 def copy_data(client: Client, source: FileHandle, volatile: Inode, count: Callable[[int], None]) -> Steps[None]:
-    """Read every byte of a file and write it to another. Raises OSError EBUSY as soon as somebody opens it to write."""
+    """Copy all data of a file to another. Raises OSError EBUSY when a process opens the file for writing."""
     target = FileHandle(volatile, source.actor, OPEN_CREATE, 0.0, writable=True)
     size = source.inode.size_bytes
     atime = source.inode.atime
@@ -103,7 +103,7 @@ def copy_data(client: Client, source: FileHandle, volatile: Inode, count: Callab
 
 
 def open_with_lease(client: Client, inode: Inode, actor: Actor) -> Steps[None]:
-    """Open a file under a lease: what others have not written yet goes out first."""
+    """Open a file under a lease. Other clients first write their dirty pages."""
     if inode.write_back is not None:
         yield inode.write_back()
     yield from client.mdcs[inode.mdt_index].ask("open", actor.job_id)
@@ -111,7 +111,7 @@ def open_with_lease(client: Client, inode: Inode, actor: Actor) -> Steps[None]:
 
 
 def restore_times(client: Client, inode: Inode, actor: Actor) -> Steps[None]:
-    """What the MDT held is truncated, which modifies the file now; then the mover sets the time it had."""
+    """Restore the modification time, which the truncation of the data on the MDT has changed."""
     kept, version = inode.mtime, inode.content
     inode.mtime = client.time
     yield from client.mdcs[inode.mdt_index].ask("setattr", actor.job_id)
@@ -120,13 +120,13 @@ def restore_times(client: Client, inode: Inode, actor: Actor) -> Steps[None]:
 
 
 def bytes_on_mdt_of(layout: Layout | None) -> int:
-    """Bytes of each file of that layout that lie on its MDT."""
+    """Bytes of each file with this layout that are stored on the MDT."""
     first = layout.components[0] if layout is not None and layout.components else None
     return (first.extent_end or 0) if first is not None and first.on_mdt else 0
 
 
 def with_pool_name(layout: Layout, inode: Inode) -> Layout:
-    """As Lustre 2.17 names pools: data on the MDT gets the name of the pool of the directory's default."""
+    """Name pools as Lustre 2.17 does: data on the MDT gets the pool name of the directory's default."""
     directory = inode.parent
     while directory is not None and directory.layout is None:
         directory = directory.parent
@@ -137,7 +137,7 @@ def with_pool_name(layout: Layout, inode: Inode) -> Layout:
 
 
 def check_movable(inode: Inode) -> None:
-    """Raise OSError when the file is not one to be moved, or no longer."""
+    """Raise OSError when the file cannot be migrated."""
     if inode.is_directory:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), inode.path)
     if inode.unlinked:
@@ -147,7 +147,7 @@ def check_movable(inode: Inode) -> None:
 
 
 class Resync:
-    """One resync under way, or over: ``finished`` holds the error if there was one."""
+    """A resync that is running or has ended. ``finished`` holds the error, if any."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -155,7 +155,7 @@ class Resync:
         self.finished = Completion()
 
     def steps(self, client: Client, actor: Actor, start_seconds: float) -> Steps[None]:
-        """All stale copies, one after the other. Raises OSError as Lustre would."""
+        """Write all stale mirrors, one after the other. Raises OSError as Lustre does."""
         yield client.jitter(start_seconds)
         inode = client.servers.namespace.lookup(self.path)
         check_movable(inode)

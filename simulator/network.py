@@ -1,4 +1,4 @@
-"""What passes between clients and servers: bulk RPCs, and the network adapter that limits them."""
+"""Bulk RPCs between clients and servers, and the network adapter that limits their rate."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from simulator.engine import Completion, Engine
 from simulator.servers.objects import StoredObject
 
 NETWORK_SECONDS = 0.0002
-"""One way between a client and a server."""
+"""Latency of one way between a client and a server."""
 Fragment = tuple[int, int]
-"""Offset in the object, and bytes."""
+"""Offset in the object and number of bytes."""
 
 
 class Rpc:
@@ -27,7 +27,7 @@ class Rpc:
         self.done = Completion()
 
     def merge(self, other: Rpc, size_bytes_max: int) -> bool:
-        """Take another RPC for the same object in, when it is of the same kind and fits."""
+        """Merge another RPC of the same kind for the same object, if it fits; returns whether it did."""
         if other.stored is not self.stored or other.write is not self.write or other.job_id != self.job_id:
             return False
         if other.sync is not self.sync or self.size_bytes + other.size_bytes > size_bytes_max:
@@ -38,7 +38,7 @@ class Rpc:
         return True
 
     def finish_with(self, done: Completion) -> None:
-        """The RPC that took this one in has its answer."""
+        """Complete this RPC when the RPC that it was merged into has its answer."""
         if done.error is None:
             self.done.succeed()
         else:
@@ -46,7 +46,7 @@ class Rpc:
 
 
 def merged_fragments(fragments: list[Fragment]) -> list[Fragment]:
-    """The same bytes in as few pieces as possible.
+    """Join contiguous fragments.
 
     >>> merged_fragments([(1048576, 4096), (0, 1048576), (2097152, 512)])
     [(0, 1052672), (2097152, 512)]
@@ -62,7 +62,7 @@ def merged_fragments(fragments: list[Fragment]) -> list[Fragment]:
 
 
 class NetworkAdapter:
-    """Shared by all connections of one mount.
+    """The network adapter of one mount, which all its connections share.
 
     >>> wire = NetworkAdapter(Engine(), 1e9)
     >>> wire.seconds(True, 10**6), wire.seconds(True, 10**6), wire.seconds(False, 10**6)
@@ -75,7 +75,7 @@ class NetworkAdapter:
         self._free_at = [0.0, 0.0]
 
     def seconds(self, outgoing: bool, size_bytes: int) -> float:
-        """Time until so many bytes more have passed; none when the adapter is never the limit."""
+        """Seconds until further bytes have passed; 0 for an unlimited adapter."""
         if self._rate is None:
             return 0.0
         start = max(self._engine.now, self._free_at[outgoing])

@@ -21,18 +21,18 @@ STEP_SECONDS = 0.001
 
 
 class RealTimeDriver:
-    """Context manager: the thread runs from entering to leaving."""
+    """Runs the thread that advances a cluster. As a context manager, from entry to exit."""
 
     def __init__(self, cluster: Cluster, root: Path | None, clock: Clock, speed: float = 1.0) -> None:
         self.cluster = cluster
         self.error: BaseException | None = None
-        """What ended the thread, if it was not :meth:`stop`."""
+        """Error that ended the thread; None otherwise."""
         self._root = root
         self._clock = clock
         self._speed = speed
         self._stopping = Event()
         self._last: float | None = None
-        """When virtual time was moved along last."""
+        """Time of the last advance of virtual time."""
         self._thread = Thread(target=self._run, name="lustre-simulator", daemon=True)
 
     def __enter__(self) -> Self:
@@ -43,19 +43,19 @@ class RealTimeDriver:
         self.stop()
 
     def start(self) -> None:
-        """Write the parameter files once, then begin."""
+        """Write the parameter files once, then start the thread."""
         if self._root is not None:
             self.cluster.write_parameters(self._root)
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread and wait for it; whoever waits for something virtual gets TimeoutError."""
+        """End the thread and wait for it. Pending waits raise TimeoutError."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def wait_for(self, completion: Completion) -> None:
-        """Block the calling thread until something is done in virtual time. Raises TimeoutError when that has ended.
+        """Block the calling thread until a completion. Raises TimeoutError when the driver has ended.
 
         The thread that waits moves time along as well, in shorter steps: most calls are over long before a tick.
         """
@@ -83,7 +83,7 @@ class RealTimeDriver:
                 files_due = max(files_due + 1.0, now)
 
     def _catch_up(self) -> None:
-        """Bring virtual time to where the clock is."""
+        """Advance virtual time to the wall clock."""
         with self.cluster.lock:
             now = self._clock.monotonic()
             last, self._last = self._last, now
@@ -92,22 +92,22 @@ class RealTimeDriver:
 
 
 class Clock(Protocol):
-    """Seconds that only grow, and a wait that can be cut short."""
+    """A monotonic clock, with a wait that an event ends early."""
 
     def monotonic(self) -> float:
-        """Seconds since some moment."""
+        """Monotonic seconds."""
 
     def wait(self, seconds: float, until: Event) -> bool:
-        """Wait so long or until the event is set; whether it is set."""
+        """Wait for a time or until the event is set; returns whether it is set."""
 
 
 class WallClock:
-    """The machine's own time."""
+    """The clock of the machine."""
 
     def monotonic(self) -> float:
-        """Seconds since some moment."""
+        """Monotonic seconds."""
         return time.monotonic()
 
     def wait(self, seconds: float, until: Event) -> bool:
-        """Wait so long or until the event is set; whether it is set."""
+        """Wait for a time or until the event is set; returns whether it is set."""
         return until.wait(seconds)

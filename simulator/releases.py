@@ -33,13 +33,13 @@ _LATER_JOB_LINES = re.compile(r"  (?:read|write):  .*\n")
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One release. ``number`` orders them."""
+    """A release of Lustre. Releases are ordered by ``number``."""
 
     version: str
     number: tuple[int, int]
 
     def rewrite(self, path: str, text: str) -> tuple[str, str]:
-        """Path and text of a file of 2.17 to those of this release: from each to the one before it."""
+        """Convert path and text of a file of 2.17 to this release, step by step."""
         name = path.rpartition("/")[2]
         for until, rewritten in ((15, _to_2_15), (14, _to_2_14), (13, _to_2_13)):
             if self.number <= (2, until):
@@ -48,7 +48,7 @@ class Release:
 
 
 def _to_2_15(path: str, name: str, text: str) -> str:
-    """Sizes of job I/O have no histogram, RPCs no latency, counters none of the names of later releases."""
+    """Remove from 2.16 and later: histograms of job I/O, latency of RPCs, and new counters."""
     if _TIMED_BY_USEC.search(path):
         text = text.replace(" [usecs]", " [usec]").replace(" [secs]", " [sec]")
     if name == "job_stats":
@@ -68,7 +68,7 @@ def _to_2_15(path: str, name: str, text: str) -> str:
 
 
 def _to_2_14(_: str, name: str, text: str) -> str:
-    """One line of time on top, of jobs in whole seconds; names with spaces."""
+    """Reduce the header to one line, of jobs in whole seconds; use the old names with spaces."""
     if name == "job_stats":
         return re.sub(r"\b(min|max|sum): ( *\d)", r"\1:\2", _JOB_HEAD.sub(r"snapshot_time:\1\2", text))
     if name == "changelog_users":
@@ -88,13 +88,13 @@ def _to_2_14(_: str, name: str, text: str) -> str:
 
 
 def _to_2_13(path: str, name: str, text: str) -> str:
-    """Operations of jobs, targets and mounts are counted and not timed; nothing has a sum of squares there."""
+    """Remove the times of operations of jobs, targets and mounts, and all sums of squares."""
     if name == "job_stats":
         text = re.sub(r", unit: +usecs,[^}]*\}", ", unit:  reqs }", _LATER_JOB_LINES.sub("", text))
         return re.sub(r", sumsq: *\d+ \}", " }", text)
     if _COUNTED_ONLY.search(path):
         text = re.sub(r"^(?:read|write) .*\n", "", text, flags=re.MULTILINE)
-        requests = "regs" if "/llite/" in path else "reqs"  # the misprint is Lustre's
+        requests = "regs" if "/llite/" in path else "reqs"  # the misprint is in Lustre
         text = re.sub(r"\[(?:usecs?|reqs)\].*$", f"[{requests}]", text, flags=re.MULTILINE)
         return re.sub(r"(\[bytes\] \d+ \d+ \d+) \d+$", r"\1", text, flags=re.MULTILINE)
     return text
@@ -140,11 +140,11 @@ _MOVED_PATHS = tuple((until, root, re.compile(what)) for until, root, what in (
     ((2, 12), PROCFS, r"(?:obdfilter|osd-\w+)/[^/]+/(?:blocksize|files(?:free|total)|kbytes\w+)"),
     ((2, 12), DEBUGFS, r"llite/[^/]+/statahead_max"),
 ))  # fmt: skip
-"""The last release that had them there, the root there, and which parameters."""
+"""Last release with the old path, root of the old path, and pattern of the parameters."""
 
 
 def path_in_release(path: str, release: tuple[int, int]) -> str:
-    """Where a file of 2.17 was in an older release.
+    """Path in an older release of a file of 2.17.
 
     >>> path_in_release("sys/kernel/debug/lustre/obdfilter/lustre-OST0000/stats", (2, 15))
     'proc/fs/lustre/obdfilter/lustre-OST0000/stats'

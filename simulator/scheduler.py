@@ -44,26 +44,26 @@ from simulator.cluster import Cluster
 from simulator.engine import Completion
 
 BATON_TIMEOUT_SECONDS = 120.0
-"""Of the machine: so long an activity may compute, or wait for what is not virtual, before the run is given up."""
+"""Longest wall time of an activity between two virtual waits. After it the run is aborted."""
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class StuckError(RuntimeError):
-    """An activity did not give the baton back: it waits for something that only another could do."""
+    """An activity did not return the baton: it waits for another activity by other means than virtual time."""
 
 
 class ActivityCancelled(BaseException):
-    """Raised in an activity, out of what it waits for, when the run is over."""
+    """Raised in a waiting activity at the end of the run."""
 
 
 class Activity:
-    """One that was spawned."""
+    """An activity: a function on a thread of its own."""
 
     def __init__(self, name: str, call: Callable[[], object]) -> None:
         self.name = name
         self.finished = Completion()
-        """Done when it has ended; never failed: what it raises ends the run."""
+        """Completes when the activity ends. An exception of the activity ends the run instead."""
         self.call = call
         self.baton = threading.Semaphore(0)
         self.thread: threading.Thread | None = None
@@ -71,7 +71,7 @@ class Activity:
 
 
 class VirtualScheduler:
-    """The activities over a cluster. Context manager: leaving it ends them."""
+    """Schedules the activities over a cluster. As a context manager, it ends them on exit."""
 
     def __init__(self, cluster: Cluster, timeout_seconds: float = BATON_TIMEOUT_SECONDS) -> None:
         self._cluster = cluster
@@ -96,7 +96,7 @@ class VirtualScheduler:
     # Activities
 
     def spawn(self, name: str, call: Callable[[], object]) -> Activity:
-        """An activity that begins now, after what runs now; it is over when the call returns."""
+        """Start an activity after the one that runs now. It ends when ``call`` returns."""
         made = Activity(name, call)
         self._activities = [each for each in self._activities if not each.finished.done]
         self._activities.append(made)
@@ -146,7 +146,7 @@ class VirtualScheduler:
         return begun
 
     def close(self) -> None:
-        """End all activities where they wait, and give the cluster its time back."""
+        """End all waiting activities and return the control of time to the cluster."""
         if self._closing:
             return
         self._closing = True
@@ -159,7 +159,7 @@ class VirtualScheduler:
     # Time
 
     def run_until(self, time: float) -> None:
-        """Let the cluster and all activities live until a virtual time. Raises what an activity raises."""
+        """Run the cluster and all activities until a virtual time. Raises the exceptions of activities."""
         self._drive(time, lambda: False)
 
     def finish(self) -> None:
@@ -174,7 +174,7 @@ class VirtualScheduler:
             self._go_on.notify_all()
 
     def sleep(self, seconds: float) -> None:
-        """Let so much virtual time pass: for the activity that asks, else for all."""
+        """Let virtual time pass: for the calling activity, or for all when the caller is none."""
         if self._current() is None:
             self.run_until(self._cluster.now + seconds)
         else:
@@ -184,7 +184,7 @@ class VirtualScheduler:
             self.wait_for(passed)
 
     def wait_for(self, completion: Completion) -> None:
-        """Wait until something is done in virtual time."""
+        """Wait for a completion in virtual time."""
         activity = self._current()
         if activity is None:
             self._drive(float("inf"), lambda: completion.done)
@@ -194,7 +194,7 @@ class VirtualScheduler:
 
     def _drive(self, time: float, enough: Callable[[], bool]) -> None:
         if self._current() is not None:
-            raise RuntimeError("an activity cannot drive the others: it sleeps, or waits for something")
+            raise RuntimeError("an activity cannot run the others: it must sleep or wait")
         with self._driving:
             while not enough():
                 if self._ready:
@@ -207,11 +207,11 @@ class VirtualScheduler:
     # The baton
 
     def _current(self) -> Activity | None:
-        """The activity of this thread; None for those of others."""
+        """Activity of the present thread; None for other threads."""
         return getattr(self._mine, "activity", None)
 
     def _hand_over(self, activity: Activity) -> None:
-        """Let one run until it waits for something virtual, or ends."""
+        """Run an activity until its next virtual wait or its end."""
         if activity.thread is None:
             activity.thread = threading.Thread(target=self._run, args=(activity,), name=activity.name, daemon=True)
             activity.thread.start()
@@ -246,20 +246,20 @@ class VirtualScheduler:
     # What activities share
 
     def lock(self) -> VirtualLock:
-        """As ``threading.RLock()``."""
+        """Make a virtual ``threading.RLock()``."""
         return VirtualLock(self, self._cluster)
 
     def event(self) -> VirtualEvent:
-        """As ``threading.Event()``."""
+        """Make a virtual ``threading.Event()``."""
         return VirtualEvent(self, self._cluster)
 
     def executor(self, workers: int) -> VirtualExecutor:
-        """As ``ThreadPoolExecutor(workers)``. Wait by ``result()``, ``map`` or ``shutdown``."""
+        """Make a virtual ``ThreadPoolExecutor(workers)``. Wait with ``result()``, ``map`` or ``shutdown``."""
         return VirtualExecutor(self, workers)
 
 
 class VirtualCondition:
-    """Completions of those who wait until something changes."""
+    """A condition on which activities wait in virtual time."""
 
     def __init__(self, scheduler: VirtualScheduler, cluster: Cluster) -> None:
         self._scheduler = scheduler
@@ -267,7 +267,7 @@ class VirtualCondition:
         self._waiting: deque[Completion] = deque()
 
     def wait(self, timeout_seconds: float | None) -> None:
-        """Until it rings, or so long in virtual time."""
+        """Wait for a notification, or until a timeout in virtual time."""
         notified = Completion()
         self._waiting.append(notified)
         if timeout_seconds is not None:
@@ -276,7 +276,7 @@ class VirtualCondition:
         self._scheduler.wait_for(notified)
 
     def notify_all(self) -> None:
-        """Wake all of them, in the order they came."""
+        """Wake all waiting activities, in the order of their arrival."""
         waiting, self._waiting = self._waiting, deque()
         for notified in waiting:
             _complete(notified)
@@ -288,7 +288,7 @@ def _complete(completion: Completion) -> None:
 
 
 class VirtualLock:
-    """A lock that one thread may take several times; whoever finds it taken waits in virtual time."""
+    """A reentrant lock. Activities wait for it in virtual time."""
 
     def __init__(self, scheduler: VirtualScheduler, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -297,7 +297,7 @@ class VirtualLock:
         self._times = 0
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Take it; False when it was not to be had, or not for so many virtual seconds."""
+        """Acquire the lock; False when another thread holds it, or still holds it after the timeout."""
         me, until = threading.get_ident(), self._cluster.now + timeout
         while self._owner not in {None, me}:
             if not blocking or (timeout >= 0 and self._cluster.now >= until):
@@ -308,9 +308,9 @@ class VirtualLock:
         return True
 
     def release(self) -> None:
-        """Give it back. Raises RuntimeError where it is not one's own."""
+        """Release the lock. Raises RuntimeError for a thread that does not hold it."""
         if self._owner != threading.get_ident():
-            raise RuntimeError("it is not held by who releases it")
+            raise RuntimeError("the lock is released by a thread that does not hold it")
         self._times -= 1
         if not self._times:
             self._owner = None
@@ -324,7 +324,7 @@ class VirtualLock:
 
 
 class VirtualEvent:
-    """Something that happens, which is waited for in virtual time."""
+    """An event. Activities wait for it in virtual time."""
 
     def __init__(self, scheduler: VirtualScheduler, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -332,20 +332,20 @@ class VirtualEvent:
         self._set = False
 
     def is_set(self) -> bool:
-        """Whether it has happened."""
+        """Whether the event is set."""
         return self._set
 
     def set(self) -> None:
-        """It happens."""
+        """Set the event."""
         self._set = True
         self._happened.notify_all()
 
     def clear(self) -> None:
-        """It has not happened again."""
+        """Clear the event."""
         self._set = False
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for it, or so many virtual seconds; whether it has happened."""
+        """Wait for the event or a timeout in virtual seconds; returns whether it is set."""
         until = None if timeout is None else self._cluster.now + timeout
         while not self._set and (until is None or self._cluster.now < until):
             self._happened.wait(None if until is None else until - self._cluster.now)
@@ -353,7 +353,7 @@ class VirtualEvent:
 
 
 class VirtualFuture(Future[T]):
-    """Waiting for the result lets virtual time pass."""
+    """A future whose result is awaited in virtual time."""
 
     def __init__(self, scheduler: VirtualScheduler) -> None:
         super().__init__()
@@ -362,18 +362,18 @@ class VirtualFuture(Future[T]):
         self.add_done_callback(lambda _: self._finished.succeed())
 
     def result(self, timeout: float | None = None) -> T:
-        """What came of it."""
+        """Wait for the result and return it."""
         self._scheduler.wait_for(self._finished)
         return super().result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """What it raised."""
+        """Wait for the end and return the exception, if any."""
         self._scheduler.wait_for(self._finished)
         return super().exception(timeout)
 
 
 class VirtualExecutor(Executor):
-    """So many activities that take what is submitted, first come first served."""
+    """An executor whose workers are activities. It runs calls in order of submission."""
 
     def __init__(self, scheduler: VirtualScheduler, workers: int) -> None:
         self._scheduler = scheduler
@@ -382,7 +382,7 @@ class VirtualExecutor(Executor):
         self._at_work: list[Activity] = []
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Have something done."""
+        """Submit a call."""
         future: VirtualFuture[T] = VirtualFuture(self._scheduler)
         self._submitted.append((future, lambda: fn(*args, **kwargs)))
         self._at_work = [worker for worker in self._at_work if not worker.finished.done]
@@ -403,7 +403,7 @@ class VirtualExecutor(Executor):
                 future.set_result(value)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more; wait for what was submitted."""
+        """Wait for the submitted calls."""
         if cancel_futures:
             for future, _ in self._submitted:
                 future.cancel()

@@ -1,4 +1,4 @@
-"""A cluster as a description, and the one the tapes were recorded on."""
+"""Settings of a cluster, and those of the test bed on which the tapes were recorded."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from simulator.servers.placement import Spill
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """Everything that is there before the first job starts."""
+    """Settings of a cluster before the first job starts."""
 
     osts: tuple[OstSettings, ...]
     pools: Mapping[str, tuple[int, ...]]
     spills: Mapping[str, Spill] = field(default_factory=dict)
-    """By pool: where its new objects go while it is full."""
+    """By pool, the spill target of new objects while the pool is full."""
     fsname: str = "lustre"
     mdts: tuple[MdtSettings, ...] = (MdtSettings(), MdtSettings())
     clients: tuple[ClientSettings, ...] = (ClientSettings(),)
@@ -33,7 +33,7 @@ class ClusterSettings:
     seed: int = 1
     mover_client: int = 0
     costs: CallCosts = PRODUCTION
-    """What work from the mover's mount costs whoever does it."""
+    """Cost of calls and moves on the mover's mount."""
 
 
 FLASH_KIB, HDD_KIB = 978_880, 1_957_708
@@ -46,7 +46,7 @@ def recorded_test_bed(
     flash = OstSettings(FlashSettings(size_bytes=FLASH_KIB << 10), Capacity(FLASH_KIB << 10, 16384))
     throttled = ThrottledSettings(hdd_bytes_per_second, hdd_ios_per_second, size_bytes=HDD_KIB << 10)
     hdd = OstSettings(throttled, Capacity(HDD_KIB << 10, 32768))
-    emulated = OscSettings(gather_seconds=0.002)  # its processors were slow, so more came together
+    emulated = OscSettings(gather_seconds=0.002)  # its slow processors let more pieces gather
     return ClusterSettings(
         osts=(flash, flash, hdd, hdd, hdd, hdd),
         pools={"flash": (0, 1), "hdd": (2, 3, 4, 5)},
@@ -59,5 +59,5 @@ def recorded_test_bed(
 
 
 def measured_test_bed(seed: int = 1) -> ClusterSettings:
-    """The same machine as it was set up for the measurements of November 2026: the disks do 34 I/Os a second."""
+    """The test bed as set up for the measurements of November 2026: disks with 34 I/Os per second."""
     return recorded_test_bed(seed, hdd_ios_per_second=34)

@@ -67,12 +67,12 @@ def settings_from(kind: type[T], table: Mapping[str, Any], wrong: list[str], whe
 
 
 def kind_name(kind: type[Any]) -> str:
-    """A class as people call it in a scenario."""
+    """Name of a settings class in a scenario."""
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in kind.__name__).strip("_").removesuffix("_settings")
 
 
 def layout_from(components: list[dict[str, Any]]) -> Layout:
-    """A layout from tables with the fields of a component; several mirrors are told apart by ``mirror_id``."""
+    """Make a layout from tables with the fields of a component. ``mirror_id`` distinguishes mirrors."""
     parts = tuple(Component(**{key: _plain(key, value) for key, value in part.items()}) for part in components)
     mirrors = len({part.mirror_id for part in parts})
     return Layout(parts, mirror_count=mirrors, composite=len(parts) > 1 or any(part.on_mdt for part in parts))
@@ -99,7 +99,7 @@ def _value(hint: Any, value: Any, wrong: list[str], where: str) -> Any:
 
 
 def _plain_value(hint: Any, value: Any, wrong: list[str], where: str) -> Any:
-    """A number, a text, a list of them; a size may be a text."""
+    """Convert a number, a text or a list. A size may be a text."""
     if get_origin(hint) is tuple:
         if not isinstance(value, list):
             wrong.append(f"{where}: {value!r} is no list")
@@ -143,13 +143,13 @@ def _device(table: Any, wrong: list[str], where: str) -> Any:
 
 
 def with_values(value: T, table: Mapping[str, Any], wrong: list[str], where: str) -> T:
-    """A settings object with other values for some of its fields."""
+    """Copy a settings object with other values of some fields."""
     new = _fields(type(value), table, wrong, where)
     return value if new is None else replace(value, **new)  # type: ignore[type-var]
 
 
 def _fields(kind: type[Any], table: Mapping[str, Any], wrong: list[str], where: str) -> dict[str, Any] | None:
-    """Values for fields of a settings class, or None with the reasons in ``wrong``."""
+    """Values of fields of a settings class; None for bad values, with the reasons in ``wrong``."""
     if unknown := sorted(set(table) - {field.name for field in fields(kind)}):
         wrong.append(f"{where}: {kind_name(kind)} has no {', '.join(unknown)}")
         return None
@@ -165,12 +165,12 @@ class DescribedCluster:
     described: ClusterSettings
 
     def with_seed(self, seed: int) -> ClusterSettings:
-        """The same for one run."""
+        """Settings of the cluster for one run."""
         return replace(self.described, seed=seed)
 
 
 def cluster_from(table: Mapping[str, Any], wrong: list[str]) -> DescribedCluster | None:
-    """The cluster of a table, or None with the reasons in ``wrong``."""
+    """Read a cluster from a table. Returns None for bad values and adds the reasons to ``wrong``."""
     rest = dict(table)
     osts, pools = _osts_from(rest.pop("ost", []), wrong)
     mdts = [settings_from(MdtSettings, entry, wrong, "cluster.mdt") for entry in _repeated(rest.pop("mdt", [{}]))]

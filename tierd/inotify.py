@@ -21,7 +21,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import NamedTuple
 
-MOST_EVENTS = 100_000
+MAX_EVENTS = 100_000
 """Held until somebody takes them; more are told as lost."""
 NO_PYINOTIFY = ("changes of files are not noticed at once: pyinotify is not there (pip install 'lustre-tierd[watch]'); "
                 "systemctl reload tierd does it by hand")
@@ -129,8 +129,8 @@ class Watcher:
                     self._lost = "the kernel's queue ran over (fs.inotify.max_queued_events)"
                 elif mask & (_IGNORED | _UNMOUNT):
                     self._folders.pop(number, None)
-                elif len(self._events) >= MOST_EVENTS:
-                    self._lost = f"more than {MOST_EVENTS} events came before they were taken"
+                elif len(self._events) >= MAX_EVENTS:
+                    self._lost = f"more than {MAX_EVENTS} events came before they were taken"
                 elif number in self._folders:
                     self._events.append(Event(self._folders[number], name, mask, now))
 

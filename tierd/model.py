@@ -406,9 +406,9 @@ class RpcLoad:
     """RPCs sent, by how many were then under way to their target, themselves among them."""
     pages: Mapping[int, float] = field(default_factory=dict)
     """RPCs sent, by upper bound of their pages."""
-    most_in_flight: float = 0.0
+    max_in_flight: float = 0.0
     """``max_rpcs_in_flight`` (or ``max_mod_rpcs_in_flight``); 0 where it is not known."""
-    most_pages: float = 0.0
+    max_pages: float = 0.0
     """``max_pages_per_rpc``; 0 where it is not known."""
 
     @property
@@ -437,7 +437,7 @@ class ClientLoad:
     """``max_read_ahead_per_file_mb``; 0 where it is not known."""
     statahead: Mapping[str, float] = field(default_factory=dict)
     """``started``, ``wrong``, ``hits``, ``misses`` of ``statahead_stats``."""
-    statahead_most: float = 0.0
+    statahead_max: float = 0.0
     """``statahead_max``; 0 where it is not known or statahead is off."""
     rpcs: tuple[RpcLoad, ...] = ()
 

@@ -1,4 +1,8 @@
-"""Refusals: a reason code, few and fixed as labels of a metric must be, and a sentence with the particulars."""
+"""The one way to refuse something: a reason, which counters and programs read, and a sentence for people.
+
+A function that may refuse returns ``Refusal | None``. None means that nothing stands against it. Reasons are few and
+fixed, as labels of metrics must be.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,9 @@ from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """Given where the refusal is made, so that a sentence may be put better without losing its count."""
+    """Why something is not planned, or not done. The sentence of a refusal may be reworded; its reason stays."""
 
+    # plans
     NO_CHANGELOG = "no-changelog"
     NO_PATH = "no-path"
     ROOT_DIRECTORY = "root-directory"
@@ -29,6 +34,62 @@ class Reason(StrEnum):
     MODE = "mode"
     REPORTED_ONLY = "reported-only"
     NOTHING_TO_DO = "nothing-to-do"
+    # acts: the daemon and the file system as a whole
+    PAUSED = "paused"
+    PAUSE_FILE = "pause-file"
+    MAINTENANCE_WINDOW = "maintenance-window"
+    STOPPING = "stopping"
+    CLAIM_HELD = "claim-held"
+    """Another tierd holds the claim of the file system."""
+    CLAIM_LOST = "claim-lost"
+    CLAIM_UNREADABLE = "claim-unreadable"
+    # acts: one file or directory
+    OPT_OUT_UNREADABLE = "opt-out-unreadable"
+    LIMIT = "limit"
+    """A rate of ``[limits]`` is reached, so the move waits."""
+    PATH_CHANGED = "path-changed"
+    IS_DIRECTORY = "is-directory"
+    GROWN = "grown"
+    HAS_LAYOUT = "has-layout"
+    MIRRORS = "mirrors"
+    """New files would no longer be mirrored."""
+    CANNOT_BE_UNDONE = "cannot-be-undone"
+    UNREADABLE = "unreadable"
+    # orders, and moves from before a restart
+    ORDER_LIMIT = "order-limit"
+    OUT_OF_TIME = "out-of-time"
+    OUT_OF_DATE = "out-of-date"
+    REMEDIATION_OVER = "remediation-over"
+    POOL_CHANGED = "pool-changed"
+    # movers: the file or the destination, as examined just before a move
+    NOT_A_FILE = "not-a-file"
+    EXECUTABLE = "executable"
+    GONE = "gone"
+    IMMUTABLE = "immutable"
+    APPEND_ONLY = "append-only"
+    PINNED = "pinned"
+    RELEASED = "released"
+    ARCHIVING = "archiving"
+    ARCHIVED_DIRTY = "archived-dirty"
+    ARCHIVED = "archived"
+    ARCHIVE_STATE = "archive-state"
+    FOREIGN = "foreign"
+    ERASURE_CODED = "erasure-coded"
+    LAYOUT = "layout"
+    MIRRORED = "mirrored"
+    CHANGED = "changed"
+    PROJECT = "project"
+    WANTED_LAYOUT = "wanted-layout"
+    ENCRYPTED = "encrypted"
+    TIMES = "times"
+    NO_SUCH_POOL = "no-such-pool"
+    EMPTY_POOL = "empty-pool"
+    ROOM = "room"
+    QUOTA = "quota"
+
+
+PLAN_REASONS = tuple(Reason)[:tuple(Reason).index(Reason.PAUSED)]
+"""Reasons of plans: the values of the label of ``tierd_refusals``."""
 
 
 REMEDIES = {
@@ -51,18 +112,18 @@ REMEDIES = {
     Reason.MODE: "set act.mode, or the mode of the scope, to full or new-files-only",
     Reason.REPORTED_ONLY: "add the kind to act.on",
 }
-"""What an administrator can do so that tierd acts, where there is something."""
+"""What an administrator can do so that tierd acts, for reasons that an administrator can remove."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why something is not planned: a name for counters and a sentence for people."""
+    """A reason for counters and programs, and a sentence with the particulars for people."""
 
     reason: Reason
     sentence: str
 
     def of(self, what: str) -> Refusal:
-        """The refusal, with what it is about in front.
+        """The refusal with the place it is about before its sentence.
 
         >>> str(Refusal(Reason.NO_POOL, "pool 'flash' has no targets").of("/proj/in"))
         "/proj/in: pool 'flash' has no targets"
@@ -71,3 +132,13 @@ class Refusal:
 
     def __str__(self) -> str:
         return self.sentence
+
+
+def sentence_of(refusal: Refusal | None) -> str:
+    """The sentence; empty where nothing is refused."""
+    return "" if refusal is None else refusal.sentence
+
+
+def of_error(error: OSError, reason: Reason = Reason.UNREADABLE) -> Refusal:
+    """The refusal of what could not be examined."""
+    return Refusal(reason, error.strerror or str(error))

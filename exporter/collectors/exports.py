@@ -48,7 +48,7 @@ def start(_: Context) -> Collect:
         for place, (kind, labels) in places.items():
             source = sources.setdefault(place, Source(place, "stats", renderers[kind]))
             source.collect(node, page, [
-                (nid, b"%b,%b" % (labels, label_text(nid=nid))) for nid, _ in node.every(place)
+                (nid, b"%b,%b" % (labels, label_text(nid=nid))) for nid, _ in node.devices(place)
             ])  # fmt: skip
 
     return collect

@@ -109,7 +109,7 @@ def start(_: Context) -> Collect:
 
 def _groups(node: Node) -> Iterator[tuple[str, Group]]:
     mounts = node.snapshot.mounts(node)
-    for name, device in node.every(KIND):
+    for name, device in node.devices(KIND):
         mount = mounts.get((device.fsname, device.instance))
         if device.kind in SERVERS:
             yield name, Group(device.fsname, "", SERVERS[device.kind])

@@ -52,7 +52,7 @@ def start(_: Context) -> Collect:
     """Start; no state is kept between passes."""
 
     def collect(node: Node, page: MetricsPage) -> None:
-        for name, device in node.every("lod"):
+        for name, device in node.devices("lod"):
             if device.kind != "mdtlov":
                 continue
             labels = label_text(fs=device.fsname, target=device.target)

@@ -40,7 +40,7 @@ def start_mgs(_: Context) -> Collect:
     """Start; no state is kept between passes."""
 
     def collect(node: Node, page: MetricsPage) -> None:
-        for server, _ in node.every("mgs"):
+        for server, _ in node.devices("mgs"):
             page.sample(EXPORTS, b"", node.number("mgs", server, "num_exports"))
             page.sample(EVICTIONS, b"", node.number("mgs", server, "eviction_count"))
             for fs in node.children("mgs", server, "live"):
@@ -94,7 +94,7 @@ def start_mgc(_: Context) -> Collect:
     """Start; no state is kept between passes."""
 
     def collect(node: Node, page: MetricsPage) -> None:
-        for name, device in node.every("mgc"):
+        for name, device in node.devices("mgc"):
             labels = label_text(nid=name.removeprefix("MGC"))
             if device.fsname or not name.startswith("MGC"):
                 continue

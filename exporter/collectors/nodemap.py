@@ -67,7 +67,7 @@ def start(_: Context) -> Collect:
 
     def collect(node: Node, page: MetricsPage) -> None:
         page.sample(ACTIVE, b"", node.number_global("nodemap.active"))
-        nodemaps = [(name, label_text(nodemap=name)) for name, _ in node.every("nodemap")]
+        nodemaps = [(name, label_text(nodemap=name)) for name, _ in node.devices("nodemap")]
         for source in sources:
             source.collect(node, page, nodemaps)
         for name, labels in nodemaps:

@@ -121,7 +121,7 @@ def _per_target() -> Collect:
 
     def collect(node: Node, page: MetricsPage) -> None:
         labelled: list[tuple[str, bytes]] = []
-        targets = {name: device.target for name, device in node.every("osp")}
+        targets = {name: device.target for name, device in node.devices("osp")}
         for name, (fs, mdt, kind, pool) in _peers(node).items():
             target = targets[name]
             labelled.append((name, label_text(fs=fs, mdt=mdt, kind=kind, pool=pool, target=target)))
@@ -137,7 +137,7 @@ def _per_target() -> Collect:
 
 
 def _object_targets(node: Node) -> list[NamedDevice]:
-    return [t for t in node.every("osp") if t.device.target[:3] == "OST" and t.device.instance[:3] == "MDT"]
+    return [t for t in node.devices("osp") if t.device.target[:3] == "OST" and t.device.instance[:3] == "MDT"]
 
 
 def _peers(node: Node) -> Mapping[str, PeerGroup]:
@@ -146,7 +146,7 @@ def _peers(node: Node) -> Mapping[str, PeerGroup]:
     return {
         name: PeerGroup(device.fsname, device.instance, device.target[:3],
                     membership.label(device.fsname, device.target))
-        for name, device in node.every("osp")
+        for name, device in node.devices("osp")
         if device.target[:3] in KINDS and device.instance.startswith("MDT")
     }  # fmt: skip
 
@@ -196,7 +196,7 @@ def start_lwp(_: Context) -> Collect:
     connections: ConnectionSums[MetadataTarget] = ConnectionSums("lwp", LWP)
 
     def collect(node: Node, page: MetricsPage) -> None:
-        asked = {name: MetadataTarget(d.fsname, d.target) for name, d in node.every("lwp") if d.kind == "lwp"}
+        asked = {name: MetadataTarget(d.fsname, d.target) for name, d in node.devices("lwp") if d.kind == "lwp"}
         connections.collect(node, page, asked)
 
     return collect

@@ -58,7 +58,7 @@ class PoolSpill:
         """Show a pool as active if any metadata target spills it, with the sum of all hits."""
         places = {
             f"{name}/{pool}": (name, device.fsname, pool)
-            for name, device in node.every("lod")
+            for name, device in node.devices("lod")
             for pool in node.children("lod", name, "pool")
         }
         self._hits.begin({place: (fs, pool) for place, (_, fs, pool) in places.items()})
@@ -144,7 +144,7 @@ def _capacity_by_target(node: Node) -> dict[tuple[str, str], Df]:
     found: dict[tuple[str, str], Df] = {}
     for kind, devices in (
         ("osc", [(client.name, client.device) for client in node.clients("osc")]),
-        ("osp", node.every("osp")),
+        ("osp", node.devices("osp")),
         ("obdfilter", node.targets("obdfilter")),
     ):
         left = [(name, (d.fsname, d.target)) for name, d in devices if d.target.startswith("OST")]
@@ -180,7 +180,9 @@ def _targets(node: Node) -> set[tuple[str, str]]:
     """Object targets that this node uses or serves, with or without known space."""
     return {
         (device.fsname, device.target)
-        for devices in ([(c.name, c.device) for c in node.clients("osc")], node.every("osp"), node.targets("obdfilter"))
+        for devices in (
+            [(c.name, c.device) for c in node.clients("osc")], node.devices("osp"), node.targets("obdfilter"),
+        )
         for _, device in devices
         if device.target.startswith("OST")
     }

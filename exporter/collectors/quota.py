@@ -88,8 +88,8 @@ def start_quota(context: Context) -> Collect:
     most = context.settings.quota_limit
 
     def collect(node: Node, page: MetricsPage) -> None:
-        for master, device in node.every("qmt"):
-            for pool, _ in node.every(f"qmt/{master}"):
+        for master, device in node.devices("qmt"):
+            for pool, _ in node.devices(f"qmt/{master}"):
                 resource, dash, name = pool.partition("-")
                 if dash and resource in LIMITED_RESOURCES:
                     for short in TYPES:

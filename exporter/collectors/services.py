@@ -99,7 +99,7 @@ def start(_: Context) -> Collect:
     def collect(node: Node, page: MetricsPage) -> None:
         for kind, only in PLACES.items():
             services = [
-                (name, label_text(service=name)) for name, _ in node.every(kind) if only is None or name in only
+                (name, label_text(service=name)) for name, _ in node.devices(kind) if only is None or name in only
             ]
             sources[kind].collect(node, page, services)
             for name, labels in services:

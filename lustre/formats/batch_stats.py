@@ -1,4 +1,4 @@
-r"""How many operations went into one request to a metadata server: ``mdc.*.batch_stats``, since 2.16.
+r"""Operations per batched request to a metadata server: ``mdc.*.batch_stats``, since 2.16.
 
 Statahead asks for the attributes of many files at once. The kernel doubles the percent signs::
 
@@ -33,12 +33,12 @@ _ROW = re.compile(rb"(\d{1,10}+):[ \t]*+(\d{1,20}+) ++(\d{1,4}+) ++(\d{1,4}+)\n"
 
 @dataclass(frozen=True, slots=True)
 class BatchStats:
-    """The table; empty when it was not whole."""
+    """The histogram of batch sizes; empty when the table was incomplete."""
 
     start_time: bytes
     uppers: tuple[int, ...]
     counts: tuple[int, ...]
-    """Not cumulative."""
+    """Requests by upper bound, not cumulative."""
     skipped: int
 
 

@@ -1,4 +1,4 @@
-r"""How a target's disks were asked: ``osd-*.*.brw_stats`` (up to 2.14 with ldiskfs also ``obdfilter.*.brw_stats``).
+r"""I/O of a target to its disks: ``osd-*.*.brw_stats`` (up to 2.14 with ldiskfs also ``obdfilter.*.brw_stats``).
 
 Tables of pages, gaps, disk requests and times, read beside write::
 
@@ -36,14 +36,14 @@ from lustre.formats.histogram import Histogram
 
 @dataclass(frozen=True, slots=True)
 class BrwStats:
-    """The tables this kind of target prints, in the order printed."""
+    """The tables that the target prints, in order."""
 
     start_time: bytes
     histograms: tuple[Histogram, ...]
     skipped: int
 
     def named(self, name: bytes) -> Histogram | None:
-        """The table of that name, or None when it is not there or was not whole."""
+        """Return the table of a name; None when it is absent or incomplete."""
         return next((table for table in self.histograms if table.name == name), None)
 
 

@@ -1,4 +1,4 @@
-r"""Who reads an MDT's changelog, and how far behind: ``mdd.*.changelog_users``.
+r"""Users of the changelog of an MDT, and how far each has read: ``mdd.*.changelog_users``.
 
 Since 2.15; earlier releases say "current index", show no mask, and 2.10 no idle time::
 
@@ -38,14 +38,14 @@ class User:
     index: int
     """The last record it has cleared."""
     idle_seconds: int | None
-    """Since it last cleared anything; None on 2.10."""
+    """Seconds since it last cleared records; None on 2.10."""
     mask: tuple[bytes, ...]
-    """The record types it asked for; empty when it asked for none in particular."""
+    """The record types in its mask; empty for a user without a mask."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangelogUsers:
-    """The changelog's end and its readers."""
+    """The last index of the changelog and its users."""
 
     current_index: int | None
     """The last record written."""
@@ -66,7 +66,7 @@ def parse(data: bytes) -> ChangelogUsers:
 
 
 def recorded(users: ChangelogUsers, mask: bytes | None, current_mask: bytes | None) -> frozenset[bytes] | None:
-    r"""Types of records that are written; None where that is not to be seen.
+    r"""Types of records that are written; None where the parameters do not show them.
 
     Since 2.15 users may have masks of their own, and ``changelog_current_mask`` says what comes of it. The server's
     ``changelog_mask`` is then ``MARK`` alone for as long as nobody has set it, which means Lustre's default.

@@ -1,4 +1,4 @@
-r"""What ``lustre/formats/_texts.c`` does, where the package was built with a C compiler at hand (decision 12).
+r"""Functions of ``lustre/formats/_texts.c``, where a C compiler built the package (decision 12).
 
 >>> mark(b"one two", 4, 7) == mark(b"two", 0, 3)
 True
@@ -50,7 +50,7 @@ def _fill(_template: bytes, _values: tuple[int, ...]) -> bytes:
 
 
 def plain_grow(sums: list[int], before: Sequence[int], now: Sequence[int]) -> bool:
-    """``grow`` without a compiler."""
+    """Do what ``grow`` of the C module does, in Python."""
     growth = list(map(sub, now, before))
     if min(growth, default=0) < 0:
         return False

@@ -1,4 +1,4 @@
-r"""Room on a target, from its five one-number files: ``kbytestotal``, ``kbytesfree``, ``kbytesavail``, ``filestotal``,
+r"""Space on a target, from its five one-number files: ``kbytestotal``, ``kbytesfree``, ``kbytesavail``, ``filestotal``,
 ``filesfree``. The kilobytes are KiB.
 
 >>> integer(b"1996344\n"), integer(b"1996344"), integer(b"-1\n"), integer(b"")
@@ -21,18 +21,18 @@ FILES = ("kbytestotal", "kbytesfree", "kbytesavail", "filestotal", "filesfree")
 
 @dataclass(frozen=True, slots=True)
 class Df:
-    """What ``df`` would say of a target; None for a file that was absent or held no number."""
+    """Space and inodes of a target, as ``df`` shows them; None for a file that was absent or held no number."""
 
     size_bytes: int | None
     free_bytes: int | None
     avail_bytes: int | None
-    """Free, less what is kept back: what may still be written."""
+    """Bytes that can still be written: free bytes less the reserve."""
     files: int | None
     files_free: int | None
 
 
 def integer(data: bytes) -> int | None:
-    """The number of a one-number file, or None. Without its newline it may have been cut, and is none."""
+    """The number of a one-number file; None when there is no number or its newline is missing (cut short)."""
     match = _INTEGER.fullmatch(data)
     return None if match is None else int(match[1])
 
@@ -44,7 +44,7 @@ def parse(
     filestotal: bytes | None = None,
     filesfree: bytes | None = None,
 ) -> Df:
-    """Room from the contents of the files, None for one that is absent."""
+    """Read the space from the contents of the files; None for a file that is absent."""
     return Df(_bytes(kbytestotal), _bytes(kbytesfree), _bytes(kbytesavail), _count(filestotal), _count(filesfree))
 
 

@@ -1,4 +1,4 @@
-r"""Sizes of the reads and writes applications asked of a mount: ``llite.*.extents_stats``.
+r"""Sizes of the reads and writes that applications made on a mount: ``llite.*.extents_stats``.
 
 Counted only once somebody has written to the file; until then it says so::
 
@@ -44,7 +44,7 @@ _EXPONENT = {unit: 10 * power for power, unit in enumerate((b"K", b"M", b"G", b"
 
 @dataclass(frozen=True, slots=True)
 class ExtentsStats:
-    """Calls by size; no histogram while nobody has asked for it, or when the table was not whole."""
+    """Calls by size; no histogram while the file is disabled or when the table was incomplete."""
 
     start_time: bytes
     histogram: Histogram | None

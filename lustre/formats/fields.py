@@ -1,4 +1,4 @@
-r"""``name: value`` lines, the form of the small files.
+r"""Parses ``name: value`` lines, the form of many small parameter files.
 
 >>> fields = parse(b"users: 10\n  max cached: 2961 MB\nnonsense\n")
 >>> fields.values, fields.understood
@@ -20,7 +20,7 @@ _NUMBER = re.compile(rb"\s*+(-?+\d{1,20}+)(?![\w.])")
 
 
 class Fields(NamedTuple):
-    """The values by name, and how many lines were such."""
+    """The values by name, and the number of lines that matched."""
 
     values: dict[bytes, bytes]
     understood: int
@@ -39,11 +39,11 @@ def number(value: bytes | None) -> int | None:
 
 
 WRAPPED = 1 << 63
-"""From here on a number of the kernel is one below zero that it printed as if it could not be."""
+"""Numbers from here on are negative numbers that the kernel printed as unsigned."""
 
 
 class Naturals:
-    """The values that are numbers of things: they cannot be below zero, unless they wrapped.
+    """The values that are counts. A negative count has wrapped and is refused.
 
     >>> numbers = Naturals({b"good": b"7", b"none": b"N/A", b"bad": b"-1", b"more": b"2 seconds"})
     >>> numbers.get(b"good"), numbers.get(b"none"), numbers.get(b"bad"), numbers.refused
@@ -60,11 +60,11 @@ class Naturals:
 
     @property
     def refused(self) -> int:
-        """How many of those asked for had wrapped."""
+        """Number of requested counts that had wrapped."""
         return len(self._refused)
 
     def get(self, name: bytes) -> int | None:
-        """The number of that name; None when there is none, or none that can be."""
+        """The count of a name; None when it is absent or has wrapped."""
         value = number(self._values.get(name))
         if value is None or 0 <= value < WRAPPED:
             return value
@@ -72,13 +72,13 @@ class Naturals:
         return None
 
     def sum(self, *names: bytes) -> int | None:
-        """The numbers of all these names together; None when one is not there."""
+        """The sum of the counts of several names; None when one is absent."""
         known = [value for value in map(self.get, names) if value is not None]
         return sum(known) if known and len(known) == len(names) else None
 
 
 def words(value: bytes | None) -> tuple[bytes, ...]:
-    """Words between commas; of anything else, none.
+    """Split words at commas; an empty tuple for any other text.
 
     >>> words(b"inconsistent,auto"), words(b""), words(None), words(b"a b")
     ((b'inconsistent', b'auto'), (), (), ())

@@ -1,4 +1,4 @@
-r"""The lines above a table of statistics: when it was read, since when it counts, how long that is.
+r"""The header of a statistics file: time of the snapshot, start of counting and the time between.
 
 Lustre up to 2.14 prints the first line only, as do later releases with ``enable_stats_header`` off; 2.15 puts its
 colons after the padding::
@@ -31,17 +31,17 @@ _BLANK = re.compile(rb"^[ \t]*+\n", re.MULTILINE)
 
 
 class Header(NamedTuple):
-    """What the header says, and where it ends."""
+    """The times in a header, and where the header ends."""
 
     start_time: bytes
-    """Since when the table counts, as printed; empty where the release does not print it."""
+    """Start of counting, as printed; empty where the release does not print it."""
     snapshot_time: bytes
     lines: int
     end: int
 
 
 def split(data: bytes) -> Header:
-    """The header at the beginning of ``data``; one of no lines when there is none."""
+    """Read the header at the beginning of ``data``; an empty header when there is none."""
     match = _HEADER.match(data)
     if match is None:  # pragma: no cover - the pattern matches the empty text
         return Header(b"", b"", 0, 0)
@@ -49,7 +49,7 @@ def split(data: bytes) -> Header:
 
 
 def after(data: bytes) -> bytes:
-    """What follows the header: equal in two readings between which nothing was counted."""
+    """Return the text after the header. It is equal in two readings between which nothing was counted."""
     match = _HEADER.match(data)
     return data if match is None else data[match.end() :]
 

@@ -1,4 +1,4 @@
-r"""Whether Lustre on this node thinks it is well: ``health_check``.
+r"""Health of Lustre on this node: ``health_check``.
 
 ``healthy`` or ``NOT HEALTHY``; ``LBUG`` after a failed assertion. Releases up to 2.12 name the device first
 ("device lustre-OST0001 reported unhealthy").
@@ -20,7 +20,7 @@ _ILL = re.compile(rb"^(?:NOT HEALTHY|LBUG|device \S++ reported unhealthy)[ \t]*+
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What the file says; None when it says neither."""
+    """Whether the node is healthy; None for an unknown text."""
 
     healthy: bool | None
     skipped: int

@@ -64,7 +64,7 @@ LABELS: dict[bytes, Callable[[int], int]] = {
     b"offset": _label_is_the_lower_bound,
     b"RPC latency (us)": _label_is_below_the_bucket,
 }
-"""Tables whose labels are not the inclusive upper bound; all others' are."""
+"""Tables whose labels are not the inclusive upper bound. The labels of all other tables are."""
 
 LINEAR = frozenset({
     b"rpcs in flight",
@@ -109,16 +109,16 @@ class Histogram:
     columns: tuple[tuple[int, ...], ...]
     """Counts per direction: (read, write), or (modify,)."""
     overflow: bool = False
-    """The last bucket is the kernel's last: it also counts everything above its bound."""
+    """Whether the last bucket is the kernel's last, which also counts everything above its bound."""
 
     @property
     def read(self) -> tuple[int, ...]:
-        """The first column: what was read, or the only one."""
+        """The first column: reads, or the only direction."""
         return self.columns[0]
 
     @property
     def write(self) -> tuple[int, ...]:
-        """The last column: what was written, or the only one."""
+        """The last column: writes, or the only direction."""
         return self.columns[-1]
 
 
@@ -131,7 +131,7 @@ class Tables(NamedTuple):
 
 
 def parse(text: bytes) -> Tables:
-    """Every table in ``text`` that is whole."""
+    """Read every complete table in ``text``."""
     found: list[Histogram] = []
     understood = 0
     paragraphs = text.split(b"\n\n")
@@ -151,18 +151,18 @@ def parse(text: bytes) -> Tables:
 
 
 class Place(NamedTuple):
-    """Where a table's numbers are among the words of a text."""
+    """Position of a table's numbers among the words of a text."""
 
     name: bytes
     first: int
     """The first row's label."""
     rows: int
     width: int
-    """Directions; a row has four words for each."""
+    """Number of directions; a row has four words for each."""
 
 
 def places(text: bytes) -> Iterator[Place]:
-    """Where the tables are that ``parse`` finds, if all of them are whole."""
+    """Locate the tables that ``parse`` finds, if all of them are complete."""
     words = 0
     for paragraph in text.split(b"\n\n"):
         words += len(paragraph.split())

@@ -1,4 +1,4 @@
-r"""Copytools that move files between Lustre and its archive: ``mdt.*.hsm.agents``, a line each, the same from 2.10 on::
+r"""Copytools that move files between Lustre and its archive: ``mdt.*.hsm.agents``, one line each::
 
     uuid=ac6a5a5c-1c2d-4d43-a2a3-0e9a1e5a3f5e archive_id=ANY requests=[current:3 ok:1200 errors:4]
 
@@ -27,7 +27,7 @@ class Agent:
     archives: bytes
     """The numbers of its archives, joined by commas; ``ANY`` for all."""
     current: int
-    """Requests it works on now."""
+    """Requests in progress."""
     ok: int
     errors: int
 

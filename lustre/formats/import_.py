@@ -55,20 +55,20 @@ _NONE = b"<none>"
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """The connection; None for what this release or state does not print."""
+    """A connection; None for fields that the release or state does not print."""
 
     name: bytes | None
-    """The device."""
+    """Name of the device."""
     target: bytes | None
     """The target's UUID: ``lustre-OST0002_UUID``."""
     state: bytes | None
-    """``FULL`` when all is well, ``IDLE`` when hung up for want of use, else ``DISCONN``, ``EVICTED``…"""
+    """``FULL`` when connected, ``IDLE`` when disconnected after a time without use, else ``DISCONN``, ``EVICTED``…"""
     connect_flags: tuple[bytes, ...] | None
     import_flags: tuple[bytes, ...] | None
     target_version: bytes | None
     """The server's Lustre release."""
     instance: int | None
-    """How often the target was started."""
+    """Number of times the target was started."""
     failover_nids: tuple[bytes, ...] | None
     current_connection: bytes | None
     """The NID in use."""
@@ -77,7 +77,7 @@ class Import:
     """Goes up by one with every new connection."""
     in_progress_invalidations: int | None
     idle_sec: int | None
-    """Since the last answer."""
+    """Seconds since the last reply."""
     inflight: int | None
     unregistering: int | None
     timeouts: int | None
@@ -150,7 +150,7 @@ def _nid(value: bytes | None) -> bytes | None:
 
 
 class Brief(NamedTuple):
-    """What is worth watching of a connection, field by field as in ``Import``."""
+    """The fields of ``Import`` that metrics need."""
 
     state: bytes | None
     target_version: bytes | None
@@ -161,7 +161,7 @@ class Brief(NamedTuple):
 
 
 def brief(link: Import) -> Brief:
-    """These fields of a whole reading."""
+    """Take these fields from a complete reading."""
     return Brief(*[getattr(link, name) for name in Brief._fields])
 
 
@@ -177,7 +177,7 @@ class ImportForm:
     timed: bool = False
 
     def brief(self, numbers: tuple[int, ...]) -> Brief:
-        """The fields of a text of this form."""
+        """Return the fields of a text of this form."""
         found = dict(zip(self.fields, numbers, strict=True)).get
         attempts, timeouts, wait_usec = found("connection_attempts"), found("timeouts"), found("avg_waittime_usec")
         return Brief(self.link.state, self.link.target_version, attempts, timeouts, wait_usec, 0)
@@ -249,4 +249,4 @@ def essence(data: bytes) -> bytes:
     b'FULL\n2\n3\n0\n7 usecs'
     """
     parts = compiled.following(data, _KEYS)
-    return b"\n".join(parts) if all(parts) else data  # another form: take it for changed
+    return b"\n".join(parts) if all(parts) else data  # another form counts as changed

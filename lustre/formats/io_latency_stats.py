@@ -1,4 +1,4 @@
-r"""How long reads and writes took, by size: ``osc.*.io_latency_stats``, ``osd-*.*.io_latency_stats``. Since 2.17::
+r"""Latency of reads and writes by size: ``osc.*.io_latency_stats``, ``osd-*.*.io_latency_stats``. Since 2.17::
 
     io_latency_by_size:
     snapshot_time: 1795218507.159951195
@@ -43,11 +43,11 @@ class Table:
 
     direction: bytes
     size_bytes: int
-    """The least size; up to, but less than, twice that."""
+    """Lower bound of the size; the upper bound is just below twice that."""
     uppers: tuple[int, ...]
     """Inclusive upper bounds in units of 1.024 µs (``rpc_stats.LATENCY_UNIT_NSEC``)."""
     counts: tuple[int, ...]
-    """Not cumulative."""
+    """Counts per bucket, not cumulative."""
     overflow: bool
     """The last bucket also counts everything above its bound."""
 
@@ -80,7 +80,7 @@ def parse(data: bytes) -> IoLatency:
 
 
 def after_header(data: bytes) -> bytes:
-    """What follows the times: equal in two readings between which nothing was counted."""
+    """Return the text after the times. It is equal in two readings between which nothing was counted."""
     begin = len(_TITLE) if data.startswith(_TITLE) else 0
     return data[begin + header.split(data[begin:]).end :]
 

@@ -1,4 +1,4 @@
-r"""What each job did to one target: ``obdfilter.*.job_stats``, ``mdt.*.job_stats``.
+r"""Operations of each job on one target: ``obdfilter.*.job_stats``, ``mdt.*.job_stats``.
 
 One block a job, and a block whose job was idle is byte for byte the same at the next reading::
 
@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from lustre.formats import header
 
 KEY = b"- job_id:"
-"""A line that begins so begins a job."""
+"""Prefix of the first line of a job."""
 NEXT = b"\n" + KEY
 _HEADING = b"job_stats:\n"
 _ID_COLUMN = 19
@@ -59,11 +59,11 @@ class Job:
     """One job on one target, in columns; digits as printed, empty where the kernel printed none."""
 
     job_id: bytes
-    """As the application set it: quotes and escapes undone."""
+    """Job id as the application set it, without quotes and escapes."""
     start_time: bytes
-    """Since when these counters count; empty before 2.15."""
+    """Start of counting; empty before 2.15."""
     snapshot_time: bytes
-    """When the job last did anything here."""
+    """Time of the job's last operation on the target."""
     names: tuple[bytes, ...]
     samples: tuple[bytes, ...]
     units: tuple[bytes, ...]
@@ -80,7 +80,7 @@ class JobStats:
 
     jobs: tuple[Job, ...]
     skipped: int
-    """Lines that belong to no job, and those the jobs did not understand."""
+    """Lines outside the jobs, and unknown lines inside them."""
 
 
 def split(data: bytes) -> list[bytes]:
@@ -117,7 +117,7 @@ def parse(data: bytes) -> JobStats:
 
 
 def _cut(data: bytes) -> tuple[int, list[bytes]]:
-    """How many odd lines stand outside the jobs, and the jobs."""
+    """Count the unknown lines outside the jobs, and return the blocks of the jobs."""
     begin, end, odd = extent(data)
     blocks: list[bytes] = []
     while begin < end:
@@ -136,7 +136,7 @@ def extent(data: bytes) -> tuple[int, int, int]:
 
 
 def first(data: bytes) -> int:
-    """Where the first job begins; -1 when there is none."""
+    """Return the offset of the first job; -1 without jobs."""
     return 0 if data.startswith(KEY) else data.find(NEXT) + 1 or -1
 
 
@@ -163,10 +163,10 @@ def buckets(text: bytes) -> tuple[tuple[int, int], ...]:
 
 
 def active_at(block: bytes) -> int:
-    """When the job last did something here, in whole seconds since 1970, or ``UNKNOWN``."""
+    """Time of the job's last operation in whole seconds of the epoch, or ``UNKNOWN``."""
     match = _ACTIVE.search(block, block.find(b"\n"))
     return UNKNOWN if match is None else int(match[1])
 
 
 UNKNOWN = -1
-"""The block does not say."""
+"""Result for a block without the time."""

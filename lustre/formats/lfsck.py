@@ -99,29 +99,29 @@ _OF_NAMES = re.compile(rb"([a-z_]+)_(?:repaired|cleared|inconsistent|inconsisten
 _AFTER_LAYOUTS_PROBLEMS = b"skipped"
 _PHASES = b"1", b"2"
 Phases = tuple[tuple[bytes, int], ...]
-"""Each phase that is told of, and its number."""
+"""Phases by name, with their numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lfsck:
-    """One check of one target; None, or empty, for what is not printed or not known."""
+    """One check of one target; None or empty for fields that are not printed."""
 
     status: bytes
     flags: tuple[bytes, ...]
     started: int | None
     """Seconds since the epoch."""
     ended: int | None
-    """When a run last came to its end, likewise."""
+    """End of the last complete run, in seconds of the epoch."""
     completed: int | None
-    """Runs that came to their end, ever."""
+    """Number of complete runs since the target was formatted."""
     checked: Phases
     failed: Phases
     run_seconds: Phases
     repaired: int | None
     inconsistent: int | None
-    """Found by a dry run, which repairs nothing."""
+    """Problems found by a dry run, which repairs nothing."""
     problems: tuple[tuple[bytes, int], ...]
-    """What was found, and how often, repaired or not; those of which there was one."""
+    """Problems by kind, repaired or not; kinds that were found at least once."""
     skipped: int
 
 
@@ -155,7 +155,7 @@ def parse(data: bytes) -> Lfsck:
 
 
 def _problems(found: dict[bytes, bytes], numbers: fields.Naturals) -> Iterator[tuple[bytes, int]]:
-    for name in reversed(found):  # as they stand in the file
+    for name in reversed(found):  # in the order of the file
         if of_layout := _OF_LAYOUT.fullmatch(name):
             problem = of_layout[1]
         elif of_names := _OF_NAMES.fullmatch(name):
@@ -167,7 +167,7 @@ def _problems(found: dict[bytes, bytes], numbers: fields.Naturals) -> Iterator[t
 
 
 def _mended(found: dict[bytes, bytes], numbers: fields.Naturals, of_layout: bytes, of_names: bytes) -> int | None:
-    """All problems of a layout check, once all its lines are there; a check of names counts them itself."""
+    """Sum of all problems of a complete layout check; a namespace check prints the sum itself."""
     if _AFTER_LAYOUTS_PROBLEMS in found:
         return numbers.sum(*[name for name in found if name.startswith(of_layout + b"_") and b"_phase" not in name])
     return numbers.sum(*[of_names + b"_phase" + phase for phase in _PHASES])
@@ -178,7 +178,7 @@ OI_SCRUB_STATES = frozenset({b"init", b"scanning", b"completed", b"failed", b"st
 
 @dataclass(frozen=True, slots=True)
 class OiScrub:
-    """One target's index; None, or empty, for what is not printed or not known."""
+    """The OI scrub of one target; None or empty for fields that are not printed."""
 
     status: bytes
     flags: tuple[bytes, ...]
@@ -187,10 +187,10 @@ class OiScrub:
     checked: int | None
     repaired: int | None
     inconsistent: int | None
-    """Found by a dry run, which repairs nothing."""
+    """Problems found by a dry run, which repairs nothing."""
     failed: int | None
     completed: int | None
-    """Runs that came to their end, ever."""
+    """Number of complete runs since the target was formatted."""
     run_seconds: int | None
     skipped: int
 

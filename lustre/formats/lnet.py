@@ -74,7 +74,7 @@ _STATS = re.compile(rb"\s*+((?:\d{1,20}+ ){10}\d{1,20}+)[ \t]*+\n\s*+")
 
 
 class Carried(NamedTuple):
-    """Messages, or their bytes, by what became of them."""
+    """Messages or bytes: sent, received, routed and dropped."""
 
     sent: int
     received: int
@@ -84,7 +84,7 @@ class Carried(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LnetStats:
-    """The line; None of it when it was not whole."""
+    """The counters; all None when the line was incomplete."""
 
     allocated: int | None
     """Messages in memory now."""
@@ -121,7 +121,7 @@ class Interface:
     peer_credits: int
     max_credits: int
     credits: int
-    """Left to send with now; negative when messages wait."""
+    """Send credits available now; negative when messages wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +155,11 @@ class Peer:
 
     nid: bytes
     state: bytes
-    """``up``, ``down``, or ``NA`` for what is no router."""
+    """``up``, ``down``, or ``NA`` for a node that is no router."""
     max_credits: int
     router_credits: int
     credits: int
-    """Left to send with now; negative when messages wait."""
+    """Send credits available now; negative when messages wait."""
     queued_bytes: int
 
 
@@ -190,7 +190,7 @@ _BUFFER = re.compile(rb"^ *+(\d{1,10}+) ++(\d{1,20}+) ++(-?+\d{1,20}+) ++-?+\d{1
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A way to a network."""
+    """A route to a network."""
 
     net: bytes
     router: bytes
@@ -199,7 +199,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """Whether this node routes for others (None: not told), and its own ways."""
+    """Whether this node routes for others (None: unknown), and its routes."""
 
     routing: bool | None
     routes: tuple[Route, ...]
@@ -213,12 +213,12 @@ class Buffer:
     pages: int
     count: int
     credits: int
-    """Free now; negative when messages wait."""
+    """Free buffers; negative when messages wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class Buffers:
-    """All rows; none on a node that is no router."""
+    """All rows; empty on a node that is no router."""
 
     buffers: tuple[Buffer, ...]
     skipped: int

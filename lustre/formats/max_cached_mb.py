@@ -37,16 +37,16 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class CachedMb:
-    """Sizes in bytes; None for what this release does not print."""
+    """Sizes in bytes; None for fields that the release does not print."""
 
     users: int | None
-    """Who shares the cache: the mount and its OSCs and MDCs."""
+    """Number of users of the cache: the mount, its OSCs and its MDCs."""
     max_bytes: int | None
     used_bytes: int | None
     unused_bytes: int | None
     unevictable_bytes: int | None
     reclaims: int | None
-    """How often pages were taken back because the cache was full."""
+    """Number of times pages were reclaimed because the cache was full."""
     max_read_ahead_bytes: int | None
     used_read_ahead_bytes: int | None
     skipped: int

@@ -1,4 +1,4 @@
-r"""What the management server knows of a file system: ``mgs.MGS.live.*``, alike from 2.10 on::
+r"""State of a file system on the management server: ``mgs.MGS.live.*``, alike from 2.10 on::
 
     fsname: lustre
     flags: 0x20     gen: 76
@@ -42,13 +42,13 @@ _KNOWN = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """A file system; None for what was not there or not whole."""
+    """A file system; None for fields that were absent or incomplete."""
 
     fsname: bytes | None
     targets: tuple[bytes, ...]
     """``MDT0000``, ``OST0003``, in the order printed."""
     recovery_state: bytes | None
-    """Of imperative recovery: ``full``, ``partial``, ``startup`` or ``disabled``."""
+    """State of imperative recovery: ``full``, ``partial``, ``startup`` or ``disabled``."""
     nonir_clients: int | None
     """Clients that cannot do imperative recovery."""
     skipped: int

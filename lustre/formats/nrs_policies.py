@@ -1,4 +1,4 @@
-r"""Requests that wait in a service, and those being worked on: ``ost.OSS.*.nrs_policies`` and other services'.
+r"""Queued and active requests of a service: ``ost.OSS.*.nrs_policies`` and other services'.
 
 A block per policy of ordering requests, only one of which usually runs; the same from 2.10 on::
 
@@ -38,7 +38,7 @@ _POLICY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One way to order the requests of one priority."""
+    """One policy for the order of requests of one priority."""
 
     priority: bytes
     """``regular`` or ``high_priority``."""
@@ -47,9 +47,9 @@ class Policy:
     state: bytes
     """``started`` or ``stopped``; for a moment also ``starting``, ``stopping``."""
     queued: int
-    """Requests that wait now."""
+    """Queued requests."""
     active: int
-    """Requests being worked on now."""
+    """Active requests."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,20 +21,20 @@ from typing import Generic, Protocol, TypeVar
 from lustre.formats import compiled, header
 
 NUMBER = b"\x01"
-"""A number nobody asks for."""
+"""A number that is ignored."""
 WANTED = b"\x02"
 """One that is taken out: less than 2⁶⁴, and not where a kernel's sum ends (2⁶³ - 1)."""
 WANTED_TIME = b"\x03"
-"""Digits and points, taken out as they are."""
+"""Digits and points, taken out as text."""
 TIME = b"\x04"
 COUNTED = b"\x07"
-"""Nobody asks for it, but it counts for ``SEEN``."""
+"""A number that is ignored but counts for ``SEEN``."""
 SIGNED = b"\x08"
-"""A number nobody asks for and that may have wrapped."""
+"""A number that is ignored and may have wrapped."""
 ZERO = b"\x0b"
-"""Taken out, and another form if it is anything but zero."""
+"""A number that is taken out; a nonzero one means another form."""
 REST_OF_LINE = b"\x0c"
-"""Anything up to the end of the line."""
+"""Any text up to the end of the line."""
 FORGET = b"\x05"
 """Stands for nothing: forget which numbers have been seen."""
 SEEN = b"\x06"
@@ -48,7 +48,7 @@ _BLANKS = b"\x0e"
 """However many more blanks: where there is more than one, it is padding."""
 _OURS = re.compile(rb"[\x00-\x08\x0b\x0c\x0e]")
 Place = tuple[int, int, bytes]
-"""Begin, end, and what stands there instead."""
+"""Begin, end, and the character that replaces the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Form(Protocol):
 
     @property
     def outline(self) -> Outline:
-        """Of the texts of this form."""
+        """Outline of the texts of this form."""
 
     @property
     def timed(self) -> bool:
@@ -99,7 +99,7 @@ F = TypeVar("F", bound=Form)
 
 
 def _letters(data: bytes) -> int:
-    """The hash of what is no number."""
+    """Hash of the text without its numbers."""
     return hash(data.translate(None, _NOT_OF_THE_FORM))
 
 
@@ -108,7 +108,7 @@ class Forms(Generic[F]):
 
     def __init__(self, make: Callable[[bytes], F | None], key: Callable[[bytes], int] = _letters) -> None:
         self._make = make
-        """Makes the form of a text, if it is a usual one."""
+        """Makes the form of a text; None for an unusual text."""
         self._key = key
         """Texts of one form have the same key. Those of two forms should have different keys."""
         self._forms: dict[int, F | None] = {}

@@ -67,7 +67,7 @@ from lustre.formats import fields, header
 
 @dataclass(frozen=True, slots=True)
 class PagePools:
-    """The pools together, or those of one size; None for what is not printed."""
+    """All pools, or those of one size; None for fields that are not printed."""
 
     max_pages: int | None
     pages: int | None
@@ -77,7 +77,7 @@ class PagePools:
     shrinks: int | None
     accesses: int | None
     misses: int | None
-    """Times there were too few pages ready."""
+    """Number of times too few pages were available."""
     out_of_memory: int | None
     skipped: int
 
@@ -88,7 +88,7 @@ class PoolOfSize:
 
     size_bytes: int
     pool: PagePools
-    """Its pages are objects of that size."""
+    """The counters; pages mean objects of that size."""
 
 
 @dataclass(frozen=True, slots=True)

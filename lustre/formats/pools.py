@@ -19,7 +19,7 @@ _MEMBER = re.compile(rb"^([A-Za-z0-9_-]{1,40}-OST[0-9a-fA-F]{4})(?:_UUID)?[ \t]*
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """A pool's members, in the order printed (which is no promise)."""
+    """A pool's members, in the order printed; Lustre does not guarantee an order."""
 
     members: tuple[str, ...]
     skipped: int

@@ -68,22 +68,22 @@ _DEFAULT = 1 << 48
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What one user, group or project may have."""
+    """The limits of one user, group or project."""
 
     id: int
     hard: int
     soft: int
     granted: int
-    """Handed out to targets so far; used, or soon to be."""
+    """Granted to targets so far: used, or reserved for use."""
     grace_end: int
     """When the grace period ends, seconds since the epoch; 0 when it has not begun. Of id 0: how long it lasts."""
     default: bool
-    """The limits of id 0 apply instead."""
+    """Whether the limits of id 0 apply instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Everybody of one kind in one pool, in the order printed."""
+    """Limits of all ids of one kind in one pool, in the order printed."""
 
     entries: tuple[Limit, ...]
     skipped: int
@@ -91,7 +91,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What one user, group or project has on the target."""
+    """Usage of one user, group or project on a target."""
 
     id: int
     inodes: int
@@ -100,7 +100,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """Everybody of one kind on one target, in the order printed."""
+    """Usage of all ids of one kind on one target, in the order printed."""
 
     entries: tuple[Account, ...]
     skipped: int
@@ -117,7 +117,7 @@ def parse_limits(data: bytes) -> Limits:
 
 
 def parse_accounts(data: bytes) -> Accounts:
-    """Read a whole ``acct_…`` file; one on a target that keeps no accounts is empty."""
+    """Read a whole ``acct_…`` file. The file of a target without accounting is empty."""
     if _NOT_SUPPORTED.match(data):
         return Accounts((), 0)
     rows = _ACCOUNT.findall(data)
@@ -136,16 +136,16 @@ _COPIES = re.compile(rb"glb\[([01])\],slv\[([01])\],reint\[[01]\]")
 
 @dataclass(frozen=True, slots=True)
 class QuotaSlave:
-    """One kind of resource of a target."""
+    """Quota state of a target for blocks or inodes."""
 
     resource: bytes
-    """``dt`` is blocks, ``md`` inodes; empty when it does not say."""
+    """``dt`` means blocks, ``md`` inodes; empty when the line is missing."""
     connected: bool | None
-    """To the quota master."""
+    """State of the connection to the quota master."""
     enforced: tuple[bytes, ...] | None
     """Kinds of quota: user, group, project."""
     up_to_date: tuple[tuple[bytes, bool], ...]
-    """Whether its copies are, for each kind it tells of."""
+    """By kind of quota, whether the copies of the target are up to date."""
     skipped: int
 
 

@@ -1,4 +1,4 @@
-r"""What read-ahead did for a mount: ``llite.*.read_ahead_stats``.
+r"""Read-ahead counters of a mount: ``llite.*.read_ahead_stats``.
 
 The form of ``stats``; most lines only count, two (since 2.16) tally pages::
 
@@ -35,15 +35,15 @@ class ReadAhead:
     start_time: bytes
     names: tuple[bytes, ...]
     counts: tuple[bytes, ...]
-    """How often it happened (the samples)."""
+    """Number of events (samples)."""
     minima: tuple[bytes, ...]
     maxima: tuple[bytes, ...]
     sums: tuple[bytes, ...]
-    """Pages in all, for the counters that tally pages; else empty."""
+    """Sum of pages, for the counters that tally pages; else empty."""
     skipped: int
 
     def count(self, name: bytes) -> int | None:
-        """How often it happened, or None when it never did or this release does not count it."""
+        """Number of events; None when there were none or the release does not count them."""
         return int(self.counts[self.names.index(name)]) if name in self.names else None
 
 

@@ -1,4 +1,4 @@
-r"""Whether a target waits for its clients after a restart: ``obdfilter.*.recovery_status``, ``mdt.*.recovery_status``.
+r"""Recovery of a target after a restart: ``obdfilter.*.recovery_status``, ``mdt.*.recovery_status``.
 
 ``INACTIVE`` when nobody was connected before the restart, else ``WAITING_FOR_CLIENTS``, ``WAITING`` (for other MDTs),
 ``RECOVERING`` and at last ``COMPLETE``::
@@ -43,7 +43,7 @@ _KNOWN = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class RecoveryStatus:
-    """Where recovery stands; None for what its state does not print."""
+    """State of recovery; None for fields that the state does not print."""
 
     status: bytes
     """``INACTIVE``, ``WAITING_FOR_CLIENTS``, ``WAITING``, ``RECOVERING`` or ``COMPLETE``; empty when not read."""
@@ -53,7 +53,7 @@ class RecoveryStatus:
     time_remaining_seconds: int | None
     time_waited_seconds: int | None
     clients: int | None
-    """How many were connected before the restart."""
+    """Number of clients connected before the restart."""
     connected_clients: int | None
     completed_clients: int | None
     request_replay_clients: int | None
@@ -65,7 +65,7 @@ class RecoveryStatus:
 
     @property
     def in_recovery(self) -> bool:
-        """True unless the target says that it is done; a status that is missing or unknown is no such word."""
+        """False only for the states INACTIVE and COMPLETE. A missing or unknown state counts as recovery."""
         return self.status not in _DONE
 
 

@@ -42,7 +42,7 @@ _LAST = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class RenameStats:
-    """The tables that have counted anything."""
+    """The tables that have counted at least one rename."""
 
     start_time: bytes
     histograms: tuple[Histogram, ...]
@@ -67,5 +67,5 @@ def parse(data: bytes) -> RenameStats:
 
 
 def after_header(data: bytes) -> bytes:
-    """What follows the times: equal in two readings between which nothing was counted."""
+    """Return the text after the times. It is equal in two readings between which nothing was counted."""
     return _TIME.sub(b"", data)

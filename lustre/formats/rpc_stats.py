@@ -23,7 +23,7 @@ pages) and latency are printed as lower bounds and converted here.
 
 Latency is *not* in microseconds as its heading says, but in units of 1024 ns (the kernel shifts nanoseconds by ten), so
 a bound of n stands for n * 1.024 µs. And 2.17 multiplies the *counts* by 1.024 where it should have converted the
-labels, so they add up to 2 % more than those of the other tables, the cumulative percentage overshoots, and the table
+labels, so they add up to 2% more than those of the other tables, the cumulative percentage overshoots, and the table
 runs to its 32nd, empty row. The counts are passed on as printed, the empty end is left out.
 
 >>> rpcs = parse(b"read RPCs in flight:  2\npending write pages:  7\n\n"
@@ -56,7 +56,7 @@ from lustre.formats.histogram import Histogram
 from lustre.formats.outline import COUNTED, FORGET, NUMBER, SEEN, WANTED, ZERO, Outline, Place
 
 LATENCY_UNIT_NSEC = 1024
-"""What one unit of the latency table is."""
+"""Length of one unit of the latency table."""
 
 GAUGE = re.compile(
     rb"^((?:read|write|DIO) RPCs in flight|modify_RPCs_in_flight|pending (?:read|write) pages):"
@@ -85,7 +85,7 @@ _BUCKETS = 32
 
 @dataclass(frozen=True, slots=True)
 class RpcStats:
-    """The file; None for what this release or this kind of client does not print, or what could not be read."""
+    """The file; None for fields that the release or device does not print, or that are incomplete."""
 
     start_time: bytes
     read_in_flight: int | None
@@ -97,9 +97,9 @@ class RpcStats:
     pages_per_rpc: Histogram | None
     rpcs_in_flight: Histogram | None
     offset: Histogram | None
-    """Where in the object requests begin, in pages."""
+    """Offset of requests in the object, in pages."""
     latency_usec: Histogram | None
-    """How long requests took, in units of 1.024 µs (``LATENCY_UNIT_NSEC``)."""
+    """Latency of requests in units of 1.024 µs (``LATENCY_UNIT_NSEC``)."""
     modify_rpcs_in_flight: Histogram | None
     skipped: int
 
@@ -143,7 +143,7 @@ _WORD = re.compile(rb"\S+")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RpcForm:
-    """What the numbers of texts of one form are, in this order."""
+    """Meaning of the numbers in texts of one form, in order."""
 
     outline: Outline
     timed: bool

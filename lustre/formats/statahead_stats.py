@@ -1,4 +1,4 @@
-r"""How well directory listing was foreseen: ``llite.*.statahead_stats``.
+r"""Statahead counters of a mount: ``llite.*.statahead_stats``.
 
 Seven lines without a header since 2.16, the first three before::
 
@@ -34,18 +34,18 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Statahead:
-    """Counts since the mount; None for what this release does not print."""
+    """Counts since the mount; None for fields that the release does not print."""
 
     total: int | None
     """Statahead threads started."""
     wrong: int | None
-    """Of those, ended because they foresaw too little."""
+    """Statahead runs aborted because of a low hit rate."""
     agl_total: int | None
-    """Times that sizes were asked for ahead too (asynchronous glimpse)."""
+    """Statahead runs that also requested sizes ahead (asynchronous glimpse lock)."""
     list_total: int | None
-    """Started by a listing in directory order."""
+    """Statahead runs started by a listing in directory order."""
     fname_total: int | None
-    """Started by names that follow a pattern (``file.0001``)."""
+    """Statahead runs started by names that follow a pattern (``file.0001``)."""
     hit_total: int | None
     miss_total: int | None
     skipped: int

@@ -1,4 +1,4 @@
-r"""Counters as nearly all of Lustre prints them: ``stats``, ``md_stats``, service statistics.
+r"""Counters in the form that most of Lustre prints: ``stats``, ``md_stats``, service statistics.
 
 Used by llite, osc, mdc, obdfilter, mdt, osd and the services alike. One line a counter that was ever used::
 
@@ -73,7 +73,7 @@ class Stats:
     skipped: int
 
     def counter(self, name: bytes) -> Counter | None:
-        """The counter of that name, or None: one that was never used is not in the file."""
+        """Return the counter of a name; None for a counter that was never used."""
         if name not in self.names:
             return None
         i = self.names.index(name)

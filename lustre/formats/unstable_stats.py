@@ -1,4 +1,4 @@
-r"""Pages a client must keep after it sent them: ``llite.*.unstable_stats``.
+r"""Pages that a client keeps after it sent them, until they are on disk: ``llite.*.unstable_stats``.
 
 The object servers have them in memory and not on disk yet; should one restart, the client sends them again. The same
 from 2.12 to 2.17; ``unstable_check`` is a setting, whether such pages count as used where room in the cache is short::
@@ -20,7 +20,7 @@ from lustre.formats import fields, header
 
 @dataclass(frozen=True, slots=True)
 class UnstableStats:
-    """None for what is not printed."""
+    """The values; None for fields that are not printed."""
 
     pages: int | None
     size_bytes: int | None

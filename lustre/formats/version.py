@@ -1,4 +1,4 @@
-r"""The Lustre release that runs: ``version``. 2.10 puts ``lustre:`` before it.
+r"""The running Lustre release: ``version``. 2.10 puts ``lustre:`` before it.
 
 >>> parse(b"2.17.57_62_gc881f8e_dirty\n").release, parse(b"lustre: 2.10.8\n").release, parse(b"2.1")
 (b'2.17.57_62_gc881f8e_dirty', b'2.10.8', Version(release=None, skipped=1))
@@ -16,7 +16,7 @@ _VERSION = re.compile(rb"\s*+(?:lustre: )?([0-9][!-~]{0,100}+)[ \t]*+\n\s*+")
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """The release; None when the file holds something else."""
+    """The release; None when the file holds other text."""
 
     release: bytes | None
     skipped: int

@@ -20,7 +20,7 @@ EOF = None
 """Extent end of the last component: the end of the file, wherever that is."""
 
 ALIGNMENT_BYTES = 65536
-"""Lustre ends components and sizes stripes at multiples of this."""
+"""Unit of component ends and stripe sizes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class StripeObject:
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """What a layout holds that Lustre does not interpret: a link into another storage system."""
+    """Foreign content of a layout: a link into another storage system, which Lustre does not interpret."""
 
     value: bytes
     kind: int = 0
@@ -48,7 +48,7 @@ class Component:
     extent_end: int | None = EOF
     pool: str = ""
     stripe_count: int = 1
-    """Objects of the component; -1 means one on every target, 0 the file system's default."""
+    """Stripe count; -1 means one object on every target, 0 the file system's default."""
     stripe_size: int = 0
     """Bytes per stripe; 0 means the file system's default."""
     stripe_offset: int = -1
@@ -97,7 +97,7 @@ class Layout:
     mirror_count: int = 1
     composite: bool = True
     state: str = ""
-    """Of a mirrored file: ``ro`` in sync, ``wp`` written to one mirror, ``sp`` being brought in sync."""
+    """State of a mirrored file: ``ro`` in sync, ``wp`` written to one mirror, ``sp`` resync in progress."""
 
 
 def mirrors(layout: Layout) -> tuple[tuple[Component, ...], ...]:
@@ -114,7 +114,7 @@ def mirrors(layout: Layout) -> tuple[tuple[Component, ...], ...]:
 
 
 def pools_of(layout: Layout) -> tuple[str, ...]:
-    """Names of the pools it uses, in file order, without the empty one.
+    """Names of the pools of a layout, in file order, without the empty name.
 
     Lustre may put the name of a directory's pool on a component of data on the MDT (2.17 does, for a file whose layout
     names none there). Nothing is allocated for it (``lod_qos_prep_create`` in lustre/lod/lod_qos.c): it means nothing.
@@ -176,7 +176,7 @@ def _same_count(a: Component, b: Component) -> bool:
 
 
 def explain(layout: Layout) -> str:
-    """One line for people: what part of a file goes where."""
+    """Describe in one line which extent of a file goes to which pool."""
     groups = mirrors(layout)
     lines = [", ".join(_phrase(component) for component in group) for group in groups]
     if len(lines) == 1:

@@ -18,7 +18,7 @@ from lustre.layout.model import ALIGNMENT_BYTES, Component, Layout, mirrors
 from lustre.layout.size import size_text
 
 NO_POOL = "ignore"
-"""Pool name with which ``lfs`` takes none, not even that of the component before."""
+"""Pool name with which ``lfs`` uses no pool instead of the pool of the component before."""
 
 _PATTERNS = ({"raid0"}, {"mdt"}, {"raid0", "overstriped"})
 
@@ -54,7 +54,9 @@ def setstripe_arguments(layout: Layout) -> tuple[str, ...]:
 
 
 def _contiguous(group: tuple[Component, ...]) -> Iterator[Component]:
-    """The components of a mirror; each begins where the one before ended, because ``lfs`` is told ends only."""
+    """The components of a mirror; each begins where the one before ended, because the options of ``lfs`` name ends
+    only.
+    """
     end: int | None = 0
     for component in group:
         if component.extent_start != end:

@@ -12,7 +12,7 @@ _POWERS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40, "P": 50}
 
 
 def size_text(size_bytes: int) -> str:
-    """The shortest exact form: ``2M``; plain bytes when 1024 does not divide it."""
+    """Format bytes in the shortest exact form: ``2M``; plain bytes where 1024 does not divide them."""
     for letter, power in reversed(_POWERS.items()):
         if size_bytes and size_bytes % (1 << power) == 0:
             return f"{size_bytes >> power}{letter}"
@@ -20,7 +20,7 @@ def size_text(size_bytes: int) -> str:
 
 
 def parse_size(text: str) -> int:
-    """Bytes of ``2M``, ``64k`` or ``512``. Raises ValueError naming the text."""
+    """Parse ``2M``, ``64k`` or ``512`` to bytes. Raises ValueError naming the text."""
     number, letter = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "")
     if letter not in _POWERS or not (number.isascii() and number.isdigit()):
         raise ValueError(f"not a size: {text!r} (expected something like 2M or 65536)")

@@ -124,7 +124,7 @@ def _component(data: bytes, at: int, size: int) -> Component:
 
 
 def _blob(data: bytes, at: int, end: int, described: Component) -> tuple[Component, int]:
-    """How one component is striped, added to what is known of it, and its generation."""
+    """Read the striping of one component and add it to the component; also return the generation."""
     magic = _unpack(_MAGIC, data, at, "magic number", end)[0]
     if magic == _FOREIGN:
         return _foreign(data, at, end, described), 0
@@ -191,7 +191,7 @@ def _foreign(data: bytes, at: int, end: int, described: Component) -> Component:
 
 
 def _names(bits: int, table: dict[int, str], rest: str) -> tuple[str, ...]:
-    """Names of the bits in the table's order, and the rest as a number."""
+    """Names of the set bits in the order of the table; unknown bits as one number."""
     found = []
     for mask, name in table.items():
         if bits & mask == mask:
@@ -205,7 +205,7 @@ _DEFAULT_FLAGS = {"prefer": 0x6, "prefrd": 0x2, "prefwr": 0x4, "nosync": 0x20, "
 
 
 def to_bytes(layout: Layout) -> bytes:
-    """The attribute. Raises ValueError for what no default can be, or for one that names OSTs."""
+    """Encode a default layout. Raises ValueError for a layout that cannot be a default, or that names OSTs."""
     blobs = [_default_blob(component) for component in layout.components]
     if not layout.composite:
         (blob,) = blobs
@@ -222,7 +222,7 @@ def to_bytes(layout: Layout) -> bytes:
 
 
 def without_rest(data: bytes) -> bytes:
-    """The attribute at the beginning of a larger room, without what follows it there."""
+    """Cut an attribute out of a larger buffer."""
     magic, length = struct.unpack_from("<II", data)
     if magic in (_COMPOSITE, _SEL):
         return data[:length]

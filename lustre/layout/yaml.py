@@ -79,7 +79,7 @@ def from_yaml(text: str) -> Layout:
 
 
 class _Reader:
-    """What the lines so far have said."""
+    """State of the reader after the lines so far."""
 
     def __init__(self) -> None:
         self._header: dict[str, int] = {}
@@ -164,7 +164,7 @@ def _number(text: str) -> int:
 
 
 def to_yaml(layout: Layout, *, directory: bool = False) -> str:
-    """The text of a layout, line for line that of ``lfs getstripe -y``; for a directory, that of its default."""
+    """Format a layout as ``lfs getstripe -y`` prints it, for a file or for the default of a directory."""
     if not layout.composite:
         (component,) = layout.components
         if component.foreign is not None:

@@ -39,7 +39,7 @@ _FNV_1A_64 = 2
 
 
 class Library:
-    """The library once loaded. Only a read lease can be asked for, and no group lock: see docs/decisions."""
+    """The loaded library. It offers read leases only, and no group locks (docs/decisions)."""
 
     def __init__(self, handle: ctypes.CDLL, name: str) -> None:
         self._name = name
@@ -56,7 +56,7 @@ class Library:
 
     @classmethod
     def load(cls, name: str = NAME) -> Library:
-        """Load it. Raises LibraryMissing that says what to install."""
+        """Load the library. Raises LibraryMissing, which names the package to install."""
         try:
             return cls(ctypes.CDLL(name, use_errno=True), name)
         except OSError as error:
@@ -65,7 +65,7 @@ class Library:
             raise LibraryMissing(errno.ELIBBAD, f"{name} cannot be loaded ({error}); install {PACKAGE}") from error
 
     def missing(self) -> tuple[str, ...]:
-        """Functions this release does not have, each with the release that brought it."""
+        """Functions that this release lacks, each with the release that introduced it."""
         return tuple(f"{symbol.name} (since {symbol.since})" for symbol in self._missing.values())
 
     def has(self, function: str) -> bool:
@@ -73,27 +73,27 @@ class Library:
         return function in self._functions
 
     def function(self, name: str) -> Any:
-        """One function. Raises LibraryMissing that says since which release it exists."""
+        """Return a function. Raises LibraryMissing, which names the release that introduced it."""
         if name in self._functions:
             return self._functions[name]
         since = next((symbol.since for symbol in SYMBOLS if symbol.name == name), "a release to come")
         raise LibraryMissing(errno.ELIBBAD, f"{self._name} has no {name}, which came with Lustre {since}")
 
     def ask(self, name: str, *arguments: Any, path: str | None = None) -> int:
-        """Call a function that returns a negative errno; its result otherwise."""
+        """Call a function that returns a negative errno on failure; returns its result."""
         result = int(self.function(name)(*arguments))
         if result < 0:
             raise of_errno(result, name, path)
         return result
 
     def fid(self, descriptor: int) -> Fid:
-        """Identity of an open file."""
+        """Return the FID of an open file."""
         found = FidStruct()
         self.ask("llapi_fd2fid", descriptor, byref(found))
         return _fid(found)
 
     def path_fid(self, path: str) -> Fid:
-        """Identity of what is at a path; of a symbolic link itself."""
+        """Return the FID at a path, without following a symbolic link."""
         found = FidStruct()
         self.ask("llapi_path2fid", os.fsencode(path), byref(found), path=path)
         return _fid(found)
@@ -120,13 +120,13 @@ class Library:
         return descriptor
 
     def mdt_index(self, descriptor: int) -> int:
-        """The MDT an open file is on."""
+        """Return the index of the MDT of an open file."""
         index = ctypes.c_int(-1)
         self.ask("llapi_file_fget_mdtidx", descriptor, byref(index))
         return index.value
 
     def mdt_index_of(self, on_mount: int, fid: Fid) -> int:
-        """The MDT a FID is on, by the FID location database; asked through any descriptor of that mount."""
+        """Return the index of the MDT of a FID, from the FID location database, through any descriptor of the mount."""
         index = ctypes.c_int(-1)
         self.ask("llapi_get_mdt_index_by_fid", on_mount, byref(struct_of(fid)), byref(index), path=str(fid))
         return index.value
@@ -140,11 +140,11 @@ class Library:
         self.ask("llapi_lease_acquire", descriptor, _READ_LEASE)
 
     def lease_held(self, descriptor: int) -> bool:
-        """Whether the lease is unbroken. Not knowing counts as broken."""
+        """Whether the lease is unbroken. An unknown state counts as broken."""
         return int(self.function("llapi_lease_check")(descriptor)) > 0
 
     def data_version(self, descriptor: int) -> int:
-        """Version of the data, after everybody's writes were flushed."""
+        """Return the data version, after all clients have written back their dirty pages."""
         version = ctypes.c_uint64(0)
         self.ask("llapi_get_data_version", descriptor, byref(version), _FLUSH_READERS)
         return version.value
@@ -154,14 +154,14 @@ class Library:
         self.ask("llapi_fswap_layouts", source, volatile, source_version, volatile_version, _SWAP_AND_CLOSE)
 
     def hsm(self, descriptor: int) -> Hsm:
-        """Archive state."""
+        """Read the HSM state of an open file."""
         state = HsmStateStruct()
         self.ask("llapi_hsm_state_get_fd", descriptor, byref(state))
         known = sum(flag.value for flag in HsmFlags)
         return Hsm(HsmFlags(state.states & known), state.in_progress_state != 0, state.states & ~known)
 
     def clear_changelog(self, mdt: str, user: str, index: int) -> None:
-        """Let Lustre forget records up to an index, as far as this reader goes. 0 would mean all of them: refused."""
+        """Clear records up to an index for one reader. Raises ValueError for 0, which would mean all records."""
         if index <= 0:
             raise ValueError(f"clearing changelog record {index} would clear every record")
         self.ask("llapi_changelog_clear", mdt.encode("ascii"), user.encode("ascii"), index, path=mdt)
@@ -180,5 +180,5 @@ def _fid(found: FidStruct) -> Fid:
 
 
 def struct_of(fid: Fid) -> FidStruct:
-    """A FID as C wants it."""
+    """Convert a FID to the C structure."""
     return FidStruct(fid.sequence, fid.object_id, fid.version)

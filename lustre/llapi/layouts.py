@@ -37,7 +37,7 @@ _FLAGS = {"prefer": 0x6, "prefrd": 0x2, "prefwr": 0x4, "nosync": 0x20, "extensio
 _MAKER_OF_MIRROR, _MAKER_OF_COMPONENT = "llapi_layout_add_first_comp", "llapi_layout_comp_add"
 
 NO_LAYOUT = Layout((), composite=False)
-"""Given to a directory, it takes the directory's own default away."""
+"""Layout that deletes the default layout of a directory."""
 
 
 def open_with_layout(library: Library, path: str, flags: int, mode: int, layout: Layout) -> int:
@@ -73,7 +73,7 @@ def _begins_mirror(layout: Layout, number: int) -> bool:
 
 
 def _fill(library: Library, handle: int, component: Component, composite: bool) -> None:
-    """Set the last component of a layout under construction."""
+    """Set the last component of the layout under construction."""
     kinds = tuple(word for word in component.pattern.split(",") if word != "released")
     if kinds not in _PATTERNS or component.foreign is not None:
         raise ValueError(f"no file can be given the pattern {component.pattern!r}")
@@ -115,7 +115,7 @@ Attribute = Callable[[str, str], bytes | None]
 Names = Callable[[str], Sequence[str]]
 """Names of the extended attributes at a path, as listed: those that begin with ``trusted.`` for root alone."""
 Whole = Callable[[str], bytes | None]
-"""The default of a directory with nothing left out; None where there is none."""
+"""Reads the complete default layout of a directory; None where there is none."""
 SetAttribute = Callable[[int, str, bytes], None]
 BY_CLIENT, BY_MDT = "lustre.lov", "trusted.lov"
 """The attribute as a client computes it, and as the MDT keeps it."""
@@ -123,7 +123,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _GET_STRIPE = 0x4008669B
 """LL_IOC_LOV_GETSTRIPE. Lustre writes the whole layout behind the pointer, however long: it must have room."""
 _ROOM_BYTES = 1 << 17
-"""Twice the longest attribute Linux has."""
+"""Twice the longest extended attribute of Linux."""
 
 
 def own_layout(place: str, mount_point: str, attribute: Attribute, names: Names, whole: Whole) -> Layout | None:
@@ -165,7 +165,7 @@ def set_default(library: Library, place: str, layout: Layout | None, set_attribu
 
 def _inherits(place: str, shown: bytes, mount_point: str, attribute: Attribute, names: Names) -> bool:
     listed = names(place)
-    if any(name.startswith("trusted.") for name in listed):  # to root: every directory has trusted.lma
+    if any(name.startswith("trusted.") for name in listed):  # for root, because every directory has trusted.lma
         return BY_MDT not in listed
     return attribute(mount_point, BY_CLIENT) == shown and not os.path.samefile(place, mount_point)
 

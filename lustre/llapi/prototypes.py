@@ -1,4 +1,4 @@
-"""liblustreapi as C sees it: the functions used here, their arguments, and since which release they exist.
+"""Prototypes of liblustreapi: the functions used here, their arguments, and the release that introduced each.
 
 Most functions return a negative errno. Those of ``llapi_layout_*`` return -1 or NULL and set ``errno``.
 """

@@ -1,6 +1,6 @@
 """A client mount as applications call it: name operations, and statahead for ``ls -l``.
 
-Each name operation (create, open, close, unlink, stat) is a conversation with one MDT.
+Each name operation (create, open, close, unlink, stat) is a request to one MDT and its answer.
 
 Statahead: a client that recognises ``ls -l`` requests the attributes of the next names before they are needed. It sends
 one request per name, a window of them at a time; from 2.16 on, many names go in one batched request. The OSTs hold the
@@ -27,7 +27,7 @@ from simulator.servers.namespace import Inode
 
 OPEN_READ, OPEN_WRITE = 1, 2
 DESTROY_SECONDS = 0.5
-"""From an unlink until the MDT has told the OSTs to destroy the objects."""
+"""Time from an unlink until the MDT requests the destruction of the objects."""
 
 
 class Names:
@@ -40,7 +40,7 @@ class Names:
     def mkdir(
         self, parent: Inode, name: str, actor: Actor, mdt_index: int | None = None, shards: tuple[int, ...] = ()
     ) -> Steps[Inode]:  # fmt: skip
-        """A new directory, with its parent's default layout when the parent has one of its own."""
+        """Create a directory. It inherits its parent's default layout if the parent has its own."""
         client, servers, began = self._client, self._client.servers, self._client.engine.now
         yield from client.mdcs[parent.shard(name)].ask("mkdir", actor.job_id, parent)
         index = parent.shard(name) if mdt_index is None else mdt_index
@@ -55,7 +55,10 @@ class Names:
         return inode
 
     def create(self, parent: Inode, name: str, actor: Actor) -> Steps[FileHandle]:
-        """Create a file and open it for writing. Its layout is the directory's, or else the file system's."""
+        """Create a file and open it for writing.
+
+        Its layout is the default of the directory, or else of the file system.
+        """
         client, servers, began = self._client, self._client.servers, self._client.engine.now
         self._check_permission()
         shard = parent.shard(name)
@@ -83,7 +86,7 @@ class Names:
         return self._opened(inode, actor, OPEN_CREATE, began, writable=True)
 
     def open(self, inode: Inode, actor: Actor, *, write: bool = False) -> Steps[FileHandle]:
-        """Open a file that is there."""
+        """Open an existing file."""
         client, began = self._client, self._client.engine.now
         mode = OPEN_WRITE if write else OPEN_READ
         self._check_permission()
@@ -94,7 +97,7 @@ class Names:
         return self._opened(inode, actor, mode, began, writable=write)
 
     def close(self, handle: FileHandle) -> Steps[None]:
-        """Close; what is still dirty goes out a while later."""
+        """Close a file. Its dirty pages are written some seconds later."""
         client, inode, began = self._client, handle.inode, self._client.engine.now
         yield from client.mdcs[inode.mdt_index].ask("close", handle.actor.job_id)
         flags = CLOSE_CREATE if handle.flags == OPEN_CREATE else handle.flags
@@ -106,7 +109,7 @@ class Names:
         client.stats.tally("close", client.since(began))
 
     def unlink(self, inode: Inode, actor: Actor) -> Steps[None]:
-        """Remove a file's name, and the file; its objects are destroyed when the MDT tells the OSTs."""
+        """Remove a file and its name. The OSTs destroy its objects later, when the MDT requests it."""
         client, servers, began = self._client, self._client.servers, self._client.engine.now
         parent, name = inode.parent, inode.name
         yield from client.mdcs[inode.mdt_index].ask("unlink", actor.job_id, parent)
@@ -125,13 +128,13 @@ class Names:
         client.stats.tally("unlink", client.since(began))
 
     def getattr(self, inode: Inode, actor: Actor) -> Steps[None]:
-        """stat(2)."""
+        """Do what stat(2) does: request the attributes of a file."""
         client, began = self._client, self._client.engine.now
         yield from self.attributes(inode, actor)
         client.stats.tally("getattr", client.since(began))
 
     def attributes(self, inode: Inode, actor: Actor) -> Steps[None]:
-        """What the MDT knows, and the size from the OSTs that hold a part of the file."""
+        """Request the attributes from the MDT and the size from the OSTs of the file."""
         mdc = self._client.mdcs[inode.mdt_index]
         if self._client.settings.parallel_lookups or inode.parent is None:
             yield from mdc.ask("getattr", actor.job_id, inode=inode)
@@ -140,7 +143,7 @@ class Names:
         yield from self.glimpse(inode, actor)
 
     def glimpse(self, inode: Inode, actor: Actor) -> Steps[None]:
-        """The size, from every object. Of data on the MDT another client may have the lock: then the MDT asks it."""
+        """Request the size from every object. For data on the MDT, the MDT asks the client that holds the lock."""
         client = self._client
         if inode.data_lock not in {-1, client.index}:
             yield from client.mdcs[inode.mdt_index].ask("glimpse", actor.job_id)
@@ -153,7 +156,7 @@ class Names:
             yield gather(asked)
 
     def _alone(self, directory: Inode, steps: Steps[None]) -> Steps[None]:
-        """Do something while no other process of this node looks up a name of the directory."""
+        """Run steps while no other process of this node looks up a name of the directory."""
         turn, before = Completion(), self._looking_up.get(directory.fid)
         self._looking_up[directory.fid] = turn
         if before is not None:
@@ -185,13 +188,13 @@ def _gone(inode: Inode) -> FileNotFoundError:
 
 
 NAMES_PER_READDIR = 16384
-"""Names in one answer: 256 pages of 64."""
+"""Names in one answer to readdir: 256 pages of 64."""
 STATS_BEFORE_STATAHEAD = 2
-"""Names stat'ed in directory order before statahead starts."""
+"""Number of names stat'ed in directory order before statahead starts."""
 
 
 class Statahead:
-    """One process walking through one directory."""
+    """Statahead of one process that walks through one directory."""
 
     def __init__(self, client: Client, names: Sequence[Inode], actor: Actor) -> None:
         self._client = client
@@ -201,7 +204,7 @@ class Statahead:
         self._asked = 0
 
     def stat(self, number: int) -> Steps[None]:
-        """The attributes of one name, asked for ahead where that has begun."""
+        """Get the attributes of one name, from statahead where it has requested them."""
         client, counters = self._client, self._client.statahead
         began = client.engine.now
         if number == STATS_BEFORE_STATAHEAD:

@@ -39,19 +39,19 @@ _DONE.succeed()
 
 
 class Transfer:
-    """The way out of one mount."""
+    """Sends the data of one mount to the targets."""
 
     def __init__(self, mount: Mount) -> None:
         self._mount = mount
         self.flush_object: Callable[[Fid], Completion] = lambda fid: _DONE
-        """What is called when somebody else wants a lock: write out what is dirty of an object."""
+        """Called when another client wants a lock: writes the dirty pages of an object."""
 
     def all(self, handle: FileHandle, pieces: Iterable[Extent], *, write: bool, direct: bool) -> list[Completion]:
-        """Send every piece."""
+        """Send all pieces."""
         return [self.one(handle, piece, write=write, direct=direct) for piece in pieces]
 
     def one(self, handle: FileHandle, piece: Extent, *, write: bool, direct: bool) -> Completion:
-        """Send one piece, once its lock is there."""
+        """Send one piece as soon as its lock is granted."""
         osc = self._mount.oscs[piece.ost_index]
         stored = osc.ost.store.objects.get(piece.fid)
         if stored is None:
@@ -75,14 +75,15 @@ class Transfer:
         return sent
 
     def _under_its_lock(self, osc: Osc, stored: StoredObject, handle: FileHandle, piece: Extent) -> Completion:
-        """Dirty pages go out under the lock they were dirtied under, and ask for none.
+        """Send dirty pages under the lock they were written under, without a new lock.
 
-        That lock may be on its way back; who wants it waits for these pages, and they cannot wait for him.
+        That lock may be called back already. The client that wants it waits for these pages, so they must not wait for
+        it.
         """
         return osc.transfer(True, stored, piece.offset, piece.size_bytes, handle.actor.job_id, False)
 
     def hold(self, handle: FileHandle, pieces: Iterable[Extent]) -> Steps[None]:
-        """Have the locks below which pages may be dirtied; what others hold is called back first."""
+        """Acquire the locks for writing pages. The server first calls back conflicting locks."""
         for piece in pieces:
             osc = self._mount.oscs[piece.ost_index]
             stored = osc.ost.store.objects.get(piece.fid)
@@ -95,7 +96,7 @@ class Transfer:
                     (yield from asked).put(_DONE)
 
     def to_mdt(self, handle: FileHandle, size_bytes: int, *, write: bool) -> Completion:
-        """Data of a file that lies on its MDT."""
+        """Send or fetch data that is stored on the MDT."""
         mdc = self._mount.mdcs[handle.inode.mdt_index]
         return self._mount.engine.spawn(mdc.transfer(write, size_bytes, handle.actor.job_id))
 
@@ -112,7 +113,7 @@ class Transfer:
 
 
 def _locked_range(piece: Extent) -> tuple[int, int]:
-    """Locks cover whole pages."""
+    """Range of whole pages that a lock for a piece covers."""
     return piece.offset // LOCK_GRAIN_BYTES * LOCK_GRAIN_BYTES, -(
         -(piece.offset + piece.size_bytes) // LOCK_GRAIN_BYTES
     ) * LOCK_GRAIN_BYTES
@@ -122,7 +123,7 @@ PAGE_BYTES = 4096
 
 
 class WriteBack:
-    """Dirty pages of one mount."""
+    """Dirty pages of one mount and their write-back."""
 
     def __init__(self, mount: Mount, transfer: Transfer) -> None:
         self._mount = mount
@@ -131,13 +132,13 @@ class WriteBack:
         transfer.flush_object = self._flush_object
 
     def mark_dirty(self, handle: FileHandle, pieces: list[Extent]) -> None:
-        """Pages were written to."""
+        """Mark the pages of pieces as dirty."""
         for piece in pieces:
             self._mount.oscs[piece.ost_index].dirty_bytes += handle.mark_dirty([piece])
             self._holders[piece.fid] = handle
 
     def clean(self, handle: FileHandle, least_bytes: int = 0) -> list[Extent]:
-        """Take out what is dirty, of the objects that have at least so much of it."""
+        """Remove and return the dirty pieces of objects with at least ``least_bytes`` dirty bytes."""
         pieces = handle.clean(least_bytes)
         for piece in pieces:
             self._mount.oscs[piece.ost_index].dirty_bytes -= piece.size_bytes
@@ -145,14 +146,14 @@ class WriteBack:
         return pieces
 
     def flush(self, handle: FileHandle, least_bytes: int = 0) -> Steps[None]:
-        """Write out what is dirty, and wait for it."""
+        """Write the dirty pages and wait until they are stored."""
         pieces = self.clean(handle, least_bytes)
         on_mdt = [sent for sent in handle.on_mdt if not sent.done]
         handle.on_mdt.clear()
         yield gather([*on_mdt, *self._transfer.all(handle, pieces, write=True, direct=False)])
 
     def send_full_rpcs(self, handle: FileHandle) -> Steps[None]:
-        """Send what makes a whole RPC; wait while a connection has more unwritten pages than it may."""
+        """Send full RPCs. Wait while a connection has more dirty pages than its limit."""
         if not handle.dirty:
             return
         limits = self._mount.settings.osc
@@ -162,7 +163,7 @@ class WriteBack:
             yield from self.flush(handle)
 
     def later(self, handle: FileHandle) -> None:
-        """A file was closed with dirty pages: they go out after a while, or when somebody needs them to."""
+        """Write the dirty pages of a closed file after some seconds, or earlier on request."""
         mount = self._mount
         handle.inode.write_back = lambda: mount.engine.spawn(self.flush(handle))
         mount.engine.after(mount.settings.write_back_seconds, self._due, handle)
@@ -175,7 +176,7 @@ class WriteBack:
             self._mount.engine.spawn(self.flush(handle))
 
     def _flush_object(self, fid: Fid) -> Completion:
-        """Somebody else wants the lock of an object."""
+        """Write the dirty pages of an object whose lock another client wants."""
         handle = self._holders.get(fid)
         if handle is None:
             return gather([])
@@ -184,7 +185,7 @@ class WriteBack:
 
 
 class LayoutChanges:
-    """Layout changes that writes of one mount bring about."""
+    """Layout changes that the writes of one mount cause."""
 
     def __init__(self, mount: Mount, write_back: WriteBack) -> None:
         self._mount = mount
@@ -192,7 +193,7 @@ class LayoutChanges:
         self._osts = mount.servers.osts_for_mirrors
 
     def make_writable(self, handle: FileHandle, offset: int, end: int) -> Steps[int]:
-        """Make the bytes from an offset writable; how far they are without another change."""
+        """Make the bytes from an offset writable. Returns the end of the range that needs no further change."""
         inode = handle.inode
         assert inode.layout is not None
         if layouts.mirrors_in_sync(inode.layout):
@@ -213,22 +214,22 @@ class LayoutChanges:
             self._record(handle, RecordType.LAYOUT)
         ready = self._ready_up_to(inode.layout, offset, end)
         if ready <= offset:
-            raise OSError(errno.ENODATA, os.strerror(errno.ENODATA), inode.name)  # the layout ends before
+            raise OSError(errno.ENODATA, os.strerror(errno.ENODATA), inode.name)  # the layout ends before the offset
         return ready
 
     def _ask(self, handle: FileHandle) -> Steps[None]:
-        """The MDT gives components their objects for no job."""
+        """Request a layout change from the MDT, which counts it for no job."""
         if handle.dirty:
             yield from self._write_back.flush(handle)
         yield from self._mount.mdcs[handle.inode.mdt_index].ask("layout", "")
 
     def _record(self, handle: FileHandle, kind: RecordType) -> None:
         inode = handle.inode
-        known = inode.parent if self._mount.rng.random() < 0.5 else None  # the MDT may not have the parent at hand
+        known = inode.parent if self._mount.rng.random() < 0.5 else None  # the MDT does not always know the parent
         self._mount.record(kind, inode, SERVER, parent=known)
 
     def _component_end(self, layout: Layout, offset: int, end: int) -> int:
-        """As far as the component at an offset goes, or the write."""
+        """End of the component at an offset, or of the write if that is earlier."""
         for part in layouts.mirror_to_write(layout, self._osts).components:
             inside = part.extent_start <= offset and (part.extent_end is None or offset < part.extent_end)
             if inside and "extension" not in part.flags:
@@ -236,7 +237,7 @@ class LayoutChanges:
         return end
 
     def _ready_up_to(self, layout: Layout | None, offset: int, end: int) -> int:
-        """How far from an offset the components have their objects."""
+        """End of the range from an offset whose components have objects."""
         if layout is None:
             return end
         missing = [part.extent_start for part in layouts.mirror_to_write(layout, self._osts).components
@@ -254,7 +255,7 @@ class DataPath:
         self._reach = LayoutChanges(mount, self.write_back)
 
     def write(self, handle: FileHandle, offset: int, size_bytes: int, *, direct: bool) -> Steps[None]:
-        """One call that writes, component by component."""
+        """Write a range with one call, component by component."""
         mount, inode, began = self._mount, handle.inode, self._mount.engine.now
         at, end = offset, offset + size_bytes
         while at < end:
@@ -270,7 +271,7 @@ class DataPath:
         mount.stats.tally("write", mount.since(began))
 
     def read(self, handle: FileHandle, offset: int, size_bytes: int, *, direct: bool) -> Steps[int]:
-        """One call that reads; how many bytes it got. What the client has in its cache costs nothing but the copy."""
+        """Read a range with one call; returns the number of bytes. Cached bytes cost only the time of the copy."""
         mount, inode, began = self._mount, handle.inode, self._mount.engine.now
         size = max(min(size_bytes, inode.size_bytes - offset), 0)
         if size == 0:
@@ -291,7 +292,7 @@ class DataPath:
         return size
 
     def fsync(self, handle: FileHandle) -> Steps[None]:
-        """Write out what is dirty, then have each OST that holds a part, and the MDT, make it safe."""
+        """Write the dirty pages, then sync every OST of the file and its MDT."""
         mount, inode, began = self._mount, handle.inode, self._mount.engine.now
         yield from self.write_back.flush(handle)
         parts = inode.layout.components if inode.layout is not None else ()
@@ -302,7 +303,7 @@ class DataPath:
         mount.stats.tally("fsync", mount.since(began))
 
     def window(self, handle: FileHandle) -> ReadAheadWindow:
-        """Read-ahead for a file just opened."""
+        """Make the read-ahead window of a file that was just opened."""
 
         def fetch(start: int, size: int) -> Completion:
             return self._fetch(handle, start, size, direct=False)

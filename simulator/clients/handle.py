@@ -1,4 +1,4 @@
-"""An open file: who opened it and how, and its dirty pages that no OST has yet."""
+"""An open file: its opener, its flags, and its dirty pages."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class FileHandle:
         self.locked: set[Fid] = set()
         self.window: ReadAheadWindow | None = None
         self.on_mdt: list[Completion] = []
-        """Data on its way to the MDT."""
+        """Transfers to the MDT in progress."""
         self._dirty: dict[tuple[int, Fid], list[Fragment]] = {}
 
     @property
     def dirty(self) -> bool:
-        """Whether there is something to write out."""
+        """Whether the file has dirty pages."""
         return bool(self._dirty)
 
     def mark_dirty(self, pieces: list[Extent]) -> int:
-        """Pages were written to: how many bytes more are dirty now."""
+        """Mark pages as dirty; returns the number of newly dirty bytes."""
         before = self.dirty_bytes
         for piece in pieces:
             key = piece.ost_index, piece.fid
@@ -43,11 +43,11 @@ class FileHandle:
 
     @property
     def dirty_bytes(self) -> int:
-        """Bytes to write out."""
+        """Number of dirty bytes."""
         return sum(size for fragments in self._dirty.values() for _, size in fragments)
 
     def clean(self, least_bytes: int = 0) -> list[Extent]:
-        """Take out the dirty pieces of every object that has at least so many bytes of them."""
+        """Remove and return the dirty pieces of every object with at least ``least_bytes`` dirty bytes."""
         taken: list[Extent] = []
         for (ost_index, fid), fragments in list(self._dirty.items()):
             if sum(size for _, size in fragments) >= least_bytes:

@@ -28,12 +28,12 @@ _REQUESTS: dict[str, tuple[str, str]] = {
     "glimpse": ("ldlm_ibits_enqueue", ""),
     "readpage": ("", "read_page"),
 }
-"""What an operation counts in ``stats`` and in ``md_stats`` of the mdc."""
+"""Counters of an operation in ``stats`` and ``md_stats`` of the mdc."""
 _MODIFYING = frozenset(("mknod", "unlink", "mkdir", "setattr", "setxattr", "rename", "close"))
 
 
 class Mdc:
-    """One client's view of one MDT."""
+    """The connection of one client to one MDT."""
 
     max_rpcs_in_flight = 8
     max_mod_rpcs_in_flight = 7
@@ -51,7 +51,7 @@ class Mdc:
         self._waiting: deque[Completion] = deque()
 
     def transfer(self, write: bool, size_bytes: int, job_id: str) -> Steps[None]:
-        """Data of a file that lies on the MDT."""
+        """Send or fetch data that is stored on the MDT."""
         self.in_flight += 1
         yield NETWORK_SECONDS
         yield from self.mdt.data(write, size_bytes, job_id)
@@ -59,7 +59,7 @@ class Mdc:
         self._answered()
 
     def _slot(self) -> Completion:
-        """Done when a request may be sent that had to wait for one on the way."""
+        """Completes when a waiting request may be sent."""
         turn = Completion()
         self._waiting.append(turn)
         return turn
@@ -70,7 +70,7 @@ class Mdc:
             self._waiting.popleft().succeed()
 
     def batch(self, operation: str, names: int, job_id: str) -> Steps[None]:
-        """One request for several names: one way there, one way back, the work of each."""
+        """Send one request for several names. It costs one round trip and the work for each name."""
         while self.in_flight >= self.max_rpcs_in_flight:
             yield self._slot()
         began = self._engine.now
@@ -85,7 +85,10 @@ class Mdc:
     def ask(
         self, operation: str, job_id: str, directory: Inode | None = None, inode: Inode | None = None
     ) -> Steps[None]:  # fmt: skip
-        """One request and its answer; ``directory`` is the one whose names change, ``inode`` the file it is about."""
+        """Send one request and wait for the answer.
+
+        ``directory`` is the one that changes, ``inode`` the file concerned.
+        """
         while self.in_flight >= self.max_rpcs_in_flight:
             yield self._slot()
         began = self._engine.now

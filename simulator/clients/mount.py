@@ -29,7 +29,7 @@ class StataheadSettings:
 
     max_names: int = 128
     batch_max: int = 64
-    """Names in one request (2.16 and later); 0: one request a name."""
+    """Names per request (2.16 and later); 0: one request per name."""
 
 
 @dataclass(slots=True)
@@ -54,13 +54,13 @@ class ClientSettings:
     instance: str = "ff110001298dd800"
     cache_bytes: int = 2961 << 20
     write_back_seconds: float = 5.0
-    """Dirty pages of a closed file go out after this time at the latest."""
+    """Longest time until the dirty pages of a closed file are written."""
     copy_seconds_per_mib: float = 0.002
-    """What a processor needs to copy between the application and the page cache."""
+    """Time to copy between the application and the page cache."""
     parallel_lookups: bool = True
     """False for Linux before 4.7: processes of one node look up names of one directory one after the other."""
     network_bytes_per_second: float | None = None
-    """Of the client's adapter; None: never the limit."""
+    """Rate of the client's network adapter; None: unlimited."""
     osc: OscSettings = field(default_factory=OscSettings)
     read_ahead: ReadAheadSettings = field(default_factory=ReadAheadSettings)
     statahead: StataheadSettings = field(default_factory=StataheadSettings)
@@ -68,7 +68,7 @@ class ClientSettings:
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """What every client talks to."""
+    """The servers of the file system, which all clients share."""
 
     fsname: str
     namespace: Namespace
@@ -78,16 +78,16 @@ class Servers:
     epoch_ns: int
     """Nanoseconds of the epoch at virtual time zero."""
     prefers_flash_mirrors: bool = True
-    """Whether the MDS looks at what OSTs are made of when it chooses the mirror that is written; since 2.15."""
+    """Whether the MDS prefers non-rotational OSTs when it chooses the mirror to write; since 2.15."""
 
     @property
     def osts_for_mirrors(self) -> Sequence[Ost]:
-        """What that choice is made by; nothing before 2.15."""
+        """The OSTs that decide which mirror is written; none before 2.15."""
         return self.osts if self.prefers_flash_mirrors else ()
 
 
 class PageCache:
-    """Bytes per file.
+    """The page cache of one mount: cached bytes per file, least recently used first.
 
     >>> cache = PageCache(8192)
     >>> cache.keep(Fid(1, 1), 4096); cache.keep(Fid(1, 2), 8192)
@@ -101,7 +101,7 @@ class PageCache:
         self._files: OrderedDict[Fid, int] = OrderedDict()
 
     def keep(self, fid: Fid, size_bytes: int) -> None:
-        """The first so many bytes of a file are here now."""
+        """Cache the first ``size_bytes`` of a file."""
         before = self._files.pop(fid, 0)
         self._files[fid] = max(before, size_bytes)
         self.used_bytes += self._files[fid] - before
@@ -110,11 +110,11 @@ class PageCache:
             self.used_bytes -= dropped
 
     def drop(self, fid: Fid) -> None:
-        """The file is gone, or somebody else changed it."""
+        """Drop a file that was deleted or changed by another client."""
         self.used_bytes -= self._files.pop(fid, 0)
 
     def has(self, fid: Fid, size_bytes: int) -> bool:
-        """Whether a read up to there needs no server."""
+        """Whether a read up to ``size_bytes`` is served from the cache."""
         return self._files.get(fid, 0) >= size_bytes > 0
 
 
@@ -139,7 +139,7 @@ class Mount:
 
     @property
     def time(self) -> float:
-        """Epoch seconds."""
+        """Present time in epoch seconds."""
         return self.servers.epoch_ns / 1e9 + self.engine.now
 
     def since(self, began: float) -> int:
@@ -147,14 +147,14 @@ class Mount:
         return microseconds(self.engine.now - began)
 
     def jitter(self, seconds: float) -> float:
-        """A time that is not the same twice."""
+        """Vary a duration at random."""
         return seconds * self.rng.lognormvariate(0.0, 0.5)
 
     def record(
         self, kind: RecordType, inode: Inode, actor: Actor, flags: int = 0, *, parent: Inode | None = None,
         name: str = "", open_mode: int | None = None,
     ) -> None:  # fmt: skip
-        """Have the file's MDT write a changelog record."""
+        """Write a record to the changelog of the file's MDT."""
         self.servers.mdts[inode.mdt_index].changelog.add(
             kind, self.time, inode.fid, actor, flags=flags, parent=parent.fid if parent else None, name=name,
             open_mode=open_mode,

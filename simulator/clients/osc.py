@@ -27,11 +27,11 @@ class OscSettings:
     max_pages_per_rpc: int = 1024
     max_dirty_bytes: int = 64 << 20
     gather_seconds: float = 0.0005
-    """How long a piece waits for others to go with it."""
+    """Time that a piece waits for others of the same RPC."""
 
 
 class OscHistograms:
-    """``rpc_stats``: one side, reads or writes."""
+    """Histograms of ``rpc_stats`` for one direction, reads or writes."""
 
     def __init__(self) -> None:
         self.pages = Histogram()
@@ -41,7 +41,7 @@ class OscHistograms:
 
 
 class Osc:
-    """One client's view of one OST."""
+    """The connection of one client to one OST."""
 
     def __init__(
         self, engine: Engine, name: str, ost: Ost, settings: OscSettings, wire: NetworkAdapter | None = None
@@ -55,7 +55,7 @@ class Osc:
         self.direct_in_flight = 0
         self.dirty_bytes = 0
         self.writing_bytes = 0
-        """Of writes asked for and not yet answered."""
+        """Bytes of writes without an answer."""
         self.locks = 0
         self._engine = engine
         self._wire = wire or NetworkAdapter(engine, None)
@@ -64,12 +64,12 @@ class Osc:
 
     @property
     def unwritten_bytes(self) -> int:
-        """Dirty pages, and those on their way: together no more than ``max_dirty_mb``."""
+        """Dirty bytes plus bytes in flight. ``max_dirty_mb`` limits the sum."""
         return self.dirty_bytes + self.writing_bytes
 
     @property
     def pages_waiting(self) -> tuple[int, int]:
-        """Pages of reads and of writes not yet sent."""
+        """Pages of reads and of writes that wait to be sent."""
         waiting = [*self._gathering, *self._ready]
         pages = [(rpc.write, -(-rpc.size_bytes // PAGE_BYTES)) for rpc in waiting]
         return sum(n for write, n in pages if not write), sum(n for write, n in pages if write)
@@ -77,7 +77,7 @@ class Osc:
     def transfer(
         self, write: bool, stored: StoredObject, offset: int, size: int, job_id: str, sync: bool
     ) -> Completion:  # fmt: skip
-        """Read or write a piece of an object, in as many RPCs as it takes; done when all are answered."""
+        """Read or write a piece of an object in one or several RPCs. Completes when all are answered."""
         step = self.settings.max_pages_per_rpc * PAGE_BYTES
         last = offset + size
         self.writing_bytes += size * write
@@ -116,7 +116,7 @@ class Osc:
         seconds = self._engine.now - rpc.sent_at
         self.stats.tally("req_waittime", microseconds(seconds))
         self.stats.tally("ost_write" if rpc.write else "ost_read", microseconds(seconds))
-        self.histograms[rpc.write].latency.tally_log2(int(seconds * 1e9) >> 10)  # the kernel's cheap microseconds
+        self.histograms[rpc.write].latency.tally_log2(int(seconds * 1e9) >> 10)  # units of 1024 ns, as in the kernel
         if error is None:
             self.stats.tally("write_bytes" if rpc.write else "read_bytes", rpc.size_bytes)
             rpc.done.succeed()
@@ -125,7 +125,7 @@ class Osc:
         self._send()
 
     def sync(self, job_id: str) -> Steps[None]:
-        """Ask the OST to make everything safe."""
+        """Request a sync from the OST."""
         began = self._engine.now
         yield NETWORK_SECONDS
         yield from self.ost.sync(job_id)
@@ -133,7 +133,7 @@ class Osc:
         self.request("ost_sync", self._engine.now - began)
 
     def glimpse(self, job_id: str) -> Steps[None]:
-        """Ask for the size of an object without taking its lock from anybody."""
+        """Request the size of an object without revoking a lock."""
         began = self._engine.now
         yield NETWORK_SECONDS
         yield from self.ost.getattr(job_id)
@@ -148,12 +148,12 @@ class Osc:
         self.stats.tally(name, microseconds(seconds))
 
     def enqueue_lock(self) -> None:
-        """Take an extent lock; it stays with the client until the file goes."""
+        """Count a granted extent lock, which the client keeps until the file is deleted."""
         self.locks += 1
         self.stats.tally("ldlm_extent_enqueue", 1)
 
     def cancel_lock(self, seconds: float) -> None:
-        """Give an extent lock back."""
+        """Count the return of an extent lock."""
         if self.locks:
             self.locks -= 1
             self.request("ldlm_cancel", seconds)

@@ -34,7 +34,7 @@ class ReadAheadSettings:
 
 
 class ReadAhead:
-    """Counters of one mount, ``read_ahead_stats``; and the pages its small reads have brought in, for all its files."""
+    """Counters of one mount (``read_ahead_stats``), and the pages that small reads fetched, for all files."""
 
     def __init__(self, engine: Engine, settings: ReadAheadSettings) -> None:
         self.settings = settings
@@ -42,14 +42,14 @@ class ReadAhead:
         self._pages: OrderedDict[tuple[object, int], None] = OrderedDict()
 
     def keep(self, file: object, pages: range) -> None:
-        """Pages of a file are here."""
+        """Record that pages of a file are cached."""
         for page in pages:
             self._pages[file, page] = None
         while len(self._pages) > PAGES_KEPT:
             self._pages.popitem(last=False)
 
     def has(self, file: object, page: int) -> bool:
-        """Whether a page is here."""
+        """Whether a page is cached."""
         return (file, page) in self._pages
 
 
@@ -68,10 +68,10 @@ class ReadAheadWindow:
         self._same = 0
         self._strides: dict[int, Completion] = {}
         self.from_front = True
-        """Whether everything up to the last read has been read."""
+        """Whether all bytes up to the last read have been read."""
 
     def read(self, offset: int, size_bytes: int, file_bytes: int) -> Steps[None]:
-        """Wait for the pages of a read; those fetched ahead of it are not waited for."""
+        """Wait for the pages of a read, but not for the pages fetched ahead."""
         in_order = offset == self._expected
         self._expected = offset + size_bytes
         self.from_front = self.from_front and in_order

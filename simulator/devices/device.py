@@ -31,7 +31,7 @@ class DeviceTimeAccount:
 
 
 class Io:
-    """Bytes at a place of the device, and what to call when they are there.
+    """One I/O: a range of the device, and the function to call at its end.
 
     ``serve`` takes the seconds of service, once, when the device knows them.
     """
@@ -57,18 +57,18 @@ class Device(Protocol):
     """Takes I/Os and completes each when it is stored or read."""
 
     slowdown: float
-    """1 for a healthy device; 2 for one that takes twice as long for everything."""
+    """Factor of all service times; 1 for a healthy device."""
 
     def submit(self, io: Io) -> None:
         """Queue one I/O."""
 
     @property
     def queued(self) -> int:
-        """I/Os waiting or under way."""
+        """Number of I/Os that wait or are in progress."""
 
 
 class DelayedDevice:
-    """Holds an I/O back for as long as the flows make everybody wait, then gives it to the device."""
+    """Delays each I/O by the wait behind flows, then submits it to the device."""
 
     def __init__(self, engine: Engine, device: Device, wait_seconds: Callable[[], float]) -> None:
         self._engine = engine
@@ -78,7 +78,7 @@ class DelayedDevice:
 
     @property
     def slowdown(self) -> float:
-        """Of the device itself."""
+        """Slowdown of the device itself."""
         return self._device.slowdown
 
     @slowdown.setter
@@ -87,7 +87,7 @@ class DelayedDevice:
 
     @property
     def queued(self) -> int:
-        """I/Os waiting or under way."""
+        """Number of I/Os that wait or are in progress."""
         return self._held_back + self._device.queued
 
     def submit(self, io: Io) -> None:

@@ -26,7 +26,7 @@ class FlashSettings:
 
 
 class Flash:
-    """An I/O takes the channel that is free first, then its share of the bandwidth, then the latency."""
+    """A flash device. An I/O takes the first free channel, then its share of the bandwidth, then the latency."""
 
     def __init__(self, engine: Engine, settings: FlashSettings) -> None:
         self.slowdown = 1.0
@@ -38,7 +38,7 @@ class Flash:
 
     @property
     def queued(self) -> int:
-        """I/Os waiting or under way."""
+        """Number of I/Os that wait or are in progress."""
         return self._under_way
 
     def submit(self, io: Io) -> None:
@@ -68,15 +68,15 @@ class AcceleratorSettings:
     bypass_bytes: int = 32 << 10
     capacity_bytes: int = 1 << 40
     flush_seconds: float = 1.0
-    """How often what has come in is written on."""
+    """Interval between write-backs to the disks."""
     flush_ios: int = 32
-    """The most that are written on at a time: what comes meanwhile waits for no more than these."""
+    """Maximum number of I/Os per write-back. New I/O waits for no more than these."""
     busy_share: float = 0.5
-    """While the disks have other work, nothing is written on before so much of the flash is taken."""
+    """Share of the flash in use below which a write-back waits for idle disks."""
 
 
 class Accelerator:
-    """Takes small I/O in, passes the rest on."""
+    """Stores small I/O on flash and passes large I/O to the disks."""
 
     def __init__(self, engine: Engine, disks: Device, settings: AcceleratorSettings) -> None:
         self.taken_in = 0
@@ -87,11 +87,11 @@ class Accelerator:
         self._held: dict[int, int] = {}
         self._flushing = False
         self._order: list[int] = []
-        """Of this round over the disk, what is still ahead."""
+        """Remaining places of the present round over the disk."""
 
     @property
     def slowdown(self) -> float:
-        """Of the disks behind."""
+        """Slowdown of the disks behind the flash."""
         return self._disks.slowdown
 
     @slowdown.setter
@@ -100,12 +100,12 @@ class Accelerator:
 
     @property
     def queued(self) -> int:
-        """I/Os waiting or under way, without what waits to be written on."""
+        """Number of I/Os that wait or are in progress, without pending write-backs."""
         return self._disks.queued + self._flash.queued
 
     @property
     def held_bytes(self) -> int:
-        """Taken in and not yet on the disks."""
+        """Bytes on flash that are not yet on the disks."""
         return sum(self._held.values())
 
     def submit(self, io: Io) -> None:
@@ -127,7 +127,7 @@ class Accelerator:
             self._disks.submit(io)
 
     def _flush(self) -> None:
-        """Write on the lower part of what is held, neighbours as one; the next part when that is done."""
+        """Write part of the held data to the disks in ascending order, merging neighbours; then the next part."""
         share = len(self._held) * self._settings.bypass_bytes / self._settings.capacity_bytes
         if self._disks.queued and share < self._settings.busy_share:
             self._engine.after(self._settings.flush_seconds, self._flush)
@@ -153,7 +153,7 @@ class Accelerator:
             self._disks.submit(Io(True, position, size, one_done))
 
     def _ahead(self) -> list[int]:
-        """Places of what is held, in ascending order from where the last batch ended, around the disk."""
+        """Places of the held data in ascending order, from the end of the last batch around the disk."""
         some: list[int] = []
         while self._held and not some:
             self._order = self._order or sorted(self._held, reverse=True)
@@ -165,5 +165,5 @@ class Accelerator:
 
 
 def with_accelerator(engine: Engine, disks: Device, settings: AcceleratorSettings | None) -> Device:
-    """The device with an accelerator in front, if there is one."""
+    """Put an accelerator in front of a device, if there are settings for one."""
     return disks if settings is None else Accelerator(engine, disks, settings)

@@ -21,7 +21,7 @@ class HddSettings:
 
     bytes_per_second: float = 150e6
     seek_seconds: float = 0.012
-    """From edge to edge; a short seek costs the root of its share, and never less than ``settle_seconds``."""
+    """Seek from edge to edge. A short seek costs the root of its share, at least ``settle_seconds``."""
     settle_seconds: float = 0.001
     revolutions_per_minute: int = 7200
     spindles: int = 1
@@ -31,7 +31,7 @@ class HddSettings:
 
 
 class Hdd:
-    """One set of heads, one queue."""
+    """A disk target with one set of heads and one queue."""
 
     def __init__(self, engine: Engine, settings: HddSettings) -> None:
         self.slowdown = 1.0
@@ -44,7 +44,7 @@ class Hdd:
 
     @property
     def queued(self) -> int:
-        """I/Os waiting or under way."""
+        """Number of I/Os that wait or are in progress."""
         return len(self._waiting) + self._busy
 
     def submit(self, io: Io) -> None:

@@ -30,23 +30,23 @@ class RaidSettings:
     parity: int = 2
     chunk_bytes: int = 512 << 10
     disk_bytes_per_second: float = 190e6
-    """Mean over the radius; the outer tracks of such a disk give some 220 MB/s, the inner ones half."""
+    """Mean rate over the radius: the outer tracks reach some 220 MB/s, the inner ones half."""
     seek_seconds: float = 0.016
     settle_seconds: float = 0.001
     revolutions_per_minute: int = 7200
     link_bytes_per_second: float = 7e9
-    """What controllers and cables carry."""
+    """Bandwidth limit of controllers and cables."""
     native_queue: int = 32
-    """I/Os a disk itself holds and orders by when they come by (NCQ, TCQ)."""
+    """Queue depth of a disk, which reorders I/O by rotational position (NCQ, TCQ)."""
     ahead_seconds: float = 0.02
-    """Work handed to the disks before they need it: their own command queues."""
+    """Work submitted to the disks ahead, for their own command queues."""
     deadline_seconds: float = 2.0
     merge_bytes_max: int = 16 << 20
     size_bytes: int = 180 << 40
 
 
 class Raid:
-    """One group, one queue."""
+    """A RAID group with one queue."""
 
     def __init__(self, engine: Engine, settings: RaidSettings) -> None:
         self.slowdown = 1.0
@@ -65,7 +65,7 @@ class Raid:
 
     @property
     def queued(self) -> int:
-        """I/Os waiting or under way."""
+        """Number of I/Os that wait or are in progress."""
         return len(self._sorted) + self._under_way
 
     def submit(self, io: Io) -> None:
@@ -90,7 +90,7 @@ class Raid:
             self._start(self._run_of(self._choose()))
 
     def _choose(self) -> int:
-        """Index of what goes next: overdue first, then the nearest in the direction of travel."""
+        """Index of the next I/O: overdue first, then the nearest in the direction of travel."""
         while self._oldest[0][1] in self._gone:
             self._gone.discard(self._oldest.popleft()[1])
         oldest = self._oldest[0]
@@ -100,7 +100,7 @@ class Raid:
         return index if index < len(self._sorted) else 0
 
     def _run_of(self, index: int) -> list[Io]:
-        """Take out what waits there, and its neighbours that go on where it ends."""
+        """Remove and return a waiting I/O with its contiguous successors."""
         first = self._sorted[index][2]
         end, last = first.position_bytes, index
         while last < len(self._sorted):
@@ -136,7 +136,7 @@ class Raid:
             io.done()
 
     def _way(self, first: int) -> tuple[float, float]:
-        """Seconds every disk touched needs to position itself, or those in the gap to let it pass."""
+        """Seconds of each disk to position its heads, or to let a gap pass below them."""
         settings = self._settings
         distance = first - self._head_bytes
         if distance == 0:
@@ -147,13 +147,13 @@ class Raid:
         return (0.0, passing) if 0 < passing < seek else (seek, 0.0)
 
     def _turning(self) -> float:
-        """Until what a disk has to do next comes by: of several that wait it takes the one that comes first."""
+        """Rotational delay until the next I/O of a disk, which picks the first of several."""
         settings = self._settings
         waiting = len(self._sorted) * (1 + settings.parity) / settings.disks
         return 60.0 / settings.revolutions_per_minute / (2.0 + min(waiting, settings.native_queue))
 
     def cost(self, write: bool, first: int, size: int, positioning: float) -> tuple[float, float]:
-        """Busy seconds of all disks together, and seconds from start to end, of one contiguous I/O."""
+        """Cost of one contiguous I/O: busy seconds of all disks together, and seconds from start to end."""
         settings = self._settings
         stripe = settings.data * settings.chunk_bytes
         head = min(-first % stripe, size)
@@ -176,7 +176,7 @@ class Raid:
         return busy, span
 
     def _partial(self, size: int, within: int, positioning: float) -> tuple[float, float]:
-        """Less than a stripe: read what the parity needs, come back, write."""
+        """Cost of a partial stripe: read for the parity, move the heads back, write."""
         settings = self._settings
         self.partial_stripes += 1
         first, last = within // settings.chunk_bytes, (within + size - 1) // settings.chunk_bytes
@@ -186,7 +186,7 @@ class Raid:
         reads = min(others, same)
         turned = 60.0 / settings.revolutions_per_minute
         again = settings.settle_seconds + self._turning()
-        back = again if same > others or self._sorted else turned  # a disk with other work waits for no turn
+        back = again if same > others or self._sorted else turned  # a busy disk waits for no revolution
         seconds = min(size, settings.chunk_bytes) / settings.disk_bytes_per_second
         busy = reads * (positioning + seconds) + (written + settings.parity) * (back + seconds)
         return busy, positioning + back + 2 * seconds

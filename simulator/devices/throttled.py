@@ -17,7 +17,7 @@ from simulator.engine import Engine
 
 @dataclass(frozen=True, slots=True)
 class ThrottledSettings:
-    """The limits, and the latency an I/O has that meets none of them."""
+    """The limits, and the latency of an I/O below both limits."""
 
     bytes_per_second: float
     ios_per_second: float
@@ -27,7 +27,7 @@ class ThrottledSettings:
 
 
 class Throttled:
-    """First come, first served, behind two leaking buckets."""
+    """A device that serves I/O in order of arrival, behind two leaky buckets."""
 
     def __init__(self, engine: Engine, settings: ThrottledSettings) -> None:
         self.slowdown = 1.0
@@ -42,7 +42,7 @@ class Throttled:
 
     @property
     def queued(self) -> int:
-        """I/Os waiting or under way."""
+        """Number of I/Os that wait or are in progress."""
         return len(self._waiting) + self._under_way
 
     def submit(self, io: Io) -> None:

@@ -25,14 +25,14 @@ from simulator.workload import FluidWorkload
 
 
 class FlowCounters:
-    """Counters of all targets."""
+    """Counts the RPCs of flows in the counters of the targets."""
 
     def __init__(self, osts: Sequence[Ost]) -> None:
         self._osts = osts
         self._fractions: dict[tuple[str, int, int, int], float] = {}
 
     def carry(self, rates: FlowRates, since: float, until: float) -> None:
-        """RPCs of all flows over a span at these rates."""
+        """Count the RPCs of all flows over a span at constant rates, and carry fractions over."""
         for index, stage, number, demand in rates.demands():
             one, targets = rates.flows[index], rates.targets[index, stage, number]
             if one.single or not targets:
@@ -58,13 +58,16 @@ class FlowCounters:
 
 
 REBALANCE_SECONDS = 10.0
-"""How often flows are balanced anew for what creeps: files that moved, a mover that began or ended."""
+"""Interval at which flows are balanced anew, for gradual changes such as moved files."""
 SETTLE_SECONDS = 0.25
-"""What flowed is counted at least so often, where time goes on in smaller steps."""
+"""Longest interval between two counts of flows, where time advances in smaller steps."""
 
 
 class FluidCluster(Cluster):
-    """Jobs as flows. What it shows is what servers show: mounts other than the mover's are not there one by one."""
+    """A cluster whose jobs are flows.
+
+    It has the parameter files of servers; of mounts, only the mover's is modelled.
+    """
 
     def __init__(self, settings: ClusterSettings, jobs: Iterable[Job] = ()) -> None:
         self._wait_seconds: dict[int, float] = {}
@@ -90,19 +93,19 @@ class FluidCluster(Cluster):
             self.add(job)
 
     def live(self, until: float, enough: Callable[[], bool] | None = None) -> None:
-        """Let everything happen that is due by then, or until there is enough."""
+        """Process all events up to a time, or until ``enough`` is true."""
         with self.lock:
             super().live(until, enough)
             if enough is None or self.now > self._settled_at + SETTLE_SECONDS:
                 self._settle()
 
     def about_to_change(self) -> None:
-        """Something is going to change: what flowed until now is counted at the rates there were."""
+        """Count the flows up to now at the present rates, before something changes."""
         self._settle()
         self._rates = None
 
     def set_default_layout(self, directory: str, layout: Layout | None) -> None:
-        """What ``lfs setstripe`` on a directory does: new files get it, those that are there keep theirs."""
+        """Set the default layout of a directory, as ``lfs setstripe`` does. Files that exist keep their layouts."""
         with self.lock:
             self.about_to_change()
             super().set_default_layout(directory, layout)
@@ -113,12 +116,12 @@ class FluidCluster(Cluster):
         return super().throughput(job_id, since, until)
 
     def rate(self, job_id: str) -> float:
-        """Operations per second of a job, now."""
+        """Present operations per second of a job."""
         now = self._current()
         return sum(rate for one, rate in zip(now.flows, now.per_second, strict=True) if one.job.job_id == job_id)
 
     def write_parameters(self, root: Path, *, clients: bool = False, shared: bool = True) -> int:
-        """Bring the servers' parameter files below a root up to date; how many changed."""
+        """Update the parameter files of servers below a root; returns the number of changed files."""
         self._settle()
         return super().write_parameters(root, clients=clients, shared=shared)
 
@@ -173,7 +176,7 @@ class FluidCluster(Cluster):
         return self._rates
 
     def _mover(self) -> list[Flow]:
-        """What is moved one by one, at the pace of the last while."""
+        """Flows of the bytes that movers moved since the last call."""
         seconds = max(self.engine.now - self._moved_at, 1.0)
         self._moved_at = self.engine.now
         rates = {}

@@ -27,7 +27,7 @@ SAMPLE_FILES = 100
 
 
 class FlowFiles:
-    """Of one job in one directory. ``number`` is that of its last file: names count on from there."""
+    """The files of one job in one directory. ``number`` is that of the last file; new names continue from it."""
 
     def __init__(
         self, job: SmallFileWriter, namespace: Namespace, placement: Placement, osts: tuple[Ost, ...], mdt: Mdt,
@@ -46,7 +46,7 @@ class FlowFiles:
         self._user = user_of(job.job_id)
 
     def create(self, count: float, since: float, until: float, epoch: float) -> None:
-        """So many files were made evenly over a span of virtual time; ``epoch`` is second zero of it."""
+        """Create files evenly over a span of virtual time. ``epoch`` is its second 0 in epoch seconds."""
         self._owed += count
         whole, self._owed = int(self._owed), self._owed % 1
         self._count(whole, until)
@@ -56,7 +56,7 @@ class FlowFiles:
             self._file(epoch + since + (number + 1) * (until - since) / names)
 
     def shares(self) -> Mapping[str, float]:
-        """What share of its files lies in which pool, from a sample."""
+        """By pool, the share of the files in it, from a sample."""
         if not self._files:
             return {}
         pools = [_pool(self._random.choice(self._files)) for _ in range(SAMPLE_FILES)]
@@ -131,5 +131,5 @@ def _objects(layout: object) -> int:
 
 
 def _pool(inode: Inode) -> str:
-    """Where the first byte of a file lies."""
+    """Pool of the first byte of a file."""
     return inode.layout.components[0].pool if inode.layout is not None else ""

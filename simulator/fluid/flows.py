@@ -33,14 +33,14 @@ class IoKind(NamedTuple):
     write: bool
     size_bytes: int
     offset: int = 0
-    """Where in a stripe of the group it begins."""
+    """Offset of the I/O in a stripe of the RAID group."""
     scattered: bool = False
-    """Whether the heads have to go somewhere for it."""
+    """Whether the I/O needs a seek."""
 
 
 @lru_cache(maxsize=4096)
 def busy_seconds(device: DeviceSettings, io: IoKind) -> tuple[float, ...]:
-    """Seconds of each limit of the device that one I/O takes: two for a throttled one, one for the others.
+    """Seconds of each limit of a device that one I/O takes. A throttled device has two limits, others one.
 
     >>> busy_seconds(ThrottledSettings(16e6, 40.0), IoKind(True, 1_600_000))
     (0.1, 0.025)
@@ -57,7 +57,7 @@ def busy_seconds(device: DeviceSettings, io: IoKind) -> tuple[float, ...]:
 
 @lru_cache(maxsize=4096)
 def latency_seconds(device: DeviceSettings, io: IoKind) -> float:
-    """Time one I/O takes on an idle device."""
+    """Time of one I/O on an idle device."""
     if isinstance(device, ThrottledSettings):
         return device.latency_seconds
     if isinstance(device, FlashSettings):
@@ -68,13 +68,13 @@ def latency_seconds(device: DeviceSettings, io: IoKind) -> float:
 
 
 def _positioning(device: HddSettings | RaidSettings) -> float:
-    """A seek over a tenth of the disk, as an elevator with some to choose from makes them, and half a revolution."""
+    """Seconds for a seek over a tenth of the disk, typical below an elevator, and half a revolution."""
     return max(device.seek_seconds * sqrt(0.1), device.settle_seconds) + 30.0 / device.revolutions_per_minute
 
 
 RPC_BYTES_MAX = 4 << 20
 CHECKPOINT_IOS_PER_FILE = 0.5
-"""Metadata that has to go home for one object made and destroyed: two blocks, four of which leave as one I/O."""
+"""Checkpoint I/Os per object created and destroyed: two blocks, of which four leave as one I/O."""
 NETWORK_TURN_SECONDS = 0.0004
 
 
@@ -84,12 +84,12 @@ class Demand:
 
     pool: str
     targets: int
-    """On how many targets at the same time."""
+    """Number of targets at the same time."""
     rpcs: float
-    """On each of them."""
+    """RPCs to each target."""
     io: IoKind
     sync: bool
-    """Whether a journal commit is waited for."""
+    """Whether the operation waits for a journal commit."""
     objects: float = 0.0
     """New objects on each target."""
 
@@ -104,10 +104,10 @@ class Flow:
     think_seconds: float
     size_bytes: float
     metadata_seconds: float
-    """Processor time of an MDT per operation."""
+    """Processor time on an MDT per operation."""
     stages: tuple[tuple[Demand, ...], ...]
     single: bool = False
-    """What is modelled one by one as well, and counted there: it is a flow only for the others to wait for."""
+    """Whether the events are modelled and counted singly; such a flow only delays the other flows."""
 
 
 def flow_of(
@@ -116,7 +116,7 @@ def flow_of(
     targets: Callable[[str], int],
     pool_shares: Mapping[str, float] = MappingProxyType({}),
 ) -> Flow:  # fmt: skip
-    """A job as a flow; ``targets`` says how many a pool has, ``kept`` what share of its files lies in which."""
+    """Describe a job as a flow. ``targets``: by pool, its number of targets; ``kept``: the share of files in it."""
     if isinstance(job, (StreamingWriter, StreamingReader)):
         return _streaming(job, client)
     if isinstance(job, SmallFileWriter):
@@ -187,7 +187,7 @@ def _small_files(
     rate_max = job.files_per_second * job.nodes
     if job.fsync or not stages:
         return Flow(job, job.threads * job.nodes, rate_max, turns, size, work, tuple(stages))
-    last = stages[-1][0]  # what is not waited for is limited by what a client may have on its way, and by the calls
+    last = stages[-1][0]  # asynchronous I/O is limited by the RPCs in flight of a client, and by the calls
     dirty = client.osc.max_dirty_bytes / (last.io.size_bytes * last.rpcs)
     on_the_way = min(client.osc.max_rpcs_in_flight / last.rpcs, dirty) * targets(last.pool) * job.nodes
     calls = job.threads * job.nodes / (turns + work)
@@ -199,7 +199,7 @@ def _components(layout: Layout | None) -> tuple[Component, ...]:
 
 
 def mover_flows(pools: Mapping[str, tuple[float, float]]) -> list[Flow]:
-    """What movers do, as a flow: bytes read and written per second, by pool."""
+    """Describe the work of movers as flows: by pool, bytes read and written per second."""
     stages = [(Demand(pool, 1, rate / _MOVE_IO.size_bytes, _MOVE_IO._replace(write=write), sync=False),)
               for pool, rates in pools.items() for write, rate in zip((False, True), rates, strict=True) if rate]
     mover = StreamingWriter("lfs.0", "/nowhere")

@@ -1,4 +1,4 @@
-"""The rate of every flow, and the wait at every target, at which no target is asked for more than it can do."""
+"""The rate of every flow and the wait at every target, so that no target exceeds its capacity."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COMMIT_RECORD_IO = IoKind(True, BLOCK_BYTES)
 
 @dataclass(frozen=True, slots=True)
 class TargetGroup:
-    """Targets that are the same and carry the same load."""
+    """Targets with the same settings and the same load."""
 
     device: DeviceSettings
     journal: JournalSettings
@@ -37,7 +37,7 @@ class TargetGroup:
 
 @dataclass(slots=True)
 class GroupState:
-    """Of one group: how long everybody waits, and what was asked for at that."""
+    """State of one group: the wait of each request, and the demand at that wait."""
 
     wait: float = 1e-4
     commit: float = 0.005
@@ -45,13 +45,13 @@ class GroupState:
 
 
 GroupShares = Mapping[tuple[int, int, int], Mapping[int, float]]
-"""Flow, stage, demand: to group, the share of the demand's targets that lie in it."""
+"""By flow, stage and demand: for each group, the share of the demand's targets in it."""
 
 
 def balance_flows(
     flows: Sequence[Flow], groups: Sequence[TargetGroup], places: GroupShares, metadata_cores: float
 ) -> tuple[list[float], list[GroupState], float]:  # fmt: skip
-    """Operations per second of each flow, the state of each group, and what a request to an MDT waits."""
+    """Solve for the operations per second of each flow, the state of each group, and the wait at the MDTs."""
     states = [GroupState() for _ in groups]
     metadata_wait = 0.0
     rates = [0.0] * len(flows)
@@ -85,7 +85,7 @@ def _flow_rate(
 
 
 def _slowest_of(targets: int) -> float:
-    """How much longer than the mean the longest of several waits is, when each is longer or shorter by chance."""
+    """Ratio of the longest of several random waits to their mean."""
     return sum(1 / number for number in range(1, min(targets, 64) + 1))
 
 
@@ -93,7 +93,7 @@ def _update_demand(
     number: int, state: GroupState, group: TargetGroup, flows: Sequence[Flow], rates: Sequence[float],
     places: GroupShares,
 ) -> None:  # fmt: skip
-    """What everybody asks of one target of a group, as a share of what it has."""
+    """Update the demand on one target of a group, as a share of its capacity."""
     used = [0.0, 0.0]
     syncs = objects = 0.0
     for index, (flow, rate) in enumerate(zip(flows, rates, strict=True)):
@@ -115,7 +115,7 @@ def _update_demand(
 
 
 def _commits(state: GroupState, group: TargetGroup, syncs: float) -> float:
-    """Journal commits per second: who comes while one is under way joins the next."""
+    """Journal commits per second. A request that arrives during a commit joins the next."""
     device = group.journal_device or group.device
     wait = state.wait if group.journal_device is None else 0.0
     each = 2 * (wait + latency_seconds(device, _COMMIT_RECORD_IO))
@@ -129,21 +129,21 @@ def _add_busy_time(used: list[float], group: TargetGroup, io: IoKind, times: flo
 
 
 DemandKey: TypeAlias = tuple[int, int, int]
-"""Number of a flow, of its stage, of the demand in it."""
+"""Key of a demand: numbers of the flow, the stage and the demand."""
 
 
 @dataclass(frozen=True, slots=True)
 class FlowRates:
-    """Constant until something changes."""
+    """Rates of all flows, constant until something changes."""
 
     flows: Sequence[Flow]
     per_second: Sequence[float]
-    """Operations of each flow."""
+    """Operations per second of each flow."""
     targets: Mapping[DemandKey, tuple[int, ...]]
     wait_seconds: Mapping[int, float]
-    """By OST, what an I/O waits behind those of the flows."""
+    """By OST, the wait of an I/O behind those of the flows."""
     metadata_wait_seconds: float = 0.0
-    """What a request to an MDT waits behind theirs."""
+    """Wait of a request at an MDT behind those of the flows."""
 
     def demands(self) -> Iterable[tuple[int, int, int, Demand]]:
         """Every demand with its key."""
@@ -152,7 +152,7 @@ class FlowRates:
 
 
 class RateSolver:
-    """Knows the cluster; asks it anew each time."""
+    """Computes rates from the present state of a cluster."""
 
     def __init__(
         self, settings: ClusterSettings, namespace: Namespace, osts: Sequence[Ost], mdts: Sequence[Mdt]
@@ -165,7 +165,7 @@ class RateSolver:
     def rates(
         self, jobs: Iterable[Job], pool_shares: Mapping[str, Mapping[str, float]], others: Sequence[Flow] = ()
     ) -> FlowRates:  # fmt: skip
-        """Of jobs at work; ``kept`` says by job what share of its files lies in which pool."""
+        """Rates of running jobs. ``pool_shares``: by job, the share of its files in each pool."""
         flows = [*(self._flow(job, pool_shares.get(job.job_id, {})) for job in jobs), *others]
         used: dict[DemandKey, tuple[int, ...]] = {}
         for index, one in enumerate(flows):
@@ -191,16 +191,16 @@ class RateSolver:
         return replace(found, rate_max=0.0) if away else found
 
     def _place(self, job: Job) -> Inode:
-        """The file or directory whose layout says where its bytes go."""
+        """The file or directory whose layout decides where a job's bytes go."""
         if isinstance(job, DirectoryJob):
             return self._namespace.lookup(job.directories()[0][0])
         try:
             return self._namespace.lookup(job.path)
-        except FileNotFoundError:  # it makes its file
+        except FileNotFoundError:  # the job creates its file
             return self._namespace.lookup(job.path.rpartition("/")[0])
 
     def _targets_of(self, job: Job, demand: Demand) -> tuple[int, ...]:
-        """The OSTs its objects lie on; for new files those of the pool that take some."""
+        """OSTs of a file's objects; for new files, the OSTs of the pool with enough space."""
         if isinstance(job, FileJob) and not demand.objects:
             names = stream_paths(job) if isinstance(job, Streaming) else [job.path]
             found: set[int] = set()
@@ -229,7 +229,7 @@ class RateSolver:
         return len(self._settings.pools[pool]) if pool else len(self._osts)
 
     def _groups(self, used: Mapping[DemandKey, tuple[int, ...]]) -> tuple[list[TargetGroup], list[list[int]]]:
-        """Targets that are the same and carry the same load."""
+        """Targets with the same settings and the same load."""
         demands: dict[int, list[DemandKey]] = {}
         for key, targets in used.items():
             for target in targets:

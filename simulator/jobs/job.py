@@ -1,4 +1,4 @@
-"""What all jobs share: fields that place a job on nodes and files, its run on one node, and its throughput log."""
+"""Parts common to all jobs: fields for nodes and files, the run on one node, and the throughput log."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Throughput:
         self._bytes: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
 
     def add(self, job_id: str, now: float, size_bytes: int) -> None:
-        """A call of the application returned."""
+        """Count the bytes of a call that returned."""
         self._bytes[job_id][int(now)] += size_bytes
 
     def jobs(self) -> tuple[str, ...]:
-        """Everybody who moved a byte."""
+        """Ids of all jobs that moved data."""
         return tuple(self._bytes)
 
     def per_second(self, job_id: str, since: float, until: float) -> list[float]:
@@ -47,7 +47,7 @@ class Throughput:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Lognormal around a median; with ``second_median_bytes`` a share of the files around that one instead.
+    """A lognormal distribution of file sizes. A share of the files has ``second_median_bytes`` as its median.
 
     >>> sizes = [Distribution(65536, 1.0, 67108864, 0.1).draw(Random(n)) for n in range(200)]
     >>> sum(size > 8 << 20 for size in sizes) in range(10, 40), min(sizes) > 0
@@ -56,14 +56,14 @@ class Distribution:
 
     median_bytes: int = 64 << 10
     sigma: float = 1.0
-    """Of the logarithm: 1 means two thirds of the files within a factor of 2.7."""
+    """Standard deviation of the logarithm; 1: two thirds of the files lie within a factor of 2.7."""
     second_median_bytes: int = 0
     second_share: float = 0.0
     min_bytes: int = 1
     max_bytes: int = 1 << 30
 
     def draw(self, rng: Random) -> int:
-        """One size."""
+        """Draw one size."""
         second = self.second_share and rng.random() < self.second_share
         median = self.second_median_bytes if second else self.median_bytes
         return min(max(int(rng.lognormvariate(log(median), self.sigma)), self.min_bytes), self.max_bytes)
@@ -82,13 +82,13 @@ class FileJob:
     start_seconds: float = 0.0
     stop_seconds: float = float("inf")
     client: int = 0
-    """The first of its nodes."""
+    """Index of the job's first node."""
     nodes: int = 1
     layout: Layout | None = HDD_STRIPED
     striped_directories: bool = False
 
     def directories(self) -> tuple[tuple[str, Layout | None], ...]:
-        """Directories it needs, with their default layouts."""
+        """Directories of the job, with their default layouts."""
         return ((self.path.rpartition("/")[0], self.layout),)
 
 
@@ -101,46 +101,46 @@ class DirectoryJob:
     start_seconds: float = 0.0
     stop_seconds: float = float("inf")
     client: int = 0
-    """The first of its nodes."""
+    """Index of the job's first node."""
     nodes: int = 1
     layout: Layout | None = None
     striped_directories: bool = False
 
     def directories(self) -> tuple[tuple[str, Layout | None], ...]:
-        """Directories it needs, with their default layouts."""
+        """Directories of the job, with their default layouts."""
         return ((self.directory, self.layout),)
 
     def files(self) -> tuple[tuple[str, int], ...]:
-        """Files that exist before it starts, with their sizes: none."""
+        """Files that exist before the job starts: none."""
         return ()
 
 
 class Team:
-    """What the nodes of one job share: a barrier, and when how much of what was done."""
+    """State that the nodes of one job share: barriers, and counts of operations."""
 
     def __init__(self) -> None:
         self.done: dict[str, tuple[int, float, float]] = {}
         self.files: dict[int, list[Inode]] = {}
-        """By process, what it made."""
+        """By process, the files it created."""
         self._here: dict[str, int] = {}
         self._all: dict[str, Completion] = {}
 
     def count(self, what: str, now: float) -> None:
-        """One more operation of a kind; keeps how many, and when the last was."""
+        """Count an operation of a kind, with its time."""
         number, since, _ = self.done.get(what, (0, now, now))
         self.done[what] = (number + 1, since, now)
 
     def begin(self, what: str, now: float) -> None:
-        """A phase begins."""
+        """Start the count of a phase."""
         self.done.setdefault(what, (0, now, now))
 
     def per_second(self, what: str) -> float:
-        """Rate of a kind of operation from the beginning of its phase to its last one."""
+        """Operations of a kind per second, from the start of its phase to its last operation."""
         number, since, last = self.done.get(what, (0, 0.0, 0.0))
         return number / (last - since) if last > since else 0.0
 
     def barrier(self, name: str, members: int) -> Completion:
-        """Done when so many have come."""
+        """Wait for all members; completes when the last arrives."""
         reached = self._all.setdefault(name, Completion())
         self._here[name] = self._here.get(name, 0) + 1
         if self._here[name] == members:
@@ -149,65 +149,65 @@ class Team:
 
 
 PAUSE_CHANCE, PAUSE_SECONDS = 0.02, 0.05
-"""How often a scheduler takes a thread away between two calls, and for how long."""
+"""Probability and mean length of a pause of a thread between two calls."""
 
 
 @dataclass(slots=True)
 class Run:
-    """One job while it runs."""
+    """The run of a job on one node."""
 
     client: Client
     actor: Actor
     rng: Random
     throughput: Throughput
     stop_seconds: float
-    """Virtual time at which it stops; a call under way then is still finished."""
+    """Virtual time at which the run stops. A call in progress is finished."""
     rank: int = 0
-    """Which of the job's nodes this is."""
+    """Number of this node among the job's nodes."""
     team: Team = field(default_factory=Team)
     processes: int = 0
     operations: int = 0
     errors: dict[int, int] = field(default_factory=dict)
-    """How often a call failed, by errno."""
+    """By errno, the number of failed calls."""
 
     @property
     def now(self) -> float:
-        """Virtual time."""
+        """Virtual seconds since the beginning."""
         return self.client.engine.now
 
     @property
     def active(self) -> bool:
-        """Whether the job goes on."""
+        """Whether the run continues."""
         return self.now < self.stop_seconds
 
     def count_operation(self, what: str) -> None:
-        """An operation without bytes is over."""
+        """Count an operation that moves no bytes."""
         self.operations += 1
         self.team.count(what, self.now)
 
     def count_bytes(self, size_bytes: int) -> None:
-        """A call that moved bytes returned."""
+        """Count a call that moved bytes."""
         self.operations += 1
         self.throughput.add(self.actor.job_id, self.now, size_bytes)
 
     def count_error(self, error: OSError) -> None:
-        """A call failed; jobs go on with the next one."""
+        """Count a failed call. The job continues with the next call."""
         self.errors[error.errno or 0] = self.errors.get(error.errno or 0, 0) + 1
 
     def think(self, seconds: float) -> float:
-        """Time the application takes between two calls: short as a rule, long when its node is busy with others."""
+        """Draw the time of the application between two calls: usually short, longer with a pause of its thread."""
         if not seconds:
             return 0.0
         usual = self.rng.expovariate(1 / seconds)
         return usual + (self.rng.expovariate(1 / PAUSE_SECONDS) if self.rng.random() < PAUSE_CHANCE else 0.0)
 
     def lookup(self, path: str) -> Inode:
-        """A file or directory by path."""
+        """Look up a file or directory by its path."""
         return self.client.servers.namespace.lookup(path)
 
 
 def user_of(job_id: str) -> int:
-    """The uid in a job id of the form ``%e.%u``; 0 when there is none.
+    """Uid in a job id of the form ``%e.%u``; 0 without one.
 
     >>> user_of("ior_stream.1002"), user_of("4242:0")
     (1002, 0)

@@ -12,7 +12,10 @@ from simulator.jobs.job import FileJob, Run
 
 @dataclass(frozen=True, slots=True)
 class Streaming(FileJob):
-    """A file from front to end, over and over; ``threads`` take the next piece in turn. On several nodes: one each."""
+    """Streams a file from start to end, repeatedly; ``threads`` take the next piece in turn.
+
+    Each node has its own file.
+    """
 
     job_id: str = "ior_stream.1002"
     path: str = "/proj/flow/stream.dat"
@@ -20,29 +23,29 @@ class Streaming(FileJob):
     file_bytes: int = 1 << 30
     threads: int = 1
     direct: bool = False
-    """Past the client's cache; otherwise through it, with read-ahead when reading."""
+    """Bypass the client's cache. Otherwise I/O goes through it, and reads use read-ahead."""
     think_seconds: float = 0.005
 
     def files(self) -> tuple[tuple[str, int], ...]:
-        """Files that exist before it starts, with their sizes."""
+        """Files that exist before the job starts, with their sizes."""
         return tuple((path, self.file_bytes) for path in stream_paths(self))
 
 
 @dataclass(frozen=True, slots=True)
 class StreamingWriter(Streaming):
-    """Writes it, past the cache unless told otherwise."""
+    """Streams writes to a file. Bypasses the cache by default."""
 
     threads: int = 2
     direct: bool = True
     fresh: bool = False
-    """Create the file and write it, instead of overwriting one that is there."""
+    """Create the file instead of overwriting an existing one."""
 
     def files(self) -> tuple[tuple[str, int], ...]:
-        """Files that exist before it starts, with their sizes."""
+        """Files that exist before the job starts, with their sizes."""
         return () if self.fresh else tuple((path, self.file_bytes) for path in stream_paths(self))
 
     def processes(self, run: Run) -> Iterator[Steps[None]]:
-        """Its threads, sharing one open file."""
+        """Threads of the job, which share one open file."""
         yield _stream(run, self, self._call, write=True)
 
     def _call(self, run: Run, handle: FileHandle, offset: int) -> Steps[None]:
@@ -52,12 +55,12 @@ class StreamingWriter(Streaming):
 
 @dataclass(frozen=True, slots=True)
 class StreamingReader(Streaming):
-    """Reads it; through the page cache and read-ahead unless ``direct``."""
+    """Streams reads of a file, through the page cache and read-ahead unless ``direct``."""
 
     job_id: str = "ior_read.1002"
 
     def processes(self, run: Run) -> Iterator[Steps[None]]:
-        """Its threads, sharing one open file."""
+        """Threads of the job, which share one open file."""
         yield _stream(run, self, self._call, write=False)
 
     def _call(self, run: Run, handle: FileHandle, offset: int) -> Steps[None]:
@@ -68,7 +71,7 @@ Call = Callable[[Run, FileHandle, int], Steps[None]]
 
 
 def stream_paths(job: Streaming) -> list[str]:
-    """The file of each node; a job on one node has the path as it is."""
+    """Path of each node's file. A job on one node uses the path unchanged."""
     return [job.path] + [f"{job.path}.{rank}" for rank in range(1, job.nodes)]
 
 
@@ -100,7 +103,7 @@ def _thread(run: Run, handle: FileHandle, turn: list[int], job: Streaming, call:
 
 @dataclass(frozen=True, slots=True)
 class RandomWriter(FileJob):
-    """Several processes, each with one write under way."""
+    """Small random I/O in one file by several processes, each with one call at a time."""
 
     job_id: str = "fio_rand.1001"
     path: str = "/proj/rand/table.dat"
@@ -109,14 +112,14 @@ class RandomWriter(FileJob):
     file_bytes: int = 128 << 20
     processes_count: int = 8
     read_share: float = 0.0
-    """Of the calls; the others write."""
+    """Share of calls that read; the others write."""
 
     def files(self) -> tuple[tuple[str, int], ...]:
-        """Files that exist before it starts, with their sizes."""
+        """Files that exist before the job starts, with their sizes."""
         return ((self.path, self.file_bytes),)
 
     def processes(self, run: Run) -> Iterator[Steps[None]]:
-        """Its processes, each with the file open."""
+        """Processes of the job, each with its own open file."""
         yield from (self._process(run) for _ in range(self.processes_count))
 
     def _process(self, run: Run) -> Steps[None]:
@@ -138,7 +141,7 @@ class RandomWriter(FileJob):
 
 @dataclass(frozen=True, slots=True)
 class SharedFile(FileJob):
-    """Process p of n does piece p, then p + n, and so on: strides, as a job that writes one record of each process."""
+    """One file that all processes share: process p of n accesses the pieces p, p + n, and so on (strided)."""
 
     job_id: str = "ior_hard.1012"
     path: str = "/proj/shared/one.dat"
@@ -151,11 +154,11 @@ class SharedFile(FileJob):
     think_seconds: float = 0.0
 
     def files(self) -> tuple[tuple[str, int], ...]:
-        """The file, with all its pieces."""
+        """The shared file, with all its pieces."""
         return ((self.path, self.piece_bytes * self.pieces_each * self.nodes * self.threads),)
 
     def processes(self, run: Run) -> Iterator[Steps[None]]:
-        """Its processes on one node."""
+        """Processes of the job on one node."""
         yield from (self._process(run, run.rank * self.threads + thread) for thread in range(self.threads))
 
     def _process(self, run: Run, number: int) -> Steps[None]:

@@ -16,7 +16,7 @@ PHASES = ("create", "stat", "read", "unlink")
 
 @dataclass(frozen=True, slots=True)
 class Mdtest(DirectoryJob):
-    """Every process creates files, stats those of its neighbour, reads them, unlinks its own; together, by phases."""
+    """Runs mdtest: each process creates files, stats and reads its neighbour's, and unlinks its own, in phases."""
 
     job_id: str = "mdtest.1010"
     directory: str = "/proj/mdtest"
@@ -24,20 +24,20 @@ class Mdtest(DirectoryJob):
     files_each: int = 50
     file_bytes: int = 0
     shared: bool = False
-    """All in one directory; else one for every process."""
+    """Whether all processes share one directory."""
     drops_locks: bool = True
-    """Clients forget the files they made before anybody stats them, as benchmarks have them do."""
+    """Whether clients drop their locks before the stat phase, as benchmarks do."""
     striped_directories: bool = True
-    """Directories lie on all MDTs (unique ones: each on the next MDT)."""
+    """Whether directories are striped over all MDTs (unique directories: each on the next MDT)."""
 
     def directories(self) -> tuple[tuple[str, Layout | None], ...]:
-        """Directories it needs, with their default layouts."""
+        """Directories of the job, with their default layouts."""
         if self.shared:
             return ((self.directory, self.layout),)
         return tuple((f"{self.directory}/d{number}", self.layout) for number in range(self.nodes * self.threads))
 
     def processes(self, run: Run) -> Iterator[Steps[None]]:
-        """Its processes on one node."""
+        """Processes of the job on one node."""
         yield from (self._process(run, run.rank * self.threads + thread) for thread in range(self.threads))
 
     def _process(self, run: Run, number: int) -> Steps[None]:
@@ -78,7 +78,7 @@ class Mdtest(DirectoryJob):
             yield from names.unlink(inode, run.actor)
         else:
             handle = yield from names.open(inode, run.actor)
-            yield from names.glimpse(inode, run.actor)  # where the file ends
+            yield from names.glimpse(inode, run.actor)  # the end of the file
             if self.file_bytes:
                 run.count_bytes((yield from data.read(handle, 0, self.file_bytes, direct=True)))
             yield from names.close(handle)
@@ -86,7 +86,7 @@ class Mdtest(DirectoryJob):
 
 @dataclass(frozen=True, slots=True)
 class LsScan(DirectoryJob):
-    """``ls -l`` of a directory with files, again and again, with time to think between."""
+    """Runs ``ls -l`` of a directory repeatedly, with pauses."""
 
     job_id: str = "ls.1011"
     directory: str = "/proj/many"
@@ -95,11 +95,11 @@ class LsScan(DirectoryJob):
     think_seconds: float = 0.0
 
     def files(self) -> tuple[tuple[str, int], ...]:
-        """The files it looks at."""
+        """The files of the directory."""
         return tuple((f"{self.directory}/f{number}", 4096) for number in range(self.names))
 
     def processes(self, run: Run) -> Iterator[Steps[None]]:
-        """One a node."""
+        """Processes of the job: one per node."""
         yield self._process(run)
 
     def _process(self, run: Run) -> Steps[None]:

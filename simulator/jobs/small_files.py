@@ -15,7 +15,7 @@ from simulator.servers.namespace import Inode
 
 @dataclass(frozen=True, slots=True)
 class SmallFileWriter(DirectoryJob):
-    """Creates files at a rate; ``sizes`` are drawn from with equal chance, so repeat a size to make it likelier.
+    """Creates files at a rate. Each entry of ``sizes`` is equally likely; repeat a size to make it likelier.
 
     On several nodes each has these threads and this rate.
     """
@@ -27,27 +27,27 @@ class SmallFileWriter(DirectoryJob):
     sizes: tuple[int, ...] = (1 << 20,)
     threads: int = 8
     keep: int = 400
-    """Files that stay; the oldest beyond that are unlinked."""
+    """Number of files that are kept. The oldest files beyond it are unlinked."""
     fsync: bool = True
     rereads_per_second: float = 0.0
-    """Whole files read again, of those that stay, past the client's cache."""
+    """Kept files that are read again per second, with direct I/O."""
     layout: Layout | None = HDD
     distribution: Distribution | None = None
-    """Sizes are drawn from this instead of ``sizes``."""
+    """Distribution of sizes that replaces ``sizes``."""
     call_bytes: int = 0
-    """Files are written in direct calls of this size, every place once, in no order. 0: in one call, front to end."""
+    """Size of direct write calls in random order. 0: one call per file."""
     burst_seconds: float = 0.0
-    """Files come in bursts: so long at ``files_per_second``, then as long nothing. 0: evenly."""
+    """Length of bursts at ``files_per_second``, with pauses of the same length. 0: an even rate."""
     directories_count: int = 0
-    """Threads work in so many directories below ``directory``; each of these has the layout as its own default."""
+    """Number of directories below ``directory`` that the threads use, each with the layout as its default."""
 
     def directories(self) -> tuple[tuple[str, Layout | None], ...]:
-        """Directories it needs, with their default layouts."""
+        """Directories of the job, with their default layouts."""
         places = (self.directory, *self._below())
         return tuple((place, self.layout) for place in places)
 
     def directory_of(self, thread: int) -> str:
-        """Where a thread makes its files."""
+        """Directory of a thread's files."""
         places = self._below() or (self.directory,)
         return places[thread % len(places)]
 
@@ -55,7 +55,7 @@ class SmallFileWriter(DirectoryJob):
         return tuple(f"{self.directory}/d{number}" for number in range(1, self.directories_count + 1))
 
     def processes(self, run: Run) -> Iterator[Steps[None]]:
-        """Its threads, and one that reads."""
+        """Threads of the job, and one thread that reads files again."""
         work = _SmallFileRun(self, run)
         yield from (work.writer(number) for number in range(self.threads))
         if self.rereads_per_second:
@@ -63,7 +63,7 @@ class SmallFileWriter(DirectoryJob):
 
 
 class _SmallFileRun:
-    """What the threads share: whose turn it is, and the files there are."""
+    """State that the threads share: the schedule of creates, and the kept files."""
 
     def __init__(self, job: SmallFileWriter, run: Run) -> None:
         self._job = job
@@ -100,7 +100,7 @@ class _SmallFileRun:
                 run.count_error(error)
 
     def _turn(self) -> float:
-        """Seconds until this thread may create the next file: all of them together keep to the rate."""
+        """Seconds until this thread may create the next file. All threads together keep the rate."""
         start = max(self._next_at, self._run.now)
         self._next_at = start + 1 / self._job.files_per_second
         burst = self._job.burst_seconds

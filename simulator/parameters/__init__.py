@@ -1,7 +1,6 @@
 """The parameter files of a node that is server and client at once, as Lustre 2.17 lays them out below a root.
 
-The files are written to a disk for readers that cannot tell the difference: each file is replaced whole, and only when
-it changed.
+Programs read these files as they read real ones. Each file is replaced whole, and only when it changed.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ CLIENT_FILES: tuple[Files, ...] = (node.client_sizes, clients.llite_files, clien
 
 
 def render(cluster: ClusterView, *, clients: bool = True) -> dict[str, bytes]:
-    """Every file's path below the root, and what is in it at this moment; ``clients``: what mounts show as well."""
+    """Render all files: content by path below the root. ``clients``: include the files of mounts."""
     with cluster.lock:
         rewrite = releases.release_of(cluster.settings.version).rewrite
         wanted = SERVER_FILES + CLIENT_FILES if clients else SERVER_FILES
@@ -32,8 +31,8 @@ def render(cluster: ClusterView, *, clients: bool = True) -> dict[str, bytes]:
 class ParameterWriter:
     """Keeps the files below one root up to date. The root should be on a file system in memory.
 
-    Where nobody reads while it writes (``shared`` is false), files are unlinked before they are written anew: a disk
-    waits for what replaces a file, and not for what is gone before its turn comes.
+    Without readers (``shared`` is false), files are unlinked before they are written. Journaling file systems flush a
+    file that replaces another, but not a new one.
     """
 
     def __init__(self, root: Path, *, clients: bool = True, shared: bool = True) -> None:
@@ -43,7 +42,7 @@ class ParameterWriter:
         self._written: dict[str, bytes] = {}
 
     def write(self, cluster: ClusterView) -> int:
-        """Bring everything up to date; how many files changed."""
+        """Update all files; returns the number of changed files."""
         changed = 0
         for path, content in render(cluster, clients=self._clients).items():
             if self._written.get(path) != content:

@@ -1,4 +1,4 @@
-"""What a client shows: ``llite`` of each mount, ``osc`` and ``mdc`` of each connection with ``import`` and
+"""Parameter files of clients: ``llite`` of each mount, ``osc`` and ``mdc`` of each connection with ``import`` and
 ``state``.
 """
 
@@ -72,19 +72,19 @@ import:
 def import_file(
     name: str, target: str, flags: str, nid: str, in_flight: int, wait_usec: int, version: str, *, health: Health,
 ) -> str:  # fmt: skip
-    """A whole ``import`` file, but for the averages an osc adds."""
+    """Render an ``import`` file, without the averages that an osc adds."""
     return _IMPORT.format(
         name=name, target=target, flags=flags, nid=nid, in_flight=in_flight, wait_usec=wait_usec, version=version,
         state=state_of(health), tries=1 + health.recoveries)
 
 
 def state_of(health: Health) -> str:
-    """How a client stands with a target of that health."""
+    """State of a client's connection to a target."""
     return "DISCONN" if health.gone else "REPLAY_WAIT" if health.away else "FULL"
 
 
 def state_file(clock: KernelClock, mounted_at: float, health: Health) -> str:
-    """``state``: how it stands, and how it came to that (the last 16 states)."""
+    """Render a ``state`` file: the present state and the last 16 states."""
     came = [(mounted_at, "CONNECTING"), (mounted_at, "FULL"), *health.history][-STATES_KEPT:]
     lines = "".join(f" - [ {int(clock.seconds(time))}, {state} ]\n" for time, state in came)
     return f"current_state: {state_of(health)}\nstate_history:\n{lines}"
@@ -103,7 +103,7 @@ _STATAHEAD_LINES = (
 
 
 def llite_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
-    """All of llite."""
+    """Render the files of llite."""
     clock = KernelClock(cluster.epoch_ns, cluster.now)
     for client in cluster.clients:
         name = f"{cluster.settings.fsname}-{client.settings.instance}"
@@ -135,7 +135,7 @@ def _max_cached_mb(client: Client) -> str:
 
 
 def osc_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
-    """All of osc."""
+    """Render the files of osc."""
     clock = KernelClock(cluster.epoch_ns, cluster.now)
     for client in cluster.clients:
         for osc in client.oscs:
@@ -180,7 +180,7 @@ def _osc_rpc_stats(clock: KernelClock, osc: Osc) -> str:
 
 
 def _table(title: str, sides: tuple[Histogram, Histogram], *, shift: int | None) -> str:
-    """One table; its labels are the bucket's number, or two to the power of it less ``shift``."""
+    """Render one table. Labels are bucket numbers, or powers of two shifted by ``shift``."""
     text = f"\n\t\t\tread\t\t\twrite\n{title}   % cum % |       rpcs   % cum %\n"
     for number, cells in rows(sides, first=1 if shift is None else 0):
         text += two_columns(number if shift is None else (1 << number) >> shift, cells)
@@ -202,7 +202,7 @@ _MDC_EMPTY_TABLES = (("pages per rpc  ", 1), ("rpcs in flight ", 1), ("offset   
 
 
 def mdc_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
-    """All of mdc."""
+    """Render the files of mdc."""
     clock = KernelClock(cluster.epoch_ns, cluster.now)
     for client in cluster.clients:
         for mdc in client.mdcs:

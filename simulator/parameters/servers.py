@@ -1,4 +1,4 @@
-"""What servers show: ``obdfilter``, ``mdt``, ``mdd``, ``osd-ldiskfs`` and services, with ``job_stats`` of each
+"""Parameter files of servers: ``obdfilter``, ``mdt``, ``mdd``, ``osd-ldiskfs`` and services, with ``job_stats`` of each
 target.
 """
 
@@ -16,13 +16,13 @@ _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 
 
 def job_stats_file(clock: KernelClock, jobs: JobStats, now: float) -> str:
-    """The whole file; empty when no job is known."""
+    """Render ``job_stats``; only the heading without jobs."""
     entries = jobs.entries(now)
     return "job_stats:\n" + "".join(_block(clock, entry) for entry in entries) if entries else "job_stats:\n"
 
 
 def quoted(job_id: str) -> str:
-    r"""A job id as the kernel prints it: in quotes, with hex codes, when it has other than plain characters.
+    r"""Format a job id as the kernel prints it: quoted, with hex codes for special characters.
 
     >>> print(quoted("ior.1002"), quoted("we ird:x.0"))
     ior.1002 "we\x20ird:x.0"
@@ -53,7 +53,7 @@ def _buckets(histogram: Histogram) -> str:
 
 
 def size_label(bucket: int) -> str:
-    """Upper bound of a bucket of powers of two.
+    """Format the upper bound of a bucket of powers of two.
 
     >>> size_label(12), size_label(20), size_label(3)
     ('4K', '1M', '8')
@@ -72,7 +72,7 @@ _DEBUGFS = "sys/kernel/debug/lustre"
 
 
 def server_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
-    """All of obdfilter, mdt, mdd, osd, ost and mds."""
+    """Render the files of obdfilter, mdt, mdd, osd, ost and mds."""
     clock = KernelClock(cluster.epoch_ns, cluster.now)
     clients = cluster.mounts
     for ost in cluster.osts:
@@ -93,7 +93,7 @@ def server_files(cluster: ClusterView) -> Iterator[tuple[str, str]]:
 
 
 def _ost_io(cluster: ClusterView) -> Stats:
-    """The service threads are the node's: its counters are the sums over its OSTs."""
+    """Sum the counters of the service threads over the OSTs of the node."""
     whole = Stats(counters.OST_IO_STATS, 0.0)
     for ost in cluster.osts:
         for name, counter in ost.bulk.service.items():
@@ -102,7 +102,7 @@ def _ost_io(cluster: ClusterView) -> Stats:
 
 
 def recovery_status(clock: KernelClock, health: Health, clients: int) -> str:
-    """``recovery_status``: three ways it can be."""
+    """Render ``recovery_status`` in one of its three forms."""
     if health.status == "RECOVERING":
         here = health.connected(clients, clock.now)
         left = max(health.recovery_start + health.window_seconds - clock.now, 0.0)
@@ -136,7 +136,7 @@ def _changelog_mask(mdt: Mdt) -> str:
 
 
 def brw_stats_file(clock: KernelClock, brw: BrwStats) -> str:
-    """``brw_stats``: eight tables, a table without samples being its two lines of titles."""
+    """Render ``brw_stats``: eight tables. A table without samples has only its two title lines."""
     text = clock.header(brw.start_time, 25, ":")
     for title, units, log2 in BRW_TABLES:
         sides = brw.reads[title], brw.writes[title]

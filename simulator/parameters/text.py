@@ -1,4 +1,4 @@
-"""What renders parameter files: the view of a cluster, and the kernel's headers, stats files and histogram tables.
+"""Base of parameter files: the view of a cluster, and the kernel's headers, stats files and histogram tables.
 
 The columns of tables and headers are those of Lustre 2.17.
 """
@@ -59,7 +59,7 @@ class ClusterView(Protocol):
 
 
 class KernelClock:
-    """The two ways a time is printed: an instant of the epoch, and a span."""
+    """Formats times as the kernel prints them: an instant of the epoch, or a span."""
 
     def __init__(self, epoch_ns: int, now: float) -> None:
         self._epoch_ns = epoch_ns
@@ -71,27 +71,27 @@ class KernelClock:
         return self._now
 
     def header(self, start_time: float, width: int, colon: str = "", indent: str = "") -> str:
-        """The three lines on top of a stats file."""
+        """Format the three header lines of a stats file."""
         names = ("snapshot_time", "start_time", "elapsed_time")
         values = (self.instant(self._now), self.instant(start_time), span(self._now - start_time))
         lines = zip(names, values, strict=True)
         return "".join(f"{indent}{name + colon:<{width}} {value} secs.nsecs\n" for name, value in lines)
 
     def instant(self, time: float) -> str:
-        """Virtual seconds as seconds and nanoseconds of the epoch."""
+        """Format virtual seconds as seconds and nanoseconds of the epoch."""
         return _nanoseconds(self._epoch_ns + round(time * NANOSECONDS))
 
     def seconds(self, time: float) -> float:
-        """Virtual seconds as seconds of the epoch."""
+        """Convert virtual seconds to seconds of the epoch."""
         return self._epoch_ns / NANOSECONDS + time
 
     def at(self, now: float) -> KernelClock:
-        """The same epoch at another time, for what keeps its own time of last change."""
+        """Return a clock at another time, for files with their own time of last change."""
         return KernelClock(self._epoch_ns, now)
 
 
 def span(seconds: float) -> str:
-    """A duration as the kernel prints it.
+    """Format a duration as the kernel prints it.
 
     >>> span(518.5)
     '518.500000000'
@@ -104,7 +104,7 @@ def _nanoseconds(value: int) -> str:
 
 
 def stats_file(clock: KernelClock, stats: Stats) -> str:
-    """A whole ``stats`` file: the header and every counter that has samples."""
+    """Render a ``stats`` file: the header and every counter that has samples."""
     lines = [_counter(name, counter) for name, counter in stats.items() if counter.samples]
     return clock.header(stats.start_time, 35) + "".join(lines)
 
@@ -119,12 +119,12 @@ def _counter(name: str, counter: Counter) -> str:
 
 
 def percent(part: int, whole: int) -> int:
-    """Rounded down, 0 of nothing."""
+    """Percentage, rounded down; 0 for an empty whole."""
     return part * 100 // whole if whole else 0
 
 
 def rows(columns: Sequence[Histogram], first: int = 0) -> Iterable[tuple[int, list[int]]]:
-    """Bucket number, and for each column count, percent, cumulative percent; ends where both columns are complete."""
+    """Yield the bucket number and, per column, count, percent and cumulative percent. Ends where all are complete."""
     totals = [column.total for column in columns]
     sums = [0] * len(columns)
     for number in range(first, BUCKETS):
@@ -139,6 +139,6 @@ def rows(columns: Sequence[Histogram], first: int = 0) -> Iterable[tuple[int, li
 
 
 def two_columns(label: int | str, cells: Sequence[int]) -> str:
-    """One row of an ``rpc_stats`` table."""
+    """Format one row of an ``rpc_stats`` table."""
     r, rp, rc, w, wp, wc = cells
     return f"{label}:\t\t{r:10} {rp:3} {rc:3}   | {w:10} {wp:3} {wc:3}\n"

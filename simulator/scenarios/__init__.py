@@ -1,1 +1,1 @@
-"""The library of scenarios: TOML files, each with a sentence about what it teaches; and the code that reads them."""
+"""The library of scenarios: TOML files, each with a sentence on what it shows; and the code that reads them."""

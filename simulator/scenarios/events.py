@@ -68,47 +68,47 @@ _KEY_TYPES: Mapping[str, type[Any] | tuple[type[Any], ...]] = {
     "factor": _NUMBER, "rebuild_share": _NUMBER, "free_percent": _NUMBER, "seconds": _NUMBER, "files": _NUMBER,
     "set": dict,
 }  # fmt: skip
-"""What is no text."""
+"""Keys whose values are not text."""
 _REQUIRED_KEYS = frozenset(("target", "directory", "pool", "job", "path", "without"))
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happens, in virtual seconds."""
+    """An event of a scenario. Times are virtual seconds."""
 
     at: float
     kind: str
     values: Mapping[str, Any] = field(default_factory=dict)
 
     def text(self, key: str) -> str:
-        """A value that is a name."""
+        """Return the value of a key as text."""
         return str(self.values.get(key, ""))
 
     def number(self, key: str, default: float) -> float:
-        """A value that is a number."""
+        """Return the value of a key as a number."""
         return float(self.values.get(key, default))
 
     def __call__(self, cluster: Cluster) -> None:
-        """Have it happen now."""
+        """Apply the event to a cluster now."""
         with cluster.lock:
             cluster.about_to_change()
             KINDS[self.kind][0](cluster, self)
 
 
 class Timeline:
-    """Events to come."""
+    """The pending events of a cluster."""
 
     def __init__(self, events: Iterable[Event]) -> None:
         self.events = tuple(sorted(events, key=lambda event: event.at))
 
     def apply(self, cluster: Cluster) -> None:
-        """Have each happen at its time, as virtual time goes by."""
+        """Schedule each event at its time."""
         for one in self.events:
             cluster.engine.after(one.at - cluster.now, one, cluster)
 
 
 def event_from(table: dict[str, Any], where: str, wrong: list[str]) -> Event | None:
-    """An event from a table, or None with the reason in ``wrong``."""
+    """Read an event from a table. Returns None for a bad one and adds the reason to ``wrong``."""
     at, kind = table.pop("at", None), table.pop("kind", None)
     if kind not in KINDS:
         wrong.append(f"{where}: kind {kind!r} is not one of {', '.join(KINDS)}")

@@ -73,13 +73,13 @@ _CLUSTERS: Mapping[str, Callable[[int], ClusterSettings]] = {
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What will happen, and what it teaches."""
+    """A scenario: cluster, jobs and events, and what they show."""
 
     title: str
     teaches: str
     seconds: float
     cluster: Callable[[int], ClusterSettings]
-    """The cluster's description for a seed."""
+    """Makes the settings of the cluster from a seed."""
     jobs: tuple[Job, ...]
     events: tuple[Event, ...] = ()
     variant_jobs: Mapping[str, tuple[Job, ...]] = field(default_factory=dict)
@@ -87,22 +87,25 @@ class Scenario:
     model: str = "events"
 
     def settings(self, seed: int = 1) -> ClusterSettings:
-        """The cluster's description."""
+        """Settings of the cluster."""
         return self.cluster(seed)
 
     def build(self, seed: int = 1) -> Cluster:
-        """The cluster at virtual time zero, with its events to come."""
+        """Build the cluster at virtual time zero, with its events scheduled."""
         cluster = _MODELS[self.model](self.cluster(seed), self.jobs)
         Timeline(self.events).apply(cluster)
         return cluster
 
     def variants(self) -> dict[str, Scenario]:
-        """The same scenario with other jobs; the name ``contended`` is the scenario as it stands, unless it says so."""
+        """By name, the variants of the scenario with their jobs.
+
+        ``contended`` is the scenario itself unless redefined.
+        """
         return {name: replace(self, jobs=jobs, variant_jobs={}) for name, jobs in self.variant_jobs.items()}
 
 
 def parse(text: str) -> Scenario:
-    """A scenario from TOML. Raises ValueError naming everything that is wrong, with its line."""
+    """Read a scenario from TOML. Raises ValueError, which names each mistake with its line."""
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -142,13 +145,13 @@ def parse(text: str) -> Scenario:
 
 
 def library(name: str) -> Scenario:
-    """A scenario of this package by its name: ``noisy_neighbour`` (or ``noisy-neighbour``)."""
+    """Load a scenario of this package: ``noisy_neighbour`` (or ``noisy-neighbour``)."""
     file = resources.files("simulator") / "scenarios" / f"{name.replace('-', '_')}.toml"
     return parse(file.read_text(encoding="utf-8"))
 
 
 def names() -> tuple[str, ...]:
-    """The names of all scenarios of this package."""
+    """Names of all scenarios of this package."""
     folder = resources.files("simulator") / "scenarios"
     found = (entry.name for entry in folder.iterdir() if entry.name.endswith(".toml"))
     return tuple(sorted(name.removesuffix(".toml").replace("_", "-") for name in found))
@@ -214,7 +217,7 @@ _NOT_NEGATIVE = frozenset(("start_seconds", "think_seconds", "keep", "rereads_pe
 
 
 def job_errors(wanted: Sequence[Job], cluster: ClusterSettings) -> Iterator[str]:
-    """What cannot be of jobs on a cluster."""
+    """Mistakes in the jobs of a cluster."""
     for number, job in enumerate(wanted, start=1):
         where = f"job {number}"
         for attribute in fields(job):
@@ -240,7 +243,7 @@ def job_errors(wanted: Sequence[Job], cluster: ClusterSettings) -> Iterator[str]
 
 
 def event_errors(wanted: Iterable[Event], names: Iterable[str], cluster: ClusterSettings) -> Iterator[str]:
-    """What cannot be of events: targets and jobs that are not there."""
+    """Mistakes in events: unknown targets and jobs."""
     known = set(names)
     targets = {f"OST{index:04x}" for index in range(len(cluster.osts))}
     targets |= {f"MDT{index:04x}" for index in range(len(cluster.mdts))}
@@ -257,7 +260,7 @@ def event_errors(wanted: Iterable[Event], names: Iterable[str], cluster: Cluster
 
 
 def name_errors(cluster: ClusterSettings) -> Iterator[str]:
-    """Names that become names of files."""
+    """Mistakes in names that become names of files."""
     for pool in cluster.pools:
         if not _POOL_NAME.fullmatch(pool):
             yield f"cluster.ost.pool: {pool!r} is no name of a pool: letters, digits, '_', '-', '.', 15 at most"
@@ -298,7 +301,7 @@ def with_line(text: str, reason: str) -> str:
 
 
 def _header_line(lines: list[str], name: str, which: int) -> int | None:
-    """The line of the nth table of a name, or of the first one below it."""
+    """Line of the nth table of a name, or of the first table below it."""
     for exact in (True, False):
         seen = 0
         for number, line in enumerate(lines, start=1):
@@ -311,7 +314,7 @@ def _header_line(lines: list[str], name: str, which: int) -> int | None:
 
 
 def _key_line(lines: list[str], begin: int, key: str) -> int | None:
-    """The line of a key in the table that begins there."""
+    """Line of a key in the table that begins at a line."""
     for number in range(begin, len(lines)):
         if begin and _HEADER.match(lines[number]):
             return None

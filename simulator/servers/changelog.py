@@ -1,4 +1,4 @@
-"""The changelog of one MDT: records of what happened to names and files, oldest first, and its users."""
+"""The changelog of one MDT: records of operations on names and files, oldest first, and the registered users."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ OPEN_CREATE, CLOSE_CREATE = 0xCA, 0xC2
 OPEN_MODE_BASE = 0xD000
 FLAG_WRITE = 0x2
 RECORDS_MAX = 400_000
-"""Beyond this the older half goes, as the garbage collection of a real MDT does to idle consumers."""
+"""Number of records above which the older half is deleted, like the garbage collection for idle users on a real MDT."""
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who did it: a job on a client. The server itself acts without a job id."""
+    """Originator of an operation: a job on a client. The server itself has no job id."""
 
     job_id: str = ""
     uid: int = 0
@@ -33,14 +33,14 @@ class Actor:
 
 SERVER = Actor()
 DEFAULT_MASK = frozenset(RecordType) - {RecordType.ATIME, RecordType.OPEN, RecordType.GETXATTR, RecordType.DENIED_OPEN}
-"""What a user without a mask of its own gets where the server has none either (``CHANGELOG_DEFMASK``)."""
+"""Default mask of a user without a mask on a server without one (``CHANGELOG_DEFMASK``)."""
 QUICK_START_MASK = DEFAULT_MASK | {RecordType.OPEN}
-"""As the quick start of tierd sets it: ``+OPEN``."""
+"""Mask that the quick start of tierd sets: ``+OPEN``."""
 
 
 @dataclass(slots=True)
 class ChangelogUser:
-    """One registered reader."""
+    """A registered changelog user."""
 
     cleared_index: int
     cleared_at: float = 0.0
@@ -67,14 +67,14 @@ class Changelog:
         return tuple(kind for kind in RecordType if self._mask_bits >> kind & 1)
 
     def set_mask(self, mask: Collection[RecordType]) -> None:
-        """Write these types of records from now on; marks are always among them."""
+        """Record only these types from now on; MARK is always included."""
         self._mask_bits = sum(1 << kind for kind in {RecordType.MARK, *mask})
 
     def add(
         self, kind: RecordType, time: float, target: Fid, actor: Actor, *, flags: int = 0, parent: Fid | None = None,
         name: str = "", open_mode: int | None = None, xattr_name: str = "",
     ) -> None:  # fmt: skip
-        """One more record; ``time`` in seconds of the epoch. Nothing without a user, or for a type that is masked."""
+        """Append a record; ``time`` in epoch seconds. Without a user, or for a masked type, nothing is recorded."""
         if not self.users or not self._mask_bits >> kind & 1 or not self._keeps_close(kind, flags):
             return
         self.last_index += 1
@@ -88,27 +88,27 @@ class Changelog:
             del self._records[: RECORDS_MAX // 2]
 
     def _keeps_close(self, kind: RecordType, flags: int) -> bool:
-        """Where opens are not recorded, only the close of who could write is (``mdd_close``)."""
+        """Where opens are masked, record only the close of a writable handle (``mdd_close``)."""
         return kind is not RecordType.CLOSE or bool(self._mask_bits >> RecordType.OPEN & 1 or flags & FLAG_WRITE)
 
     def read(self, after_index: int) -> bytes:
-        """Bytes of the records with a higher index, as the character device gives them."""
+        """Return the bytes of the records above an index, as the character device does."""
         first = bisect_right(self._records, after_index, key=_index)
         return b"".join(map(encode, self._records[first:]))
 
     def forget(self) -> None:
-        """The records there are get lost; numbers go on."""
+        """Lose all present records. The numbering continues."""
         self._records.clear()
 
     def register(self, now: float = 0.0) -> str:
-        """A new user; its name. It is given what comes from now on."""
+        """Register a user and return its name. It gets records from now on."""
         self._last_user += 1
         name = f"cl{self._last_user}"
         self.users[name] = ChangelogUser(self.last_index, now)
         return name
 
     def deregister(self, user: str = "cl1") -> None:
-        """A user is forgotten, by an administrator or as too far behind, with the records that no other one needs.
+        """Deregister a user, and delete the records that no other user needs.
 
         Raises OSError ENOENT for one that is not known.
         """
@@ -117,7 +117,7 @@ class Changelog:
         self._purge(min((one.cleared_index for one in self.users.values()), default=self.last_index))
 
     def clear(self, up_to_index: int, now: float, user: str = "cl1") -> None:
-        """A user needs the records up to this one no longer.
+        """Clear the records up to an index for one user.
 
         Raises OSError: EINVAL for a record that is not written yet, ENOENT for a user that is not known, and for an
         index before the one it has cleared.

@@ -1,4 +1,4 @@
-"""Whether a target answers, its recovery (``recovery_status``), and the requests that wait meanwhile."""
+"""Availability and recovery of a target (``recovery_status``), and the requests that wait meanwhile."""
 
 from __future__ import annotations
 
@@ -10,41 +10,44 @@ STATES_KEPT = 16
 
 
 class Health:
-    """Of one target. Requests to one that is away wait on their client and are sent again when it is back."""
+    """Health of one target. Requests to an absent target wait on their client and are sent again later."""
 
     def __init__(self) -> None:
         self.status = "INACTIVE"
-        """As ``recovery_status`` says it: INACTIVE (never needed), RECOVERING, COMPLETE."""
+        """Status in ``recovery_status``: INACTIVE (never needed), RECOVERING, COMPLETE."""
         self.gone = False
         self.changing: Callable[[], None] = _ignore
-        """Called before it changes."""
+        """Called before the health changes."""
         self.back = Completion()
         self.recovery_start = self.recovery_seconds = 0.0
         self.recoveries = 0
         self.replayed = 0
-        """Requests sent again in the last recovery."""
+        """Number of requests that were sent again in the last recovery."""
         self.window_seconds = 0.0
         self.history: list[tuple[float, str]] = []
-        """When it changed for those who are connected to it, as their ``state`` files name it; virtual seconds."""
+        """Changes of connection state as in the clients' ``state`` files, with virtual seconds."""
 
     @property
     def away(self) -> bool:
-        """Whether it answers nobody."""
+        """Whether the target answers no requests."""
         return self.gone or self.status == "RECOVERING"
 
     def leave(self, now: float) -> None:
-        """Its server is down."""
+        """Record that the server went down."""
         self.changing()
         self.gone = True
         self._became(now, "DISCONN")
 
     def connected(self, clients: int, now: float) -> int:
-        """How many clients have come back: they notice at their pings, so evenly over the first half of the window."""
+        """Number of reconnected clients.
+
+        They notice the restart at their pings, evenly over the first half of the window.
+        """
         share = 2 * (now - self.recovery_start) / self.window_seconds if self.window_seconds else 1.0
         return min(clients, int(clients * share))
 
     def recover(self, now: float, window_seconds: float = 0.0) -> None:
-        """It is mounted again and waits for its clients, so long."""
+        """Start recovery: the target is mounted and waits for its clients."""
         self.changing()
         self.gone = False
         self.window_seconds = window_seconds
@@ -54,7 +57,7 @@ class Health:
         self.recovery_start = now
 
     def recovered(self, now: float) -> None:
-        """All clients are back; whoever waits goes on."""
+        """End recovery: all clients are back, and waiting requests continue."""
         self.changing()
         if self.status == "RECOVERING":
             self.status = "COMPLETE"
@@ -71,4 +74,4 @@ class Health:
 
 
 def _ignore() -> None:
-    """Nobody has to know."""
+    """Do nothing before a change."""

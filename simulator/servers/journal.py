@@ -20,14 +20,14 @@ BLOCK_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class JournalSettings:
-    """How a target's file system writes its metadata."""
+    """Journal settings of a target's file system."""
 
     interval_seconds: float = 5.0
     batch_seconds: float = 0.015
-    """A commit somebody waits for holds back this long at most, and no longer than commits take, for others to join."""
+    """Longest delay of a requested commit so that others can join; at most the duration of a commit."""
     checkpoint_ios_max: int = 64
     blocks_per_checkpoint_io: int = 4
-    """Metadata blocks that lie together and leave as one I/O."""
+    """Adjacent metadata blocks that are written as one I/O."""
 
 
 class Journal:
@@ -42,7 +42,7 @@ class Journal:
         self._device = device
         self._account = account or DeviceTimeAccount()
         self._home_device = home or device
-        """Where metadata lives: the target's own disks, also when the journal has a device of its own."""
+        """Device of the metadata: the target's own disks, even with an external journal."""
         self._settings = settings
         self._position_bytes = position_bytes
         self._head_bytes = 0
@@ -75,11 +75,11 @@ class Journal:
             self._engine.after(self._settings.interval_seconds, self._interval)
 
     def uncommitted(self) -> list[object]:
-        """Requests whose changes would be lost with the server."""
+        """Requests whose changes would be lost if the server failed."""
         return [*self._committing, *self._redo]
 
     def commit(self) -> Completion:
-        """Make all changes so far safe; at once when there are none."""
+        """Commit all changes so far; completes at once without changes."""
         done = Completion()
         if not self._blocks and not self._running:
             done.succeed()
@@ -141,4 +141,4 @@ class Journal:
 
 
 def _nothing() -> None:
-    """Nobody waits for a checkpoint."""
+    """Do nothing at the end of a checkpoint."""

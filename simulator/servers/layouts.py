@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def mirrors_of(layout: Layout) -> dict[int, list[Component]]:
-    """Components by mirror, in file order."""
+    """Components by mirror id, in file order."""
     groups: dict[int, list[Component]] = {}
     for part in layout.components:
         groups.setdefault(part.mirror_id, []).append(part)
@@ -26,7 +26,7 @@ def mirrors_of(layout: Layout) -> dict[int, list[Component]]:
 
 
 def mirror_to_read(layout: Layout, osts: Sequence[Ost]) -> Layout:
-    """The part of a layout that a client reads: the preferred copy, or the fastest that is true and can be reached."""
+    """The mirror that a client reads: the preferred one, or else the fastest that is in sync and reachable."""
     if layout.mirror_count == 1:
         return layout
 
@@ -61,12 +61,12 @@ def mirror_to_write(layout: Layout, osts: Sequence[Ost] = ()) -> Layout:
 
 
 def mirrors_in_sync(layout: Layout) -> bool:
-    """Whether a write has to mark the other copies first."""
+    """Whether a write must first mark the other mirrors as stale."""
     return layout.mirror_count > 1 and layout.state != "wp"
 
 
 def with_stale_mirrors(layout: Layout, osts: Sequence[Ost] = ()) -> Layout:
-    """The layout once one copy is being written to: the others are stale until somebody brings them up to date."""
+    """Layout after a write to one mirror: the others are stale until a resync."""
     primary = mirror_to_write(layout, osts).components[0].mirror_id
     parts = tuple(
         part if part.mirror_id == primary or "stale" in part.flags else replace(part, flags=(*part.flags, "stale"))
@@ -76,7 +76,7 @@ def with_stale_mirrors(layout: Layout, osts: Sequence[Ost] = ()) -> Layout:
 
 
 def with_synced_mirrors(layout: Layout) -> Layout:
-    """The layout when all copies are the same again."""
+    """Layout after a resync: all mirrors are in sync."""
     parts = tuple(replace(part, flags=tuple(flag for flag in part.flags if flag != "stale"))
                   for part in layout.components)  # fmt: skip
     return replace(layout, components=parts, generation=layout.generation + 1, state="ro")
@@ -121,7 +121,7 @@ def _extend_or_end(parts: list[Component], index: int, end_bytes: int, room: Cal
         left -= step
         at = at + step if last is None else min(at + step, last)
     parts[index - 1] = replace(before, extent_end=at)
-    if at < end_bytes and following is not None:  # no room: the next component takes over from here
+    if at < end_bytes and following is not None:  # no space: the next component begins here
         parts[index + 1] = replace(following, extent_start=at)
         del parts[index]
     elif last is not None and at >= last:

@@ -15,7 +15,7 @@ from simulator.engine import Completion, Steps, gather
 
 EVERYTHING = 1 << 63
 LOCK_SECONDS = 0.00015
-"""What a server needs to look through the locks of an object and answer."""
+"""Time of a server to search the locks of an object and answer."""
 
 
 @dataclass(eq=False, slots=True)
@@ -27,27 +27,27 @@ class Lock:
     end: int
     write: bool
     flush: Callable[[], Completion]
-    """Has the holder write out what is dirty below it."""
+    """Makes the holder write the dirty pages below the lock."""
     using: int = 0
     idle: Completion | None = None
 
     def covers(self, start: int, end: int, write: bool) -> bool:
-        """Whether it allows such an access."""
+        """Whether the lock allows an access."""
         return self.start <= start and self.end >= end and (self.write or not write)
 
     def conflicts(self, start: int, end: int, write: bool) -> bool:
-        """Whether it is in the way of such an access by another client."""
+        """Whether the lock conflicts with an access by another client."""
         return self.start < end and self.end > start and (self.write or write)
 
     def put(self, _done: Completion) -> None:
-        """An I/O under it is over."""
+        """Record the end of an I/O under the lock."""
         self.using -= 1
         if not self.using and self.idle is not None:
             self.idle.succeed()
             self.idle = None
 
     def released(self) -> Completion:
-        """Done when no I/O uses it and nothing below it is dirty."""
+        """Call the lock back. Completes when no I/O uses it and no page below it is dirty."""
         if not self.using:
             return self.flush()
         self.idle = self.idle or Completion()
@@ -66,7 +66,7 @@ class ExtentLocks:
         self._last: Completion | None = None
 
     def known(self, client: int, start: int, end: int, write: bool, flush: Callable[[], Completion]) -> Lock | None:
-        """A lock the client has already, or gets with the first access to the object; None when it must ask."""
+        """Lock that the client holds, or gets as the first user of the object; None when it must request one."""
         if not self.held and self._last is None:
             lock = Lock(client, 0, EVERYTHING, write, flush)
             self.held.append(lock)
@@ -79,7 +79,7 @@ class ExtentLocks:
     def ask(
         self, client: int, start: int, end: int, write: bool, flush: Callable[[], Completion], network_seconds: float
     ) -> Steps[Lock]:  # fmt: skip
-        """Ask the server for a lock, behind those who asked before; locks in the way are called back first."""
+        """Request a lock from the server, in order of arrival. Conflicting locks are called back first."""
         turn, before = Completion(), self._last
         self._last = turn
         waiting = client, start, end
@@ -115,7 +115,7 @@ class ExtentLocks:
         self.held = [lock for lock in self.held if lock.client != client or lock.using or lock.write is write]
 
     def _room(self, client: int, start: int, end: int, write: bool) -> tuple[int, int]:
-        """The bytes between what others hold, or wait for."""
+        """Largest range around an access that no other client holds or waits for."""
         others = [(lock.start, lock.end) for lock in self.held if lock.client != client and (lock.write or write)]
         others += [(low, high) for who, low, high in self._waiting if who != client]
         low = max([0, *(stop for _, stop in others if stop <= start)])

@@ -43,10 +43,10 @@ SERVICE_SECONDS: dict[str, float] = {
 """Processor time of one operation; ``layout`` instantiates a component, ``glimpse`` finds out how large a file is whose
 data lie here. The kernel counts neither."""
 REQUEST_SECONDS = 0.0001
-"""The part of it that is taking a request in and sending the answer; a batch of names needs it once."""
+"""Part of the time for receiving a request and sending the reply; a batch needs it once."""
 DIRECTORIES_MAX = 1000
 DIRECTORY_SECONDS = 0.0001
-"""The part of a create or unlink that holds the directory: its block, its lock."""
+"""Part of a create or unlink that locks the directory."""
 DATA_SECONDS = 0.0004
 """Processor time of one read or write of data on the MDT."""
 
@@ -59,7 +59,7 @@ class MdtSettings:
     capacity: Capacity = field(default_factory=lambda: Capacity(1 << 30, 81920))
     cores: int = 2
     work_factor: float = 1.0
-    """Slower processors take more of the same times."""
+    """Factor of all processor times, for slower processors."""
 
 
 class Mdt:
@@ -82,30 +82,30 @@ class Mdt:
         self._engine = engine
         self._rng = rng
         self._caller_rng = Random(f"{CALLER} at {name}")  # noqa: S311 - a model, not a secret
-        """Chance of its own: that somebody looks changes the jobs by the time it takes, not by chance."""
+        """Random numbers of its own, so that calls of an observer do not change those of the jobs."""
         self._queue_wait = queue_wait_seconds
-        """What a request waits behind those that are not modelled one by one."""
+        """Wait of a request behind flows."""
         self._lost: list[object] = []
         self._directory_free_at: dict[Fid, float] = {}
         self._core_free_at = [0.0] * settings.cores
 
     @property
     def short_name(self) -> str:
-        """``MDT0000``."""
+        """Short name of the MDT: ``MDT0000``."""
         return self.name[-7:]
 
     @property
     def inodes_free(self) -> int:
-        """Files that could still be created."""
+        """Number of files that can still be created."""
         return max(self.settings.capacity.inodes - 260 - self.inodes_used, 0)
 
     @property
     def recovering(self) -> bool:
-        """Whether it waits for its clients to replay."""
+        """Whether the MDT waits for its clients to replay."""
         return self.health.status == "RECOVERING"
 
     def data(self, write: bool, size_bytes: int, job_id: str) -> Steps[None]:
-        """Read or write data that lies here (DoM)."""
+        """Read or write data on the MDT (DoM)."""
         while self.health.away:
             yield self.health.back
         began = self._engine.now
@@ -123,7 +123,7 @@ class Mdt:
 
     def work(self, operation: str, job_id: str, directory: Inode | None = None, names: int = 1,
              inode: Inode | None = None) -> Steps[None]:  # fmt: skip
-        """One operation: wait for a core, use it, count it. Names of one directory change one after the other."""
+        """Do one operation: wait for a core, use it and count it. Changes of one directory are serialised."""
         while self.health.away:
             yield self.health.back
         began = self._engine.now
@@ -144,12 +144,12 @@ class Mdt:
                 self.tally(job_id, operation, microseconds(self._engine.now - began))
 
     def fail(self) -> None:
-        """Its server is down, and with it what was not in the journal yet."""
+        """Take the server down. Uncommitted changes are lost."""
         self._lost = self.journal.uncommitted()
         self.health.leave(self._engine.now)
 
     def replay(self) -> Completion:
-        """It is back: clients send again what had been answered and was not safe yet. Done when all of that is."""
+        """Replay uncommitted requests after a restart. Completes when all are done."""
         lost = [redo for redo in self._lost if isinstance(redo, str)]
         self.health.replayed += len(lost)
         return self._engine.spawn(self._again(lost))
@@ -160,12 +160,12 @@ class Mdt:
         yield self.journal.commit()
 
     def tally(self, job_id: str, name: str, value: int) -> None:
-        """Count an operation for the target and for the job."""
+        """Count an operation for the target and for its job."""
         self.stats.tally(name, value)
         self.jobs.tally(job_id, name, value, self._engine.now)
 
     def _directory_lock(self, directory: Inode) -> float:
-        """Time until the part of an operation that needs the directory (of this MDT) alone is over."""
+        """Wait and time of the part of an operation that locks the directory on this MDT."""
         seconds = DIRECTORY_SECONDS * self.settings.work_factor
         free_at = self._directory_free_at.get(directory.fid, 0.0)
         now = self._engine.now
@@ -175,7 +175,7 @@ class Mdt:
         return max(free_at - now, 0.0)
 
     def _core(self, seconds: float, rng: Random) -> float:
-        """Time until a core has done that much work."""
+        """Wait and time until a core has done the work."""
         now = self._engine.now
         free_at = min(self._core_free_at)
         done_at = max(now, free_at) + seconds * rng.lognormvariate(0.0, 0.5)

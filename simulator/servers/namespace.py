@@ -42,7 +42,7 @@ class Inode:
         self.uid = self.gid = 0
         self.writers = 0
         self.data_lock = -1
-        """The client that may write the data on the MDT without asking; -1: none."""
+        """Client with the write lock of the data on the MDT; -1: none."""
         self.lease_broken = False
         self.unlinked = False
         self.migrating = False
@@ -50,12 +50,12 @@ class Inode:
         self.xattrs: dict[str, bytes] = {}
 
     def shard(self, name: str) -> int:
-        """The MDT that keeps a name of this directory: its own, or by hash one of those it is striped over."""
+        """Index of the MDT of a name: the directory's, or for a striped directory one chosen by hash."""
         return self.shards[crc32(name.encode()) % len(self.shards)] if self.shards else self.mdt_index
 
     @property
     def path(self) -> str:
-        """Where it is, from the root of the file system."""
+        """Path from the root of the file system."""
         parts: list[str] = []
         inode: Inode | None = self
         while inode is not None and inode.parent is not None:
@@ -64,7 +64,7 @@ class Inode:
         return "/" + "/".join(reversed(parts))
 
     def wrote(self, end_bytes: int, now: float) -> None:
-        """A write has landed."""
+        """Record a write up to an end, at a time."""
         self.size_bytes = max(self.size_bytes, end_bytes)
         self.content = hash((self.content, end_bytes, round(now * 1e9)))
         self.mtime = now
@@ -80,13 +80,13 @@ class Namespace:
         self._next_id: dict[int, int] = {}
 
     def new_fid(self, mdt_index: int, client_index: int) -> Fid:
-        """The next FID a client takes from an MDT's sequence."""
+        """Next FID of a client on an MDT."""
         sequence = 0x200000402 + mdt_index * 0x40000000 + client_index
         number = self._next_id[sequence] = self._next_id.get(sequence, 0) + 1
         return Fid(sequence, number)
 
     def add(self, parent: Inode, name: str, fid: Fid, mdt_index: int, now: float, *, directory: bool) -> Inode:
-        """A new name. Raises OSError EEXIST when there is one already."""
+        """Add a file or directory. Raises OSError EEXIST if the name exists."""
         if name in parent.children:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
         inode = Inode(fid, mdt_index, parent, name, now)
@@ -97,7 +97,7 @@ class Namespace:
         return inode
 
     def remove(self, inode: Inode, now: float) -> None:
-        """Take a name away, and with it the file."""
+        """Remove a name and its file."""
         assert inode.parent is not None
         del inode.parent.children[inode.name]
         inode.parent.mtime = now
@@ -105,7 +105,7 @@ class Namespace:
         del self._by_fid[inode.fid]
 
     def lookup(self, path: str) -> Inode:
-        """The file or directory of a path. Raises OSError ENOENT or ENOTDIR."""
+        """Look up a path. Raises OSError ENOENT or ENOTDIR."""
         inode = self.root
         for name in path.split("/"):
             if not name:
@@ -119,12 +119,12 @@ class Namespace:
         return inode
 
     def by_fid(self, fid: Fid) -> Inode:
-        """The file of a FID. Raises FileNotFoundError when nothing has it any more."""
+        """Find the file of a FID. Raises FileNotFoundError when no file has it."""
         try:
             return self._by_fid[fid]
         except KeyError:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(fid)) from None
 
     def files(self) -> Iterator[Inode]:
-        """Every file there is."""
+        """All files, without directories."""
         return (inode for inode in self._by_fid.values() if not inode.is_directory)

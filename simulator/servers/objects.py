@@ -22,7 +22,7 @@ BLOCK_BYTES = 4096
 
 
 class StoredObject:
-    """One object. It takes room from its first byte to its last: holes inside a component are not modelled."""
+    """One object. It takes space from its first byte to its last; holes inside a component are not modelled."""
 
     __slots__ = ("_blocks", "end_bytes", "fid", "locks", "start_bytes")
 
@@ -35,20 +35,20 @@ class StoredObject:
 
     @property
     def position_bytes(self) -> int:
-        """Where on the disk it begins."""
+        """Disk position of the object's first byte."""
         return self._blocks.first
 
     def runs(self, offset: int, size_bytes: int) -> list[tuple[int, int]]:
-        """Where on the disk a piece of it lies."""
+        """Disk ranges of a piece of the object."""
         return self._blocks.runs(offset, size_bytes)
 
     def take(self, allocator: BlockAllocator, start_bytes: int, end_bytes: int) -> None:
-        """Have a place on the disk for a piece of it."""
+        """Allocate disk space for a piece of the object."""
         self._blocks.take(allocator, start_bytes, end_bytes)
 
     @property
     def allocated_bytes(self) -> int:
-        """Room it takes, in whole blocks."""
+        """Space of the object, in whole blocks."""
         if self.start_bytes < 0:
             return 0
         first, last = self.start_bytes // BLOCK_BYTES, -(-self.end_bytes // BLOCK_BYTES)
@@ -57,7 +57,7 @@ class StoredObject:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Room of a target. ``reserved_share`` is what ldiskfs keeps back: free, but not available."""
+    """Capacity of a target. ``reserved_share`` is free but not available, as the reserve of ldiskfs."""
 
     size_bytes: int
     inodes: int
@@ -67,28 +67,31 @@ class Capacity:
 
 
 class ObjectStore:
-    """Objects by FID, with their room accounted for."""
+    """The objects of one OST by FID, and the space they take."""
 
     def __init__(self, ost_index: int, capacity: Capacity) -> None:
         self.capacity = capacity
         self.objects: dict[Fid, StoredObject] = {}
         self.used_bytes = 0
         self.withheld_bytes = 0
-        """Taken by somebody this model knows nothing about."""
+        """Space that a fault withholds from the model."""
         self.created = 0
         self.destroyed = 0
         self._sequence = 0x280000401 + ost_index * 0x40000000
         self._blocks = BlockAllocator(capacity.size_bytes)
 
     def create(self) -> StoredObject:
-        """A new empty object; its place on the disk is chosen when it is written to."""
+        """Create an empty object. Disk space is allocated at the first write."""
         self.created += 1
         stored = StoredObject(Fid(self._sequence, self.created + 1))
         self.objects[stored.fid] = stored
         return stored
 
     def grow(self, stored: StoredObject, start_bytes: int, end_bytes: int) -> int:
-        """Take room for a write; how much it took. Raises OSError ENOSPC and takes nothing when there is not enough."""
+        """Allocate space for a write; returns its bytes.
+
+        Raises OSError ENOSPC, and allocates nothing, on a full target.
+        """
         before = stored.allocated_bytes
         old = stored.start_bytes, stored.end_bytes
         stored.start_bytes = start_bytes if old[0] < 0 else min(old[0], start_bytes)
@@ -102,14 +105,14 @@ class ObjectStore:
         return more
 
     def destroy(self, fid: Fid) -> int:
-        """Give an object's room back; how much it was."""
+        """Destroy an object; returns the bytes that it frees."""
         stored = self.objects.pop(fid)
         self.destroyed += 1
         self.used_bytes -= stored.allocated_bytes
         return stored.allocated_bytes
 
     def space(self) -> Space:
-        """Room as statfs shows it."""
+        """Space as statfs shows it."""
         capacity = self.capacity
         free = max(capacity.size_bytes - capacity.overhead_bytes - self.used_bytes - self.withheld_bytes, 0)
         avail = max(free - int(capacity.size_bytes * capacity.reserved_share), 0)
@@ -117,7 +120,7 @@ class ObjectStore:
 
     @property
     def inodes_free(self) -> int:
-        """Objects that could still be created."""
+        """Number of objects that can still be created."""
         return max(self.capacity.inodes - self.capacity.overhead_inodes - len(self.objects), 0)
 
 
@@ -128,7 +131,7 @@ PACK_BYTES = 4096
 
 
 class BlockAllocator:
-    """Free space of one target: two places from which it is taken."""
+    """Free space of one target, allocated from two regions."""
 
     def __init__(self, size_bytes: int) -> None:
         self._size_bytes = size_bytes
@@ -136,7 +139,7 @@ class BlockAllocator:
         self._small = size_bytes // 4 * 3
 
     def window(self, start: int, end: int, *, small: bool) -> tuple[int, int, int]:
-        """A piece for bytes of an object: where in the object it starts and ends, and where on the disk."""
+        """Allocate a window for bytes of an object: start and end in the object, and position on the disk."""
         if small:
             first, last = start // PACK_BYTES * PACK_BYTES, -(-end // PACK_BYTES) * PACK_BYTES
             position, self._small = self._small, self._small + last - first
@@ -175,11 +178,11 @@ class BlockMap:
 
     @property
     def first(self) -> int:
-        """A place on the disk that tells objects apart; 0 before the first write."""
+        """Disk position of the first piece; 0 before the first write."""
         return self._pieces[0][2] if self._pieces else 0
 
     def take(self, allocator: BlockAllocator, start: int, end: int) -> None:
-        """Have a place for all bytes of a write."""
+        """Allocate windows for all bytes of a write."""
         pieces = self._pieces
         while start < end:
             index = bisect_right(pieces, (start, _FAR, 0))
@@ -195,7 +198,7 @@ class BlockMap:
             start = high
 
     def runs(self, start: int, size: int) -> list[tuple[int, int]]:
-        """Where the bytes of a read or write lie; bytes nobody wrote lie nowhere and count as at the beginning."""
+        """Disk ranges of a read or write. Unwritten bytes have none and count as at the first position."""
         pieces, end = self._pieces, start + size
         index = max(bisect_right(pieces, (start, _FAR, 0)) - 1, 0)
         found: list[tuple[int, int]] = []

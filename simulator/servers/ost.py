@@ -39,23 +39,25 @@ class OstSettings:
     preparing_seconds_per_mib: float = 0.0012
     precreate_batch: int = 32
     precreate_seconds: float = 0.00003
-    """What making one object costs the target; they are made ahead, and creates wait for one when none is left."""
+    """Time to precreate one object. Creates wait when no precreated object is left."""
     precreate_ahead: int = 20_000
-    """The most objects that are there before anybody wants them (``max_create_count``)."""
+    """Maximum number of precreated objects (``max_create_count``)."""
     journal_device: DeviceSettings | None = None
-    """A journal on a device of its own, as ClusterStor has on SSDs; None: on the target's disks."""
+    """External journal device, such as the SSDs of ClusterStor; None: on the target's disks."""
     accelerator: AcceleratorSettings | None = None
     read_cache_bytes: int = 0
-    """Pages of objects the server keeps (``read_cache_enable``); ldiskfs on disks has it on, the test bed was small."""
+    """Size of the server's read cache (``read_cache_enable``). ldiskfs on disks enables it; the test bed had little
+    memory.
+    """
     write_back_bytes_max: int = 0
-    """Writes up to this size are answered from memory (``writeback_max_io_kb``); 0: none."""
+    """Largest write that is answered from memory (``writeback_max_io_kb``); 0: none."""
 
 
 AHEAD_MAX = 20_000
 
 
 class Precreated:
-    """Of one OST. Files that want objects faster than they are made wait."""
+    """Precreated objects of one OST. Creates wait when they need objects faster than the OST makes them."""
 
     def __init__(self, engine: Engine, seconds_each: float, ahead: int = AHEAD_MAX) -> None:
         self._engine = engine
@@ -64,7 +66,7 @@ class Precreated:
         self._spent_until = -ahead * seconds_each
 
     def seconds(self) -> float:
-        """Take one; how long until it is there.
+        """Take an object; returns the seconds until it exists.
 
         >>> store = Precreated(Engine(), 0.001)
         >>> [store.seconds() for _ in range(20_002)][-2:]
@@ -79,7 +81,7 @@ CHUNK_BYTES = 64 << 10
 
 
 class ServerCache:
-    """Chunks of objects, the one used longest ago goes first. A size of 0 keeps nothing.
+    """Cache of chunks of objects; the least recently used leaves first. A size of 0 caches nothing.
 
     >>> cache = ServerCache(1 << 20, 0)
     >>> cache.passed(Fid(1, 1), [(0, 65536)])
@@ -95,11 +97,11 @@ class ServerCache:
         self._dropped: set[Fid] = set()
 
     def answers_from_memory(self, size_bytes: int) -> bool:
-        """Whether a write of that size is answered from memory."""
+        """Whether a write of this size is answered from memory."""
         return size_bytes <= self._write_back_bytes_max
 
     def passed(self, fid: Fid, fragments: Iterable[Fragment]) -> None:
-        """Bytes of an object went by, in whichever direction."""
+        """Cache the bytes of a read or write."""
         if not self._chunks_max:
             return
         self._dropped.discard(fid)
@@ -110,7 +112,7 @@ class ServerCache:
             self._chunks.popitem(last=False)
 
     def holds(self, fid: Fid, fragments: list[Fragment]) -> bool:
-        """Whether a read needs no disk; counts it as hit or miss."""
+        """Whether the cache serves a read; counts a hit or a miss."""
         if not self._chunks_max:
             return False
         hit = fid not in self._dropped and all(key in self._chunks for key in _chunks_of(fid, fragments))
@@ -119,7 +121,7 @@ class ServerCache:
         return hit
 
     def drop(self, fid: Fid) -> None:
-        """The object is gone; its chunks leave when room is needed."""
+        """Invalidate a destroyed object. Its chunks leave the cache later."""
         if self._chunks_max:
             self._dropped.add(fid)
 
@@ -141,7 +143,7 @@ class BulkService:
     def __init__(self, engine: Engine, ost: Ost) -> None:
         self.brw = BrwStats(engine.now)
         self.service = Stats(counters.OST_IO_STATS, engine.now)
-        """``ost_io`` of the node's service threads, the part of this OST."""
+        """This OST's part of the node's ``ost_io`` service statistics."""
         self.cache = ServerCache(ost.settings.read_cache_bytes, ost.settings.write_back_bytes_max)
         self.active = 0
         self.read_bytes = 0
@@ -151,11 +153,11 @@ class BulkService:
         self._in_flight = [0, 0]
 
     def serve(self, rpc: Rpc, reply: Reply) -> None:
-        """An RPC has arrived; ``reply`` takes the error, or None."""
+        """Serve an RPC that has arrived. ``reply`` takes the error or None."""
         self._engine.spawn(self._serve(rpc)).then(lambda served: reply(served.error))
 
     def again(self, rpc: Rpc) -> Completion:
-        """A client sends a write again that the target had answered and lost before it was safe."""
+        """Repeat a write that the target had answered and lost before its commit."""
         return self._transfer(rpc)
 
     def _serve(self, rpc: Rpc) -> Steps[None]:
@@ -177,11 +179,11 @@ class BulkService:
             stored = self._transfer(rpc)
             self.cache.passed(rpc.stored.fid, rpc.fragments)
             if rpc.write and rpc.sync:
-                yield ost.journal.commit()  # both are on their way at the same time
+                yield ost.journal.commit()  # data and journal are written at the same time
             elif rpc.write and self.cache.answers_from_memory(rpc.size_bytes):
                 return
             yield stored
-            while ost.health.gone:  # no answer comes from a server that is down; the client asks again
+            while ost.health.gone:  # a server that is down sends no reply; the client repeats the request
                 yield ost.health.back
         finally:
             self.active -= 1
@@ -209,7 +211,7 @@ class BulkService:
             self.read_bytes += rpc.size_bytes
 
     def _transfer(self, rpc: Rpc) -> Completion:
-        """All of an RPC's I/O to the device."""
+        """Submit all I/O of an RPC to the device."""
         done = Completion()
         began = self._engine.now
         runs = [run for offset, size in rpc.fragments for run in rpc.stored.runs(offset, size)]
@@ -271,27 +273,27 @@ class Ost:
 
     @property
     def away(self) -> bool:
-        """Whether it answers nobody: gone, or in recovery."""
+        """Whether the OST answers no requests: it is down or in recovery."""
         return self.health.away
 
     @property
     def recovering(self) -> bool:
-        """Whether it waits for its clients to replay."""
+        """Whether the OST waits for its clients to replay."""
         return self.health.status == "RECOVERING"
 
     def fail(self) -> None:
-        """Its server is down, and with it what was not in the journal yet."""
+        """Take the server down. Uncommitted changes are lost."""
         self._lost = self.journal.uncommitted()
         self.health.leave(self._engine.now)
 
     def replay(self) -> Completion:
-        """It is back: clients send again what had been answered and was not safe yet. Done when all of that is."""
+        """Replay uncommitted writes after a restart. Completes when all are done."""
         lost = [redo for redo in self._lost if isinstance(redo, Rpc)]
         self.health.replayed += len(lost)
         return gather(self.bulk.again(rpc) for rpc in lost if rpc.stored.fid in self.store.objects)
 
     def sync(self, job_id: str) -> Steps[None]:
-        """Make what was written safe: what fsync asks for."""
+        """Commit all writes, as fsync requests."""
         while self.health.away:
             yield self.health.back
         began = self._engine.now
@@ -300,7 +302,7 @@ class Ost:
         self.tally(job_id, "sync", microseconds(self._engine.now - began))
 
     def getattr(self, job_id: str) -> Steps[None]:
-        """Say how large an object is."""
+        """Answer a request for the size of an object."""
         while self.health.away:
             yield self.health.back
         seconds = self.jitter(self.settings.preparing_seconds / 4)
@@ -308,7 +310,7 @@ class Ost:
         self.tally(job_id, "getattr", microseconds(seconds))
 
     def create_object(self) -> StoredObject:
-        """An object for a new file; they are made ahead, a batch at a time, when an MDT asks."""
+        """Take a precreated object for a new file. MDTs request them in batches."""
         if self._precreated == 0:
             self._precreated = self.settings.precreate_batch
             number = self.store.created
@@ -318,7 +320,7 @@ class Ost:
         return self.store.create()
 
     def destroy_object(self, fid: Fid) -> None:
-        """A file is gone: its object goes, and its room comes back when the transaction is written."""
+        """Destroy the object of a deleted file and free its space."""
         stored = self.store.objects[fid]
         self.bulk.cache.drop(fid)
         blocks = [("inode", fid.object_id // INODES_PER_BLOCK), ("bitmap", stored.position_bytes // BITMAP_BYTES)]
@@ -327,14 +329,14 @@ class Ost:
         self.stats.tally("destroy", microseconds(self.jitter(0.002)))
 
     def statfs(self) -> None:
-        """Somebody asked how much room there is."""
+        """Count a statfs request."""
         self.stats.tally("statfs", microseconds(self.jitter(0.00001)))
 
     def tally(self, job_id: str, name: str, value: int) -> None:
-        """Count an operation for the target and for the job."""
+        """Count an operation for the target and for its job."""
         self.stats.tally(name, value)
         self.jobs.tally(job_id, name, value, self._engine.now)
 
     def jitter(self, seconds: float) -> float:
-        """A time that is not the same twice."""
+        """Vary a duration at random."""
         return seconds * self._rng.lognormvariate(0.0, 0.5)

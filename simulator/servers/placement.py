@@ -19,9 +19,9 @@ from simulator.servers.layouts import extended
 from simulator.servers.ost import Ost
 
 ROOM_BYTES_MIN = 4 << 20
-"""An OST with less room than this gets no new objects."""
+"""Free space below which an OST gets no new objects."""
 QOS_THRESHOLD = 0.17
-"""Up to this difference in room targets take turns; beyond it the emptier ones are likelier (``qos_threshold_rr``)."""
+"""Difference in free space up to which targets take turns; beyond it, weights apply (``qos_threshold_rr``)."""
 SPILL_HOPS_MAX = 10
 STATFS_EACH_TIME_MAX = 32
 
@@ -35,7 +35,7 @@ class Spill:
 
 
 class OstSelector:
-    """Remembers whose turn it is."""
+    """Chooses OSTs for new objects, in turn or by weight."""
 
     def __init__(
         self, osts: Sequence[Ost], pools: Mapping[str, tuple[int, ...]], spills: Mapping[str, Spill], rng: Random
@@ -46,10 +46,10 @@ class OstSelector:
         self._rng = rng
         self._turn: dict[str, int] = {}
         self._known: dict[str, tuple[int, list[Ost]]] = {}
-        """By pool, how often the list may still be used, and who has room."""
+        """By pool, the remaining uses of the list of OSTs with space, and the list."""
 
     def pool(self, name: str) -> str:
-        """The pool that is used when one is asked for: another while the first is fuller than its threshold."""
+        """Pool that is used for a requested pool: the spill target while the requested one is above its threshold."""
         for _ in range(SPILL_HOPS_MAX):
             spill = self._spills.get(name)
             if spill is None or self._used_percent(name) < spill.threshold_percent:
@@ -58,7 +58,7 @@ class OstSelector:
         return name
 
     def targets(self, part: Component, room_bytes: int = ROOM_BYTES_MIN) -> list[Ost]:
-        """OSTs for the objects of a component. Raises OSError ENOSPC when no target has room."""
+        """Choose OSTs for the objects of a component. Raises OSError ENOSPC when no target has space."""
         name = self.pool(part.pool)
         fit = self._fit(name, room_bytes)
         if not fit:
@@ -78,7 +78,7 @@ class OstSelector:
         return [fit[(start + i) % len(fit)] for i in range(count)]
 
     def _fit(self, name: str, room_bytes: int) -> list[Ost]:
-        """Targets of a pool with room. Of a large pool they are looked at now and then, as an MDT does with statfs."""
+        """Targets of a pool with space. For a large pool the list is refreshed at intervals, as on an MDT."""
         members = self._pools[name] if name else tuple(range(len(self._osts)))
         if len(members) <= STATFS_EACH_TIME_MAX:
             return [self._osts[i] for i in members if self._fits(self._osts[i], room_bytes)]
@@ -120,7 +120,7 @@ DEFAULT_STRIPE_BYTES = 4 << 20
 
 
 class Extent(NamedTuple):
-    """A piece of a file in one object."""
+    """A range of a file in one object."""
 
     ost_index: int
     fid: Fid
@@ -140,7 +140,7 @@ class Placement:
         self._choice = OstSelector(osts, pools, spills or {}, rng or Random(0))  # noqa: S311 - a model, not a secret
 
     def create(self, template: Layout | None) -> Layout:
-        """The layout of a new file: objects only in the first component. Raises OSError ENOSPC, EINVAL."""
+        """Make the layout of a new file, with objects in the first component only. Raises OSError ENOSPC, EINVAL."""
         self.check(template)
         template = template or Layout((Component(),), composite=False)
         first = {min(part.extent_start for part in template.components)}
@@ -174,13 +174,13 @@ class Placement:
                 raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), part.pool)
 
     def release(self, layout: Layout) -> None:
-        """Destroy the objects of a file that is gone, or of the layout it had before a migration."""
+        """Destroy the objects of a deleted file, or of a layout that a migration replaced."""
         for part in layout.components:
             for stripe in part.objects:
                 self._osts[stripe.ost_index].destroy_object(stripe.fid)
 
     def _with_objects(self, parts: Sequence[Component], wanted: Sequence[bool]) -> list[Component]:
-        """Components with objects where they are wanted. Raises OSError, and leaves none, when one cannot have them."""
+        """Create the objects of wanted components. Raises OSError, and keeps none, when one fails."""
         done: list[Component] = []
         try:
             for part, needed in zip(parts, wanted, strict=True):
@@ -200,7 +200,7 @@ class Placement:
                        flags=("init", *part.flags), objects=objects)  # fmt: skip
 
     def _room(self, part: Component) -> int:
-        """Room of the fullest target of a component."""
+        """Free space of the fullest target of a component."""
         osts = [self._osts[stripe.ost_index] for stripe in part.objects]
         if not osts:
             members = self._pools[part.pool] if part.pool else range(len(self._osts))
@@ -213,12 +213,12 @@ def _missing(part: Component, end_bytes: int) -> bool:
 
 
 def is_instantiated(layout: Layout, end_bytes: int) -> bool:
-    """Whether every component that a write up to there needs has its objects."""
+    """Whether every component up to an offset has its objects."""
     return all("init" in part.flags or part.extent_start >= end_bytes for part in layout.components)
 
 
 def writable_end(layout: Layout | None, offset: int, end_bytes: int) -> int:
-    """How far a write may go before the layout ends. Raises OSError ENODATA when it has ended before."""
+    """End of a write within the layout. Raises OSError ENODATA when the layout ends before the offset."""
     last = layout.components[-1].extent_end if layout is not None else None
     if last is None:
         return end_bytes
@@ -244,7 +244,7 @@ def extents(layout: Layout, offset: int, size_bytes: int) -> list[Extent]:
 
 
 def bytes_on_mdt(layout: Layout, offset: int, size_bytes: int) -> int:
-    """How much of a range lies on the MDT."""
+    """Bytes of a range that are stored on the MDT."""
     end = offset + size_bytes
     return sum(
         max(min(end, end if part.extent_end is None else part.extent_end) - max(offset, part.extent_start), 0)
@@ -254,7 +254,7 @@ def bytes_on_mdt(layout: Layout, offset: int, size_bytes: int) -> int:
 
 
 def _pieces(part: Component, start: int, end: int) -> Iterator[tuple[StripeObject, int, int]]:
-    """For each object of a component that has a part of a range: from where in the object, and how much."""
+    """Ranges of a component's objects for a range of the file."""
     unit, count = part.stripe_size, len(part.objects)
     if start >= end or not count:
         return

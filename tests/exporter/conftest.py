@@ -51,13 +51,13 @@ class Exporter:
 
     def skipped(self) -> dict[str, int]:
         """Lines left out, by parameter."""
-        tallies = [outcome.tally for outcome in self.scraper.outcomes.values()]
-        return {parameter: lines for tally in tallies for parameter, lines in tally.skipped.items()}
+        all_reads = [outcome.reads for outcome in self.scraper.outcomes.values()]
+        return {parameter: lines for reads in all_reads for parameter, lines in reads.skipped.items()}
 
     def errors(self) -> dict[tuple[str, str], int]:
         """Readings that failed, by parameter and error."""
-        tallies = [outcome.tally for outcome in self.scraper.outcomes.values()]
-        return {key: times for tally in tallies for key, times in tally.errors.items()}
+        all_reads = [outcome.reads for outcome in self.scraper.outcomes.values()]
+        return {key: times for reads in all_reads for key, times in reads.errors.items()}
 
     def reasons(self) -> dict[str, str]:
         """Collectors that did not succeed, and why."""

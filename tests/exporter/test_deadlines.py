@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -85,7 +87,7 @@ def test_several_that_hang_take_one_deadline_and_one_thread_each(node) -> None:
     for one in stuck:
         one.go_on.set()
     for each in running._running:
-        assert each.lane.wait(WAIT)
+        assert each.worker.wait(WAIT)
     assert len(shown(running.run())) == 7
     assert all(outcome.success for outcome in running.outcomes.values())
 
@@ -99,7 +101,7 @@ def test_the_slow_one_is_shown_when_it_is_done_in_time(node) -> None:
     assert one.time.now == 1.0  # the turn of the slow one
 
 
-def test_prometheus_own_patience_shortens_a_pass(node) -> None:
+def test_the_scrape_timeout_of_prometheus_shortens_a_pass(node) -> None:
     stuck = Hanging("stuck")
     one = node(stuck, deadline=1000.0)
     running = one.scraper
@@ -111,7 +113,7 @@ def test_prometheus_own_patience_shortens_a_pass(node) -> None:
 
 
 @pytest.mark.parametrize("header", ["", "nan", "-1", "0.1", "soon", "inf", "1e300"])
-def test_a_patience_that_is_none_changes_nothing(node, header) -> None:
+def test_an_invalid_scrape_timeout_changes_nothing(node, header) -> None:
     well = Hanging("well")
     well.go_on.set()
     app = App(node(well).scraper, CollectorRegistry(), "/metrics")
@@ -138,12 +140,31 @@ def test_scrapes_while_one_hangs_share_its_pass_and_come_back(tmp_path, serve) -
     assert all(b"lustre_stuck" in body for body in bodies)
 
 
-def test_a_lane_that_is_out_takes_no_second_call() -> None:
-    lane: WorkerThread[int] = WorkerThread("x")
+def test_a_worker_that_is_busy_takes_no_second_call() -> None:
+    worker: WorkerThread[int] = WorkerThread("x")
     go_on = threading.Event()
-    lane.start(lambda: int(go_on.wait(WAIT)))
+    worker.start(lambda: int(go_on.wait(WAIT)))
     with pytest.raises(BusyError):
-        lane.start(lambda: 2)
+        worker.start(lambda: 2)
     go_on.set()
-    assert lane.result(WAIT) == 1
-    assert lane.run(lambda: 3, WAIT) == 3
+    assert worker.result(WAIT) == 1
+    assert worker.run(lambda: 3, WAIT) == 3
+
+
+def test_a_read_that_times_out_by_itself_is_an_error_of_that_read() -> None:
+    """ETIMEDOUT of a parameter is the same exception as that of a time limit."""
+
+    def read() -> int:
+        raise TimeoutError(110, "Connection timed out")
+
+    with pytest.raises(TimeoutError, match="Connection timed out"):
+        WorkerThread[int]("x").run(read, WAIT)
+
+
+def test_a_call_that_hangs_does_not_keep_the_process_from_ending() -> None:
+    code = ("import threading; from exporter.scrape import LateError, WorkerThread\n"
+            "worker = WorkerThread('x')\n"
+            "try: worker.run(threading.Event().wait, 0.01)\n"
+            "except LateError: print('late')")
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=WAIT, check=True)
+    assert ended.stdout == "late\n"

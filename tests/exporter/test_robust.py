@@ -203,7 +203,7 @@ def test_a_hanging_file_costs_its_collector_and_no_second_thread(tree, exporter)
     os.close(writer)
     (tree / FIRST / "import").unlink()
     hanging.clear()
-    assert all(each.lane.wait(10) for each in running.scraper._running)
+    assert all(each.worker.wait(10) for each in running.scraper._running)
     assert b"lustre_osc_requests_total" in running.scrape()
     assert running.reasons() == {}
 

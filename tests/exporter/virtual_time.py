@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from exporter import clock
 
 
 class VirtualTime:
@@ -18,11 +22,11 @@ class VirtualTime:
     def clock(self) -> float:
         return self.now
 
-    def wait(self, done: threading.Event, seconds: float) -> bool:
-        while not done.wait(0.001):
+    def wait(self, future: Future[Any], seconds: float) -> bool:
+        while not clock.wait(future, 0.001):
             threads = {thread.name for thread in threading.enumerate() if thread not in self._others}
             out = {name.removeprefix("collector-") for name in threads if name.startswith("collector-")}
-            if out <= self._hanging() and not done.is_set():
+            if out <= self._hanging() and not future.done():
                 self.now += seconds
                 return False
         return True

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from httpserver.connections import Connections
-from httpserver.server import MAX_HEAD_BYTES, Timeouts
+from httpserver.server import MAX_HEAD_BYTES, Address, Timeouts
+from httpserver.serving import BackgroundServer
 
 WAIT = 20.0
 REQUEST = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
@@ -207,3 +208,136 @@ def test_this_process_environment_is_no_part_of_a_request(serve, monkeypatch) ->
 
     monkeypatch.setenv("HTTP_AUTHORIZATION", "Basic abc")
     assert serve(echo).get("/")[2] == b"none"
+
+
+def echo(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [environ["wsgi.input"].read()]
+
+
+def post(served, head: bytes, body: bytes = b"") -> bytes:
+    with socket.create_connection(served.at) as client:
+        client.sendall(b"POST / HTTP/1.1\r\n" + head + b"\r\n\r\n" + body)
+        return all_of(client)
+
+
+@pytest.mark.parametrize(("head", "body", "status"), [
+    (b"Content-Length: 5", b"hello", b"200"),
+    (b"Content-Length: 0", b"", b"200"),
+    (b"Host: here", b"", b"200"),
+    (b"Content-Length: 100000", b"x" * 100000, b"200"),
+    (b"Content-Length: 100001", b"", b"413"),
+    (b"Content-Length: " + b"9" * 6000, b"", b"413"),
+    (b"Content-Length: 0000000000005", b"hello", b"200"),
+    (b"Content-Length: -1", b"", b"400"),
+    (b"Content-Length: five", b"", b"400"),
+    (b"Transfer-Encoding: chunked", b"", b"411"),
+], ids=str)
+def test_a_body_is_read_up_to_the_limit(serve, head, body, status) -> None:
+    answer = post(serve(echo, max_body_bytes=100000), head, body)
+    assert answer.startswith(b"HTTP/1.1 " + status)
+    assert status != b"200" or answer.partition(b"\r\n\r\n")[2] == body
+
+
+def test_without_a_limit_no_body_is_read(serve) -> None:
+    assert post(serve(echo), b"Content-Length: 5").partition(b"\r\n\r\n")[2] == b""
+
+
+def test_a_client_that_waits_for_leave_to_send_its_body_gets_it(serve) -> None:
+    with socket.create_connection(serve(echo, max_body_bytes=10).at) as client:
+        client.settimeout(WAIT)
+        client.sendall(b"POST / HTTP/1.1\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
+        assert client.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        client.sendall(b"hello")
+        assert all_of(client).endswith(b"\r\n\r\nhello")
+
+
+def test_a_body_too_long_is_refused_before_it_is_sent(serve) -> None:
+    answer = post(serve(echo, max_body_bytes=10), b"Content-Length: 11\r\nExpect: 100-continue")
+    assert answer.startswith(b"HTTP/1.1 413")
+
+
+def test_half_a_body_reaches_no_application(serve) -> None:
+    called = threading.Event()
+
+    def app(environ, start_response):
+        called.set()
+        return hello(environ, start_response)
+
+    served = serve(app, max_body_bytes=100)
+    with socket.create_connection(served.at) as client:
+        client.sendall(b"POST / HTTP/1.1\r\nContent-Length: 100\r\n\r\nhalf")
+        client.shutdown(socket.SHUT_WR)
+        assert all_of(client) == b""
+    assert not called.is_set()
+
+
+def test_a_body_sent_drop_by_drop_runs_out_of_time(serve) -> None:
+    now = Stopped()
+    served = serve(hello, timeouts=Timeouts(now, body_seconds=5.0), max_body_bytes=100)
+    with socket.create_connection(served.at) as client:
+        client.settimeout(WAIT)
+        client.sendall(b"POST / HTTP/1.1\r\nContent-Length: 100\r\n\r\n")
+        for _ in ("the head's limit", "the read of the head", "the body's limit", "the read of the body"):
+            assert now.looked.acquire(timeout=WAIT)
+        now.now = 6.0
+        client.sendall(b"drop")
+        with contextlib.suppress(ConnectionResetError):
+            assert client.recv(1) == b""
+
+
+@pytest.mark.parametrize("said", [b"", b"GET / HT", b"POST / HTTP/1.1\r\nContent-Length: 100\r\n\r\nhalf"])
+@pytest.mark.parametrize("drop_wait_seconds", [0.0, WAIT])
+def test_clients_that_do_not_finish_their_request_are_dropped(serve, said, drop_wait_seconds) -> None:
+    connections = Connections(4, drop_wait_seconds)
+    served = serve(hello, connections=connections, max_body_bytes=100)
+    with contextlib.ExitStack() as stack:
+        for _ in range(12):
+            stack.enter_context(socket.create_connection(served.at)).sendall(said)
+        assert served.get("/")[2] == b"hello"
+        assert not drop_wait_seconds or connections.count() <= 4
+
+
+def test_a_dropped_connection_that_gets_tls_meanwhile_ends_too() -> None:
+    connections = Connections(1)
+    first, second = socket.socketpair()
+    with first, second, socket.socket() as closed:
+        slot = connections.begin(closed)
+        assert slot is not None
+        assert connections.begin(second) is not None  # drops the first, whose descriptor the handshake has just taken
+        connections.replace(slot, first)
+        first.settimeout(WAIT)
+        assert first.recv(1) == b""
+
+
+def test_a_thread_that_cannot_start_closes_the_connection(serve, monkeypatch, caplog) -> None:
+    served = serve(hello)
+    monkeypatch.setattr(threading.Thread, "start", lambda _: (_ for _ in ()).throw(RuntimeError("can't start")))
+    with socket.create_connection(served.at) as client:
+        assert all_of(client) == b""
+    monkeypatch.undo()
+    assert served.server.connections.count() == 0
+    assert "cannot start a thread for a connection: can't start" in caplog.text
+    assert served.get("/")[2] == b"hello"
+
+
+@pytest.mark.parametrize("app", [hello, pieces])
+def test_head_has_no_body(serve, app) -> None:
+    served = serve(app)
+    with socket.create_connection(served.at) as client:
+        client.sendall(REQUEST.replace(b"GET", b"HEAD"))
+        head, _, body = all_of(client).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK")
+    assert b"Server: test\r\n" in head
+    assert body == b""
+
+
+def test_a_background_server_ends_with_its_connections() -> None:
+    server = BackgroundServer(Address("127.0.0.1", 0), hello, name="test")
+    with socket.create_connection(("127.0.0.1", server.port)) as silent:
+        while not server._server.connections.count():
+            pass
+        server.close(WAIT)
+        assert all_of(silent) == b""
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", server.port), timeout=WAIT)

@@ -23,6 +23,6 @@ def test_making_an_environment_installs_no_system_package(tmp_path: Path) -> Non
     done = subprocess.run(["sh", str(VENV), str(tmp_path / "made"), "."], capture_output=True, text=True, check=False,
                           env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHON": str(python)})
     assert done.returncode == 1
-    assert "Install what it lacks: apt-get install python3-venv" in done.stderr
+    assert "Run: apt-get install python3-venv" in done.stderr
     assert not called.exists()
     assert not (tmp_path / "made").exists()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from httpserver.config import WebConfigFile
 from simulator.cluster import Cluster
 from simulator.costs import CallCosts
 from simulator.filesystem import SimulatedFilesystem
@@ -45,13 +46,14 @@ class Site:
     settings: Settings
     folder: Path
     said: list[str] = field(default_factory=list)
+    web_config: WebConfigFile | None = None
     service: Service = field(init=False)
 
     def start(self) -> None:
         clock = VirtualClock(self.cluster)
         self.service = Service(self.settings, self.filesystem, PortMover(self.filesystem),
                                parameter_files(self.cluster, self.folder / "node"),
-                               ["MDT0000", "MDT0001"], clock, self.said.append)
+                               ["MDT0000", "MDT0001"], clock, self.said.append, web_config=self.web_config)
 
     def begin_again(self, cluster: Cluster) -> None:
         """Over another cluster."""

@@ -70,7 +70,7 @@ def test_a_queue_that_ran_over_is_told_once(watcher: Watcher) -> None:
 
 def test_events_nobody_takes_do_not_fill_the_memory(tmp_path: Path, watcher: Watcher,
                                                     monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inotify, "MOST_EVENTS", 5)
+    monkeypatch.setattr(inotify, "MAX_EVENTS", 5)
     watcher.add(str(tmp_path), FILES)
     watcher._take(struct.pack("iIII", 1, CREATE, 0, 0) * 6)
     events, lost = watcher.take()

@@ -204,7 +204,7 @@ class Undo:
         if entry.outcome == Outcome.DRY_RUN:
             return UndoResult(Outcome.UNDONE, reason)
         if entry.outcome != Outcome.DONE:
-            return UndoResult(Outcome.REFUSED, f"its outcome is {entry.outcome}, so there is nothing to undo")
+            return UndoResult(Outcome.REFUSED, f"it is {entry.outcome}, so there is nothing to undo")
         try:
             if hindrance := self._hindrance():
                 return UndoResult(Outcome.REFUSED, hindrance)

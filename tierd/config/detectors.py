@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -26,7 +25,7 @@ class DetectorMistake:
     kind: str
     location: tuple[int | str, ...]
     message: str
-    value: Any
+    value: object
 
 
 def available_detectors(found: Iterable[EntryPoint] | None = None) -> Detectors:
@@ -52,7 +51,7 @@ def default_detectors(detectors: Detectors = BUILT_IN) -> tuple[ConfiguredDetect
 
 
 def configured_detectors(
-    tables: Any, detectors: Detectors
+    tables: object, detectors: Detectors
 ) -> tuple[tuple[ConfiguredDetector, ...], list[DetectorMistake]]:
     """Detectors with the settings of their tables, and every mistake of every table."""
     if not isinstance(tables, Mapping):

@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeGuard
 
 from tierd.config.old_keys import current_location
 from tierd.inotify import CONFIGURATION, InotifyError, Watcher
@@ -25,7 +25,7 @@ class TomlFile:
 
     name: str
     text: str
-    values: Mapping[str, Any]
+    values: Mapping[str, object]
 
 
 def parse_file(data: bytes, name: str) -> TomlFile:
@@ -66,32 +66,32 @@ def read_files(path: Path) -> tuple[TomlFile, ...]:
     return tuple(found)
 
 
-def merge(files: Sequence[TomlFile]) -> dict[str, Any]:
+def merge(files: Sequence[TomlFile]) -> dict[str, object]:
     r"""All values as one table.
 
     >>> merge([parse_file(b"[a]\nx = 1\ny = 1\n", "1"), parse_file(b"[a]\ny = 2\n", "2")])
     {'a': {'x': 1, 'y': 2}}
     """
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     for file in files:
         values = _over(values, file.values)
     return values
 
 
-def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+def _over(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
     made = dict(below)
     for key, value in above.items():
         present = made.get(key)
         if isinstance(present, Mapping) and isinstance(value, Mapping):
             made[key] = _over(present, value)
         elif _tables(present) and _tables(value):
-            made[key] = [*(present or ()), *value]
+            made[key] = [*present, *value]
         else:
             made[key] = value
     return made
 
 
-def _tables(value: Any) -> bool:
+def _tables(value: object) -> TypeGuard[list[Mapping[str, object]]]:
     return isinstance(value, list) and bool(value) and all(isinstance(item, Mapping) for item in value)
 
 
@@ -158,7 +158,7 @@ class ConfigurationWatch:
     A reload by hand (SIGHUP) works either way.
     """
 
-    def __init__(self, path: Path, watcher: Callable[[], Watcher], say: Callable[[str], None]) -> None:
+    def __init__(self, path: Path, watcher: Callable[[], Watcher], log: Callable[[str], None]) -> None:
         self._path = Path(os.path.abspath(path))
         self._drop_ins = drop_in_folder(self._path)
         self._watcher: Watcher | None = None
@@ -166,7 +166,7 @@ class ConfigurationWatch:
             self._watcher = watcher()
             self._watcher.add(str(self._path.parent), CONFIGURATION)
         except InotifyError as error:
-            say(f"{error}; the configuration is read again by hand only: systemctl reload tierd")
+            log(f"{error}; the configuration is read again by hand only: systemctl reload tierd")
         self._add_drop_ins()
 
     def changed(self) -> bool:

@@ -86,18 +86,20 @@ def with_old_keys_renamed(file: TomlFile, warn: Warn) -> tuple[TomlFile, list[st
     return replace(file, values=values), mistakes
 
 
-Problem = tuple[str, tuple[int | str, ...], str, Any]
+Problem = tuple[str, tuple[int | str, ...], str, object]
 """Its kind, where it is, what is wrong, and what stands there."""
 
 
-def without_repetitions(error: ValidationError, values: Mapping[str, Any]) -> list[Problem]:
+def without_repetitions(error: ValidationError, values: Mapping[str, object]) -> list[Problem]:
     """Every mistake once: not again for each scope that has the setting from the rest of the file."""
     found = [(e["type"], tuple(e["loc"]), e["msg"], e.get("input")) for e in error.errors(include_url=False)]
     places = {location for _, location, _, _ in found}
     return [each for each in found if (place := original_location(each[1], values)) == each[1] or place not in places]
 
 
-def describe_problem(kind: str, location: Sequence[int | str], message: str, value: Any, detectors: Detectors) -> str:
+def describe_problem(
+    kind: str, location: Sequence[int | str], message: str, value: object, detectors: Detectors
+) -> str:
     """One mistake, in words."""
     where = ".".join(str(part) for part in location if part != "[key]")
     if kind in {"extra_forbidden", "unexpected_keyword_argument"}:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 _DETECTORS = {
     "cold_on_flash": ("least_files",),
@@ -75,7 +74,7 @@ def current_location(location: Sequence[int | str]) -> Location:
     return tuple(location)
 
 
-def with_current_keys(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[OldKey]]:
+def with_current_keys(values: Mapping[str, object]) -> tuple[dict[str, object], list[OldKey]]:
     """The values of one file under the names of this version, and which old keys it has.
 
     Where a table has both, the value of the new key is taken, and the old key is marked as a mistake.
@@ -87,7 +86,7 @@ def with_current_keys(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[O
     return dict(_renamed(values, (), found)), found
 
 
-def _renamed(values: Mapping[str, Any], location: Location, found: list[OldKey]) -> Iterator[tuple[str, Any]]:
+def _renamed(values: Mapping[str, object], location: Location, found: list[OldKey]) -> Iterator[tuple[str, object]]:
     for key, value in values.items():
         here = (*location, key)
         current = str(current_location(here)[-1])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
 from pydantic import AfterValidator
 
@@ -116,7 +116,7 @@ def unique_paths(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
     return scopes
 
 
-def inherit_settings(values: Mapping[str, Any]) -> Mapping[str, Any]:
+def inherit_settings(values: Mapping[str, object]) -> Mapping[str, object]:
     """The values, each scope filled up with what the rest of the file says.
 
     >>> inherit_settings({"act": {"mode": "observe"}, "scopes": [{"path": "/a"}]})["scopes"]
@@ -132,7 +132,7 @@ def inherit_settings(values: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**values, "scopes": [overlay({**mode, **general}, scope) for scope in found]}
 
 
-def original_location(location: Sequence[int | str], values: Mapping[str, Any]) -> tuple[int | str, ...]:
+def original_location(location: Sequence[int | str], values: Mapping[str, object]) -> tuple[int | str, ...]:
     """Where a setting of a scope stands that the scope has from the rest of the file; else its own place.
 
     >>> values = {"act": {"mode": "x"}, "scopes": [{"path": "/a"}, {"path": "/b", "mode": "y"}]}
@@ -141,7 +141,9 @@ def original_location(location: Sequence[int | str], values: Mapping[str, Any]) 
     """
     if len(location) < 3 or location[0] != "scopes":
         return tuple(location)
-    said: Any = values["scopes"][location[1]]
+    scopes = values["scopes"]
+    assert isinstance(scopes, list)
+    said: object = scopes[int(location[1])]
     for part in location[2:]:
         if not isinstance(said, dict) or part not in said:
             return ("act", "mode") if location[2] == "mode" else tuple(location[2:])
@@ -149,7 +151,7 @@ def original_location(location: Sequence[int | str], values: Mapping[str, Any]) 
     return tuple(location)
 
 
-def overlay(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+def overlay(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
     """Two tables as one: where both say something, the second counts."""
     both = dict(below)
     for name, value in above.items():

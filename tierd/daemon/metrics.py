@@ -25,7 +25,7 @@ from tierd.daemon.log import LoopCounters
 from tierd.daemon.loop import Daemon
 from tierd.detect.builtin import SLOWDOWNS
 from tierd.model import NoisyNeighbourEvidence
-from tierd.refusal import Reason
+from tierd.refusal import PLAN_REASONS
 from tierd.sense.freshness import SourceState
 from tierd.verify.judgement import throughput
 
@@ -202,7 +202,7 @@ def verdict_metrics(tally: LoopCounters, undo: Undo) -> Iterator[Metric]:
     yield verdicts
     refusals = CounterMetricFamily("tierd_refusals", "Refused plans and parts of plans, by reason.",
                                    labels=("reason",))
-    for reason in Reason:
+    for reason in PLAN_REASONS:
         refusals.add_metric((reason,), tally.refusals[reason])
     yield refusals
     yield CounterMetricFamily("tierd_undone", "Acts undone.", undo.undone)

@@ -141,9 +141,9 @@ class Observer:
     def take_in_records(self, until: float) -> None:
         """Take in the changelog records since the last call; catch up with missed ones until that time."""
         now = self._clock.now()
-        missed = self._ears.listen(self._source.records(), until)
-        self._tally.records += self._ears.heard
-        self._tally.changelog_lag_seconds = max(0.0, now - self._ears.oldest)
+        missed = self._ears.take_in(self._source.records(), until)
+        self._tally.records += self._ears.records_read
+        self._tally.changelog_lag_seconds = max(0.0, now - self._ears.oldest_time)
         self._log.fault("changelog", missed and f"{missed}; findings are told, nothing new is done about them")
         if self._ears.gap_closed:
             self._log.say(self._ears.gap_closed)
@@ -220,7 +220,7 @@ class Detection:
         """What holds, told where it is new."""
         self._learn(seen)
         whose = self._own_work(seen)
-        self._log.fault("mover", whose.trouble)
+        self._log.fault("mover", whose.problem)
         thought = self._engine.think(seen, self._table.of_job, lambda: self._facts(now), whose.own_jobs,
                                      self._table.counts_of_job)
         for what in ("room", "clients"):

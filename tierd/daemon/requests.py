@@ -175,6 +175,8 @@ class ChangingRequests:
         if type(number) is not int:  # neither true nor 1.5 names an act
             raise ValueError(f"undo takes the number of an act (17) or of a finding (F3), not {number!r}")
         entry = self._journal.entry(number)
+        if entry is None and self._journal.removed_act(number):
+            raise ValueError(self._removed(f"act {number}"))
         if entry is None:
             raise ValueError(f"the journal has no act {number}; tierctl history lists them")
         result = self._undo_act(entry, f"by {by}")
@@ -183,6 +185,11 @@ class ChangingRequests:
         self._publish()
         return {"result": result.outcome, "detail": result.detail, "entry": act_json(entry)}
 
+    def _removed(self, what: str) -> str:
+        days = self._settings.journal.keep_days
+        return (f"the record of {what} was removed from the journal after {days:g} days ([journal] keep_days), so it "
+                "cannot be undone any more; lfs migrate or lfs setstripe -d changes a layout by hand")
+
     def _undo_case(self, number: int, by: str) -> dict[str, Any]:
         """Take back what was done for a finding: its moves are dropped at once, then its default layouts put back.
 
@@ -190,6 +197,8 @@ class ChangingRequests:
         """
         done = self._journal.acts_in_force(number)
         if not done and not self._journal.has_finding(number):
+            if self._journal.removed_finding(number):
+                raise ValueError(self._removed(f"finding F{number}"))
             raise ValueError(f"the journal has no finding F{number}; tierctl findings and tierctl history list them")
         dropped = self._end_case(number, by)
         acts = []
@@ -338,7 +347,7 @@ def source_json(state: SourceState) -> dict[str, Any]:
     """A source, for programs: JSON has no infinity."""
     age = state.age_seconds if state.age_seconds < float("inf") else None
     return {"name": state.name, "age_seconds": age, "limit_seconds": state.limit_seconds, "stale": state.stale,
-            "state": state.words}
+            "state": state.text}
 
 
 def activity_json(state: ActivityState, now: float) -> dict[str, Any]:

@@ -286,7 +286,7 @@ class Service:
 
     def _take_in_records(self) -> None:
         """Take in what has come from changelogs and from other sources, and remember how far they were read."""
-        self._sources.look()
+        self._sources.refresh()
         self._daemon.take_in_records()
         self._keep_positions()
 
@@ -311,7 +311,7 @@ class Service:
         keep_seconds = self._settings.journal.keep_seconds
         view = self._publisher.view
         in_use = {*view.numbers.values(), *(case.number for case in view.cases)}
-        self._journal.retention.step(self._clock.now(), keep_seconds and max(
+        self._journal.remove_old(self._clock.now(), keep_seconds and max(
             keep_seconds, self._settings.verify.cooldown_seconds), in_use)
 
     def renew(self) -> None:

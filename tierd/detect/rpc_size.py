@@ -88,19 +88,19 @@ def mean_pages(load: RpcLoad) -> float:
 def full_share(load: RpcLoad) -> float:
     """Share of the RPCs that were as large as may be; their bucket's upper bound is at the limit or above it."""
     sent = sum(load.pages.values())
-    return sum(n for pages, n in load.pages.items() if pages >= load.most_pages) / sent if sent else 0.0
+    return sum(n for pages, n in load.pages.items() if pages >= load.max_pages) / sent if sent else 0.0
 
 
 def cause(client: ClientLoad, load: RpcLoad, view: View, settings: Settings) -> str:
     """Why the RPCs of one client to one pool are small, or ""."""
     mean = mean_pages(load)
-    if not load.most_pages or sum(load.pages.values()) * mean * PAGE_BYTES < (
+    if not load.max_pages or sum(load.pages.values()) * mean * PAGE_BYTES < (
             settings.min_bytes_per_second * client.seconds):
         return ""
-    if load.most_pages < settings.large_pages and full_share(load) >= settings.full_share:
+    if load.max_pages < settings.large_pages and full_share(load) >= settings.full_share:
         return AT_LIMIT
     held = (DETECTOR.name, "", " ".join((client.fsname, load.pool, load.direction, UNFILLED))) in view.active
-    return UNFILLED if mean < (settings.leave_fill if held else settings.enter_fill) * load.most_pages else ""
+    return UNFILLED if mean < (settings.leave_fill if held else settings.enter_fill) * load.max_pages else ""
 
 
 def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad, RpcLoad]], view: View,
@@ -108,7 +108,7 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
     """What is told of one pool, direction and cause."""
     _, pool, direction, why = subject
     clients = [client for client, _ in pairs]
-    limit = min(load.most_pages for _, load in pairs)
+    limit = min(load.max_pages for _, load in pairs)
     rpcs = sum(sum(load.pages.values()) for _, load in pairs)
     mean = sum(mean_pages(load) * sum(load.pages.values()) for _, load in pairs) / rpcs
     at_limit = sum(full_share(load) * sum(load.pages.values()) for _, load in pairs) / rpcs
@@ -131,7 +131,7 @@ def advise(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad,
     fsname, pool, direction, why = subject
     clients = [client for client, _ in pairs]
     where = f"on {client_names(clients)}"
-    rpc_bytes = LARGE_BYTES if why == AT_LIMIT else min(load.most_pages for _, load in pairs) * PAGE_BYTES
+    rpc_bytes = LARGE_BYTES if why == AT_LIMIT else min(load.max_pages for _, load in pairs) * PAGE_BYTES
     parts = list(traffic(view.profiles(settings.recent_seconds), targets_of_pool(view, fsname, pool), direction))
     saved = rpcs_saved(parts, rpc_bytes)
     if saved is not None and saved < settings.min_saved:

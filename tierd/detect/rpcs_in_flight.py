@@ -57,11 +57,11 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
         for load in client.rpcs:
             subject = (client.fsname, load.kind, load.pool, load.direction)
             held = (DETECTOR.name, "", " ".join(subject)) in view.active
-            if (load.most_in_flight and load.rpcs / client.seconds >= settings.min_rpcs_per_second
+            if (load.max_in_flight and load.rpcs / client.seconds >= settings.min_rpcs_per_second
                     and saturated(load) >= (settings.leave if held else settings.enter)):
                 found[subject].append((client, load))
     for subject, pairs in sorted(found.items()):
-        if min(load.most_in_flight for _, load in pairs) < MAX_RPCS_IN_FLIGHT and not disks_busy(
+        if min(load.max_in_flight for _, load in pairs) < MAX_RPCS_IN_FLIGHT and not disks_busy(
             subject, view, settings
         ):
             yield finding(subject, pairs, view)
@@ -80,18 +80,18 @@ def disks_busy(subject: tuple[str, str, str, str], view: View, settings: Setting
 def saturated(load: RpcLoad) -> float:
     """Share of the RPCs sent while as many were under way as may be.
 
-    >>> saturated(RpcLoad("osc", "hdd", "write", {1: 10, 7: 10, 8: 60}, most_in_flight=8))
+    >>> saturated(RpcLoad("osc", "hdd", "write", {1: 10, 7: 10, 8: 60}, max_in_flight=8))
     0.75
     """
     sent = sum(load.in_flight.values())
-    return sum(n for depth, n in load.in_flight.items() if depth >= load.most_in_flight) / sent if sent else 0.0
+    return sum(n for depth, n in load.in_flight.items() if depth >= load.max_in_flight) / sent if sent else 0.0
 
 
 def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad, RpcLoad]], view: View) -> Finding:
     """What is told of one pool and direction."""
     fsname, kind, pool, direction = subject
     clients = [client for client, _ in pairs]
-    limit = min(load.most_in_flight for _, load in pairs)
+    limit = min(load.max_in_flight for _, load in pairs)
     rpcs = sum(load.rpcs for _, load in pairs)
     share = sum(saturated(load) * load.rpcs for _, load in pairs) / rpcs
     place = f"pool {quoted(pool)}" if kind == "osc" and pool else quoted(pool) if pool else "all targets"

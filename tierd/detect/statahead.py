@@ -54,7 +54,7 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
     for (fsname, why), clients in by_cause(view, lambda client: wasteful(client, view, settings)).items():
         started, wrong, hits, misses = (total_over(clients, lambda c, n=name: c.statahead.get(n, 0.0))  # type: ignore[misc]
                                         for name in ("started", "wrong", "hits", "misses"))
-        most = max(client.statahead_most for client in clients)
+        most = max(client.statahead_max for client in clients)
         entries = f" and {misses:.0f} of {hits + misses:.0f} entries were missed" if hits + misses else ""
         less = max(most / 4, 8)
         yield Finding(

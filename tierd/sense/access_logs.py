@@ -25,7 +25,7 @@ from tierd.sense.paths import directory_of
 
 MAX_BYTES = 16 << 20
 """Read of one log in one cycle: 260,000 entries."""
-MOST_FILES = 100_000
+MAX_FILES = 100_000
 HALF_LIFE_SECONDS = 300.0
 
 
@@ -85,30 +85,30 @@ class AccessLogs:
         self._dropped: dict[str, int] = {}
         self._table: OrderedDict[tuple[Fid, str], RecentAccesses] = OrderedDict()
         self._read_at: float | None = None
-        self._trouble = ""
+        self._problem = ""
 
     @property
     def age(self) -> SourceAge:
         """The source, as it stands."""
-        return SourceAge("access-log", self._read_at, self._stale_seconds, self._trouble)
+        return SourceAge("access-log", self._read_at, self._stale_seconds, self._problem)
 
-    def look(self) -> None:
+    def read(self) -> None:
         """Take in what has come. Trouble is kept for status: nothing but a ranking rests on these logs."""
-        troubles = []
+        problems = []
         present = [path for path in sorted(glob.glob(self._pattern)) if not path.endswith("/control")]
         for path in present:
             try:
                 if path not in self._logs:
                     self._logs[path] = self._open(path)
-                troubles += self._follow(path)
+                problems += self._follow(path)
             except (OSError, ValueError) as error:
-                troubles.append(f"{path}: {error}")
+                problems.append(f"{path}: {error}")
                 self._drop(path)
         for path in [path for path in self._logs if path not in present]:
             self._drop(path)
         if not present:
-            troubles.append(f"{self._pattern}: no such log: is this an OSS, and obdfilter.*.access_log_size above 0?")
-        self._trouble = "; ".join(troubles[:3])
+            problems.append(f"{self._pattern}: no such log: is this an OSS, and obdfilter.*.access_log_size above 0?")
+        self._problem = "; ".join(problems[:3])
         if self._logs:
             self._read_at = self._clock.now()
 
@@ -123,7 +123,7 @@ class AccessLogs:
     def by_file(self) -> dict[Fid, float]:
         """Read RPCs of each file lately, over all OSTs of this node."""
         found: defaultdict[Fid, float] = defaultdict(float)
-        for heat in self.hot(MOST_FILES):
+        for heat in self.hot(MAX_FILES):
             found[heat.fid] += heat.reads
         return dict(found)
 
@@ -149,7 +149,7 @@ class AccessLogs:
             heat = self._table.get(key)
             if heat is None:
                 heat = self._table[key] = RecentAccesses(access.fid, target)
-                if len(self._table) > MOST_FILES:
+                if len(self._table) > MAX_FILES:
                     self._table.popitem(last=False)
             heat.take(access)
             self._table.move_to_end(key)
@@ -185,7 +185,7 @@ class HotFiles:
             return activities
         if self._looked_at is None or not 0 <= now - self._looked_at < NAME_LOOKUP_SECONDS:
             self._looked_at = now
-            self._named = self._look(filesystem)
+            self._named = self._find_paths(filesystem)
         heat = self._logs.by_file()
         return [self._with_reads(activity, heat) for activity in activities]
 
@@ -196,7 +196,7 @@ class HotFiles:
             replace(c, opens=max(c.opens, int(reads)), reads=reads) if (reads := heat.get(c.fid, 0.0)) else c
             for c in (*activity.candidates, *more)))
 
-    def _look(self, filesystem: Filesystem) -> dict[str, list[Candidate]]:
+    def _find_paths(self, filesystem: Filesystem) -> dict[str, list[Candidate]]:
         """By directory, the hottest files that lie on the disks, as they are now."""
         found: defaultdict[str, list[Candidate]] = defaultdict(list)
         hottest = dict.fromkeys(heat.fid for heat in self._logs.hot(MAX_NAMED_FILES))

@@ -19,7 +19,7 @@ from lustre.parameters import Tree, parse_device
 from tierd.clock import Clock
 from tierd.model import ClientLoad, RpcLoad
 from tierd.sense.exposition import labels_of, samples
-from tierd.sense.http_client import HttpClient, SourceError, shown
+from tierd.sense.http_client import HttpClient, SourceError, redacted
 
 K = TypeVar("K", str, int)
 RpcKey = tuple[str, str, str]
@@ -32,8 +32,8 @@ class RpcCounters:
 
     in_flight: dict[int, float] = field(default_factory=dict)
     pages: dict[int, float] = field(default_factory=dict)
-    most_in_flight: float = 0.0
-    most_pages: float = 0.0
+    max_in_flight: float = 0.0
+    max_pages: float = 0.0
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class ClientCounters:
     statahead: dict[str, float] = field(default_factory=dict)
     read_ahead_bytes: float = 0.0
     read_ahead_file_bytes: float = 0.0
-    statahead_most: float = 0.0
+    statahead_max: float = 0.0
     rpcs: dict[RpcKey, RpcCounters] = field(default_factory=dict)
 
     def rpc(self, of: RpcKey) -> RpcCounters:
@@ -64,15 +64,15 @@ def client_load(before: ClientCounters, after: ClientCounters, time: float, seco
     return ClientLoad(
         after.client, after.mount, after.fsname, time, seconds, increases(before.read_ahead, after.read_ahead),
         after.read_ahead_bytes, after.read_ahead_file_bytes, increases(before.statahead, after.statahead),
-        after.statahead_most, tuple(rpc_load(of, before.rpcs.get(of), rpcs) for of, rpcs in sorted(after.rpcs.items())),
+        after.statahead_max, tuple(rpc_load(of, before.rpcs.get(of), rpcs) for of, rpcs in sorted(after.rpcs.items())),
     )
 
 
 def rpc_load(of: RpcKey, before: RpcCounters | None, after: RpcCounters) -> RpcLoad:
-    """RPCs sent between two looks."""
+    """RPCs sent between two readings."""
     earlier = before or RpcCounters()
     return RpcLoad(*of, increases(earlier.in_flight, after.in_flight), increases(earlier.pages, after.pages),
-                   after.most_in_flight, after.most_pages)
+                   after.max_in_flight, after.max_pages)
 
 
 def decreased(before: Mapping[K, float], after: Mapping[K, float]) -> bool:
@@ -100,7 +100,7 @@ def read_mounts(tree: Tree, pools: Mapping[str, str]) -> Iterator[ClientCounters
         found.statahead = statahead_counts(tree.read(f"llite/{name}/statahead_stats") or b"")
         found.read_ahead_bytes = MIB * read_number(tree, f"llite/{name}/max_read_ahead_mb")
         found.read_ahead_file_bytes = MIB * read_number(tree, f"llite/{name}/max_read_ahead_per_file_mb")
-        found.statahead_most = read_number(tree, f"llite/{name}/statahead_max")
+        found.statahead_max = read_number(tree, f"llite/{name}/statahead_max")
         for kind in ("osc", "mdc"):
             for link in tree.devices(kind):
                 other = parse_device(link)
@@ -153,8 +153,8 @@ def add_histogram(into: dict[int, float], table: Histogram | None, column: int) 
 
 def keep_lowest_limits(rpcs: RpcCounters, in_flight: float, pages: float) -> None:
     """Keep the lowest limit seen; 0 is none seen."""
-    rpcs.most_in_flight = min(filter(None, (rpcs.most_in_flight, in_flight)), default=0.0)
-    rpcs.most_pages = min(filter(None, (rpcs.most_pages, pages)), default=0.0)
+    rpcs.max_in_flight = min(filter(None, (rpcs.max_in_flight, in_flight)), default=0.0)
+    rpcs.max_pages = min(filter(None, (rpcs.max_pages, pages)), default=0.0)
 
 
 TEXT_TYPES = ("text/plain",)
@@ -170,7 +170,7 @@ _STATAHEAD = {"lustre_llite_statahead_started_total": "started", "lustre_llite_s
 _READ_AHEAD = {"lustre_llite_read_ahead_hits_total": "hits", "lustre_llite_read_ahead_misses_total": "misses"}
 _LIMITS = {"lustre_llite_read_ahead_max_bytes": "read_ahead_bytes",
            "lustre_llite_read_ahead_max_file_bytes": "read_ahead_file_bytes",
-           "lustre_llite_statahead_max_entries": "statahead_most"}
+           "lustre_llite_statahead_max_entries": "statahead_max"}
 
 
 def fetch_mounts(url: str, client: HttpClient) -> list[ClientCounters]:
@@ -185,7 +185,7 @@ def parse_mounts(body: bytes, url: str) -> list[ClientCounters]:
         for name, head, tail, value in samples(body, _BEGINNINGS):
             taken.add(name, {**labels_of(head), **labels_of(tail)}, value)
     except ValueError as error:
-        raise SourceError(f"{shown(url)}: not to be believed: {error}") from error
+        raise SourceError(f"{redacted(url)}: not to be believed: {error}") from error
     return taken.done()
 
 
@@ -245,8 +245,8 @@ class _MountSamples:
                 below = cumulative[upper]
             limit = "max_modify_rpcs_in_flight" if of[2] == "modify" else "max_rpcs_in_flight"
             targets = max(self._sums.get((fsname, mount, *of[:2], "targets"), 1.0), 1.0)  # the exporter adds them up
-            rpcs.most_in_flight = self._sums.get((fsname, mount, *of[:2], limit), 0.0) / targets
-            rpcs.most_pages = 0.0 if of[2] == "modify" else self._pages.get((fsname, mount, *of[:2]), 0.0)
+            rpcs.max_in_flight = self._sums.get((fsname, mount, *of[:2], limit), 0.0) / targets
+            rpcs.max_pages = 0.0 if of[2] == "modify" else self._pages.get((fsname, mount, *of[:2]), 0.0)
         return list(self._mounts.values())
 
 
@@ -263,7 +263,7 @@ class _Node:
     """One node and how its counters stood."""
 
     name: str
-    look: ReadMounts
+    read: ReadMounts
     time: float = 0.0
     before: dict[str, ClientCounters] = field(default_factory=dict)
     loads: list[ClientLoad] = field(default_factory=list)
@@ -272,25 +272,25 @@ class _Node:
 class ClientPoller:
     """The nodes, in the order of their turns."""
 
-    def __init__(self, looks: Mapping[str, ReadMounts], clock: Clock, clients_per_call: int = 5) -> None:
-        self._nodes = deque(_Node(name, look) for name, look in looks.items())
+    def __init__(self, readers: Mapping[str, ReadMounts], clock: Clock, clients_per_call: int = 5) -> None:
+        self._nodes = deque(_Node(name, read) for name, read in readers.items())
         self._clock = clock
         self._clients_per_call = clients_per_call
         self.faults: dict[str, str] = {}
-        """Nodes that could not be looked at when it was their turn, and why."""
+        """Nodes that could not be read when it was their turn, and the error."""
 
     def __call__(self, pools: PoolOfTarget) -> tuple[ClientLoad, ...]:
-        """Look at the next few, and tell what is known of all."""
+        """Read the next few nodes; the loads of all nodes that are recent enough."""
         for _ in range(min(self._clients_per_call, len(self._nodes))):
             node = self._nodes[0]
             self._nodes.rotate(-1)
-            self._look(node, pools)
+            self._read(node, pools)
         oldest = self._clock.now() - FORGET_SECONDS
         return tuple(load for node in self._nodes for load in node.loads if load.time > oldest)
 
-    def _look(self, node: _Node, pools: PoolOfTarget) -> None:
+    def _read(self, node: _Node, pools: PoolOfTarget) -> None:
         try:
-            found = node.look(pools)
+            found = node.read(pools)
         except (OSError, ValueError) as error:
             self.faults[node.name] = str(error)
             node.before, node.loads = {}, []

@@ -17,7 +17,7 @@ import glob
 import json
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from tierd.clock import Clock
@@ -27,7 +27,7 @@ class TargetSource(Protocol):
     """A place that names exporters."""
 
     @property
-    def trouble(self) -> str:
+    def problem(self) -> str:
         """What is wrong with it, in words; "" when it is well."""
 
     def __call__(self) -> tuple[str, ...]:
@@ -61,11 +61,11 @@ def url_of(target: str, scheme: str = "http", path: str = "/metrics") -> str:
 class Discovery:
     """A fixed list and whatever is discovered beside it."""
 
-    def __init__(self, fixed: Sequence[str], places: Sequence[TargetSource], say: Callable[[str], None]) -> None:
+    def __init__(self, fixed: Sequence[str], places: Sequence[TargetSource], log: Callable[[str], None]) -> None:
         self._fixed = fixed
         self._places = places
-        self._say = say
-        self._said: dict[int, str] = {}
+        self._log = log
+        self._logged: dict[int, str] = {}
         self._last: frozenset[str] | None = None
 
     def __call__(self) -> tuple[str, ...]:
@@ -73,28 +73,28 @@ class Discovery:
         urls = dict.fromkeys(self._fixed)
         for number, place in enumerate(self._places):
             urls.update(dict.fromkeys(place()))
-            if place.trouble != self._said.get(number, ""):
-                self._said[number] = place.trouble
-                self._say(f"discovery: {place.trouble}" if place.trouble else "discovery: well again")
+            if place.problem != self._logged.get(number, ""):
+                self._logged[number] = place.problem
+                self._log(f"discovery: {place.problem}" if place.problem else "discovery: well again")
         found = frozenset(urls)
         if self._last is not None and found != self._last:
-            self._say(f"discovery: {len(found - self._last)} exporters came, {len(self._last - found)} went, "
+            self._log(f"discovery: {len(found - self._last)} exporters came, {len(self._last - found)} went, "
                       f"{len(found)} are known")
         self._last = found
         return tuple(urls)
 
     @property
-    def trouble(self) -> str:
+    def problem(self) -> str:
         """What is wrong with places that name exporters, in words."""
-        return "; ".join(filter(None, (place.trouble for place in self._places)))
+        return "; ".join(filter(None, (place.problem for place in self._places)))
 
 
-MOST_BYTES = 4 << 20
+MAX_BYTES = 4 << 20
 NO_YAML = "YAML needs the package PyYAML (pip install 'lustre-tierd[web]'); JSON does not"
 Fingerprint = tuple[int, int, int]
 
 
-def urls_of_groups(document: Any) -> tuple[str, ...]:
+def urls_of_groups(document: object) -> tuple[str, ...]:
     """URLs from the contents of a file. Raises ValueError."""
     if not isinstance(document, list):
         raise ValueError("not a list of {targets: [...], labels: {...}}")
@@ -121,7 +121,7 @@ def parse_target_file(data: bytes, name: str) -> tuple[str, ...]:
         raise ValueError(f"{name}: {' '.join(str(error).split())}") from error
 
 
-def _parse_yaml(data: bytes) -> Any:
+def _parse_yaml(data: bytes) -> object:
     try:
         import yaml  # noqa: PLC0415 -- needed by those who name such a file
     except ImportError:
@@ -138,7 +138,7 @@ class FileTargets:
     def __init__(self, patterns: Sequence[str]) -> None:
         self._patterns = patterns
         self._known: dict[str, tuple[Fingerprint, tuple[str, ...]]] = {}
-        self._troubles: dict[str, str] = {}
+        self._problems: dict[str, str] = {}
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -146,23 +146,23 @@ class FileTargets:
         return tuple(dict.fromkeys(os.path.dirname(os.path.abspath(pattern)) for pattern in self._patterns))
 
     @property
-    def trouble(self) -> str:
+    def problem(self) -> str:
         """What is wrong with files, in words."""
-        return "; ".join(self._troubles.values())
+        return "; ".join(self._problems.values())
 
     def __call__(self) -> tuple[str, ...]:
         """URLs of all files as they are now; of a bad one, as it was when it was good."""
         present: dict[str, None] = {}
-        self._troubles = {pattern: f"{pattern}: no such file" for pattern in self._patterns if not glob.glob(pattern)}
+        self._problems = {pattern: f"{pattern}: no such file" for pattern in self._patterns if not glob.glob(pattern)}
         for pattern in self._patterns:
             present.update(dict.fromkeys(sorted(glob.glob(pattern))))
         for path in present:
-            self._look(path)
+            self._read(path)
         for path in [path for path in self._known if path not in present]:
             del self._known[path]
         return tuple(url for path in present if path in self._known for url in self._known[path][1])
 
-    def _look(self, path: str) -> None:
+    def _read(self, path: str) -> None:
         kept = "; the targets it named before are kept" if path in self._known else ""
         try:
             with open(path, "rb") as file:
@@ -170,14 +170,14 @@ class FileTargets:
                 print_ = (status.st_ino, status.st_size, status.st_mtime_ns)
                 if path in self._known and self._known[path][0] == print_:
                     return
-                data = file.read(MOST_BYTES + 1)
-            if len(data) > MOST_BYTES:
-                raise ValueError(f"{path}: more than {MOST_BYTES} bytes")
+                data = file.read(MAX_BYTES + 1)
+            if len(data) > MAX_BYTES:
+                raise ValueError(f"{path}: more than {MAX_BYTES} bytes")
             self._known[path] = (print_, parse_target_file(data, path))
         except OSError as error:
-            self._troubles[path] = f"{path}: {error.strerror or error}{kept}"
+            self._problems[path] = f"{path}: {error.strerror or error}{kept}"
         except ValueError as error:
-            self._troubles[path] = f"{error}{kept}"
+            self._problems[path] = f"{error}{kept}"
 
 
 LIFETIME_SECONDS = 3.0
@@ -252,19 +252,19 @@ class DnsTargets:
         self._scheme = scheme
         self._known: dict[str, tuple[str, ...]] = {}
         self._asked_at: float | None = None
-        self._troubles: dict[str, str] = {}
+        self._problems: dict[str, str] = {}
 
     @property
-    def trouble(self) -> str:
+    def problem(self) -> str:
         """Names that could not be asked for, in words."""
-        return "; ".join(self._troubles.values())
+        return "; ".join(self._problems.values())
 
     def __call__(self) -> tuple[str, ...]:
         """URLs, of a name that cannot be asked for as they were last."""
         now = self._clock.now()
         if self._asked_at is None or not 0 <= now - self._asked_at < self._refresh_seconds:
             self._asked_at = now
-            self._troubles = {}
+            self._problems = {}
             for name in self._names:
                 self._ask(name)
         return tuple(url for name in self._names for url in self._known.get(name, ()))
@@ -274,4 +274,4 @@ class DnsTargets:
             self._known[name] = tuple(url_of(target, self._scheme) for target in targets_of(name, self._resolve))
         except (OSError, ValueError) as error:
             kept = "; what it stood for before is kept" if name in self._known else ""
-            self._troubles[name] = f"{error}{kept}"
+            self._problems[name] = f"{error}{kept}"

@@ -17,7 +17,7 @@ from tierd.clock import Clock
 from tierd.config.sources import ServerAccess
 from tierd.sense import exposition
 from tierd.sense.exposition import ExporterView
-from tierd.sense.http_client import HttpClient, SourceError, shown
+from tierd.sense.http_client import HttpClient, SourceError, redacted
 from tierd.sense.readings import Reading
 
 Found = TypeVar("Found")
@@ -46,23 +46,23 @@ class ParallelFetch(Generic[Found]):
         answers = {url: self._begin(url) for url in dict.fromkeys(urls) if url not in self._pending}
         wait(answers.values(), timeout=self._deadline_seconds)
         found: dict[str, Found] = {}
-        errors = {url: SourceError(f"{shown(url)}: the request before this one has not returned yet")
+        errors = {url: SourceError(f"{redacted(url)}: the request before this one has not returned yet")
                   for url in self._pending if url in urls}
         not_begun = set()
         for url, answer in answers.items():
             if answer.cancel():
                 not_begun.add(url)
-                errors[url] = SourceError(f"{shown(url)}: not asked within {self._deadline_seconds:g} s, since other "
-                                          "exporters did not answer")
+                errors[url] = SourceError(f"{redacted(url)}: not asked within {self._deadline_seconds:g} s, since "
+                                          "other exporters did not answer")
             elif not answer.done():
                 self._pending[url] = answer
-                errors[url] = SourceError(f"{shown(url)}: no answer within {self._deadline_seconds:g} s")
+                errors[url] = SourceError(f"{redacted(url)}: no answer within {self._deadline_seconds:g} s")
             elif (error := answer.exception()) is None:
                 found[url] = answer.result()
             elif isinstance(error, SourceError):
                 errors[url] = error
             else:  # a defect in reading one answer must not cost the others
-                errors[url] = SourceError(f"{shown(url)}: {type(error).__name__}: {error}")
+                errors[url] = SourceError(f"{redacted(url)}: {type(error).__name__}: {error}")
         self._failed = (self._failed | errors.keys() - not_begun) & {*urls} - found.keys()
         return found, errors
 
@@ -82,12 +82,12 @@ class ExporterReadings:
     """
 
     def __init__(self, urls: Callable[[], Sequence[str]], client: HttpClient, clock: Clock, deadline_seconds: float,
-                 skew_seconds: float, say: Callable[[str], None] = lambda _: None) -> None:
+                 skew_seconds: float, log: Callable[[str], None] = lambda _: None) -> None:
         self._urls = urls
         self._client = client
         self._clock = clock
         self._skew_seconds = skew_seconds
-        self._say = say
+        self._log = log
         self._gather: ParallelFetch[ExporterView] = ParallelFetch(self._one, deadline_seconds)
         self._shown: dict[str, frozenset[str]] = {}
         """URL to the targets it showed when it answered last."""
@@ -99,14 +99,14 @@ class ExporterReadings:
         urls = self._urls()
         if not urls:
             raise SourceError("no exporter is named, and none was discovered")
-        found, troubles = self._gather(urls)
+        found, problems = self._gather(urls)
         reading = exposition.joined_reading([found[url] for url in found], self._clock.now())
-        lost = {url: error for url, error in troubles.items() if not self._replaced(url, reading.targets)}
+        lost = {url: error for url, error in problems.items() if not self._replaced(url, reading.targets)}
         if lost:
             raise SourceError(summary_of_errors(lost))
-        if summary_of_errors(troubles) != self.missing:
-            self.missing = summary_of_errors(troubles)
-            self._say(f"exporters that are silent, whose targets others show: {self.missing or 'none any more'}")
+        if summary_of_errors(problems) != self.missing:
+            self.missing = summary_of_errors(problems)
+            self._log(f"exporters that are silent, whose targets others show: {self.missing or 'none any more'}")
         self._shown = {url: self._shown[url] for url in urls if url in self._shown}
         self._shown.update({url: frozenset(view.targets) for url, view in found.items()})
         return reading
@@ -117,14 +117,15 @@ class ExporterReadings:
     def _one(self, url: str) -> ExporterView:
         answer = self._client.get(url, exposition.TEXT_TYPES, exposition.ACCEPT_TEXT)
         if answer.date is not None and abs(answer.date - self._clock.now()) > self._skew_seconds:
-            raise SourceError(f"{shown(url)}: its clock and ours are {answer.date - self._clock.now():+.0f} s apart: "
-                              "mend the time service; times of files and records would be misread")
-        return exposition.exporter_view(answer.body, shown(url))
+            ahead_seconds = answer.date - self._clock.now()
+            raise SourceError(f"{redacted(url)}: its clock differs from this node's by {ahead_seconds:+.0f} s: "
+                              "repair the time service; times of files and records cannot be compared")
+        return exposition.exporter_view(answer.body, redacted(url))
 
 
-def summary_of_errors(troubles: Mapping[str, SourceError]) -> str:
+def summary_of_errors(problems: Mapping[str, SourceError]) -> str:
     """The first few complaints, and how many more there are; "" for none."""
-    told = [str(error) for _, error in sorted(troubles.items())]
+    told = [str(error) for _, error in sorted(problems.items())]
     more = f" (and {len(told) - MAX_COMPLAINTS} more)" if len(told) > MAX_COMPLAINTS else ""
     return "; ".join(told[:MAX_COMPLAINTS]) + more
 

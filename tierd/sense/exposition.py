@@ -95,7 +95,7 @@ def excerpt(text: bytes, most: int = 80) -> str:
     return ascii(text[:most].decode("utf-8", "replace")) + ("…" if len(text) > most else "")
 
 
-MOST_ENTRIES = 200_000
+MAX_ENTRIES = 200_000
 """Jobs times targets. Beyond it a view is not to be afforded, and more likely a mistake."""
 MAX_TAILS = 10_000
 CONDITION_FAMILIES = ("lustre_ost_degraded", "lustre_ost_recovering", "lustre_mdt_recovering", "lustre_ost_size_bytes",
@@ -208,8 +208,8 @@ class ExporterView:
         """Where samples of a job on a target go. Raises ValueError when there are too many."""
         found = self.entries.get((target, job))
         if found is None:
-            if len(self.entries) >= MOST_ENTRIES:
-                raise ValueError(f"more than {MOST_ENTRIES} pairs of job and target")
+            if len(self.entries) >= MAX_ENTRIES:
+                raise ValueError(f"more than {MAX_ENTRIES} pairs of job and target")
             found = self.entries[intern(target), intern(job)] = JobEntry()  # one string for all readings
             self.targets.add(target)
         return found
@@ -217,7 +217,7 @@ class ExporterView:
     def _named(self, head: bytes) -> tuple[str, JobEntry | None]:
         labels = labels_of(head)
         target = f"{labels.get('fs', '')}-{labels['target']}" if "target" in labels else ""
-        if len(self._heads) > 2 * MOST_ENTRIES:
+        if len(self._heads) > 2 * MAX_ENTRIES:
             raise ValueError("too many sets of labels")
         if target:
             self.targets.add(target)
@@ -345,8 +345,8 @@ def joined_reading(views: Sequence[ExporterView], time: float) -> Reading:
                 raise SourceError(f"{target} is shown by both {shown[target]} and {one.origin}: one server has it, so "
                                   "one of them shows what was, or is named twice")
             shown[target] = one.origin
-    if sum(len(one.entries) for one in views) > MOST_ENTRIES:
-        raise SourceError(f"more than {MOST_ENTRIES} pairs of job and target")
+    if sum(len(one.entries) for one in views) > MAX_ENTRIES:
+        raise SourceError(f"more than {MAX_ENTRIES} pairs of job and target")
     jobs: dict[tuple[str, str], JobCounters] = {}
     conditions: dict[str, str] = {}
     changelogs: dict[str, ChangelogState] = {}

@@ -7,7 +7,7 @@ tierd does not act on a source that is stale or incomplete.
 '20 s old'
 >>> SourceAge("prometheus", seen_at=800.0, limit_seconds=90.0).state(now)
 '200 s old, and must be no older than 90 s'
->>> SourceAge("prometheus", seen_at=980.0, limit_seconds=90.0, trouble="connection refused").state(now)
+>>> SourceAge("prometheus", seen_at=980.0, limit_seconds=90.0, problem="connection refused").state(now)
 '20 s old: connection refused'
 >>> SourceAge("robinhood", seen_at=None, limit_seconds=90.0).state(now)
 'nothing yet'
@@ -36,7 +36,7 @@ class SourceState:
     """Infinite for one that never told anything."""
     limit_seconds: float
     stale: bool
-    words: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class SourceAge:
     seen_at: float | None
     """When what it last told was true, by its own account where it gives one; epoch seconds. None: never."""
     limit_seconds: float
-    trouble: str = ""
+    problem: str = ""
     """What is wrong at present, in words."""
     note: str = ""
     """What else is to be known of it, in words."""
@@ -63,15 +63,15 @@ class SourceAge:
 
     def stale(self, now: float) -> bool:
         """Whether it may not be acted on."""
-        return bool(self.trouble) or self.age_seconds(now) > self.limit_seconds
+        return bool(self.problem) or self.age_seconds(now) > self.limit_seconds
 
     def state(self, now: float) -> str:
         """In words, for status."""
         age = self.age_seconds(now)
         note = f"; {self.note}" if self.note else ""
         old = "nothing yet" if age == float("inf") else f"{age:.0f} s old"
-        if self.trouble:
-            return f"{old}: {self.trouble}{note}"
+        if self.problem:
+            return f"{old}: {self.problem}{note}"
         if self.limit_seconds < age < float("inf"):
             return f"{old}, and must be no older than {self.limit_seconds:g} s{note}"
         return old + note
@@ -94,7 +94,7 @@ class CheckedReadings:
         self._seen: dict[str, float] = {}
         """Target to when it was seen last, by our clock."""
         self._last: float | None = None
-        self._trouble = ""
+        self._problem = ""
         self.jobs: frozenset[str] = frozenset()
         """Jobs of the last reading."""
 
@@ -104,9 +104,9 @@ class CheckedReadings:
             reading = self._read()
             self._check(reading)
         except OSError as error:
-            self._trouble = str(error)
+            self._problem = str(error)
             raise
-        self._trouble = ""
+        self._problem = ""
         self._last = reading.time
         self.jobs = frozenset(job for _, job in reading.jobs)
         return reading
@@ -114,7 +114,7 @@ class CheckedReadings:
     @property
     def age(self) -> SourceAge:
         """The source, as it stands."""
-        return SourceAge(self._name, self._last, self._stale_seconds, self._trouble)
+        return SourceAge(self._name, self._last, self._stale_seconds, self._problem)
 
     def _check(self, reading: Reading) -> None:
         now = self._clock.now()
@@ -176,7 +176,7 @@ class CheckedRecords:
         self._stale_seconds = stale_seconds
         self._skew_seconds = skew_seconds
         self._read_at: float | None = None
-        self._trouble = ""
+        self._problem = ""
 
     def batches(self) -> Iterator[Sequence[Record]]:
         """Records since the last call. Raises OSError at the end when some could not be had or cannot be."""
@@ -189,11 +189,11 @@ class CheckedRecords:
                 raise ChangelogError(f"{self._name}: records from {ahead:.0f} s ahead of our clock: mend the time "
                                      "service; how long files have been closed cannot be told")
         except OSError as error:
-            self._trouble = str(error)
+            self._problem = str(error)
             raise
-        self._trouble, self._read_at = "", self._clock.now()
+        self._problem, self._read_at = "", self._clock.now()
 
     @property
     def age(self) -> SourceAge:
         """The source, as it stands."""
-        return SourceAge(self._name, self._read_at, self._stale_seconds, self._trouble, self._note())
+        return SourceAge(self._name, self._read_at, self._stale_seconds, self._problem, self._note())

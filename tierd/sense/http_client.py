@@ -116,20 +116,20 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def shown(url: str) -> str:
+def redacted(url: str) -> str:
     """A URL for logs: without the password somebody may have put into it.
 
-    >>> shown("http://me:secret@host:1/x")
+    >>> redacted("http://me:secret@host:1/x")
     'http://***@host:1/x'
     """
     parts = urlsplit(url)
     return parts._replace(netloc=f"***@{parts.netloc.rpartition('@')[2]}").geturl() if "@" in parts.netloc else url
 
 
-def in_short(words: str) -> str:
+def one_line(words: str) -> str:
     r"""What a server said, or what is said of it, in a log: no more than a line, and no orders for a terminal.
 
-    >>> in_short("500 Oh\x1b[31m"), len(in_short("x" * 5000)) < 700
+    >>> one_line("500 Oh\x1b[31m"), len(one_line("x" * 5000)) < 700
     ('500 Oh\\x1b[31m', True)
     """
     words = printable(words.strip()[:MAX_ERROR_CHARACTERS + 1])
@@ -179,12 +179,12 @@ class HttpClient:
                 late.cancel()
                 connection.close()
         except SourceError as error:
-            raise SourceError(f"{shown(url)}: {in_short(str(error))}") from error
+            raise SourceError(f"{redacted(url)}: {one_line(str(error))}") from error
         except ssl.SSLError as error:
             reason = getattr(error, "verify_message", "") or error.reason or error
-            raise SourceError(f"{shown(url)}: TLS: {reason}") from error
+            raise SourceError(f"{redacted(url)}: TLS: {reason}") from error
         except (OSError, ValueError, http.client.HTTPException) as error:
-            raise SourceError(f"{shown(url)}: {in_short(str(error)) or type(error).__name__}") from error
+            raise SourceError(f"{redacted(url)}: {one_line(str(error)) or type(error).__name__}") from error
 
     def _connection(self, url: str) -> http.client.HTTPConnection:
         parts = urlsplit(url)

@@ -51,7 +51,7 @@ class Inventory:
             self._walk = self._paths()
             names = list(islice(self._walk, most))
         for path in names:
-            self._look(path)
+            self._examine(path)
         if len(self._found) > MAX_FILES:
             coldest = sorted(self._found.values(), key=lambda f: f.read_at)[:MAX_FILES]
             self._found = {file.fid: file for file in coldest}
@@ -71,7 +71,7 @@ class Inventory:
             except OSError:
                 continue  # gone, or not to be read: its files are not known, and stay where they are
 
-    def _look(self, path: str) -> None:
+    def _examine(self, path: str) -> None:
         try:
             status = self._filesystem.status(path)
             layout = None if status.is_directory else self._filesystem.layout(path)

@@ -121,7 +121,7 @@ class OwnJobsVerdict:
 
     own_jobs: Collection[str]
     """Jobs to leave out of the window; none where it was somebody else's."""
-    trouble: str = ""
+    problem: str = ""
     """Who else moves files, in words; "" for nobody."""
 
 
@@ -131,7 +131,7 @@ class OwnJobs:
     def __init__(self, jobs: Iterable[str], moved: MovedAmount) -> None:
         self._jobs = frozenset(jobs)
         self._moved = moved
-        self._trouble = ""
+        self._problem = ""
         self._seen_at = float("-inf")
 
     def __call__(self, window: Window) -> OwnJobsVerdict:
@@ -142,13 +142,13 @@ class OwnJobs:
         if theirs:
             self._seen_at = window.end
             busiest = max(ours, key=lambda load: load.moved_bytes)
-            self._trouble = self._trouble or (
+            self._problem = self._problem or (
                 f"another mover: {busiest.job} read and wrote {done_bytes / 1e6:.0f} MB in {window.seconds:.0f} s, "
                 "more than tierd can have; nothing is moved and no act begun until that has been over for "
                 f"{QUIET_SECONDS / 60:.0f} minutes")
         elif not 0 <= window.end - self._seen_at < QUIET_SECONDS:
-            self._trouble = ""
-        return OwnJobsVerdict(frozenset() if theirs else self._jobs, self._trouble)
+            self._problem = ""
+        return OwnJobsVerdict(frozenset() if theirs else self._jobs, self._problem)
 
     def _beyond(self, done_bytes: float, window: Window) -> bool:
         files, size_bytes = self._moved(window.start - BEFORE_SECONDS)

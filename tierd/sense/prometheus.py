@@ -14,7 +14,7 @@ import math
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 from tierd.clock import Clock
@@ -33,25 +33,25 @@ from tierd.sense.exposition import (
     bucket_bound,
     conditions_of,
 )
-from tierd.sense.http_client import HttpClient, SourceError, shown
+from tierd.sense.http_client import HttpClient, SourceError, redacted
 from tierd.sense.readings import Reading
 
 JSON_TYPES = ("application/json",)
 
 
-def run_query(client: HttpClient, url: str, form: Mapping[str, str], now: float, skew_seconds: float) -> list[Any]:
+def run_query(client: HttpClient, url: str, form: Mapping[str, str], now: float, skew_seconds: float) -> list[object]:
     """The series a query comes to. Raises SourceError for anything but a whole answer by a clock that is near ours."""
     answer = client.post(url, urlencode(form).encode(), JSON_TYPES, JSON_TYPES[0])
     if answer.date is not None and abs(answer.date - now) > skew_seconds:
-        raise SourceError(f"{shown(url)}: its clock and ours are {answer.date - now:+.0f} s apart: mend the time "
-                          "service")
+        raise SourceError(f"{redacted(url)}: its clock differs from this node's by {answer.date - now:+.0f} s: "
+                          "repair the time service")
     try:
         return result_of(json.loads(answer.body))
     except (ValueError, RecursionError) as error:
-        raise SourceError(f"{shown(url)}: {error}") from error
+        raise SourceError(f"{redacted(url)}: {error}") from error
 
 
-def result_of(document: Any) -> list[Any]:
+def result_of(document: object) -> list[object]:
     """The series of an answer. Raises ValueError for an error, for warnings and for what is partial.
 
     >>> result_of({"status": "success", "data": {"resultType": "matrix", "result": []}})
@@ -72,16 +72,18 @@ def result_of(document: Any) -> list[Any]:
         raise ValueError("a partial answer")
     if not isinstance(data, dict) or data.get("resultType") != "matrix" or not isinstance(data.get("result"), list):
         raise ValueError("no matrix of samples in the answer")
-    found: list[Any] = data["result"]
+    found: list[object] = data["result"]
     return found
 
 
-def series_of(document: Any) -> Series:
+def series_of(document: object) -> Series:
     """One series. Raises ValueError for values that no counter or gauge of ours can have.
 
     >>> series_of({"metric": {"__name__": "lustre_jobs", "target": "OST0000"}, "values": [[1795000000.5, "3"]]})
     Series(name='lustre_jobs', labels={'target': 'OST0000'}, points=((1795000000.5, 3.0),))
     """
+    if not isinstance(document, dict):
+        raise ValueError(f"not a series: {str(document)[:80]!r}")
     try:
         labels = {str(key): str(value) for key, value in document["metric"].items()}
         points: tuple[Point, ...] = tuple([(float(at), float(value)) for at, value in document.get("values", ())])
@@ -339,7 +341,7 @@ class PrometheusCounters:
             if self._last is None or self._last.time != time:
                 self._last = merged_reading(about, self._jobs(about, now))
         except ValueError as error:
-            raise SourceError(f"{shown(self._settings.url)}: not to be believed: {error}") from error
+            raise SourceError(f"{redacted(self._settings.url)}: not to be believed: {error}") from error
         return self._last
 
     def _jobs(self, about: Sequence[Series], now: float) -> list[Series]:
@@ -360,7 +362,7 @@ class PrometheusCounters:
         for series in self._asked("{" + ",".join(matchers) + "}" + window, now):
             yield series_of(series)
 
-    def _asked(self, query: str, now: float) -> list[Any]:
+    def _asked(self, query: str, now: float) -> list[object]:
         url = self._settings.url.rstrip("/") + "/api/v1/query"
         form = {"query": query, "time": f"{now:.3f}", "timeout": f"{self._timeout_seconds:g}s"}
         return run_query(self._client, url, form, now, self._skew_seconds)

@@ -18,7 +18,7 @@ from tierd.clock import Clock
 from tierd.config.sources import PrometheusSettings
 from tierd.model import JobLoad, Window
 from tierd.sense.exposition import JOBID
-from tierd.sense.http_client import HttpClient, SourceError, shown
+from tierd.sense.http_client import HttpClient, SourceError, redacted
 from tierd.sense.prometheus import STORED_OLD_JOBID, Series, escaped, quoted, run_query, series_of
 
 BYTES, OPERATIONS = "fs_target_job:lustre_job_bytes:rate2m", "fs_target_job:lustre_job_bulk_operations:rate2m"
@@ -73,14 +73,14 @@ class PrometheusHistory:
         names = sorted(jobs)
         for begin in range(0, len(names), BATCH_JOBS):
             if self._clock.now() - begun > self._settings.learn_timeout_seconds:
-                raise SourceError(f"{shown(self._settings.url)}: its history takes longer than "
+                raise SourceError(f"{redacted(self._settings.url)}: its history takes longer than "
                                   f"{self._settings.learn_timeout_seconds:g} s")
             for span in spans:
                 for series in self._asked(names[begin:begin + BATCH_JOBS], *span):
                     self._take(series, jobs, found)
         if names and not found:
             with_those = f", and do their series have {self._settings.matchers}" if self._settings.matchers else ""
-            raise SourceError(f"{shown(self._settings.url)}: it has no {BYTES} of these jobs: are the rules of "
+            raise SourceError(f"{redacted(self._settings.url)}: it has no {BYTES} of these jobs: are the rules of "
                               f"alerts/rules/interference.yml loaded{with_those}?")
         return LearnedHistory(tuple(windows(found)), jobs)
 
@@ -98,7 +98,7 @@ class PrometheusHistory:
             return without_doubles([series_of(each) for each in run_query(self._client, url, form, self._clock.now(),
                                                                       self._skew_seconds)])
         except ValueError as error:
-            raise SourceError(f"{shown(url)}: not to be believed: {error}") from error
+            raise SourceError(f"{redacted(url)}: not to be believed: {error}") from error
 
     def _take(self, series: Series, jobs: Collection[str], found: dict[tuple[float, str, str], list[float]]) -> None:
         target, job = _pair(series)
@@ -107,7 +107,7 @@ class PrometheusHistory:
         for at, value in series.points:
             found[at, f"{self._fsname}-{target}", job][series.name == OPERATIONS] += value
             if len(found) > 2 * MAX_LOADS:
-                raise SourceError(f"{shown(self._settings.url)}: its history of these jobs is larger than expected")
+                raise SourceError(f"{redacted(self._settings.url)}: its history of these jobs is larger than expected")
 
 
 def without_doubles(found: Sequence[Series]) -> list[Series]:

@@ -142,8 +142,8 @@ def _getter(places: Sequence[int]) -> Callable[[Sequence[float]], Sequence[float
     return itemgetter(*places) if len(places) > 1 else lambda numbers: [numbers[place] for place in places]
 
 
-def fast_ost_load(target: str, job: str, before: JobCounters, after: JobCounters, most_operations: float,
-          most_bytes: float) -> JobLoad | None:
+def fast_ost_load(target: str, job: str, before: JobCounters, after: JobCounters, max_operations: float,
+          max_bytes: float) -> JobLoad | None:
     """The load, or None where more must be asked: what more than ``most_…`` is cannot be."""
     shape = after.shape
     if before.shape is not shape or (before.start != after.start and before.start and after.start):
@@ -154,8 +154,8 @@ def fast_ost_load(target: str, job: str, before: JobCounters, after: JobCounters
         return None
     sums_at, sizes_at = shape.sums_at, shape.sizes_at
     operations, sizes = sum(more[:sums_at]), more[sizes_at:]
-    if not 0 < operations <= most_operations or sum(more[sums_at:sizes_at]) > most_bytes or (
-            sum(sizes) > most_operations):
+    if not 0 < operations <= max_operations or sum(more[sums_at:sizes_at]) > max_bytes or (
+            sum(sizes) > max_operations):
         return None
     more.append(0.0)
     at = _positions(shape)

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 from lustre.fid import Fid
 from tierd.clock import Clock
@@ -39,12 +39,15 @@ AGES_QUERY = "SELECT varname, value FROM VARS WHERE varname LIKE 'LastScan%' OR 
 COLUMNS_QUERY = "SHOW COLUMNS FROM ENTRIES"
 NEEDED_COLUMNS = frozenset({"id", "size", "last_mod", "last_mdchange", "creation_time", "last_access", "type",
                     "invalid"})
+Row = Sequence[str | bytes | int | None]
+"""One row of a query. Text columns of robinhood are binary."""
+Answer = TypeVar("Answer")
 
 
 class Connection(Protocol):
     """What is needed of a connection of PyMySQL."""
 
-    def query(self, statement: str, values: Sequence[object] = ()) -> Sequence[Sequence[Any]]:
+    def query(self, statement: str, values: Sequence[object] = ()) -> Sequence[Row]:
         """All rows. Raises OSError."""
 
     def close(self) -> None:
@@ -62,13 +65,13 @@ class Robinhood:
     _looked_at: float | None = None
     _valid_at: float | None = None
     """When what it tells was true: the latest of its own stamps."""
-    _trouble: str = ""
+    _problem: str = ""
     _connection: Connection | None = field(default=None)
 
     @property
     def age(self) -> SourceAge:
         """The source, as it stands."""
-        return SourceAge("robinhood", self._valid_at, self.settings.stale_seconds, self._trouble)
+        return SourceAge("robinhood", self._valid_at, self.settings.stale_seconds, self._problem)
 
     def due(self) -> bool:
         """Whether its age should be looked at again."""
@@ -78,7 +81,7 @@ class Robinhood:
         self._looked_at = now
         return True
 
-    def look(self) -> None:
+    def check(self) -> None:
         """See how old the database is, and whether it is the one we know. Trouble is kept, not raised."""
         with suppress(OSError):
             self._asking(self._check)
@@ -96,7 +99,7 @@ class Robinhood:
         A hint of where to look: whoever acts reads the times anew. Raises OSError.
         """
         rows = self._asking(lambda connection: self._rows(connection, directory))
-        used = [(max(row[7] or 0, row[4] or 0), label) for row in rows if (label := name_of(row[1]))]
+        used = [(max(seconds_of(row[7]), seconds_of(row[4])), label) for row in rows if (label := name_of(row[1]))]
         return [label for _, label in sorted(used)]
 
     def close(self) -> None:
@@ -105,7 +108,7 @@ class Robinhood:
             self._connection.close()
             self._connection = None
 
-    def _asking(self, ask: Callable[[Connection], Any]) -> Any:
+    def _asking(self, ask: Callable[[Connection], Answer]) -> Answer:
         try:
             if self._connection is None:
                 self._connection = self.connect()
@@ -114,10 +117,10 @@ class Robinhood:
                 self._check(self._connection)
             found = ask(self._connection)
         except (OSError, ValueError, TypeError) as error:
-            self._trouble = str(error)
+            self._problem = str(error)
             self.close()
             raise SourceError(f"robinhood: {error}") from error
-        self._trouble = ""
+        self._problem = ""
         return found
 
     def _check(self, connection: Connection) -> None:
@@ -125,16 +128,16 @@ class Robinhood:
         if not columns >= NEEDED_COLUMNS:
             missing = ", ".join(sorted(NEEDED_COLUMNS - columns))
             raise SourceError(f"ENTRIES has no column {missing}: not a database of robinhood 3")
-        self._valid_at = told_at({text(name): text(value) for name, value in connection.query(AGES_QUERY)})
+        self._valid_at = valid_at({text(name): text(value) for name, value in connection.query(AGES_QUERY)})
         now = self.clock.now()
         if self._valid_at is None or now - self._valid_at > self.settings.stale_seconds:
             old = "never finished a scan" if self._valid_at is None else f"is {(now - self._valid_at) / 3600:.0f} h old"
             raise SourceError(f"its database {old}; nothing of it is used")
         self._checked = True
 
-    def _rows(self, connection: Connection, directory: Fid) -> list[Sequence[Any]]:
+    def _rows(self, connection: Connection, directory: Fid) -> list[Row]:
         parent = str(directory).strip("[]").encode()
-        found: list[Sequence[Any]] = []
+        found: list[Row] = []
         last: object = b""
         while len(found) < self.settings.max_files:
             rows = connection.query(FILES_QUERY, (parent, last, min(PAGE_ROWS, self.settings.max_files - len(found))))
@@ -167,7 +170,7 @@ class MySqlConnection:
                 connect_timeout=int(within) + 1, read_timeout=within, write_timeout=within, autocommit=True,
                 ssl={"ca": settings.ca_file} if settings.ca_file else None, local_infile=False, **place)
         except self._errors as error:
-            raise SourceError(words(error)) from error
+            raise SourceError(error_text(error)) from error
         self._prepare(settings.statement_seconds)
 
     def _prepare(self, seconds: float) -> None:
@@ -179,15 +182,15 @@ class MySqlConnection:
         except SourceError:
             self.query(f"SET SESSION max_execution_time = {int(seconds * 1000)}")
 
-    def query(self, statement: str, values: Sequence[object] = ()) -> Sequence[Sequence[Any]]:
+    def query(self, statement: str, values: Sequence[object] = ()) -> Sequence[Row]:
         """All rows. Raises SourceError."""
         try:
             with self._connection.cursor() as cursor:
                 cursor.execute(statement, tuple(values) or None)
-                rows: Sequence[Sequence[Any]] = cursor.fetchall()
+                rows: Sequence[Row] = cursor.fetchall()
                 return rows
         except self._errors as error:
-            raise SourceError(words(error)) from error
+            raise SourceError(error_text(error)) from error
 
     def close(self) -> None:
         """Hang up."""
@@ -195,10 +198,10 @@ class MySqlConnection:
             self._connection.close()
 
 
-def words(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """What the server or the driver says, without the number alone.
 
-    >>> words(OSError(1045, "Access denied for user 'tierd'"))
+    >>> error_text(OSError(1045, "Access denied for user 'tierd'"))
     "Access denied for user 'tierd'"
     """
     return str(error.args[1] if len(error.args) > 1 else error) or type(error).__name__
@@ -207,7 +210,7 @@ def words(error: Exception) -> str:
 _COMMIT = re.compile(r"\d+:(\d+)\.\d+:")
 
 
-def candidates(rows: Sequence[Sequence[Any]], directory: str) -> Iterator[Candidate]:
+def candidates(rows: Sequence[Row], directory: str) -> Iterator[Candidate]:
     """Files of one page. A row whose id is no FID (a database of another file system) is skipped."""
     for _, name, identity, _, modified, changed, created, _ in rows:
         try:
@@ -215,7 +218,13 @@ def candidates(rows: Sequence[Sequence[Any]], directory: str) -> Iterator[Candid
         except ValueError:
             continue
         if label := name_of(name):
-            yield Candidate(fid, join(directory, label), float(max(modified or 0, changed or 0)), float(created or 0))
+            yield Candidate(fid, join(directory, label), max(seconds_of(modified), seconds_of(changed)),
+                            seconds_of(created))
+
+
+def seconds_of(value: str | bytes | int | None) -> float:
+    """Epoch seconds of a column of times; 0 where the database has none. Raises ValueError for what is no number."""
+    return float(value or 0)
 
 
 def name_of(name: object) -> str:
@@ -224,12 +233,12 @@ def name_of(name: object) -> str:
     return "" if "/" in label or label in {".", ".."} else label
 
 
-def told_at(variables: Mapping[str, str]) -> float | None:
+def valid_at(variables: Mapping[str, str]) -> float | None:
     """When the database was last true: the newest moment it names, of a scan's end or a changelog record.
 
-    >>> told_at({"LastScanStartTime": "1795000000", "LastScanEndTime": "1795000600"})
+    >>> valid_at({"LastScanStartTime": "1795000000", "LastScanEndTime": "1795000600"})
     1795000600.0
-    >>> told_at({"CL_LastCommit_MDT0000": "8812:1795000700.500000:1795000901.1"}), told_at({"LastScanStatus": "done"})
+    >>> valid_at({"CL_LastCommit_MDT0000": "8812:1795000700.500000:1795000901.1"}), valid_at({"LastScanStatus": "done"})
     (1795000700.0, None)
 
     Of several MDTs the one furthest behind counts. A record stands there as ``number:its time:when dealt with``.

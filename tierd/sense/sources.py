@@ -42,7 +42,7 @@ class LiveSource:
         """Counters now. Raises OSError when they cannot be had."""
         reading = self._read()
         if self._recording is not None:
-            self._recording.shown(reading.changelogs)
+            self._recording.set_states(reading.changelogs)
         return reading
 
     def records(self) -> Iterator[Record]:
@@ -55,7 +55,7 @@ LogFunction = Callable[[str], None]
 
 
 def counter_source(
-    sense: SenseSettings, fsname: str, tree: Tree, clock: Clock, environment: Mapping[str, str], say: LogFunction
+    sense: SenseSettings, fsname: str, tree: Tree, clock: Clock, environment: Mapping[str, str], log: LogFunction
 ) -> ReadCounters:
     """Where counters come from: Prometheus, else exporters, else this node. Raises OSError for what cannot be."""
     if sense.prometheus.url:
@@ -65,12 +65,12 @@ def counter_source(
     if sense.exporters or sense.exporter_files or sense.exporter_dns:
         client = HttpClient(sense.exporter_access, sense.timeout_seconds, environment)
         return ExporterReadings(
-            exporter_discovery(sense, clock, dns_resolver if sense.exporter_dns else None, say),
+            exporter_discovery(sense, clock, dns_resolver if sense.exporter_dns else None, log),
             client,
             clock,
             sense.timeout_seconds,
             sense.skew_seconds,
-            say,
+            log,
         )
     return read_this_node(tree, clock)
 
@@ -94,7 +94,7 @@ def counter_source_name(sense: SenseSettings) -> str:
 
 
 def exporter_discovery(
-    sense: SenseSettings, clock: Clock, asking: Callable[[], ResolveDns] | None, say: LogFunction
+    sense: SenseSettings, clock: Clock, asking: Callable[[], ResolveDns] | None, log: LogFunction
 ) -> Discovery:
     """Exporters from all places the configuration names."""
     places: list[TargetSource] = []
@@ -102,7 +102,7 @@ def exporter_discovery(
         places.append(FileTargets(sense.exporter_files))
     if asking is not None:
         places.append(DnsTargets(sense.exporter_dns, asking(), clock, sense.dns_refresh_seconds))
-    return Discovery(sense.exporters, places, say)
+    return Discovery(sense.exporters, places, log)
 
 
 class Sources:
@@ -151,12 +151,12 @@ class Sources:
                             if sense.access_logs else None)
         self._hot_files = HotFiles(self.access_logs, flash_pools, clock) if self.access_logs is not None else None
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Take in what has come from sources on which nothing rests alone."""
         if self.access_logs is not None:
-            self.access_logs.look()
+            self.access_logs.read()
         if self.robinhood is not None and self.robinhood.due():
-            self.robinhood.look()
+            self.robinhood.check()
 
     def states(self) -> tuple[SourceState, ...]:
         """Each source, as it stands."""

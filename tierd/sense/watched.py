@@ -35,7 +35,7 @@ from tierd.inotify import (
 from tierd.sense.changelogs.follow import ChangelogError
 from tierd.sense.paths import join
 
-MOST_DIRECTORIES = 8192
+MAX_DIRECTORIES = 8192
 MAX_FILES = 200_000
 _VOLATILE = ".\x0c\x13\x14\x12:VOLATILE"
 """How Lustre names the file a migration writes to: our own doing, and nobody else's business."""
@@ -72,12 +72,12 @@ class WatchedDirectories:
         """Records since the last call. Raises ChangelogError at the end when events were lost or are not watched."""
         events, lost = self._watcher.take()
         for event in events:
-            yield from self._told(event)
+            yield from self._records_of(event)
         gone = sorted(set(self._patterns) - {self._path(folder) for folder in self._watcher.folders})
-        troubles = [*([f"events were lost: {lost}"] if lost else []), *([self._full] if self._full else []),
+        problems = [*([f"events were lost: {lost}"] if lost else []), *([self._full] if self._full else []),
                     *(f"{directory!r} is no longer watched: it was removed, or unmounted" for directory in gone)]
-        if troubles:
-            raise ChangelogError(f"watched directories: {'; '.join(troubles)}")
+        if problems:
+            raise ChangelogError(f"watched directories: {'; '.join(problems)}")
 
     def batches(self) -> Iterator[Sequence[Record]]:
         """The same, one at a time: there are few."""
@@ -85,8 +85,8 @@ class WatchedDirectories:
             yield (record,)
 
     def _watch(self, directory: str, pattern: str) -> bool:
-        if len(self._pattern_of) >= MOST_DIRECTORIES:
-            self._full = f"more than {MOST_DIRECTORIES} directories: those beyond are not watched"
+        if len(self._pattern_of) >= MAX_DIRECTORIES:
+            self._full = f"more than {MAX_DIRECTORIES} directories: those beyond are not watched"
             return False
         try:
             self._watcher.add(self._mount + directory, FILES)
@@ -107,7 +107,7 @@ class WatchedDirectories:
             if self._watch(join(directory, name), pattern):
                 self._below(join(directory, name), pattern)
 
-    def _told(self, event: Event) -> Iterator[Record]:
+    def _records_of(self, event: Event) -> Iterator[Record]:
         directory = self._path(event.folder)
         if not event.name or event.name.startswith(_VOLATILE) or directory not in self._pattern_of:
             return
@@ -122,7 +122,7 @@ class WatchedDirectories:
                 yield self._record(RecordType.UNLINK, event, directory, *known)
             elif known:
                 self._moving[known[0]] = None
-                if len(self._moving) > MOST_DIRECTORIES:
+                if len(self._moving) > MAX_DIRECTORIES:
                     self._moving.popitem(last=False)
             return
         if event.mask & MOVED_TO:
@@ -148,7 +148,7 @@ class WatchedDirectories:
             return
         for name, is_directory in found:
             mask = CREATE | (IS_DIRECTORY if is_directory else 0)
-            yield from self._told(Event(self._mount + directory, name, mask, time))
+            yield from self._records_of(Event(self._mount + directory, name, mask, time))
 
     def _known(self, path: str) -> tuple[Fid, int] | None:
         known = self._files.get(path)

@@ -12,7 +12,7 @@ from tests.tierd.site import reading as reading
 from tests.tierd.site import site as site
 from tierd.act.journal.writer import Journal
 from tierd.cli.tierctl import main
-from tierd.daemon.client import ask
+from tierd.daemon.client import ControlError, ask
 
 
 def judged(journal: Journal) -> int:
@@ -64,6 +64,26 @@ def test_all_that_was_done_for_a_finding_is_taken_back_with_one_command(reading:
     layout = reading.filesystem.layout("/proj/ingest")
     assert layout is None or layout.components[0].pool != "flash"
     assert "the journal has no finding F77" in failed(capsys, "undo", "F77", site=reading)
+
+
+def test_undo_of_a_removed_record_says_that_it_was_removed(reading: Site) -> None:
+    reading.run(until=reading.cluster.now + 10)
+    journal = reading.service._journal
+    assert len(list(journal.entries())) > 1
+    journal.add_finding(next(iter(reading.service._daemon.findings)))
+    journal._db.execute("DELETE FROM actions WHERE id = 1")
+    with pytest.raises(ControlError, match=r"the record of act 1 was removed from the journal after 365 days "
+                                           r"\(\[journal\] keep_days\), so it cannot be undone any more"):
+        ask(reading.socket, {"request": "undo", "id": 1})
+    journal._db.execute("DELETE FROM actions WHERE finding = 1 AND id != (SELECT max(id) FROM actions)")
+    journal._db.execute("UPDATE actions SET finding = 2")
+    journal._db.execute("DELETE FROM told")
+    journal._db.execute("DELETE FROM waiting_moves")
+    journal._db.execute("DELETE FROM findings WHERE id = 1")
+    with pytest.raises(ControlError, match="the record of finding F1 was removed from the journal after 365 days"):
+        ask(reading.socket, {"request": "undo", "id": "F1"})
+    with pytest.raises(ControlError, match="the journal has no act 4711"):
+        ask(reading.socket, {"request": "undo", "id": 4711})
 
 
 def test_moves_are_dropped_before_the_first_of_many_layouts_is_put_back(reading: Site,

@@ -62,7 +62,7 @@ def facts(*clients: ClientLoad, **more: Any) -> Facts:
     return Facts(pools=POOLS, fill=filled(), clients=clients, **more)
 
 
-SMALL_READS = rpcs({1: 5000}, {256: 5000}, most_pages=4096, direction="read")
+SMALL_READS = rpcs({1: 5000}, {256: 5000}, max_pages=4096, direction="read")
 SMALL_READS = replace(SMALL_READS, read_ahead_file_bytes=MIB)
 
 
@@ -74,7 +74,7 @@ def test_files_that_are_read_whole_are_read_in_no_larger_rpcs_than_themselves(si
 
 @pytest.mark.parametrize(("size", "told"), [(MIB, False), (64 * MIB, True)])
 def test_a_low_limit_does_not_matter_to_files_of_its_size(size: int, told: bool) -> None:
-    full = rpcs({1: 5000}, {256: 5000}, most_pages=256)
+    full = rpcs({1: 5000}, {256: 5000}, max_pages=256)
     windows = halves(small_files("m.2", 64 * MIB / size, size, seconds=30.0))
     if size > MIB:
         windows = halves(stream("s.1", 64, seconds=30.0))
@@ -131,7 +131,7 @@ def test_few_missed_entries_are_no_waste_however_many_threads_gave_up(events: di
 
 
 def test_statahead_that_is_small_already_is_not_made_smaller() -> None:
-    least = replace(WELL, statahead={"started": 50, "wrong": 25}, statahead_most=8)
+    least = replace(WELL, statahead={"started": 50, "wrong": 25}, statahead_max=8)
     (found,) = look(statahead.DETECTOR, facts=facts(least))
     assert [advice.command for advice in found.advice] == ["lctl set_param llite.lustre-*.statahead_max=0"]
 
@@ -153,7 +153,7 @@ def test_more_requests_do_not_help_disks_that_are_busy() -> None:
 
 
 def test_a_limit_that_cannot_be_higher_is_not_told() -> None:
-    most = replace(WELL, rpcs=(replace(rpcs({256: 5000}).rpcs[0], most_in_flight=256.0),))
+    most = replace(WELL, rpcs=(replace(rpcs({256: 5000}).rpcs[0], max_in_flight=256.0),))
     assert look(rpcs_in_flight.DETECTOR, facts=facts(most)) == []
 
 

@@ -80,10 +80,10 @@ def test_entries_missed_count_where_the_release_counts_them() -> None:
     assert "5000 of 10000 entries were missed" in found.sentence
 
 
-def rpcs(in_flight: dict[int, float], pages: dict[int, float] | None = None, most_pages: float = 1024.0,
+def rpcs(in_flight: dict[int, float], pages: dict[int, float] | None = None, max_pages: float = 1024.0,
          kind: str = "osc", direction: str = "write") -> ClientLoad:
     pool = "hdd" if kind == "osc" else "MDT0000"
-    return replace(WELL, rpcs=(RpcLoad(kind, pool, direction, in_flight, pages or {}, 8.0, most_pages),))
+    return replace(WELL, rpcs=(RpcLoad(kind, pool, direction, in_flight, pages or {}, 8.0, max_pages),))
 
 
 def test_a_limit_that_is_always_reached_is_told_with_twice_of_it() -> None:
@@ -110,7 +110,7 @@ def test_an_unknown_limit_is_never_reached() -> None:
 
 
 def test_full_rpcs_at_a_low_limit_should_be_larger() -> None:
-    (found,) = look(rpc_size.DETECTOR, facts=facts(rpcs({1: 5000}, {64: 100, 256: 4900}, most_pages=256)))
+    (found,) = look(rpc_size.DETECTOR, facts=facts(rpcs({1: 5000}, {64: 100, 256: 4900}, max_pages=256)))
     assert found.sentence == "98% of 5000 write RPCs are as large as may be, 1024 KiB to pool hdd, on client n1"
     assert found.advice[1].command == "lctl set_param osc.lustre-OST*.max_pages_per_rpc=4M"
 
@@ -130,8 +130,8 @@ def test_large_rpcs_and_little_traffic_are_well(pages: dict[int, float]) -> None
                                         "hit_max_readahead_issue"]), st.floats(0, 1e12)),
        st.dictionaries(st.integers(1, 32), st.floats(0, 1e12)), st.floats(0, 4096), st.floats(0, 256))
 def test_nothing_a_client_may_say_makes_an_adviser_fail(events: dict[str, float], table: dict[int, float],
-                                                        most_pages: float, most: float) -> None:
+                                                        max_pages: float, most: float) -> None:
     client = replace(WELL, read_ahead=events, statahead={"started": events.get("hits", 0.0)},
-                     rpcs=(RpcLoad("osc", "hdd", "read", table, table, most, most_pages),))
+                     rpcs=(RpcLoad("osc", "hdd", "read", table, table, most, max_pages),))
     for detector in (read_ahead, statahead, rpcs_in_flight, rpc_size):
         look(detector.DETECTOR, facts=facts(client))

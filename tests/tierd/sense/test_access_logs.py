@@ -76,7 +76,7 @@ def test_files_by_what_was_read_of_them_lately(node: Node) -> None:
     logs = following(node, clock)
     log.data = reads(HOT, 30, 1000) + reads(COLD, 2, 1000) + reads(COLD, 90, 1000, writes=True)
     other.data = reads(HOT, 10, 1000)
-    logs.look()
+    logs.read()
     assert [(h.fid, h.target, h.reads) for h in logs.hot()] == [
         (HOT, "lustre-OST0000", 30), (HOT, "lustre-OST0001", 10), (COLD, "lustre-OST0000", 2)]
     assert logs.by_file() == {HOT: 40, COLD: 2}
@@ -91,42 +91,42 @@ def test_what_was_lost_is_told_once(node: Node) -> None:
     log = node.add("lustre-OST0000")
     logs = following(node, SettableClock())
     log.lost = 7
-    logs.look()
-    assert "7 entries were lost: its access_log_size is too small" in logs.age.trouble
-    logs.look()
-    assert logs.age.trouble == ""
+    logs.read()
+    assert "7 entries were lost: its access_log_size is too small" in logs.age.problem
+    logs.read()
+    assert logs.age.problem == ""
 
 
 def test_an_ost_that_was_unmounted_and_came_back(node: Node) -> None:
     log = node.add("lustre-OST0000")
     logs = following(node, SettableClock())
-    logs.look()
+    logs.read()
     log.ended = True
-    logs.look()
+    logs.read()
     assert log.closed
-    logs.look()
+    logs.read()
     assert node.opened == ["lustre-OST0000"] * 2
     (node.folder / "lustre-OST0000").unlink()
-    logs.look()
+    logs.read()
     assert log.closed
-    assert "no such log: is this an OSS" in logs.age.trouble
+    assert "no such log: is this an OSS" in logs.age.problem
 
 
 def test_a_log_of_nonsense_is_told_and_let_go(node: Node) -> None:
     log = node.add("lustre-OST0000")
     logs = following(node, SettableClock())
     log.data = b"x" * 65
-    logs.look()
-    assert "no whole entries" in logs.age.trouble
+    logs.read()
+    assert "no whole entries" in logs.age.problem
     assert logs.age.stale(1000.0)
 
 
 def test_the_table_is_bounded(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(access_logs, "MOST_FILES", 100)
+    monkeypatch.setattr(access_logs, "MAX_FILES", 100)
     log = node.add("lustre-OST0000")
     logs = following(node, SettableClock())
     log.data = b"".join(reads(Fid(0x200000402, n), 1, 1000) for n in range(1, 301))
-    logs.look()
+    logs.read()
     assert len(logs.hot(1000)) == 100
 
 
@@ -146,7 +146,7 @@ class World:
         log.data = b"".join(reads(inode.fid, count, 1000) for inode, count in zip(
             [*files[1:], self.there, self.elsewhere], (10, 40, 90, 90), strict=True))
         self.logs = following(node, self.clock)
-        self.logs.look()
+        self.logs.read()
         self.hot = HotFiles(self.logs, {"flash"}, self.clock)
         self.known = tuple(Candidate(inode.fid, inode.path, 100.0 - n) for n, inode in enumerate(files[:2]))
 

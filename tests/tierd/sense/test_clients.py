@@ -34,10 +34,10 @@ def test_a_real_client(real: ClientCounters) -> None:
     assert real.fsname == "lustre"
     assert (real.read_ahead["hits"], real.read_ahead["readpage_not_consecutive"]) == (29574, 8037)
     assert real.statahead == {"started": 42, "wrong": 1, "hits": 27088, "misses": 107}
-    assert (real.read_ahead_bytes, real.read_ahead_file_bytes, real.statahead_most) == (256 << 20, 64 << 20, 128)
+    assert (real.read_ahead_bytes, real.read_ahead_file_bytes, real.statahead_max) == (256 << 20, 64 << 20, 128)
     written = real.rpcs["osc", "hdd", "write"]
-    assert (written.most_in_flight, written.most_pages, written.pages[1024], written.in_flight[9]) == (8, 1024, 132, 29)
-    assert real.rpcs["mdc", "MDT0000", "modify"].most_in_flight == 7
+    assert (written.max_in_flight, written.max_pages, written.pages[1024], written.in_flight[9]) == (8, 1024, 132, 29)
+    assert real.rpcs["mdc", "MDT0000", "modify"].max_in_flight == 7
 
 
 @pytest.mark.parametrize("name", ["2.17.57-tree-load-2", "2.17.57-tree-load-1-per-target"])
@@ -53,7 +53,7 @@ def test_an_exporter_tells_the_same(name: str, capture: Callable[[str], Path]) -
     assert far.rpcs["mdc", "MDT0001", "modify"] == near.rpcs["mdc", "MDT0001", "modify"]
     assert far.statahead == near.statahead
     assert {n: far.read_ahead[n] for n in ("hits", "misses")} == {n: near.read_ahead[n] for n in ("hits", "misses")}
-    assert (far.read_ahead_bytes, far.statahead_most) == (near.read_ahead_bytes, near.statahead_most)
+    assert (far.read_ahead_bytes, far.statahead_max) == (near.read_ahead_bytes, near.statahead_max)
 
 
 @pytest.mark.parametrize("line", [
@@ -75,7 +75,7 @@ def test_two_looks_make_a_load() -> None:
     assert load is not None
     assert (load.read_ahead, load.seconds) == ({"hits": 50}, 30.0)
     (rpcs,) = load.rpcs
-    assert (dict(rpcs.in_flight), rpcs.rpcs, rpcs.most_in_flight) == ({8: 20}, 20, 8)
+    assert (dict(rpcs.in_flight), rpcs.rpcs, rpcs.max_in_flight) == ({8: 20}, 20, 8)
 
 
 @pytest.mark.parametrize(("before", "after"), [
@@ -158,6 +158,6 @@ def test_clients_of_a_simulated_cluster_show_what_they_do(tmp_path: Path) -> Non
     rpcs = {(r.kind, r.pool, r.direction): r for load in loads for r in load.rpcs if r.rpcs}
     written = rpcs["osc", "hdd", "write"]
     assert written.rpcs > 100
-    assert written.most_in_flight == 8
+    assert written.max_in_flight == 8
     assert sum(pages * count for pages, count in written.pages.items()) * 4096 == pytest.approx(30 * 66e6, rel=0.2)
     assert ("osc", "flash", "write") not in rpcs

@@ -40,7 +40,7 @@ def test_json_and_yaml_are_read_as_prometheus_reads_them(tmp_path: Path) -> None
     put(tmp_path / "c.txt", "nothing of ours")
     targets = FileTargets([f"{tmp_path}/*.json", f"{tmp_path}/*.yml"])
     assert targets() == ("http://oss1:9169/metrics", "http://[fd00::1]:9169/metrics", "https://mds1:9170/x/metrics")
-    assert targets.trouble == ""
+    assert targets.problem == ""
     assert targets.folders == (str(tmp_path),)
 
 
@@ -61,11 +61,11 @@ def test_a_bad_file_keeps_its_last_good_targets_and_says_so(tmp_path: Path, name
     assert targets() == ("http://oss1:9169/metrics",)
     put(tmp_path / name, text)
     assert targets() == ("http://oss1:9169/metrics",)
-    assert words in targets.trouble
-    assert targets.trouble.endswith("the targets it named before are kept")
+    assert words in targets.problem
+    assert targets.problem.endswith("the targets it named before are kept")
     put(tmp_path / name, good.replace("oss1", "oss2"))
     assert targets() == ("http://oss2:9169/metrics",)
-    assert targets.trouble == ""
+    assert targets.problem == ""
 
 
 def test_a_file_that_is_removed_takes_its_targets_along(tmp_path: Path) -> None:
@@ -74,15 +74,15 @@ def test_a_file_that_is_removed_takes_its_targets_along(tmp_path: Path) -> None:
     assert targets()
     (tmp_path / "a.json").unlink()
     assert targets() == ()
-    assert "no such file" in targets.trouble
+    assert "no such file" in targets.problem
 
 
 def test_a_file_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(discovery, "MOST_BYTES", 10)
+    monkeypatch.setattr(discovery, "MAX_BYTES", 10)
     put(tmp_path / "a.json", '[{"targets": ["oss1:9169"]}]')
     targets = FileTargets([f"{tmp_path}/*.json"])
     assert targets() == ()
-    assert "more than 10 bytes" in targets.trouble
+    assert "more than 10 bytes" in targets.problem
 
 
 @dataclass
@@ -112,11 +112,11 @@ def test_names_are_asked_for_now_and_then_and_kept_while_nobody_answers() -> Non
     clock.at += 2
     server.fault = "SERVFAIL"
     assert targets() == known
-    assert "SERVFAIL; what it stood for before is kept" in targets.trouble
+    assert "SERVFAIL; what it stood for before is kept" in targets.problem
     clock.at -= 500  # the clock went back: asked again, not waited for
     server.fault = ""
     assert targets() == known
-    assert targets.trouble == ""
+    assert targets.problem == ""
 
 
 @pytest.mark.parametrize(("records", "words"), [
@@ -126,7 +126,7 @@ def test_names_are_asked_for_now_and_then_and_kept_while_nobody_answers() -> Non
 def test_odd_records_are_told(records: dict[tuple[str, str], Sequence[str]], words: str) -> None:
     targets = DnsTargets(["_x._tcp.a"], NameServer(records), SettableClock(), 30.0)
     assert targets() == ()
-    assert words in targets.trouble
+    assert words in targets.problem
 
 
 ZONE = {"_x._tcp.a.org.": ("SRV", ["0 5 9169 oss2.a.org.", "0 5 9169 oss1.a.org."]),
@@ -161,7 +161,7 @@ def test_a_real_question_to_a_name_server(name_server: tuple[str, int]) -> None:
                          SettableClock(), 30.0)
     assert targets() == ("http://oss1.a.org:9169/metrics", "http://oss2.a.org:9169/metrics",
                          "http://10.0.0.1:9169/metrics", "http://10.0.0.2:9169/metrics")
-    assert targets.trouble.startswith("none.a.org (A): The DNS query name does not exist")
+    assert targets.problem.startswith("none.a.org (A): The DNS query name does not exist")
 
 
 def test_nobody_at_the_name_servers_place() -> None:
@@ -173,7 +173,7 @@ def test_nobody_at_the_name_servers_place() -> None:
 @dataclass
 class Place:
     urls: tuple[str, ...] = ()
-    trouble: str = ""
+    problem: str = ""
     said: list[str] = field(default_factory=list)
 
     def __call__(self) -> tuple[str, ...]:
@@ -186,10 +186,10 @@ def test_all_places_together_each_exporter_once_and_changes_are_said() -> None:
     found = Discovery(["a"], [place], said.append)
     assert found() == ("a", "b")
     assert said == []
-    place.urls, place.trouble = ("c",), "file x is bad"
+    place.urls, place.problem = ("c",), "file x is bad"
     assert found() == ("a", "c")
-    assert found.trouble == "file x is bad"
-    place.trouble = ""
+    assert found.problem == "file x is bad"
+    place.problem = ""
     found()
     assert said == ["discovery: file x is bad", "discovery: 1 exporters came, 1 went, 2 are known",
                     "discovery: well again"]

@@ -70,7 +70,7 @@ def test_one_thing_that_cannot_be_spoils_all_of_it(text: str, words: str) -> Non
 
 
 def test_a_million_jobs_are_refused_before_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exposition, "MOST_ENTRIES", 1000)
+    monkeypatch.setattr(exposition, "MAX_ENTRIES", 1000)
     text = "".join(JOB.replace('"j"', f'"j{n}"') + " 1\n" for n in range(1001))
     with pytest.raises(SourceError, match="more than 1000 pairs of job and target"):
         exposition.reading([text], 0.0)

@@ -136,13 +136,13 @@ class Journal:
 def test_what_the_journal_does_not_know_of_is_somebody_elses() -> None:
     told = OwnJobs(JOBS, Journal())(window(lfs0=100e6, ior0=500e6))
     assert told.own_jobs == frozenset()
-    assert told.trouble.startswith("another mover: lfs.0 read and wrote 100 MB in 5 s")
+    assert told.problem.startswith("another mover: lfs.0 read and wrote 100 MB in 5 s")
 
 
 def test_what_we_moved_lately_is_ours() -> None:
     journal = Journal(10, 25_000_000)
     told = OwnJobs(JOBS, journal)(window(lfs0=100e6))
-    assert (told.own_jobs, told.trouble) == (frozenset(JOBS), "")
+    assert (told.own_jobs, told.problem) == (frozenset(JOBS), "")
     assert journal.asked == [1000.0 - BEFORE_SECONDS]
 
 
@@ -156,21 +156,21 @@ def test_beside_our_own_work_another_shows_by_more_than_ours_can_be() -> None:
 def test_a_command_on_a_file_or_two_is_nobodys_move() -> None:
     journal = Journal()
     told = OwnJobs(JOBS, journal)(window(lfs0=MIN_BYTES))
-    assert (told.own_jobs, told.trouble) == (frozenset(JOBS), "")
+    assert (told.own_jobs, told.problem) == (frozenset(JOBS), "")
     assert journal.asked == []
 
 
 def test_it_counts_as_gone_after_a_while_and_is_told_in_the_same_words_until_then() -> None:
     work = OwnJobs(JOBS, Journal())
     first = work(window(lfs0=100e6))
-    assert work(window(1005.0, lfs0=900e6)).trouble == first.trouble
+    assert work(window(1005.0, lfs0=900e6)).problem == first.problem
     quiet = work(window(1010.0))
-    assert (quiet.own_jobs, quiet.trouble) == (frozenset(JOBS), first.trouble)
-    assert work(window(1004.0 + QUIET_SECONDS)).trouble == first.trouble
-    assert work(window(1005.0 + QUIET_SECONDS)).trouble == ""
+    assert (quiet.own_jobs, quiet.problem) == (frozenset(JOBS), first.problem)
+    assert work(window(1004.0 + QUIET_SECONDS)).problem == first.problem
+    assert work(window(1005.0 + QUIET_SECONDS)).problem == ""
 
 
 def test_a_clock_that_went_back_does_not_keep_it() -> None:
     work = OwnJobs(JOBS, Journal())
     work(window(lfs0=100e6))
-    assert work(window(500.0)).trouble == ""
+    assert work(window(500.0)).problem == ""

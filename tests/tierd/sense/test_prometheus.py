@@ -191,7 +191,7 @@ LYING = {"metric": {"__name__": "lustre_job_write_bytes_total", **labels(jobid="
     (answer({**LYING, "values": [[NOW, "1"], [NOW - 1, "1"]]}), "out of order"),
     (answer({"metric": {"x": "y" * 5000}, "values": [[NOW, "1"]]}), "a label 'x' of 5000"),
     (answer({**RECENT, "values": [[NOW - 95, "1"]]}), "l-OST0000 was last scraped 95 s ago: half a view is none"),
-    (says("{}", "application/json", "Date: Wed, 18 Nov 2026 12:06:40 GMT"), r"its clock and ours are \+3600 s apart"),
+    (says("{}", "application/json", "Date: Wed, 18 Nov 2026 12:06:40 GMT"), r"its clock differs .* by \+3600 s"),
     (endless, "'text/plain' in place of"),
 ])
 def test_a_bad_answer_is_no_reading(behave: Behave, words: str) -> None:

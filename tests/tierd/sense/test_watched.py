@@ -154,7 +154,7 @@ def test_a_directory_that_was_removed_is_told_as_long_as_it_is_missing(site: Sit
 
 
 def test_too_many_directories_are_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watched, "MOST_DIRECTORIES", 1)
+    monkeypatch.setattr(watched, "MAX_DIRECTORIES", 1)
     of = site.begin()
     with pytest.raises(ChangelogError, match="more than 1 directories"):
         list(of.records())

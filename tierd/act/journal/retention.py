@@ -35,6 +35,12 @@ READ_PORTION = 10_000
 INCREMENTAL = 2
 """SQLite's number for ``auto_vacuum`` of a file that can be made smaller in portions."""
 _DAY = 86400
+MAX_STEP_SECONDS = 3600.0
+"""Time between two steps of a daemon that runs. If the clock advances by more, somebody or something has set it."""
+MAX_SILENT_SECONDS = 86400.0
+"""Age of the newest record at a start. If it is older, tierd did not run for long, or the clock is ahead."""
+CONFIRM_SECONDS = 86400.0
+"""Time for which the clock must run without a jump before anything is removed again."""
 _BEGINNING = -1e18, 0
 _ENDED = "ifnull(ended_at, 1e18)"
 
@@ -101,6 +107,48 @@ class _Old:
 
 _Stage = Callable[[_Old], bool]
 """Removes one portion; False if there is no further one."""
+
+
+class ClockGuard:
+    """Decides whether the wall clock can be trusted with the removal of records.
+
+    A clock that jumps a year ahead makes every record look old, and a removed record does not come back when the clock
+    is set right. So nothing is removed for :data:`CONFIRM_SECONDS` after a jump. A jump is a step backwards, or of more
+    than :data:`MAX_STEP_SECONDS`. At a start, the guard compares the clock with the newest record instead. The journal
+    stores the end of the wait, so a restart does not shorten it.
+    """
+
+    def __init__(self, db: SharedConnection) -> None:
+        self._db = db
+        self._last: float | None = None
+        self._until = -1e18
+        """Time from which the clock is trusted."""
+
+    def trusted(self, now: float) -> bool:
+        """Whether records may be removed by this time. Call it in every cycle."""
+        if self._jumped(now):
+            self._until = now + CONFIRM_SECONDS
+            _set_state(self._db, "clock_trusted_from", repr(self._until))
+        self._last = now
+        return now >= self._until
+
+    def _jumped(self, now: float) -> bool:
+        if self._last is not None:
+            return not 0 <= now - self._last <= MAX_STEP_SECONDS
+        stored = self._db.execute("SELECT value + 0.0 FROM state WHERE name = 'clock_trusted_from'").fetchone()
+        if stored is not None:
+            self._until = float(stored[0])
+            if 0 < self._until - now <= CONFIRM_SECONDS:
+                return False  # the wait goes on
+        newest = self._newest()
+        return newest is not None and not -MAX_STEP_SECONDS <= now - newest <= MAX_SILENT_SECONDS
+
+    def _newest(self) -> float | None:
+        """Time of the newest record; None in an empty journal."""
+        (newest,) = self._db.execute(
+            "SELECT max(time) FROM (SELECT max(intended_at) AS time FROM actions UNION ALL "
+            "SELECT max(time) FROM findings UNION ALL SELECT max(time) FROM samples)").fetchone()
+        return None if newest is None else float(newest)
 
 
 class Retention:

@@ -6,7 +6,7 @@ The journal stores the layout before beside the layout that was set: an undo nee
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from lustre.layout.model import Layout
 from tierd.act.journal.connection import SharedConnection, pragma
 from tierd.act.journal.entry import ENTRY_COLUMNS, Entry, entry_of, to_bytes, to_path, to_text
 from tierd.act.journal.queue_store import QueueStore
-from tierd.act.journal.retention import ActDirectories, Retention
+from tierd.act.journal.retention import ActDirectories, ClockGuard, Retention
 from tierd.act.journal.schema import open_journal
 from tierd.acts import Outcome, Verdict
 from tierd.model import Action, Finding, evidence_of
@@ -43,10 +43,19 @@ class Journal:
         """Where files on flash may lie."""
         self.retention = Retention(self._db, self.act_directories)
         """Removes old records."""
+        self._clock_guard = ClockGuard(self._db)
 
     def close(self) -> None:
         """Write the log into the file and close it."""
         self._db.close()
+
+    def remove_old(self, now: float, keep_seconds: float, in_use: Collection[int] = ()) -> None:
+        """Remove one portion of the old records, unless the clock has jumped lately. Call it in every cycle.
+
+        See :meth:`tierd.act.journal.retention.Retention.step` for the arguments.
+        """
+        if self._clock_guard.trusted(now):
+            self.retention.step(now, keep_seconds, in_use)
 
     def add_finding(self, finding: Finding) -> int:
         """Enter a finding; acts refer to it by the returned number."""
@@ -176,6 +185,16 @@ class Journal:
     def has_finding(self, number: int) -> bool:
         """Whether there is a finding, or an order, of that number."""
         return self._db.execute("SELECT 1 FROM findings WHERE id = ?", (number,)).fetchone() is not None
+
+    def removed_act(self, number: int) -> bool:
+        """Whether the act was removed because of its age. The act with the highest number is never removed."""
+        (last,) = self._db.execute("SELECT ifnull(max(id), 0) FROM actions").fetchone()
+        return 0 < number <= last and self.entry(number) is None
+
+    def removed_finding(self, number: int) -> bool:
+        """Whether the finding was removed because of its age. The one with the highest number is never removed."""
+        (last,) = self._db.execute("SELECT ifnull(max(id), 0) FROM findings").fetchone()
+        return 0 < number <= last and not self.has_finding(number)
 
     def finding_of(self, act: int) -> int:
         """Number of the finding, or the order, an act was done for."""

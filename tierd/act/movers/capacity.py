@@ -15,8 +15,9 @@ from functools import cached_property
 from lustre.filesystem import Calls, Quota, Space
 from lustre.layout.model import Layout
 from tierd.act.limits import bytes_per_component
-from tierd.act.movers.checks import FileFacts, Refusal
+from tierd.act.movers.checks import FileFacts
 from tierd.act.movers.moves import Move
+from tierd.refusal import Reason, Refusal
 from tierd.text import percent
 
 USER, GROUP, PROJECT = 0, 1, 2
@@ -111,19 +112,19 @@ class DestinationState:
     def _no_room(self, move: Move, pool: str, needed_bytes: int) -> Refusal | None:
         targets = self._pools.get(pool)
         if targets is None:
-            return Refusal("no-such-pool", f"there is no pool {pool!r}")
+            return Refusal(Reason.NO_SUCH_POOL, f"there is no pool {pool!r}")
         if not targets:
-            return Refusal("empty-pool", f"pool {pool!r} has no targets: Lustre would put the file anywhere")
+            return Refusal(Reason.EMPTY_POOL, f"pool {pool!r} has no targets: Lustre would put the file anywhere")
         if any(c.pool == pool and not c.overstriped and c.stripe_count > len(targets) for c in move.layout.components):
-            return Refusal("wanted-layout", f"more stripes than the {len(targets)} targets of pool {pool!r}")
+            return Refusal(Reason.WANTED_LAYOUT, f"more stripes than the {len(targets)} targets of pool {pool!r}")
         rooms = [self._space[target] for target in targets if target in self._space]
         size_bytes = sum(room.size_bytes for room in rooms)
         avail_bytes = sum(room.avail_bytes for room in rooms) - self._taken[pool]
         keep_free = self._destination.keep_free
         if avail_bytes - needed_bytes < size_bytes * keep_free:
-            return Refusal("room", f"pool {pool!r} has {avail_bytes} bytes left and keeps {percent(keep_free)}")
+            return Refusal(Reason.ROOM, f"pool {pool!r} has {avail_bytes} bytes left and keeps {percent(keep_free)}")
         if all(room.avail_bytes <= needed_bytes for room in rooms):
-            return Refusal("room", f"no target of pool {pool!r} has {needed_bytes} bytes")
+            return Refusal(Reason.ROOM, f"no target of pool {pool!r} has {needed_bytes} bytes")
         return None
 
     def _over_quota(self, facts: FileFacts, pool: str, needed_bytes: int) -> Refusal | None:
@@ -133,10 +134,10 @@ class DestinationState:
                 try:
                     room_bytes = self._quota(kind, owner, place)
                 except OSError as error:
-                    return Refusal("quota", f"quota of {word} {owner} cannot be read: {error}")
+                    return Refusal(Reason.QUOTA, f"quota of {word} {owner} cannot be read: {error}")
                 if room_bytes is not None and room_bytes < needed_bytes:
                     where = f" in pool {place!r}" if place else ""
-                    return Refusal("quota", f"{word} {owner} has {room_bytes} bytes of quota left{where}")
+                    return Refusal(Reason.QUOTA, f"{word} {owner} has {room_bytes} bytes of quota left{where}")
         return None
 
     def _quota(self, kind: int, owner: int, place: str) -> int | None:

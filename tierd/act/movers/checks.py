@@ -13,6 +13,7 @@ from lustre.fid import Fid
 from lustre.filesystem import Belongings, Calls, FileFlags, Hsm, HsmFlags, Status
 from lustre.layout.model import Component, Layout, StripeObject
 from tierd.act.movers.moves import Move
+from tierd.refusal import Reason, Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +83,6 @@ def layout_objects(layout: Layout | None) -> tuple[tuple[StripeObject, ...], ...
     return () if layout is None else tuple(component.objects for component in layout.components)
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why not: a word for counters and a sentence for people."""
-
-    reason: str
-    detail: str
-
-
 _KNOWN_PATTERNS = {"raid0", "mdt", "overstriped", "released"}
 _KNOWN_FLAGS = {"init", "stale", "prefer", "prefrd", "prefwr", "nosync", "extension"}
 """Of components: what says how far they are, and what only mirrors have a use for. Compression is none of these."""
@@ -134,21 +127,21 @@ def leaves_mdt(wanted: Layout, present: Layout | None) -> bool:
 
 def _kind(move: Move, facts: FileFacts) -> Refusal | None:
     if not facts.is_file:
-        return Refusal("not-a-file", "no regular file")
+        return Refusal(Reason.NOT_A_FILE, "no regular file")
     if facts.status.mode & (stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH):
-        return Refusal("executable", "it can be executed: starting it while it moves would fail (text file busy)")
+        return Refusal(Reason.EXECUTABLE, "it can be executed: starting it while it moves would fail (text file busy)")
     if facts.status.link_count < 1:
-        return Refusal("gone", "it has no name any more")
+        return Refusal(Reason.GONE, "it has no name any more")
     return None
 
 
 def _flags(move: Move, facts: FileFacts) -> Refusal | None:
     if FileFlags.IMMUTABLE in facts.flags:
-        return Refusal("immutable", "it is immutable (chattr +i)")
+        return Refusal(Reason.IMMUTABLE, "it is immutable (chattr +i)")
     if FileFlags.APPEND_ONLY in facts.flags:
-        return Refusal("append-only", "it is append-only (chattr +a)")
+        return Refusal(Reason.APPEND_ONLY, "it is append-only (chattr +a)")
     if facts.pin:
-        return Refusal("pinned", f"it is pinned: {facts.pin.decode('utf-8', 'replace').strip()}")
+        return Refusal(Reason.PINNED, f"it is pinned: {facts.pin.decode('utf-8', 'replace').strip()}")
     return None
 
 
@@ -156,16 +149,16 @@ def _archive(move: Move, facts: FileFacts) -> Refusal | None:
     hsm = facts.hsm
     released = facts.layout is not None and any(component.released for component in facts.layout.components)
     if released or HsmFlags.RELEASED in hsm.flags:
-        return Refusal("released", "released to the archive: moving it would bring it back first")
+        return Refusal(Reason.RELEASED, "released to the archive: moving it would bring it back first")
     if hsm.in_progress:
-        return Refusal("archiving", "the archive is busy with it")
+        return Refusal(Reason.ARCHIVING, "the archive is busy with it")
     if HsmFlags.DIRTY in hsm.flags:
-        return Refusal("archived-dirty", "changed since it was archived")
+        return Refusal(Reason.ARCHIVED_DIRTY, "changed since it was archived")
     if hsm.left_behind or (hsm.copied and not facts.status.size_bytes):  # that of an empty file is lost up to 2.17.51
-        return Refusal("archived", "it has a copy in the archive, which this Lustre would no longer take for the right "
-                       "one after a move: the file could not be released any more")
+        return Refusal(Reason.ARCHIVED, "it has a copy in the archive that this Lustre would no longer accept as current "
+                       "after a move: the file could not be released any more")
     if hsm.flags & ~_SETTLED or hsm.unknown_flags:
-        return Refusal("archive-state", f"archive state {hsm.flags!r}"
+        return Refusal(Reason.ARCHIVE_STATE, f"archive state {hsm.flags!r}"
                        + (f" and {hsm.unknown_flags:#x}, which is not known here" if hsm.unknown_flags else ""))
     return None
 
@@ -180,32 +173,32 @@ def _refused_layout(layout: Layout | None, *, mirrors_may_go: bool) -> Refusal |
     for component in layout.components:
         words = set(component.pattern.split(","))
         if component.foreign is not None or "foreign" in words:
-            return Refusal("foreign", "its data lies outside of Lustre")
+            return Refusal(Reason.FOREIGN, "its data lies outside of Lustre")
         if "parity" in words or "parity" in component.flags or component.parity_stripes:
-            return Refusal("erasure-coded", "it has erasure coding, which a move would drop")
+            return Refusal(Reason.ERASURE_CODED, "it has erasure coding, which a move would drop")
         if words - _KNOWN_PATTERNS:
-            return Refusal("layout", f"layout pattern {component.pattern!r} is not known here")
+            return Refusal(Reason.LAYOUT, f"layout pattern {component.pattern!r} is not known here")
         if unknown := set(component.flags) - _KNOWN_FLAGS:
             names = ", ".join(sorted(unknown))
-            return Refusal("layout", f"its layout has the flags {names}, which a move would drop")
+            return Refusal(Reason.LAYOUT, f"its layout has the flags {names}, which a move would drop")
     if layout.mirror_count > 1 and not mirrors_may_go:
-        return Refusal("mirrored", f"it has {layout.mirror_count} mirrors, which a move would drop")
+        return Refusal(Reason.MIRRORED, f"it has {layout.mirror_count} mirrors, which a move would drop")
     return None
 
 
 def _chosen(move: Move, facts: FileFacts) -> Refusal | None:
     if move.fid is not None and move.fid != facts.fid:
-        return Refusal("changed", f"the name belongs to another file now ({facts.fid}, chosen was {move.fid})")
+        return Refusal(Reason.CHANGED, f"the name belongs to another file now ({facts.fid}, chosen was {move.fid})")
     if move.project is not None and move.project != facts.project:
-        return Refusal("project", f"it belongs to project {facts.project}, not to {move.project}")
+        return Refusal(Reason.PROJECT, f"it belongs to project {facts.project}, not to {move.project}")
     return _since_chosen(move, facts.status)
 
 
 def _since_chosen(move: Move, status: Status) -> Refusal | None:
     if move.size_bytes is not None and move.size_bytes != status.size_bytes:
-        return Refusal("changed", f"{status.size_bytes} bytes now, {move.size_bytes} when it was chosen")
+        return Refusal(Reason.CHANGED, f"{status.size_bytes} bytes now, {move.size_bytes} when it was chosen")
     if move.mtime_seconds is not None and int(move.mtime_seconds) != status.mtime_ns // 1_000_000_000:
-        return Refusal("changed", "modified since it was chosen")
+        return Refusal(Reason.CHANGED, "modified since it was chosen")
     return None
 
 
@@ -217,19 +210,20 @@ def _refused_wanted_layout(wanted: Layout, size_bytes: int, present: Layout | No
     """Layouts that would put the file elsewhere than they say, or not hold it."""
     end: int | None = 0
     if wanted.mirror_count > 1:
-        return Refusal("wanted-layout", "the layout asked for has mirrors")
+        return Refusal(Reason.WANTED_LAYOUT, "the layout asked for has mirrors")
     for component in wanted.components:
         if component.extent_start != end:
-            return Refusal("wanted-layout", f"the layout asked for has a gap or an overlap at {component.extent_start}")
+            return Refusal(Reason.WANTED_LAYOUT, f"the layout has a gap or an overlap at {component.extent_start}")
         end = component.extent_end
         if set(component.pattern.split(",")) - {"raid0", "mdt", "overstriped"}:
-            return Refusal("wanted-layout", f"no file can be given the pattern {component.pattern!r}")
+            return Refusal(Reason.WANTED_LAYOUT, f"no file can be given the pattern {component.pattern!r}")
         if not component.on_mdt and not component.pool:
-            return Refusal("wanted-layout", f"no pool is named for {component.extent_start} and up")
+            return Refusal(Reason.WANTED_LAYOUT, f"no pool is named for {component.extent_start} and up")
     if end is not None and size_bytes > end:
-        return Refusal("wanted-layout", f"the layout asked for ends at {end}, the file at {size_bytes}")
+        return Refusal(Reason.WANTED_LAYOUT, f"the layout asked for ends at {end}, the file at {size_bytes}")
     if _on_mdt(wanted) not in {0, _on_mdt(present)}:
-        return Refusal("wanted-layout", "data cannot be moved onto an MDT, nor its part there be given another size")
+        return Refusal(Reason.WANTED_LAYOUT, "data cannot be moved onto an MDT, and the part of a file on its MDT "
+                       "cannot get another size")
     return None
 
 

@@ -19,6 +19,7 @@ from tierd.act.movers.capacity import DestinationState
 from tierd.act.movers.checks import FileFacts, layout_objects, leaves_mdt, read_facts, read_open_facts
 from tierd.act.movers.moves import Move, MoveOutcome, MoveResult, outcome_of_error
 from tierd.clock import Clock
+from tierd.refusal import Refusal
 
 _SECOND_NS = 1_000_000_000
 _LOOKS = 2
@@ -276,7 +277,7 @@ def _seconds(time_ns: int) -> int:
     return time_ns // _SECOND_NS
 
 
-EngineCheck = Callable[[Move, FileFacts], checks.Refusal | None]
+EngineCheck = Callable[[Move, FileFacts], Refusal | None]
 """What one engine looks at in addition. May raise ValueError for a layout it cannot ask for."""
 
 
@@ -312,7 +313,7 @@ def refusal_before(
     refusal = refusal or also(move, facts) or batch.refusal(move, facts, take=take)
     if refusal is None:
         return None
-    return MoveOutcome(move, MoveResult.REFUSED, refusal.reason, refusal.detail, facts.layout, facts.layout)
+    return MoveOutcome(move, MoveResult.REFUSED, refusal.reason, refusal.sentence, facts.layout, facts.layout)
 
 
 def examine(calls: Calls, moves: Sequence[Move], batch: DestinationState, also: EngineCheck) -> Iterator[MoveOutcome]:

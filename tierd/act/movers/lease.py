@@ -29,6 +29,7 @@ from tierd.act.movers import capacity, checks, inspection
 from tierd.act.movers.checks import FileFacts, read_open_facts
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, halted_outcome, never_halt, outcome_of_error
 from tierd.clock import Clock, SystemClock
+from tierd.refusal import Reason, Refusal
 
 PAGE_BYTES = mmap.PAGESIZE
 """64 KiB on some ARM nodes; reading past the page cache needs whole ones."""
@@ -213,9 +214,9 @@ class LeaseMover:
         return outcome_of_error(move, failure)
 
 
-def _not_encrypted(_: Move, facts: FileFacts) -> checks.Refusal | None:
+def _not_encrypted(_: Move, facts: FileFacts) -> Refusal | None:
     if FileFlags.ENCRYPTED in facts.flags:
-        return checks.Refusal("encrypted", "encrypted: this engine does not copy encrypted files")
+        return Refusal(Reason.ENCRYPTED, "encrypted: this engine does not copy encrypted files")
     return None
 
 

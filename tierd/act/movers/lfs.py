@@ -28,6 +28,7 @@ from tierd.act.movers import capacity, checks, inspection
 from tierd.act.movers.checks import FileFacts
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, halted_outcome, never_halt
 from tierd.clock import Clock, SystemClock
+from tierd.refusal import Reason, Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +163,10 @@ class LfsMover:
     def _facts_of(self, move: Move, batch: capacity.DestinationState) -> FileFacts | MoveOutcome:
         """The file as it is, if it is to be moved. Last of all: not if its next write may not show."""
 
-        def also(move: Move, facts: FileFacts) -> checks.Refusal | None:
+        def also(move: Move, facts: FileFacts) -> Refusal | None:
             setstripe_arguments(move.layout)  # raises for what lfs has no options for
             if checks.leaves_mdt(move.layout, facts.layout):
-                return checks.Refusal("times", _TIMES_REFUSAL)
+                return Refusal(Reason.TIMES, _TIMES_REFUSAL)
             return self._project(move, facts, batch)
 
         found = inspection.facts_before(self._calls, move, batch, also)
@@ -177,13 +178,13 @@ class LfsMover:
                            found.layout, found.layout)
         return found
 
-    def _project(self, move: Move, facts: FileFacts, batch: capacity.DestinationState) -> checks.Refusal | None:
+    def _project(self, move: Move, facts: FileFacts, batch: capacity.DestinationState) -> Refusal | None:
         """``lfs`` gives the new objects to the project of the directory, whatever the file's is."""
         given = batch.project_beside(self._calls, move.path)
         if given == facts.project:
             return None
         detail = f"it belongs to project {facts.project}, and its objects would count for project {given}"
-        return checks.Refusal("project", detail)
+        return Refusal(Reason.PROJECT, detail)
 
     def _process(self, arguments: tuple[str, ...], files: list[_Ready]) -> Iterator[MoveOutcome]:
         """One process. Whatever it says, each file is looked at."""

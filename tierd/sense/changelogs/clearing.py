@@ -23,16 +23,16 @@ class ChangelogClearing:
     """The readers of the configuration."""
 
     def __init__(self, clear: ClearChangelog, readers: Mapping[str, str], follower: Follower, clock: Clock,
-                 say: Callable[[str], None], fsname: str = "FSNAME") -> None:
+                 log: Callable[[str], None], fsname: str = "FSNAME") -> None:
         self._fsname = fsname
         self._clear = clear
         self._readers = readers
         self._follower = follower
         self._clock = clock
-        self._say = say
+        self._log = log
         self._cleared: dict[str, tuple[int, float]] = {}
         """MDT to the last index that was cleared, and when."""
-        self._told: dict[str, str] = {}
+        self._logged: dict[str, str] = {}
 
     def __call__(self) -> None:
         """Clear what has been dealt with since. Only after the positions are in the journal."""
@@ -41,7 +41,7 @@ class ChangelogClearing:
         for mdt, reader in self._readers.items():
             index = positions.get(mdt, 0)
             last, at = self._cleared.get(mdt, (0, -CLEAR_AGAIN_SECONDS))
-            if index and (index > last or now - at >= CLEAR_AGAIN_SECONDS or mdt in self._told):
+            if index and (index > last or now - at >= CLEAR_AGAIN_SECONDS or mdt in self._logged):
                 self._one(mdt, reader, index, now)
 
     def _one(self, mdt: str, reader: str, index: int, now: float) -> None:
@@ -57,15 +57,15 @@ class ChangelogClearing:
             if error.errno == errno.ENOENT:
                 words = (f"Lustre knows no reader {reader} (or somebody else clears for it); register one: lctl "
                          f"--device {self._fsname}-{mdt} changelog_register, and name it in sense.readers")
-                self._follower.lost(mdt, words, "clearing")
+                self._follower.mark_lost(mdt, words, "clearing")
             elif error.errno == errno.EINVAL:
                 words = f"it has no record {index}: it was begun anew"
                 self._follower.restart_from_zero(mdt)
-            if self._told.get(mdt) != words:
-                self._say(f"changelog of {mdt} cannot be cleared for {reader}: {words}")
-            self._told[mdt] = words
+            if self._logged.get(mdt) != words:
+                self._log(f"changelog of {mdt} cannot be cleared for {reader}: {words}")
+            self._logged[mdt] = words
         else:
             self._cleared[mdt] = index, now
-            if self._told.pop(mdt, ""):
-                self._say(f"changelog of {mdt} can be cleared again for {reader}")
+            if self._logged.pop(mdt, ""):
+                self._log(f"changelog of {mdt} can be cleared again for {reader}")
                 self._follower.restored(mdt, "clearing")

@@ -41,11 +41,11 @@ class Follower:
     """Where each MDT's changelog was read to."""
 
     def __init__(self, read: ReadFrom, mdts: Iterable[str], positions: Mapping[str, int] | None = None,
-                 most_reads: int = MAX_READS, recording: RecordingCheck | None = None) -> None:
+                 max_reads: int = MAX_READS, recording: RecordingCheck | None = None) -> None:
         self._read = read
         self.recording = recording
         """Tells whether MDTs record at all; None: that is taken for granted."""
-        self._most_reads = most_reads
+        self._max_reads = max_reads
         self._positions: dict[str, int] = {mdt: (positions or {}).get(mdt, 0) for mdt in mdts}
         self._lost: dict[tuple[str, str], str] = {}
         """MDTs that keep no records for us at present, by who says so, and why."""
@@ -57,7 +57,7 @@ class Follower:
         """Index of the last record of each MDT that was given out; 0 before the first."""
         return dict(self._positions)
 
-    def lost(self, mdt: str, why: str, by: str = "") -> None:
+    def mark_lost(self, mdt: str, why: str, by: str = "") -> None:
         """Take note that an MDT keeps no records for us, which its records themselves do not show; and who says so."""
         self._lost[mdt, by] = why
 
@@ -100,9 +100,9 @@ class Follower:
 
     def _judge(self, mdt: str, before: int, recording: RecordingCheck) -> None:
         """Take note of what has come to light of an MDT that could be read."""
-        verdict = recording.look(mdt, before, self._positions[mdt])
-        if verdict.trouble:
-            self.lost(mdt, verdict.trouble, "recording")
+        verdict = recording.check(mdt, before, self._positions[mdt])
+        if verdict.problem:
+            self.mark_lost(mdt, verdict.problem, "recording")
         else:
             self.restored(mdt, "recording")
         if verdict.gap:
@@ -113,7 +113,7 @@ class Follower:
     def _of(self, mdt: str, problems: list[str],
             gaps: list[str]) -> Generator[Sequence[Record], None, bool]:
         """Records of one MDT; whether that is all there are at present."""
-        for _ in range(self._most_reads):
+        for _ in range(self._max_reads):
             asked = last = self._positions[mdt]
             try:
                 for records in pieces(self._read(mdt, asked)):

@@ -66,7 +66,7 @@ class DirectoryRescan:
 
 
 class ChangelogIngest:
-    """What was heard last, and whether something was missed."""
+    """Records of the last call, and whether records were missed."""
 
     def __init__(self, table: ActivityTable, filesystem: Filesystem, now: Callable[[], float]) -> None:
         self._table = table
@@ -78,21 +78,21 @@ class ChangelogIngest:
         """What was missed and is made up for since the last look, in words."""
 
     @property
-    def heard(self) -> int:
+    def records_read(self) -> int:
         """Records of the last call."""
-        return self._table.heard
+        return self._table.records_read
 
     @property
-    def oldest(self) -> float:
+    def oldest_time(self) -> float:
         """Time of the oldest of them; infinite where there were none."""
-        return self._table.oldest
+        return self._table.oldest_time
 
-    def listen(self, records: Iterable[Record], until: float) -> str:
+    def take_in(self, records: Iterable[Record], until: float) -> str:
         """Take records in, and catch up until that time where some were missed.
 
         "" when everything is known; else what is not, and then nothing new should be done.
         """
-        trouble = self.gap_closed = ""
+        problem = self.gap_closed = ""
         self._table.mark(self._now())
         try:
             self._table.add(records)
@@ -100,11 +100,11 @@ class ChangelogIngest:
             self._missed = str(error)
             self._catch_up = DirectoryRescan(self._table, self._filesystem, self._now)
         except OSError as error:
-            trouble = str(error)
-        if self._catch_up is not None and not trouble:
+            problem = str(error)
+        if self._catch_up is not None and not problem:
             if self._catch_up.go_on(until):
                 self.gap_closed = f"{self._missed}; {self._catch_up}: what is known holds again"
                 self._catch_up = None
             else:
-                trouble = f"{self._missed}; catching up: {self._catch_up}"
-        return trouble
+                problem = f"{self._missed}; catching up: {self._catch_up}"
+        return problem

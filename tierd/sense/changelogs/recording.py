@@ -67,7 +67,7 @@ class _Mdt:
     lower_since: float | None = None
     mark: _PendingMark | None = None
     marked_at: float | None = None
-    trouble: str = ""
+    problem: str = ""
     """What the last mark has shown."""
     cannot: str = ""
     """Why the last one could not be made."""
@@ -77,7 +77,7 @@ class _Mdt:
 class RecordingVerdict:
     """What a look at one MDT has shown."""
 
-    trouble: str = ""
+    problem: str = ""
     """Why it cannot be relied on; "" while it can."""
     gap: str = ""
     """Why records may be missing, once."""
@@ -101,7 +101,7 @@ class RecordingCheck:
         self.unchecked: dict[str, str] = {}
         """MDTs that gave nothing at the last look, of which nothing tells whether they record, and why."""
 
-    def shown(self, states: Mapping[str, ChangelogState]) -> None:
+    def set_states(self, states: Mapping[str, ChangelogState]) -> None:
         """Take note of what MDTs (by full name) said of their changelogs, before these are read."""
         self._states = states
 
@@ -119,7 +119,7 @@ class RecordingCheck:
         mark.seen.update(ours.values())
         return [record for record in records if record.index not in ours] if ours else records
 
-    def look(self, mdt: str, before: int, after: int) -> RecordingVerdict:
+    def check(self, mdt: str, before: int, after: int) -> RecordingVerdict:
         """Judge one MDT after its changelog was read to its end, from one position to another, without an error."""
         known = self._mdts.setdefault(mdt, _Mdt())
         state = self._states.get(f"{self._fsname}-{mdt}")
@@ -129,26 +129,26 @@ class RecordingCheck:
             known.users = known.behind_at = known.lower_since = None
         else:
             verdict = self._compared(mdt, known, state, before, after)
-        if verdict.trouble or (state is not None and state.recorded is not None):
-            known.mark, known.trouble = None, ""
+        if verdict.problem or (state is not None and state.recorded is not None):
+            known.mark, known.problem = None, ""
             return verdict
         if self._mark is not None and self._marks_allowed():
             rarely = state is not None or mdt in self._readers
-            return replace(verdict, trouble=self._marked(mdt, known, self._mark, moved=after != before, rarely=rarely))
-        known.mark, known.trouble = None, ""
+            return replace(verdict, problem=self._marked(mdt, known, self._mark, moved=after != before, rarely=rarely))
+        known.mark, known.problem = None, ""
         if state is None and before == after and mdt not in self._readers:
             self.unchecked[mdt] = "nobody shows its changelog_users, and nothing is written to find out"
         return verdict
 
     def _compared(self, mdt: str, known: _Mdt, state: ChangelogState, before: int, after: int) -> RecordingVerdict:
         former, known.users = known.users, state.users
-        trouble = self._unregistered(mdt, state) or self._masked(mdt, state.recorded)
-        if not trouble and self._stands_still(known, state, before, after):
-            trouble = f"the MDT has written more records, and none after {after} can be read"
+        problem = self._unregistered(mdt, state) or self._masked(mdt, state.recorded)
+        if not problem and self._stands_still(known, state, before, after):
+            problem = f"the MDT has written more records, and none after {after} can be read"
         gap = ""
         if former and state.users and not former & state.users:
             gap = f"its users {', '.join(sorted(former))} were deregistered: what happened since may be missing"
-        return RecordingVerdict(trouble, gap, self._begun_anew(known, state, before, after))
+        return RecordingVerdict(problem, gap, self._begun_anew(known, state, before, after))
 
     def _unregistered(self, mdt: str, state: ChangelogState) -> str:
         reader = number_of(self._readers.get(mdt, ""))
@@ -187,10 +187,10 @@ class RecordingCheck:
         if mark is not None:
             mark.looks += 1
             if mark.seen or mark.looks >= MAX_LOOKS:
-                known.mark, known.trouble = None, self._seen(mdt, mark)
-        often = MARK_SECONDS_FOR_MASK if rarely and not known.trouble else MARK_SECONDS
+                known.mark, known.problem = None, self._seen(mdt, mark)
+        often = MARK_SECONDS_FOR_MASK if rarely and not known.problem else MARK_SECONDS
         due = known.marked_at is None or not 0 <= now - known.marked_at < often
-        if known.mark is None and due and (not moved or known.trouble or known.marked_at is None):
+        if known.mark is None and due and (not moved or known.problem or known.marked_at is None):
             known.marked_at, known.cannot = now, ""
             try:
                 known.mark = _PendingMark(make(mdt))
@@ -198,7 +198,7 @@ class RecordingCheck:
                 known.cannot = f"no file can be made there to find out: {error}"
         if known.cannot and not moved and not rarely:
             self.unchecked[mdt] = known.cannot
-        return known.trouble
+        return known.problem
 
     def _seen(self, mdt: str, mark: _PendingMark) -> str:
         if not mark.seen:

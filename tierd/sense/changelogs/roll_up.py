@@ -48,7 +48,7 @@ class JobTable:
         """Of paths, when places were forgotten last: with others they hold no more."""
 
     def anew(self, job_id: bytes) -> JobTallies:
-        """A job that was not heard of lately."""
+        """A job without records for a while."""
         if len(self.by_id) >= self._known.max_tallies:
             self.by_id.clear()
             self._places = 0
@@ -86,9 +86,9 @@ class RollUp:
         self._jobs = JobTable(known, path, self._own_jobs | is_echo.tags)
         self.closes = 0
         """Seen so far."""
-        self.heard = 0
+        self.records_read = 0
         """Records of the last call."""
-        self.oldest = float("inf")
+        self.oldest_time = float("inf")
         """Time of the oldest of them."""
 
     def add(self, records: Iterable[Record]) -> None:
@@ -100,13 +100,13 @@ class RollUp:
         }.get
         job_of, job_anew = self._jobs.by_id.get, self._jobs.anew
         own_jobs, is_echo, moved = self._own_jobs, self._is_echo, self._is_echo.files
-        heard, oldest = 0, float("inf")
+        records_read, oldest_time = 0, float("inf")
         try:
             for record in records:
-                heard += 1
+                records_read += 1
                 time = record.time
-                if time < oldest:  # noqa: PLR1730 -- of every record: min() takes twice as long
-                    oldest = time
+                if time < oldest_time:  # noqa: PLR1730 -- of every record: min() takes twice as long
+                    oldest_time = time
                 handle = handler_of(record.type)
                 if handle is None:
                     continue
@@ -116,7 +116,7 @@ class RollUp:
                     continue
                 handle(record, job, time)
         finally:
-            self.heard, self.oldest = heard, oldest
+            self.records_read, self.oldest_time = records_read, oldest_time
 
     def fids_without_path(self, records: Sequence[Record]) -> set[Fid]:
         """FIDs whose paths these records will ask for, as far as can be told before: directories, and files opened."""

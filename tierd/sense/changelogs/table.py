@@ -140,9 +140,9 @@ class ActivityTable:
         self._records = RollUp(self._known, self._path, self._movers, own_jobs, is_echo or NoOwnMoves())
         self._executor = executor
         self._lock = RLock()
-        self.heard = 0
+        self.records_read = 0
         """Records of the last call."""
-        self.oldest = float("inf")
+        self.oldest_time = float("inf")
         """Time of the oldest of them; infinite where there were none."""
 
     def add(self, records: Iterable[Record]) -> None:
@@ -150,7 +150,7 @@ class ActivityTable:
 
         What was read before an error that reading raises is taken in.
         """
-        self.heard, self.oldest = 0, float("inf")
+        self.records_read, self.oldest_time = 0, float("inf")
         piece: list[Record] = []
         try:
             for record in records:
@@ -167,8 +167,8 @@ class ActivityTable:
             self._path.look_up(self._records.fids_without_path(piece), self._executor)
         with self._lock:
             self._records.add(piece)
-        self.heard += self._records.heard
-        self.oldest = min(self.oldest, self._records.oldest)
+        self.records_read += self._records.records_read
+        self.oldest_time = min(self.oldest_time, self._records.oldest_time)
 
     def mark(self, now: float) -> None:
         """Tell what is of late from what was before; called in each cycle."""

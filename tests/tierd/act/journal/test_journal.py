@@ -42,7 +42,7 @@ def journal(tmp_path: Path) -> Journal:
 def test_an_act_is_there_before_it_is_done(journal: Journal) -> None:
     number = journal.intend(action(), journal.add_finding(FINDING), BEFORE, 2.0, dry_run=False)
     (entry,) = journal.entries(Outcome.UNDER_WAY)
-    assert (entry.id, entry.outcome) == (number, "")
+    assert (entry.id, entry.outcome) == (number, "under way")
     journal.end(number, "done", "", 3.0)
     assert [e.outcome for e in journal.entries()] == ["done"]
     assert list(journal.entries(Outcome.UNDER_WAY)) == []

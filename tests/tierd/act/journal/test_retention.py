@@ -364,3 +364,42 @@ def test_whatever_is_removed_is_in_the_sums_and_nothing_protected_is(
         assert gone.outcome not in {"", "undoing"}
         assert (gone.kind, gone.outcome) != ("set-default-layout", "done")
     journal.close()
+
+
+def run_until(journal: Journal, start: float, end: float) -> None:
+    """Cycles of a daemon that removes what is older than a year."""
+    while start <= end:
+        journal.remove_old(start, YEAR)
+        start += 600.0
+
+
+def test_a_clock_that_jumps_ahead_removes_nothing_before_it_has_held_for_a_day(path: Path) -> None:
+    journal = Journal(path)
+    number = act(journal, journal.add_finding(FINDING), 10.0)
+    newest(journal, 1000.0)
+    run_until(journal, 1000.0, 3 * DAY)
+    run_until(journal, 5 * YEAR, 5 * YEAR + DAY / 2)
+    newest(journal, 5 * YEAR + DAY / 2)  # records of the wrong time do not confirm it
+    journal.close()
+    journal = Journal(path)  # nor does a restart
+    run_until(journal, 5 * YEAR + DAY / 2, 5 * YEAR + DAY - 601)
+    assert number in ids(journal)
+    run_until(journal, 3 * DAY, 8 * DAY)  # the clock is set right
+    assert number in ids(journal)
+    run_until(journal, 5 * YEAR, 5 * YEAR + 2 * DAY)
+    assert number not in ids(journal), "a clock that holds for a day counts"
+
+
+@pytest.mark.parametrize(("silent", "days", "stays"), [
+    (0.5 * DAY, 0.1, False),  # a usual restart
+    (30 * DAY, 0.9, True), (30 * DAY, 1.1, False),  # tierd did not run for a month, or the clock is ahead
+    (-30 * DAY, 0.9, True), (-30 * DAY, 1.1, False),  # the newest record is of the future
+])
+def test_at_a_start_the_clock_is_compared_with_the_newest_record(path: Path, silent: float, days: float,
+                                                                stays: bool) -> None:
+    journal = Journal(path)
+    number = act(journal, journal.add_finding(FINDING), 10.0)
+    newest(journal, 3 * YEAR)
+    start = 3 * YEAR + silent
+    run_until(journal, start, start + days * DAY)
+    assert (number in ids(journal)) is stays

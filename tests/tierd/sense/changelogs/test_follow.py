@@ -43,7 +43,7 @@ def drained(follower: Follower) -> tuple[list[int], str]:
 @given(st.integers(0, 20), st.integers(1, 7), st.lists(st.integers(0, 9), max_size=5))
 def test_every_record_once_and_in_order(last: int, batch: int, more: list[int]) -> None:
     log = Log(last, batch)
-    follower = Follower(log.read, ["MDT0000"], most_reads=1000)
+    follower = Follower(log.read, ["MDT0000"], max_reads=1000)
     seen = [r.index for r in follower.records()]
     for count in more:
         log.last += count
@@ -98,7 +98,7 @@ def test_a_device_that_gives_the_same_again_is_not_asked_for_ever() -> None:
 
 def test_a_reader_that_was_lost_is_told_until_it_is_back_and_then_once_as_a_gap() -> None:
     follower = Follower(Log(3).read, ["MDT0000"])
-    follower.lost("MDT0000", "no such reader")
+    follower.mark_lost("MDT0000", "no such reader")
     assert drained(follower) == ([1, 2, 3], "changelog of MDT0000: no such reader")
     assert drained(follower) == ([], "changelog of MDT0000: no such reader")
     follower.restored("MDT0000")
@@ -183,14 +183,14 @@ def heard(follower: Follower) -> tuple[int, str]:
 def test_the_others_are_heard_and_it_is_asked_once(away: Away) -> None:
     watch = Watch()
     follower = Follower(TimedCalls(watch, 0.02).reading(away.read), ["MDT0001", "MDT0000"])
-    count, trouble = heard(follower)
+    count, problem = heard(follower)
     assert count == 5
-    assert trouble.startswith("changelog of MDT0001: ")
-    assert "no answer for 0 s: the MDS is down, or in recovery" in trouble
+    assert problem.startswith("changelog of MDT0001: ")
+    assert "no answer for 0 s: the MDS is down, or in recovery" in problem
     watch.time += 600
-    count, trouble = heard(follower)
+    count, problem = heard(follower)
     assert count == 0
-    assert "no answer for 600 s" in trouble
+    assert "no answer for 600 s" in problem
     assert away.asked.count(("MDT0001", 0)) == 1
 
 
@@ -199,10 +199,10 @@ def test_what_comes_late_is_not_lost_and_not_asked_for_again(away: Away) -> None
     assert heard(follower)[0] == 0
     away.back.set()
     assert away.answered.wait(10)
-    total, trouble = 0, "no answer"
-    while trouble:
-        count, trouble = heard(follower)
-        assert not trouble or "no answer" in trouble
+    total, problem = 0, "no answer"
+    while problem:
+        count, problem = heard(follower)
+        assert not problem or "no answer" in problem
         total += count
     assert total == 5
     assert away.asked == [("MDT0001", 0), ("MDT0001", 3), ("MDT0001", 5)]

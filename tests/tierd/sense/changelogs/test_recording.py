@@ -61,12 +61,12 @@ class Site:
         if self.shown:
             users = frozenset(self.log.users)
             mask = frozenset(kind.label for kind in self.log.mask)
-            self.recording.shown({"l-MDT0000": ChangelogState(self.log.last_index, users,
+            self.recording.set_states({"l-MDT0000": ChangelogState(self.log.last_index, users,
                                                                 mask if self.mask_shown else None)})
         return drained(self.follower)
 
     def within(self, cycles: int) -> str:
-        """The first trouble of so many cycles."""
+        """The first problem of so many cycles."""
         return next(filter(None, (self.cycle()[1] for _ in range(cycles))), "")
 
 
