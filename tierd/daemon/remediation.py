@@ -25,7 +25,7 @@ from tierd.config.settings import Settings
 from tierd.daemon import log
 from tierd.daemon.log import FindingKey, FindingLog
 from tierd.daemon.planning import Planner
-from tierd.model import Action, Evidence, Finding, Window
+from tierd.model import Action, Evidence, Finding, NoisyNeighbourEvidence, Window
 from tierd.policies import is_judged
 from tierd.refusal import Reason, Refusal
 from tierd.sense.own_moves import OwnMoveFilter
@@ -251,6 +251,9 @@ class Remediations:
     def _followed_up(self, case: Remediation) -> bool:
         """Whether files of a case may follow: until it is judged, and where it helped while its moves may go on."""
         lately = self._clock.now() < case.begun_at + self._settings.verify.moving_seconds
+        evidence = case.finding.evidence
+        if isinstance(evidence, NoisyNeighbourEvidence) and evidence.lacks_past and not case.judged:
+            return False  # first it must show that the default layout, which can be taken back at no cost, helps
         return not case.departed and (not case.judged or (case.verdict == Verdict.HELPED and lately and not case.over))
 
     def _follow_up(self, case: Remediation) -> None:

@@ -110,6 +110,8 @@ There is one cost for all of them. A write of 4 KiB, one of 64 KiB and a commit 
 """
 LEARNT_WIDENING = 2.0
 """An earlier run's errors are believed to be so many times as large: its pool may have changed."""
+RIDGE = 1e-9
+"""Keeps the equations solvable where all windows are the same."""
 FEW_BYTES = 0.85
 """Windows with less than this share of the usual bytes are asked what kept them from more."""
 ROUNDS = 8
@@ -171,7 +173,7 @@ def _believed(prior: CostPrior, units: Vector) -> tuple[Matrix, Vector]:
         variances = [[LEARNT_WIDENING**2 * learnt.covariance[i][j] * units[i] * units[j] for j in range(3)]
                      for i in range(3)]
         for i in range(3):
-            variances[i][i] += 1e-6
+            variances[i][i] = variances[i][i] * (1 + RIDGE) + 1e-6
         precision = _inverse(_matrix(variances))
         mean = tuple(cost * unit for cost, unit in zip(learnt.seconds, units, strict=True))
         right = [sum(precision[i][j] * mean[j] for j in range(3)) for i in range(3)]
@@ -201,7 +203,7 @@ def _normal_equations(points: Sequence[Vector], weights: Sequence[float], believ
     data, right = ((rr, rw, ro), (rw, ww, wo), (ro, wo, oo)), (r, w, o)
     normal = [[data[i][j] / DEPENDENCE + variance * precision[i][j] for j in range(3)] for i in range(3)]
     for i in range(3):
-        normal[i][i] += 1e-9
+        normal[i][i] = normal[i][i] * (1 + RIDGE) + RIDGE
     sums = [right[i] / DEPENDENCE + variance * mean[i] for i in range(3)]
     return _matrix(normal), (sums[0], sums[1], sums[2])
 
