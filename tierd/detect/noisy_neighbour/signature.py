@@ -8,8 +8,9 @@ Three kinds of evidence need no window without the aggressor:
   Parametric and Bootstrap Tests of Hypotheses", 2005);
 * cross-section: streams get more on targets of the same pool on which the suspects do little.
 
-Device time must say that the stream lost as much as a finding needs. It is enough by itself where the loss is certain.
-Where a loss is likely and its error is large, dose or cross-section must confirm it. A pair whose past can be compared
+Device time must predict that the stream loses as much as a finding needs (``enter``). It is enough by itself where the
+loss is certain. Where its error is large, dose or cross-section must confirm it; then the loss at which a finding would
+end is enough (``leave``), as two kinds of evidence agree. A pair whose past can be compared
 is not judged here: the past is better evidence.
 """
 
@@ -76,13 +77,14 @@ def signatures(view: SlowdownView, victims: Collection[Profile], suspects: Mappi
                  if target not in ill and (time := view.device_time.get(target)) is not None]
         here = {job for time in times for job in time.work if job in suspects}
         known = [job for job, of in held if of == victim.job]
-        threshold = 1 / (settings.leave if here & {*known} else settings.enter)
-        if not here or gain_without(times, victim.job, here).high < threshold:
+        if not here or gain_without(times, victim.job, here).high < 1 / settings.leave:
             continue
         always = sorted(job for job in here if not past_speaks(view, victim.job, job, settings))
         found = signature(view, victim, [suspects[job] for job in always], times, known, settings)
-        if found is not None and found.gain.expected >= threshold:
-            yield found
+        if found is not None:
+            confirmed = len(found.kinds) > 1 or any(suspect.job in known for suspect in found.aggressors)
+            if found.gain.expected >= 1 / (settings.leave if confirmed else settings.enter):
+                yield found
 
 
 def past_speaks(view: SlowdownView, victim: str, suspect: str, settings: SlowdownSettings) -> bool:
