@@ -138,6 +138,8 @@ def quiet_text(answer: Answer) -> str:
     """What is said where nothing is found."""
     if not answer["seconds"]:
         return "no look yet"
+    if answer["learning"]:
+        return "learning: too little is known yet to say whether anybody is slowed"
     return f"{'nobody slows anybody' if answer['jobs'] else 'no job is at work'}, as far as can be seen"
 
 

@@ -252,8 +252,9 @@ class Remediations:
         """Whether files of a case may follow: until it is judged, and where it helped while its moves may go on."""
         lately = self._clock.now() < case.begun_at + self._settings.verify.moving_seconds
         evidence = case.finding.evidence
-        if isinstance(evidence, NoisyNeighbourEvidence) and evidence.lacks_past and not case.judged:
-            return False  # first it must show that the default layout, which can be taken back at no cost, helps
+        if isinstance(evidence, NoisyNeighbourEvidence) and evidence.lacks_past:
+            # files follow once the default layout, which can be taken back at no cost, has helped: it ends the finding
+            return not case.departed and case.verdict == Verdict.HELPED and lately
         return not case.departed and (not case.judged or (case.verdict == Verdict.HELPED and lately and not case.over))
 
     def _follow_up(self, case: Remediation) -> None:

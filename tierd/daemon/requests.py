@@ -299,7 +299,7 @@ class ReadingRequests:
             "sources": [source_json(state) for state in self._sources()]}
 
     def _top(self, request: Request) -> dict[str, Any]:
-        return self._status(request) | top_answer(self._publisher.view, int(request.get("most", 20)))
+        return self._status(request) | top_answer(self._publisher.view, self._settings, int(request.get("most", 20)))
 
     def _history(self, request: Request) -> dict[str, Any]:
         last = max(0, int(request.get("last", 50)))

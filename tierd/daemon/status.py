@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import nlargest
 from typing import Any
 
 from tierd.act.gate import Gate
@@ -17,6 +18,7 @@ from tierd.config.settings import Settings
 from tierd.daemon.activities import ActivityState
 from tierd.daemon.answers import finding_json, refusal_json
 from tierd.daemon.loop import Daemon
+from tierd.detect.device_time import TargetTime
 from tierd.model import Finding, SlowdownEvidence, Window
 from tierd.refusal import Refusal
 from tierd.text import count_of
@@ -62,6 +64,8 @@ class StatusSnapshot:
     cycle_seconds: float = 0.0
     looking_since: float = 0.0
     """Beginning of the history, where we saw all of it ourselves; 0 where somebody else told of what was before."""
+    device_time: Mapping[str, TargetTime] = field(default_factory=dict)
+    """Of targets whose costs of service are known."""
 
 
 class StatusPublisher:
@@ -95,7 +99,8 @@ class StatusPublisher:
             windows[-1] if windows else None, len(windows), findings, {f.key: daemon.number(f) for f in findings},
             cases, {f.key: daemon.why_not(f) for f in findings},
             daemon.faults, waiting.total(), tally.cycles, tally.cycle_seconds,
-            looking_since=windows[0].start if windows and not windows[0].learnt else 0.0)
+            looking_since=windows[0].start if windows and not windows[0].learnt else 0.0,
+            device_time=daemon.device_time)
 
 
 STALLED_SECONDS = 60.0
@@ -122,6 +127,8 @@ def status_answer(view: StatusSnapshot, gate: Gate, settings: Settings, orders: 
         "looking_since": view.looking_since or None,
         "history_seconds": settings.history_seconds,
         "least_seconds": settings.noisy_neighbour.min_windows * settings.sense.cycle_seconds,
+        "learning": is_learning(view, settings),
+        "device_time": device_time_rows(view.device_time),
         "cycles": view.cycles,
         "cycle_seconds": view.cycle_seconds,
         "waiting_moves": gate.waiting,
@@ -152,6 +159,19 @@ def status_answer(view: StatusSnapshot, gate: Gate, settings: Settings, orders: 
             for c in view.cases
         ],
     }
+
+
+TARGETS_SHOWN, JOBS_SHOWN = 8, 4
+"""Targets whose device time status shows, the busiest, and jobs of each, those that take most."""
+
+
+def device_time_rows(times: Mapping[str, TargetTime]) -> list[dict[str, Any]]:
+    """The busiest targets, and the jobs that take most of their service time."""
+    busiest = nlargest(TARGETS_SHOWN, times.values(), key=lambda time: time.utilisation)
+    return [{"target": time.target, "utilisation": round(time.utilisation, 4),
+             "utilisation_error": round(time.utilisation_error, 4),
+             "jobs": [{"job": job, "share": round(share, 4), "error": round(time.share_error([job]), 4)}
+                      for job, share in time.top(JOBS_SHOWN)]} for time in busiest]
 
 
 def stalled_sentences(daemon: Daemon, gate: Gate, activities: Sequence[ActivityState], now: float) -> list[str]:
@@ -193,11 +213,12 @@ def numbered_finding_json(view: StatusSnapshot, finding: Finding) -> dict[str, A
 NO_LOAD: Mapping[str, float] = {"read_bytes": 0.0, "write_bytes": 0.0, "operations": 0.0}
 
 
-def top_answer(view: StatusSnapshot, most: int) -> dict[str, Any]:
+def top_answer(view: StatusSnapshot, settings: Settings, most: int) -> dict[str, Any]:
     """Targets and jobs, so many of each at the most. Rates per second."""
     window = view.window
     if window is None:
-        return {"seconds": 0.0, "targets": [], "all_targets": 0, "jobs": [], "all_jobs": 0, "findings": []}
+        return {"seconds": 0.0, "targets": [], "all_targets": 0, "jobs": [], "all_jobs": 0, "findings": [],
+                "learning": True}
     role = {f.victim: "slowed" for f in view.findings if f.victim and not f.advice_only}
     role |= {f.aggressor: "noise" for f in view.findings if f.aggressor and not f.advice_only}
     return {
@@ -205,7 +226,13 @@ def top_answer(view: StatusSnapshot, most: int) -> dict[str, Any]:
         "targets": target_rows(window, view.findings)[:most], "all_targets": len({t for t, _ in window.loads}),
         "jobs": job_rows(window, role)[:most], "all_jobs": len(window.jobs | set(window.namespace)),
         "findings": findings_answer(view)["findings"],
+        "learning": is_learning(view, settings),
     }
+
+
+def is_learning(view: StatusSnapshot, settings: Settings) -> bool:
+    """Whether too little is known to say that nobody is slowed: neither a past to compare with, nor device time."""
+    return not view.device_time and view.windows < 2 * settings.noisy_neighbour.min_windows
 
 
 def target_rows(window: Window, found: tuple[Finding, ...]) -> list[dict[str, Any]]:

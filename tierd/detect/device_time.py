@@ -29,12 +29,13 @@ which a throttled disk was saturated, since writes waited in the commit of the j
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import nlargest
-from math import sqrt
+from math import isfinite, sqrt
 from typing import NamedTuple
 
 from tierd.model import JobLoad
@@ -76,6 +77,38 @@ class DeviceCosts:
     def busy_error(self, work: Vector) -> float:
         """Standard error of :meth:`busy`. Work may be negative: a difference."""
         return sqrt(max(_quadratic(self.covariance, work), 0.0))
+
+
+def costs_to_json(costs: Mapping[str, DeviceCosts]) -> str:
+    """The costs of all pools, for the journal.
+
+    >>> zero = (0.0, 0.0, 0.0)
+    >>> known = {"hdd": DeviceCosts(Work(6e-8, 6e-8, 0.01), (zero, zero, zero), 90)}
+    >>> costs_from_json(costs_to_json(known)) == known, costs_from_json('{"hdd": {"seconds": [1, 2]}}')
+    (True, {})
+    """
+    return json.dumps({pool: {"seconds": each.seconds, "covariance": each.covariance, "observations": each.observations}
+                       for pool, each in sorted(costs.items())})
+
+
+def costs_from_json(text: str) -> dict[str, DeviceCosts]:
+    """The costs of all pools as they were stored. Pools whose numbers make no sense are left out."""
+    try:
+        stored = json.loads(text)
+        pools = stored.items()
+    except (ValueError, AttributeError):
+        return {}
+    found = {}
+    for pool, each in pools:
+        try:
+            seconds = Work(*(float(cost) for cost in each["seconds"]))
+            covariance = _matrix([[float(value) for value in row] for row in each["covariance"]])
+            numbers = [*seconds, *(value for row in covariance for value in row)]
+            if len(each["seconds"]) == 3 and all(map(isfinite, numbers)) and min(seconds) >= 0:
+                found[pool] = DeviceCosts(seconds, covariance, int(each["observations"]))
+        except (KeyError, IndexError, TypeError, ValueError):
+            continue
+    return found
 
 
 def _quadratic(matrix: Matrix, vector: Vector) -> float:

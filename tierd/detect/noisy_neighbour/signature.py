@@ -22,7 +22,7 @@ from random import Random
 from statistics import fmean, median
 
 from tierd.detect.device_time import Gain, TargetTime, gain_without
-from tierd.detect.noisy_neighbour.baseline import LoadTracks, SlowdownSettings, stream_series
+from tierd.detect.noisy_neighbour.baseline import LoadTracks, SlowdownSettings
 from tierd.detect.noisy_neighbour.blame import named
 from tierd.detect.noisy_neighbour.pairs import SlowdownView
 from tierd.detect.profile import Profile
@@ -88,10 +88,16 @@ def signatures(view: SlowdownView, victims: Collection[Profile], suspects: Mappi
 
 
 def past_speaks(view: SlowdownView, victim: str, suspect: str, settings: SlowdownSettings) -> bool:
-    """Whether there are windows enough of the stream without the suspect, or not yet enough beside it."""
+    """Whether there are windows enough of the stream without the suspect, or not yet enough beside it.
+
+    A window is without the suspect if it did hardly anything there by its own measure. One task of an array never does
+    much beside a stream, and is there all the same.
+    """
     targets = [target for target in view.jobs[victim].by_target if target in view.jobs[suspect].by_target]
-    course = stream_series(view.tracks, victim, suspect, targets, settings.presence)
-    return len(course.quiet) >= settings.min_windows or sum(course.disturbed) < settings.min_windows
+    moved, operations = view.tracks.moved(targets, victim), view.tracks.operations(targets, suspect)
+    least = settings.presence * median([each for each in operations if each] or [1.0])
+    beside = [each > least for each, own in zip(operations, moved, strict=True) if own]
+    return beside.count(False) >= settings.min_windows or beside.count(True) < settings.min_windows
 
 
 def signature(view: SlowdownView, victim: Profile, suspects: Sequence[Profile], times: Sequence[TargetTime],
