@@ -9,7 +9,7 @@ from exporter.exposition import Gauge, MetricsPage
 from lustre.formats.df import Df
 
 OSD_KINDS = ("osd-ldiskfs", "osd-zfs", "osd-wbcfs")
-"""Devices between a target and its disks, by the file system on the disks; their parameters have the same form."""
+"""Kinds of devices between a target and its disks. Their parameters have one format."""
 
 
 @dataclass(frozen=True, slots=True)

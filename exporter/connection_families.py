@@ -35,7 +35,7 @@ class ConnectionFamilies:
         return (*self.rule.families(), self.imports, self.versions, self.attempts, self.timeouts, self.average_wait)
 
     def import_gauges(self, link: Brief) -> Iterator[Sample]:
-        """What is the case with the connection now."""
+        """Gauges of the present state of the connection."""
         if link.state is not None:
             yield self.imports, _label(b"state", link.state), 1
         if link.target_version is not None:
@@ -44,7 +44,7 @@ class ConnectionFamilies:
             yield self.average_wait, b"", link.avg_waittime_usec
 
     def import_counters(self, link: Brief) -> Iterator[tuple[Counter, bytes, int]]:
-        """What has happened to it since the mount."""
+        """Counters of events of the connection since the mount."""
         if link.connection_attempts is not None:
             yield self.attempts, b"", link.connection_attempts
         if link.timeouts is not None:
@@ -88,7 +88,7 @@ class FamilyMaker:
 def connection_families(
     kind: str, labels: tuple[str, ...], server: str, imports_since: str = "2.10+"
 ) -> ConnectionFamilies:
-    """Families called ``lustre_<kind>_…``; ``server`` is what is at the other end (``object servers``)."""
+    """Families called ``lustre_<kind>_…``; ``server`` is the name of the other end (``object servers``)."""
     make = FamilyMaker(kind, labels)
     since = imports_since
     return ConnectionFamilies(
@@ -172,7 +172,7 @@ class ClientFamilies(ConnectionFamilies):
 
 
 def client_families(kind: str, labels: tuple[str, ...], server: str) -> ClientFamilies:
-    """Families called ``lustre_<kind>_…``; ``server`` is what is at the other end (``object servers``)."""
+    """Families called ``lustre_<kind>_…``; ``server`` is the name of the other end (``object servers``)."""
     make = FamilyMaker(kind, labels)
     plain = connection_families(kind, labels, server)
     return ClientFamilies(

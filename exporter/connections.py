@@ -1,13 +1,10 @@
-"""Connections to targets, shown one by one or summed by mount and pool.
-
-Those shown one by one pass the kernel's digits through and keep their lines while nothing changes.
-"""
+"""Connections to targets, shown per target or summed by mount and pool."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
-from typing import Generic, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Generic, NamedTuple, TypeVar
 
 from exporter import templates
 from exporter.connection_families import ClientFamilies, ConnectionFamilies, Sample, client_families
@@ -22,6 +19,8 @@ from exporter.totals import Contribution, G, MountPool, SummedParameter, import_
 from lustre.formats import import_, rpc_stats
 from lustre.formats.compiled import hash_of
 from lustre.formats.outline import Forms
+
+T = TypeVar("T")
 
 
 class ConnectionsByTarget:
@@ -54,7 +53,7 @@ class ConnectionsByTarget:
 
 
 class ClientsByTarget:
-    """All there is to show of each connection of one kind of client."""
+    """All metrics of each connection of one kind of client."""
 
     def __init__(self, kind: str, families: ClientFamilies, *, without_stats: bool = False) -> None:
         self._kind = kind
@@ -72,7 +71,7 @@ class ClientsByTarget:
 
 
 class RpcRenderer:
-    """Makes renderers for devices whose histograms are shown one by one."""
+    """Makes renderers for devices whose histograms are shown per target."""
 
     def __init__(self, families: RpcFamilies) -> None:
         self._families = families
@@ -118,7 +117,7 @@ class RpcsOfDevice:
 
 
 class _NumberLines:
-    """Lines of a number that hardly ever changes, by their labels."""
+    """Lines of a number that rarely changes, by label text."""
 
     def __init__(self, family: Gauge) -> None:
         self._family = family
@@ -135,17 +134,17 @@ class _NumberLines:
 
 
 MAX_LINES = 16384
-"""More connections than a node has; those that are gone are forgotten some time."""
+"""Limit on kept lines, far above the number of connections of any node."""
 
 
 class StatsLines:
-    """Requests of each connection, from what was read for the sums."""
+    """Requests of each connection, from the contributions to the sums."""
 
     def __init__(self) -> None:
         self._devices: dict[str, _Shown] = {}
 
     def put(self, page: MetricsPage, labels: Mapping[str, bytes], read: Mapping[str, Contribution]) -> None:
-        """Show each device that could be read; one that did not change keeps its lines."""
+        """Show each device that could be read. An unchanged one keeps its lines."""
         kept: dict[str, _Shown] = {}
         for device, contribution in read.items():
             if contribution.plan is not None and device in labels:
@@ -158,13 +157,13 @@ class StatsLines:
 
 
 class _Shown(NamedTuple):
-    """What was shown of a device."""
+    """The lines of a device, and what they were made from."""
 
     of: Contribution
     plan: StatsPlan
     labels: bytes
     printed: bool
-    """Templates are those numbers are printed into."""
+    """Whether the templates are for numbers."""
     templates: tuple[bytes, ...]
     chunks: Chunks
 
@@ -194,7 +193,7 @@ class ConnectionSums(Generic[G]):
         )
 
     def collect(self, node: Node, page: MetricsPage, groups: Mapping[str, G]) -> None:
-        """Read every device, and show the sums of the group each belongs to."""
+        """Read every device, and show the sums by group."""
         for summed in (self._stats, self._imports):
             summed.refresh(node, groups)
             summed.put(page, {self._average_wait: max})
@@ -203,60 +202,48 @@ class ConnectionSums(Generic[G]):
 OSC = client_families("osc", ("fs", "mount", "pool"), "object servers")
 
 
-class OscGroups:
-    """The group of each object storage client of this node's mounts: the same mapping as long as nothing changes."""
+def group_of(client: ClientDevice, pool: str) -> MountPool:
+    """The group of an object storage client."""
+    return MountPool(client.device.fsname, client.mount, pool)
 
-    def __init__(self) -> None:
-        self._made: tuple[tuple[ClientDevice, ...], PoolMembership, dict[str, MountPool]] = (
-            (),
-            PoolMembership({}, {}),
-            {},
-        )
 
-    def of(self, node: Node) -> Mapping[str, MountPool]:
-        """As of this pass."""
+def labels_of(client: ClientDevice, pool: str) -> bytes:
+    """The label text of an object storage client that is shown by itself."""
+    return label_text(fs=client.device.fsname, mount=client.mount, target=client.device.target, pool=pool)
+
+
+class OscClients(Generic[T]):
+    """A value for each object storage client of this node's mounts, made from the client and its pools."""
+
+    def __init__(self, make: Callable[[ClientDevice, str], T]) -> None:
+        self._make = make
+        self._made: tuple[tuple[ClientDevice, ...], PoolMembership, dict[str, T]] = (), PoolMembership({}, {}), {}
+
+    def of(self, node: Node) -> Mapping[str, T]:
+        """The values of this pass by device. The mapping object of the previous pass means that nothing changed."""
         clients, membership = node.clients("osc"), node.membership()
         if self._made[0] is not clients or self._made[1] is not membership:
-            groups = {
-                name: MountPool(device.fsname, mount, membership.label(device.fsname, device.target))
-                for name, device, mount in clients
+            values = {
+                client.name: self._make(client, membership.label(client.device.fsname, client.device.target))
+                for client in clients
             }
-            self._made = clients, membership, groups
-        return self._made[2]
-
-
-class OscLabels:
-    """Label text of each of them, when they are shown one by one."""
-
-    def __init__(self) -> None:
-        self._made: tuple[tuple[ClientDevice, ...], PoolMembership, dict[str, bytes]] = (), PoolMembership({}, {}), {}
-
-    def of(self, node: Node) -> Mapping[str, bytes]:
-        """As of this pass; the same mapping as long as nothing changes."""
-        clients, membership = node.clients("osc"), node.membership()
-        if self._made[0] is not clients or self._made[1] is not membership:
-            labels = {
-                name: label_text(fs=device.fsname, mount=mount, target=device.target,
-                                 pool=membership.label(device.fsname, device.target))
-                for name, device, mount in clients
-            }  # fmt: skip
-            self._made = clients, membership, labels
+            self._made = clients, membership, values
         return self._made[2]
 
 
 class OscTotals:
-    """``osc.*.stats`` summed by group, read once a pass by whoever asks first."""
+    """``osc.*.stats`` summed by group, read once a pass by the first collector that needs it."""
 
     def __init__(self) -> None:
-        self.groups = OscGroups()
+        self.groups = OscClients(group_of)
         self._lock = threading.Lock()
-        self._survey: NodeSnapshot | None = None
+        self._snapshot: NodeSnapshot | None = None
         self.stats: SummedParameter[MountPool] = SummedParameter("osc", "stats", stats_contributions(OSC.rule))
 
     def refresh(self, node: Node) -> SummedParameter[MountPool]:
         """The sums as of this pass."""
         with self._lock:
-            if self._survey is not node.snapshot:
+            if self._snapshot is not node.snapshot:
                 self.stats.refresh(node, self.groups.of(node))
-                self._survey = node.snapshot
+                self._snapshot = node.snapshot
             return self.stats

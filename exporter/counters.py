@@ -1,8 +1,7 @@
 """From the counters of a ``stats`` file to samples: the family of each counter, and templates for its lines.
 
-All collectors whose parameter has that form use it. A :class:`StatsRule` says which family takes which counter. A
-:class:`StatsPlan` is the rule applied to the counters that a file holds at the moment; files with the same counters
-share it.
+All collectors of such parameters use it. A :class:`StatsRule` assigns counters to families. A :class:`StatsPlan` is the
+rule applied to the counters of a file; files with equal counters share it.
 """
 
 from __future__ import annotations
@@ -12,36 +11,36 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
 from exporter import templates
-from exporter.exposition import Counter, escape, in_seconds
+from exporter.exposition import Counter, escape, usecs_to_seconds
 from exporter.templates import fill
 from lustre.formats.stats import Stats
 
 CounterKey = tuple[Counter, bytes]
-"""A family, and the label text that tells its samples apart (``,operation="read"``)."""
+"""A family, and further label text of a sample (``,operation="read"``)."""
 Chunks = tuple[tuple[Counter, bytes], ...]
 Shape = tuple[tuple[bytes, ...], tuple[bytes, ...], tuple[bool, ...], bool]
 """Names, units, whether each has a sum, and whether this release times operations."""
 CLIPPED = b"9223372036854775807"
-"""A sum that ran into the end of the kernel's 64 bits: no longer a sum."""
+"""A sum that the kernel clipped at 64 bits. It is invalid."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StatsRule:
-    """Where the counters of one kind of ``stats`` file belong."""
+    """The families of the counters of one kind of ``stats`` file."""
 
     operations: Counter
-    """Takes the samples of every counter not named below."""
+    """Family for the samples of every counter that is not named below."""
     seconds: Counter | None = None
-    """Takes the sums of those of them that are in microseconds."""
+    """Family for the sums of such counters in microseconds."""
     byte_sums: Mapping[bytes, Counter] = field(default_factory=dict)
     """Counters of bytes: their sums go to families of their own."""
     implied: Mapping[bytes, bytes] = field(default_factory=dict)
     """Operations that releases without latencies (up to 2.13) count only by their bytes."""
     special: Mapping[bytes, tuple[Counter | None, Counter | None]] = field(default_factory=dict)
-    """Counters that are no operation: families for their samples and for their sum."""
+    """Counters that are not operations: families for their samples and for their sum."""
 
     def families(self) -> tuple[Counter, ...]:
-        """All it may fill."""
+        """All families of the rule."""
         more = [family for pair in self.special.values() for family in pair]
         every = (*self.byte_sums.values(), self.operations, self.seconds, *more)
         return tuple([family for family in every if family is not None])
@@ -52,15 +51,15 @@ class StatsPlan:
     """A rule applied to one set of counters."""
 
     keys: tuple[CounterKey, ...]
-    """What the values are, family by family."""
+    """The key of each value, family by family."""
     places: tuple[int, ...]
-    """Where they are in the columns (samples, then sums)."""
+    """The index of each value in the columns (samples, then sums)."""
     pick: Callable[[Sequence[bytes]], tuple[bytes, ...]]
-    """Takes them out of there."""
+    """Picks the values from the columns."""
     parts: tuple[tuple[Counter, slice, bool], ...]
-    """Family, which of the values are its, and whether they are microseconds."""
+    """Family, the slice of its values, and whether they are microseconds."""
     unknown: int
-    """Counters the rule has no place for."""
+    """Number of counters without a family."""
 
     def templates(self, labels: bytes) -> tuple[bytes, ...]:
         """One template per part."""
@@ -72,16 +71,16 @@ class StatsPlan:
         )
 
     def fill(self, templates: tuple[bytes, ...], values: Sequence[bytes]) -> Chunks:
-        """Finished lines, the kernel's digits passed through."""
+        """Finished lines, with the digits of the kernel."""
         return tuple(
             [
-                (family, template % (tuple(in_seconds(values[part])) if usec else values[part]))
+                (family, template % (tuple(usecs_to_seconds(values[part])) if usec else values[part]))
                 for (family, part, usec), template in zip(self.parts, templates, strict=True)
             ]
         )
 
     def printing_templates(self, labels: bytes) -> tuple[bytes, ...]:
-        """The same for values that are numbers."""
+        """Templates for values that are numbers."""
         return tuple(
             [
                 templates.packed(templates.of_samples(family, labels, [extra for _, extra in self.keys[part]]))
@@ -100,7 +99,7 @@ class StatsPlan:
 
 
 class StatsPlanner:
-    """Keeps the plans of one rule: thousands of files share a few sets of counters."""
+    """Keeps the plans of one rule. Thousands of files share a few sets of counters."""
 
     def __init__(self, rule: StatsRule) -> None:
         self._untimed = rule
@@ -123,7 +122,7 @@ class StatsPlanner:
 
 
 MAX_PLANS = 256
-"""More sets of counters than any node shows; a bound all the same."""
+"""Limit on the number of plans, far above that of any node."""
 
 
 def _make(rule: StatsRule, shape: Shape) -> StatsPlan:

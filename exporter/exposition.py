@@ -30,7 +30,7 @@ from prometheus_client.exposition import choose_encoder, generate_latest
 
 @lru_cache(maxsize=16384)
 def label_text(**labels: str | bytes) -> bytes:
-    r"""Label text as it stands between the braces.
+    r"""The label text between the braces of a sample.
 
     >>> label_text(fs="a", jobid=b'b"c\\\n\xff').decode()
     'fs="a",jobid="b\\"c\\\\\\n�"'
@@ -39,38 +39,38 @@ def label_text(**labels: str | bytes) -> bytes:
 
 
 def escape(value: str | bytes) -> bytes:
-    """A label's value as it stands between the quotes; bytes that are no UTF-8 become U+FFFD."""
+    """A label value, escaped for the text between the quotes. Bytes that are not UTF-8 become U+FFFD."""
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
     text = text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
     return text.encode("utf-8", "replace")
 
 
 def double_percent(text: bytes) -> bytes:
-    """For text that becomes part of a ``%`` template."""
+    """Escape text for a ``%`` template."""
     return text.replace(b"%", b"%%")
 
 
-def bound(value: float) -> bytes:
-    """A bucket's bound as both formats want it: always a float.
+def format_bound(value: float) -> bytes:
+    """The bound of a bucket in the form that both formats need: a float.
 
-    >>> bound(4096), bound(0.000256)
+    >>> format_bound(4096), format_bound(0.000256)
     (b'4096.0', b'0.000256')
     """
     return repr(float(value)).encode()
 
 
-def seconds(usec: bytes) -> bytes:
-    """Microseconds as seconds, by moving the decimal point in the digits.
+def usec_to_seconds(usec: bytes) -> bytes:
+    """Digits of microseconds as digits of seconds.
 
-    >>> seconds(b"63381633"), seconds(b"12")
+    >>> usec_to_seconds(b"63381633"), usec_to_seconds(b"12")
     (b'63.381633', b'0.000012')
     """
     digits = usec.zfill(7)
     return digits[:-6] + b"." + digits[-6:]
 
 
-def in_seconds(usecs: Iterable[bytes]) -> list[bytes]:
-    """The same of many, spelt out: a call for each would take as long again."""
+def usecs_to_seconds(usecs: Iterable[bytes]) -> list[bytes]:
+    """Digits of seconds for many digits of microseconds. Inlined: a call for each would double the time."""
     return [usec[:-6] + b"." + usec[-6:] if len(usec) > 6 else b"0." + usec.zfill(6) for usec in usecs]
 
 
@@ -98,13 +98,13 @@ SINGLE_VALUES = single_values(30)
 
 @lru_cache(maxsize=4096)
 def with_usual_bounds(usual: tuple[float, ...], bounds: tuple[float, ...]) -> tuple[float, ...]:
-    """These bounds, and the usual ones above them."""
+    """The given bounds, and the usual ones above them."""
     last = bounds[-1] if bounds else 0.0
     return (*bounds, *[upper for upper in usual if upper > last])
 
 
 def cumulative(bounds: Sequence[float], counts: Iterable[int]) -> tuple[int, ...]:
-    """Counts as a bucket template takes them. Where there are fewer than bounds, the rest are empty.
+    """Cumulative counts, one for each line of a bucket template. Missing counts are 0.
 
     >>> cumulative((1, 2), (5, 7)), cumulative((1, INFINITY), (5, 7)), cumulative((1, 2, 4), (5, 7))
     ((5, 12, 12), (5, 12), (5, 12, 12, 12))
@@ -116,17 +116,17 @@ def cumulative(bounds: Sequence[float], counts: Iterable[int]) -> tuple[int, ...
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Family:
-    """One metric family and what an administrator should know of it."""
+    """One metric family, with its documentation."""
 
     name: str
-    """As the samples are called: a counter's ends in ``_total``, a histogram's lacks ``_bucket``."""
+    """The name of its samples: that of a counter ends in ``_total``, that of a histogram lacks ``_bucket``."""
     help: str
     labels: tuple[str, ...]
     source: str
     """The kernel's parameter, as ``lctl get_param`` names it."""
     unit: str = ""
     versions: str = "2.10+"
-    """Lustre releases that have it."""
+    """Lustre releases that have the parameter."""
 
     kind: ClassVar[str]
 
@@ -149,14 +149,14 @@ class Family:
 
 
 class Counter(Family):
-    """Only ever grows, until what it counts starts anew."""
+    """A value that only grows until it is reset."""
 
     __slots__ = ()
     kind = "counter"
 
 
 class Gauge(Family):
-    """A value of this moment."""
+    """A value that may go up and down."""
 
     __slots__ = ()
     kind = "gauge"
@@ -164,25 +164,25 @@ class Gauge(Family):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Histogram(Family):
-    """Cumulative buckets. Lustre's tables have no sum; where one is known otherwise, sum and count are shown too.
+    """Cumulative buckets. Lustre's tables have no sum; if it is known from elsewhere, sum and count are shown too.
 
-    The kernel prints a table up to the last bucket that is not empty. Sums over series by ``le`` are right only where
-    all series have the same buckets, so the tables are continued up to the largest that is usual.
+    The kernel prints a table up to the last bucket that is not empty. Sums over series by ``le`` are correct only if
+    all series have the same buckets, so every table is extended by the usual buckets.
     """
 
     usual: tuple[float, ...] = ()
-    """Bounds every series has, whether or not the kernel printed a table that far."""
+    """Bounds that every series has, even if the kernel's table is shorter."""
 
     kind: ClassVar[str] = "histogram"
 
     def whole(self, bounds: Sequence[float]) -> tuple[float, ...]:
-        """These bounds, and the usual ones above them."""
+        """The given bounds, and the usual ones above them."""
         return with_usual_bounds(self.usual, tuple(bounds))
 
     def buckets_template(self, labels: bytes, bounds: Sequence[float]) -> bytes:
         """Bucket lines with ``%d`` for the cumulative counts; the last is +Inf, whether ``bounds`` has it or not."""
         begin = b'%b_bucket{%b,le="' % (self.name.encode(), double_percent(labels))
-        finite = [bound(upper) for upper in bounds if upper != INFINITY]
+        finite = [format_bound(upper) for upper in bounds if upper != INFINITY]
         return b"".join([b'%b%b"} %%d\n' % (begin, upper) for upper in (*finite, b"+Inf")])
 
     def buckets(self, labels: bytes, bounds: Sequence[float], counts: Iterable[int], total: bytes = b"") -> bytes:
@@ -198,17 +198,17 @@ class Histogram(Family):
 
 @dataclass(slots=True)
 class MetricsPage:
-    """What one pass of one collector found: for each family its chunks of finished lines."""
+    """The metrics of one pass of one collector: for each family its chunks of finished lines."""
 
     chunks: dict[Family, list[bytes]] = field(default_factory=dict)
 
     def add(self, family: Family, chunk: bytes) -> None:
-        """Put finished lines below their family."""
+        """Add finished lines to a family."""
         if chunk:
             self.chunks.setdefault(family, []).append(chunk)
 
     def extend(self, lines: Iterable[tuple[Family, bytes]]) -> None:
-        """Put finished lines of several families; none of them empty."""
+        """Add finished lines of several families. No chunk may be empty."""
         chunks = self.chunks
         for family, chunk in lines:
             if family in chunks:
@@ -217,7 +217,7 @@ class MetricsPage:
                 chunks[family] = [chunk]
 
     def sample(self, family: Family, labels: bytes, value: int | float | bytes | None) -> None:
-        """Put one sample; None, what this node does not show, leaves none."""
+        """Add one sample; none for None, an unknown value."""
         if value is not None:
             self.add(family, family.line(labels, value))
 
@@ -233,13 +233,13 @@ except ImportError:
 PIECE_BYTES = 1 << 18
 END = b"# EOF\n"
 GZIP_LEVEL = 1
-"""Five to ten times cheaper than the usual level, and nearly as small: sample lines repeat themselves."""
+"""Five to ten times cheaper than the default level, and nearly as small, because sample lines are repetitive."""
 _GZIP_FORMAT = 31
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseFormat:
-    """What a request asks for."""
+    """The response format that a request asks for."""
 
     openmetrics: bool
     gzip: bool
@@ -247,17 +247,17 @@ class ResponseFormat:
 
 
 def negotiate(accept: str, accept_encoding: str) -> ResponseFormat:
-    """The format by the request's headers; what cannot be understood gets the text format."""
+    """The format by the headers of a request. Invalid headers get the text format."""
     try:
         _, content_type = choose_encoder(accept)
-    except (ValueError, TypeError):  # a version that is no version
+    except (ValueError, TypeError):  # an invalid version
         _, content_type = choose_encoder("")
     openmetrics = content_type.startswith("application/openmetrics-text")
     return ResponseFormat(openmetrics, _gzip_accepted(accept_encoding), content_type)
 
 
 def _gzip_accepted(accept_encoding: str) -> bool:
-    """Whether gzip is named, and not with a weight of zero.
+    """Whether gzip is accepted: named, and without a weight of zero.
 
     >>> [_gzip_accepted(header) for header in ("deflate, GZIP;q=0.5", "gzip; q=0.0", "identity", "")]
     [True, False, False, False]
@@ -300,7 +300,7 @@ def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def gzipped(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The same as a gzip stream."""
+    """Compress the pieces to a gzip stream."""
     library = zlib if isal_zlib is None else isal_zlib
     compressor = library.compressobj(GZIP_LEVEL, zlib.DEFLATED, _GZIP_FORMAT)
     for piece in pieces:
@@ -311,6 +311,6 @@ def gzipped(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class ScrapeResult:
-    """What a pass found: families in a fixed order, each with its chunks."""
+    """The metrics of a pass: families in a fixed order, each with its chunks."""
 
     families: tuple[tuple[Family, Sequence[bytes]], ...]

@@ -1,7 +1,6 @@
-"""Forms of ``stats`` and ``rpc_stats``: what the numbers of thousands of texts alike are, and how they are printed.
+"""Forms of ``stats`` and ``rpc_stats``: the meaning and rendering of the numbers in thousands of similar texts.
 
-Only where ``lustre/formats/_texts.c`` was compiled; a text that is not of a usual form is read as it is everywhere
-else.
+They are used only if ``lustre/formats/_texts.c`` was compiled. A text of another form is parsed as without it.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class StatsForm:
 
 
 def stats_forms(planner: StatsPlanner) -> Forms[StatsForm]:
-    """Forms of files whose counters the planner knows where to put."""
+    """Forms of ``stats`` files, with the plans of the planner."""
 
     def make(data: bytes) -> StatsForm | None:
         parsed = stats.parse(data)
@@ -51,25 +50,25 @@ class _Table:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RpcForm:
-    """Numbers of what is the case now, then counts of tables, column by column."""
+    """Numbers of gauges, then counts of tables, column by column."""
 
     outline: Outline
     timed: bool
     gauges: tuple[tuple[Gauge, bytes], ...]
     tables: tuple[_Table, ...]
     keys: tuple[BucketKey, ...]
-    """Of the tables."""
+    """Keys of the tables."""
 
     def samples(self, numbers: tuple[int, ...]) -> list[tuple[Gauge, bytes, int]]:
-        """What is the case now."""
+        """Samples of the gauges."""
         return [(family, extra, number) for (family, extra), number in zip(self.gauges, numbers, strict=False)]
 
     def counts(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
-        """Of the tables."""
+        """Keys of the tables."""
         return numbers[len(self.gauges) :]
 
     def templates(self, labels: bytes) -> tuple[bytes, ...]:
-        """For ``printed``."""
+        """Templates for ``printed``."""
         gauges = [templates.of_samples(family, labels, [extra]) for family, extra in self.gauges]
         tables = [templates.of_table(table.family, labels, table.extras, table.bounds) for table in self.tables]
         return tuple(map(templates.packed, gauges + tables))

@@ -20,16 +20,16 @@ class NodeSummary:
 
     roles: tuple[str, ...]
     version: str
-    """Lustre's release; empty when it is not loaded."""
+    """Lustre's release; empty if Lustre is not loaded."""
     file_systems: tuple[str, ...]
     mounts: tuple[tuple[str, str], ...]
     """(file system, mount point), the latter empty where it is not known."""
     targets: tuple[tuple[str, str], ...]
-    """(file system, target) of this node's own."""
+    """(file system, target) of the targets of this node."""
 
 
 def summarize_node(parameters: ParameterIndex) -> NodeSummary:
-    """Look at the node; nothing is asked of any server."""
+    """Inspect the node. No server is asked."""
     node = Node(NodeSnapshot(parameters), ReadStats())
     mounts = [(client.device.fsname, client.mount) for client in node.clients("llite")]
     targets = {kind: [(t.device.fsname, t.device.target) for t in node.targets(kind)] for kind in SERVER_ROLES}

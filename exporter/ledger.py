@@ -2,12 +2,12 @@
 
 A target's counters start at zero when its file is cleared, its client remounted or its server failed over; a target
 may vanish and come back. Prometheus understands a reset of one series, not one hidden in a sum. So the ledger
-remembers what each target showed last and credits only growth:
+remembers the last values of each target and credits only growth:
 
-* the first pass credits everything, so a sum begins as the sum of what the files show;
-* a target that was not there before is credited in full, since all it counts happened since the last pass;
-* a target that was there but could not be read is remembered without credit: when it counted is unknown;
-* a counter that decreased, or a new ``start_time``, is a reset: what it shows now is credited in full;
+* the first pass credits everything, so a sum starts as the sum of the files;
+* a new target is credited in full, because all it counted happened since the last pass;
+* a target that was present but unreadable is remembered without credit, because the time of its activity is unknown;
+* a counter that decreased, or a new ``start_time``, is a reset: its present value is credited in full;
 * a target that vanished keeps its contribution.
 """
 
@@ -21,7 +21,7 @@ from lustre.formats.compiled import grow
 G = TypeVar("G", bound=Hashable)
 K = TypeVar("K", bound=Hashable)
 SPARE = 1024
-"""Vanished members remembered beyond as many as are present, in case they come back."""
+"""Vanished members that are remembered in addition to the number of present ones."""
 
 
 class _Member(Generic[G, K]):
@@ -32,12 +32,12 @@ class _Member(Generic[G, K]):
         self.listed_at = listed_at
         """The pass in which it first appeared."""
         self.seen_at = 0
-        """The pass in which it was last credited; 0 is never."""
+        """The pass in which it was last credited; 0: never."""
         self.start = b""
         self.keys: Sequence[K] = ()
         self.values: Sequence[int] = ()
         self.parked: dict[K, int] = {}
-        """Last values of counters that are not in the file now."""
+        """Last values of counters that are not in the file at present."""
         self.whole = True
 
 
@@ -48,7 +48,7 @@ class Ledger(Generic[G, K]):
         self._members: dict[str, _Member[G, K]] = {}
         self._totals: dict[G, dict[K, int]] = {}
         self._growth: dict[tuple[G, int], tuple[Sequence[K], list[int]]] = {}
-        """Not in the totals yet: growth by group and identity of the keys, so that members alike add up quickly."""
+        """Growth that is not in the totals yet, by group and identity of the keys, for members with equal keys."""
         self._groups: frozenset[G] = frozenset()
         self._present: Mapping[str, G | None] | None = None
         self._pass = 0
@@ -59,19 +59,19 @@ class Ledger(Generic[G, K]):
         return self._groups
 
     def totals(self, group: G) -> Mapping[K, int]:
-        """What the members of the group, present and past, have counted."""
+        """The sums over the members of the group, present and past."""
         self._settle()
         return self._totals.get(group, {})
 
     def every(self) -> Mapping[G, Mapping[K, int]]:
-        """The totals of all groups, those included that have no member now."""
+        """The totals of all groups, including those without a present member."""
         self._settle()
         return self._totals
 
     def begin(self, members: Mapping[str, G | None]) -> None:
-        """A new pass: who is there, and which group each belongs to now. A member of no group is remembered only.
+        """Start a pass with the present members and their groups. A member without a group is only remembered.
 
-        The same mapping again means that nothing changed.
+        The mapping object of the previous pass means that nothing changed.
         """
         self._pass += 1
         if members is self._present:
@@ -88,9 +88,9 @@ class Ledger(Generic[G, K]):
             self._forget(members)
 
     def move(self, name: str, group: G | None) -> None:
-        """A member that is there belongs to another group from this pass on, in which its past does not count.
+        """Move a present member to another group from this pass on. Its past does not count there.
 
-        For few of many members; ``groups`` does not learn of it.
+        For few of many members; ``groups`` is not updated.
         """
         member = self._members[name]
         member.group = group
@@ -98,13 +98,13 @@ class Ledger(Generic[G, K]):
         member.keys, member.values = (), ()
 
     def credit(self, name: str, start: bytes, keys: Sequence[K], values: Sequence[int], *, whole: bool = True) -> None:
-        """What a member shows in this pass. ``keys`` should be the same object as long as they are the same keys.
+        """Credit the values of a member in this pass. Equal ``keys`` should be one object in all passes.
 
-        ``whole`` is False when part of its file was not understood: what appears later may then be an old counter.
+        ``whole`` is False if part of its file was not understood: a counter that appears later may then be old.
         """
         member = self._members[name]
-        start = start or member.start  # a file cut short in its header says nothing of when it began
-        if member.listed_at == self._pass and member.seen_at == 0:  # new, so all it counts is growth
+        start = start or member.start  # a file truncated in its header has no start time
+        if member.listed_at == self._pass and member.seen_at == 0:  # a new member: all its values are growth
             member.start, member.keys, member.values = start, keys, (0,) * len(keys)
         if keys is member.keys and start == member.start and self._grow(member, keys, values):
             member.values, member.seen_at, member.whole = values, self._pass, whole
@@ -130,7 +130,7 @@ class Ledger(Generic[G, K]):
         member.parked = {key: value for key, value in known.items() if key not in present}
 
     def _grow(self, member: _Member[G, K], keys: Sequence[K], values: Sequence[int]) -> bool:
-        """Credit growth quickly; False, and nothing is credited, when a counter went back."""
+        """Credit growth fast. False, without any credit, if a counter decreased."""
         if member.group is None:
             return True
         where = member.group, id(keys)
@@ -150,7 +150,7 @@ class Ledger(Generic[G, K]):
             totals[key] = totals.get(key, 0) + delta
 
     def forget(self, name: str) -> None:
-        """One that is not there: should it come back, it is new."""
+        """Forget an absent member: if it comes back, it is new."""
         if self._present is None or name not in self._present:
             self._members.pop(name, None)
 

@@ -42,7 +42,7 @@ def quoted(value: str) -> str:
 
 
 def configure_logging(level: str, form: str) -> None:
-    """Log so from now on."""
+    """Configure the root logger."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         logging.Formatter("lustre-exporter: %(message)s") if form == "text" else StructuredFormatter(form)

@@ -1,13 +1,12 @@
-"""What a scrape sees of this node: devices, mounts, targets, pools, and the parameters of each.
+"""The node during a scrape: its devices, mounts, targets and pools, and their parameters.
 
-:class:`ParameterIndex` remembers from scrape to scrape where each parameter lives; no file is kept open.
-:class:`NodeSnapshot` is one scrape's view, :class:`Node` that of one collector. A parameter that cannot be read or
-understood is counted (:class:`ReadStats`) and left out.
+:class:`ParameterIndex` remembers the folder of each parameter between scrapes; no file is kept open.
+:class:`NodeSnapshot` is the view of one scrape, :class:`Node` that of one collector. A parameter that cannot be read
+or parsed is counted (:class:`ReadStats`) and left out.
 
 Lustre names a client's devices after an address in kernel memory (``ff1100011d6c9800``), which is new at each mount.
-As a label it would start new series at every reboot, so the mount point takes its place. The kernel shows both, but
-nowhere together: ``/proc/mounts`` lists mounts in the order they were made, and the statistics of an instance say
-since when they count.
+As a label it would start new series at every reboot, so the label is the mount point. No file of the kernel shows both:
+``/proc/mounts`` lists mounts in the order of mounting, and the statistics of an instance show their start time.
 
 >>> client_mounts(b"10.0.2.15@tcp:/lustre /mnt/a lustre rw 0 0")
 [('lustre', '/mnt/a')]
@@ -32,7 +31,7 @@ from lustre.formats.df import Df
 from lustre.parameters import Device, Tree, parse_device, read_line, read_through, read_whole
 
 NAMED_BY_ADMINISTRATOR = frozenset({("lov", "pools"), ("lod", "pools"), ("lod", "pool"), ("mgs", "live")})
-"""Folders of devices whose entries an administrator named: pools, file systems."""
+"""Folders whose entries have names that an administrator chose: pools, file systems."""
 
 
 @dataclass(slots=True)
@@ -41,21 +40,21 @@ class ReadStats:
 
     bytes_read: int = 0
     errors: dict[tuple[str, str], int] = field(default_factory=dict)
-    """By (parameter, error)."""
+    """Number of failed reads by (parameter, error)."""
     skipped: dict[str, int] = field(default_factory=dict)
-    """Lines by parameter."""
+    """Number of skipped lines by parameter."""
 
     def error(self, parameter: str, name: str) -> None:
-        """One reading failed."""
+        """Count a failed read."""
         self.errors[parameter, name] = self.errors.get((parameter, name), 0) + 1
 
     def skip(self, parameter: str, lines: int) -> None:
-        """So many lines were not understood."""
+        """Count lines that were not understood."""
         self.skipped[parameter] = self.skipped.get(parameter, 0) + lines
 
 
 def parameter_name(kind: str, name: str) -> str:
-    """The parameter without its device and pool, as a label's value.
+    """The name of a parameter as a label value: without its device and pool.
 
     >>> parameter_name("osc", "stats"), parameter_name("lov", "pools/a"), parameter_name("lod", "pool/a/spill_hit")
     ('osc.*.stats', 'lov.*.pools.*', 'lod.*.pool.*.spill_hit')
@@ -72,18 +71,18 @@ def parameter_name(kind: str, name: str) -> str:
 Mounts = Mapping[tuple[str, str], str]
 """(fs, instance) -> mount point."""
 Moment = tuple[int, bytes]
-"""Seconds, and the digits of the fraction."""
+"""Seconds, and the digits of their fraction."""
 _NEVER: Moment = (0, b"")
 _CLIENT = re.compile(rb"^\S*:/([^/\s]+)\S* (\S+) lustre ", re.MULTILINE)
 _OCTAL = re.compile(rb"\\([0-7]{3})")
 _MOUNT_LISTS = ("mounts", "self/mounts", "1/mounts")
-"""The first that lists a client mount is taken: in a container, only that of process 1 may."""
+"""The first one that lists a client mount counts. In a container this may be that of process 1 only."""
 _DATED_PARAMETERS = (
     ("llite", ("stats", "read_ahead_stats")),
     ("mdc", ("stats", "rpc_stats", "md_stats")),
     ("osc", ("stats",)),
 )
-"""What is created while a file system is being mounted and says when."""
+"""Parameters with a start time that are created while a file system is mounted."""
 
 
 def client_mounts(text: bytes) -> list[tuple[str, str]]:
@@ -126,7 +125,7 @@ def _assign(
 
 
 def _match(node: Node, fs: str, instances: list[str], points: list[str]) -> list[tuple[str, str]]:
-    if len(instances) == 1:  # further mount points are bind mounts of the same
+    if len(instances) == 1:  # further mount points are bind mounts
         return [(instances[0], points[0] if points else "")]
     born = {instance: _counting_since(node, fs, instance) for instance in instances}
     eldest_first = sorted(instances, key=lambda instance: (born[instance] or _NEVER, instance))
@@ -136,7 +135,7 @@ def _match(node: Node, fs: str, instances: list[str], points: list[str]) -> list
 
 
 def _counting_since(node: Node, fs: str, instance: str) -> Moment | None:
-    """When the instance began to count; None where the release does not say."""
+    """The start time of the instance's statistics; None for releases that do not show it."""
     starts: list[Moment] = []
     for kind, names in _DATED_PARAMETERS:
         for device in node.devices_of(kind, fs, instance):
@@ -165,14 +164,14 @@ PoolTargets = dict[str, frozenset[str]]
 
 
 class PoolReader:
-    """Reads the lists; parses one again only when it changed."""
+    """Reads the lists of pools, and parses only those that changed."""
 
     def __init__(self) -> None:
         self._parsed: dict[bytes, tuple[frozenset[str], int]] = {}
         self._membership = PoolMembership({}, {})
 
     def membership(self, node: Node) -> PoolMembership:
-        """The client's view where there is a client, else the metadata server's."""
+        """The pools as clients see them; without a client, as metadata targets see them."""
         found: dict[str, PoolTargets] = {}
         kept: dict[bytes, tuple[frozenset[str], int]] = {}
         for kind, wanted in (("lov", "clilov"), ("lod", "mdtlov"), ("lov", "mdtlov")):
@@ -185,7 +184,7 @@ class PoolReader:
                     found[device.fsname] = lists
         self._parsed = kept
         membership = self._membership
-        if found != membership.pools:  # a reader that comes back late must not hand its view to others
+        if found != membership.pools:  # a late reader must not replace the view of the others
             membership = self._membership = PoolMembership(found, _by_target(found))
         return membership
 
@@ -234,11 +233,11 @@ class NamedDevice(NamedTuple):
 ReadParameter = Callable[[str], bytes | None]
 """``read_whole`` or ``read_line``."""
 PASSES_BEFORE_RETRY = 10
-"""For parameters that were not there the last time."""
+"""Passes until a missing parameter is looked for again."""
 
 
 class ParameterIndex:
-    """Where each parameter was last found, and what device names mean; lives as long as the exporter."""
+    """The folder of each parameter and the parsed device names, kept between passes."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
@@ -253,7 +252,7 @@ class ParameterIndex:
         self._clients: dict[str, tuple[tuple[NamedDevice, ...], Mounts, tuple[ClientDevice, ...]]] = {}
 
     def devices(self, kind: str) -> tuple[NamedDevice, ...]:
-        """The devices of a kind, as they are now. When they change, all is looked up anew."""
+        """The present devices of a kind. If they changed, their parameters are located again."""
         names = self.tree.devices(kind)
         before = self._listings.get(kind)
         if before is not None and before[0] == names:
@@ -266,7 +265,7 @@ class ParameterIndex:
         return parsed
 
     def clients(self, kind: str, devices: tuple[NamedDevice, ...], mounts: Mounts) -> tuple[ClientDevice, ...]:
-        """Those of the devices that belong to a mount, with its name."""
+        """The devices that belong to a mount, with its mount point."""
         before = self._clients.get(kind)
         if before is not None and before[0] is devices and before[1] is mounts:
             return before[2]
@@ -279,7 +278,7 @@ class ParameterIndex:
         return found
 
     def folders(self, kind: str, name: str) -> Mapping[str, str]:
-        """Where the parameter was found, by device."""
+        """The folder of the parameter, by device."""
         return self._found.setdefault(kind, {}).setdefault(sys.intern(name), {})
 
     def read(self, kind: str, device: str, name: str, read: ReadParameter = read_whole) -> bytes | None:
@@ -289,7 +288,7 @@ class ParameterIndex:
         return self.locate(kind, device, name) if data is None else data
 
     def locate(self, kind: str, device: str, name: str) -> bytes | None:
-        """The text of a parameter that is not where it was, or was never asked for; None when it is nowhere."""
+        """Locate a parameter and return its text; None if it does not exist."""
         of_name = self._found.setdefault(kind, {}).setdefault(sys.intern(name), {})
         of_name.pop(device, None)
         missing = self._missing.get(kind)
@@ -304,7 +303,7 @@ class ParameterIndex:
         return read_whole(place)
 
     def _remember_missing(self, kind: str) -> None:
-        """What a device lacks, once it has been there for a pass, is looked for only now and then."""
+        """From the second pass of a device on, look for its missing parameters only once in several passes."""
         left = self._passes_left.get(kind, 0)
         if kind not in self._missing or not left:
             self._missing[kind] = set()
@@ -312,12 +311,12 @@ class ParameterIndex:
 
 
 integer = lru_cache(maxsize=8192)(df.integer)
-"""Thousands of parameters hold the same few numbers from scrape to scrape."""
+"""Cached: thousands of parameters hold a few different numbers."""
 
 
 @lru_cache(maxsize=8192)
 def natural(data: bytes) -> int | None:
-    r"""A number that cannot be below zero, unless it wrapped; then it is none.
+    r"""A number that cannot be negative. None for a negative one, which wrapped, and for a text that is no number.
 
     >>> natural(b"7\n"), natural(b"-7\n"), natural(b"18446744073709551609\n"), natural(b"7")
     (7, None, None, None)
@@ -327,11 +326,11 @@ def natural(data: bytes) -> int | None:
 
 
 WRAPPED_FROM = 1 << 63
-"""From here on a number of the kernel is one below zero that it printed as if it could not be."""
+"""Unsigned numbers from here on are negative numbers that the kernel printed as unsigned."""
 
 
 class ParameterReader:
-    """Reads for one collector; every reading goes into its reads."""
+    """Reads parameters for one collector, and counts what it reads in ``ReadStats``."""
 
     def __init__(self, parameters: ParameterIndex, reads: ReadStats) -> None:
         self._parameters = parameters
@@ -340,7 +339,7 @@ class ParameterReader:
     def read(
         self, kind: str, device: str, name: str, read: ReadParameter = read_whole, *, may_be_empty: bool = False
     ) -> bytes | None:
-        """The parameter's text; None when it is absent, empty or unreadable (the last two are counted)."""
+        """The parameter's text; None if it is absent, empty or unreadable. An empty or unreadable one is counted."""
         try:
             data = self._parameters.read(kind, device, name, read)
         except OSError as error:
@@ -355,9 +354,9 @@ class ParameterReader:
         return data
 
     def read_through(self, kind: str, device: str, name: str, take: Callable[[bytes], None]) -> bool:
-        """Hand over the parameter's text in pieces; False when it is absent or (which is counted) unreadable.
+        """Pass the parameter's text to ``take`` in pieces; False if it is absent or unreadable. The latter is counted.
 
-        ``take`` may raise OSError for what it cannot be.
+        ``take`` may raise OSError for an invalid text.
         """
         pieces = 0
 
@@ -385,7 +384,7 @@ class ParameterReader:
     def read_each(
         self, kind: str, name: str, devices: Iterable[str], read: ReadParameter = read_whole
     ) -> Iterator[tuple[str, bytes]]:
-        """Device and text of the same parameter of many, those left out for which ``read`` says None."""
+        """Device and text of one parameter of many devices, without those for which ``read`` would return None."""
         folders = self._parameters.folders(kind, name)
         look_for, reads = self._parameters.locate, self._reads
         for device in devices:
@@ -404,7 +403,7 @@ class ParameterReader:
                 reads.error(parameter_name(kind, name), "empty")
 
     def numbers(self, kind: str, name: str, devices: Iterable[str]) -> Iterator[tuple[str, int]]:
-        """Device and number of the same parameter of many, those left out for which ``number`` says None."""
+        """Device and number of one parameter of many devices, without those for which ``number`` would return None."""
         for device, data in self.read_each(kind, name, devices, read_line):
             value = natural(data)
             if value is None:
@@ -430,7 +429,7 @@ class ParameterReader:
         return data or None
 
     def number_global(self, name: str) -> int | None:
-        """A parameter of no device that holds a number of things; None as in ``number``."""
+        """A parameter of no device that holds a number; None as in ``number``."""
         data = self.read_global(name)
         value = None if data is None else natural(data)
         if data is not None and value is None:
@@ -438,14 +437,14 @@ class ParameterReader:
         return value
 
     def skipped_global(self, name: str, lines: int) -> None:
-        """Lines of a parameter of no device that were not understood."""
+        """Count lines of a parameter of no device that were not understood."""
         if lines:
             self._reads.skip(name, lines)
 
     def number(self, kind: str, device: str, name: str, parse: Callable[[bytes], int | None] = natural) -> int | None:
-        """A parameter that holds one number; None when it is absent or holds something else (which is counted).
+        """A parameter that holds one number; None if it is absent or holds something else. The latter is counted.
 
-        Nearly all are numbers or sizes of things, so that one below zero is taken for wrapped, not for a number.
+        Nearly all are counts or sizes, so the default ``parse`` does not accept a negative number.
         """
         data = self.read(kind, device, name, read_line)
         if data is None:
@@ -456,16 +455,16 @@ class ParameterReader:
         return value
 
     def skipped(self, kind: str, name: str, lines: int) -> None:
-        """Lines of a parameter that were not understood."""
+        """Count lines of a parameter that were not understood."""
         if lines:
             self._reads.skip(parameter_name(kind, name), lines)
 
     def children(self, kind: str, device: str, folder: str) -> tuple[str, ...]:
-        """Names below a folder of a device."""
+        """Names in a folder of a device."""
         return self._parameters.tree.children(f"{kind}/{device}/{folder}")
 
     def root_text(self, path: str) -> bytes:
-        """A file of procfs outside Lustre's part (``mounts``); empty when there is none."""
+        """A file of procfs that is not Lustre's (``mounts``); empty if there is none."""
         try:
             return read_whole(self._parameters.tree.roots.procfs / path) or b""
         except OSError:
@@ -473,7 +472,7 @@ class ParameterReader:
 
 
 class NodeSnapshot:
-    """One pass's view of the node, shared by its collectors: each thing is looked at once, when first asked for."""
+    """The view of the node that the collectors of one pass share. Each part is read once, at its first use."""
 
     def __init__(self, parameters: ParameterIndex) -> None:
         self.parameters = parameters
@@ -494,7 +493,7 @@ class NodeSnapshot:
         return self._mounts
 
     def membership(self, node: Node) -> PoolMembership:
-        """Which targets are in which pools."""
+        """The targets of each pool."""
         if self._membership is None:
             self._membership = self.parameters.pool_reader.membership(node)
         return self._membership
@@ -508,9 +507,9 @@ class Node(ParameterReader):
         self.snapshot = snapshot
 
     def clients(self, kind: str) -> tuple[ClientDevice, ...]:
-        """Devices of this node's mounts; not those a server holds to reach other servers.
+        """The devices of this node's mounts, without the connections of servers to other servers.
 
-        The same object as in the pass before, when nothing was mounted or connected meanwhile.
+        Returns the object of the previous pass if no mount or connection has changed.
         """
         return self.snapshot.parameters.clients(kind, self.snapshot.devices(kind), self.snapshot.mounts(self))
 
@@ -521,11 +520,11 @@ class Node(ParameterReader):
         ]
 
     def room(self, kind: str, device: str) -> Df:
-        """How full the device is. None of it is known when it does not say."""
+        """Size and free space of a device. Unknown values are None."""
         return self.rooms(kind, (device,))[device]
 
     def rooms(self, kind: str, devices: Collection[str]) -> dict[str, Df]:
-        """How full each of many is."""
+        """Size and free space of many devices."""
         size, free, avail, files, files_free = [dict(self.numbers(kind, name, devices)) for name in df.FILES]
 
         def kib(known: dict[str, int], device: str) -> int | None:
@@ -537,7 +536,7 @@ class Node(ParameterReader):
         }
 
     def instances(self) -> list[tuple[str, str]]:
-        """(fs, instance) of each of this node's mounts."""
+        """(fs, instance) of each mount of this node."""
         found = {
             (device.fsname, device.instance)
             for kind, names in (("llite", {""}), ("osc", {"osc"}), ("mdc", {"mdc"}))
@@ -562,9 +561,9 @@ class Node(ParameterReader):
         return [(name, label_text(fs=device.fsname, target=device.target)) for name, device in self.targets(kind)]
 
     def devices(self, kind: str) -> tuple[NamedDevice, ...]:
-        """All devices of a kind, whosever they are."""
+        """All devices of a kind, those of clients and of servers."""
         return self.snapshot.devices(kind)
 
     def membership(self) -> PoolMembership:
-        """Which targets are in which pools."""
+        """The targets of each pool."""
         return self.snapshot.membership(self)

@@ -1,6 +1,6 @@
 """From ``rpc_stats`` to samples: RPCs in flight now, and histograms of RPCs sent.
 
-Object clients (osc) and metadata clients (mdc) have the same form; their families differ by name only.
+Object clients (osc) and metadata clients (mdc) share the format; their families differ by name only.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lustre.formats import histogram
 from lustre.formats.rpc_stats import LATENCY_UNIT_NSEC, RpcStats
 
 BucketKey = tuple[Histogram, bytes, float]
-"""A family, further label text (the direction), the bucket's bound."""
+"""A family, further label text (the direction), and the bound of the bucket."""
 LATENCY_UNIT_SECONDS = LATENCY_UNIT_NSEC / 1e9
 READ, WRITE = b',direction="read"', b',direction="write"'
 
@@ -38,7 +38,7 @@ class RpcFamilies:
         return iter([family for family in every if family is not None])
 
     def of_gauges(self) -> dict[str, tuple[Gauge, bytes]]:
-        """Family and further label text of what is the case now, by the field of ``RpcStats``."""
+        """Family and further label text of each gauge, by the field of ``RpcStats``."""
         every = {
             "read_in_flight": (self.in_flight, READ),
             "write_in_flight": (self.in_flight, WRITE),
@@ -60,7 +60,7 @@ class RpcFamilies:
         return {field: (family, unit) for field, (family, unit) in every.items() if family is not None}
 
     def gauges(self, rpcs: RpcStats) -> Iterator[tuple[Gauge, bytes, int]]:
-        """Family, further label text and value of what is the case now."""
+        """Family, further label text and value of each gauge."""
         for field, (family, extra) in self.of_gauges().items():
             value = getattr(rpcs, field)
             if value is not None:
@@ -82,7 +82,7 @@ def directions(columns: Sequence[object]) -> tuple[bytes, ...]:
 
 
 def bounds_of(table: histogram.Histogram, unit: float = 1.0) -> tuple[float, ...]:
-    """The bounds of a kernel table; its very last bucket counts all that is larger too, so it has none."""
+    """The bounds of a kernel table. Its last possible bucket counts all larger values too; its bound is infinity."""
     return _bounds(table.uppers, table.overflow, unit)
 
 
@@ -95,13 +95,13 @@ def _bounds(uppers: tuple[int, ...], overflow: bool, unit: float) -> tuple[float
 
 
 class RpcKeys:
-    """The tables of a file as one flat row of keys and counts, the same keys object for the same set of buckets."""
+    """The tables of a file as one row of keys and counts. Equal sets of buckets share one keys object."""
 
     def __init__(self, families: RpcFamilies) -> None:
         self._families = families
         self._keys: dict[tuple[object, ...], tuple[BucketKey, ...]] = {}
         self._last: tuple[tuple[object, ...], tuple[BucketKey, ...]] = (), ()
-        """Most have the shape of the one before."""
+        """The previous shape: most files have the shape of the one before."""
 
     def flatten(self, rpcs: RpcStats) -> tuple[tuple[BucketKey, ...], list[int]]:
         """Keys and counts, not cumulative."""

@@ -20,7 +20,7 @@ PREFIX = "lustre_exporter_"
 
 
 class ExporterMetrics(Collector):
-    """How the collectors fared, read from the scraper when it is asked for."""
+    """The state of the collectors, read from the scraper at each scrape."""
 
     def __init__(self, scraper: Scraper) -> None:
         self._scraper = scraper
@@ -29,7 +29,7 @@ class ExporterMetrics(Collector):
         """All families about the exporter."""
         yield _info()
         yield from self._outcomes()
-        yield from self._tallies()
+        yield from self._reads()
         yield self._readable_paths()
         yield self._loaded()
 
@@ -47,7 +47,7 @@ class ExporterMetrics(Collector):
         yield success
         yield duration
 
-    def _tallies(self) -> Iterator[Metric]:
+    def _reads(self) -> Iterator[Metric]:
         read = CounterMetricFamily(PREFIX + "read_bytes", "Bytes read from Lustre parameters.", labels=("collector",))
         skipped = CounterMetricFamily(
             PREFIX + "skipped_lines", "Lines of Lustre parameters skipped because they were not understood.",
@@ -98,7 +98,7 @@ def _info() -> Metric:
 
 
 def registry(scraper: Scraper, web_config: WebConfigFile | None = None) -> CollectorRegistry:
-    """The exporter's own metrics, those of its process and of its memory management included."""
+    """The exporter's own metrics, with those of its process and its garbage collector."""
     own = CollectorRegistry()
     own.register(ExporterMetrics(scraper))
     if web_config is not None:

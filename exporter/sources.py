@@ -1,4 +1,4 @@
-"""Reads one parameter of many devices; a device whose text did not change keeps its finished lines."""
+"""Reads one parameter of many devices. A device with an unchanged text keeps its finished lines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from exporter import templates
 from exporter.counters import StatsPlanner, StatsRule
-from exporter.exposition import Family, MetricsPage, seconds
+from exporter.exposition import Family, MetricsPage, usec_to_seconds
 from exporter.forms import StatsForm, stats_forms
 from exporter.node import Node
 from lustre.formats import stats
@@ -19,24 +19,24 @@ Chunks = tuple[tuple[Family, bytes], ...]
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The finished lines of one file, none of them empty, and how many of its lines were not understood."""
+    """The finished lines of one file, none of them empty, and the number of its skipped lines."""
 
     chunks: Chunks
     skipped: int
 
 
 Render = Callable[[bytes], Rendered]
-"""Of one device: it may keep templates between calls."""
+"""Renders the file of one device. It may keep templates between calls."""
 
 
 @dataclass(slots=True)
 class _Reading:
-    """What one device's file held last."""
+    """The last reading of one device."""
 
     labels: bytes
     render: Render
     mark: int | None = None
-    """Of the text; thousands of texts would be megabytes."""
+    """Hash of the text: thousands of texts would take megabytes."""
     rendered: Rendered = Rendered((), 0)
 
 
@@ -54,11 +54,11 @@ class Source:
         self._name = name
         self._renderer = renderer
         self._mark = mark
-        """Of what does not change by itself."""
+        """Hash of the text without parts that always change."""
         self._readings: dict[str, _Reading] = {}
 
     def collect(self, node: Node, page: MetricsPage, devices: Iterable[tuple[str, bytes]]) -> None:
-        """Read the file of each (device, label text); one that did not change keeps its chunks."""
+        """Read the file of each (device, label text). An unchanged one keeps its chunks."""
         kept: dict[str, _Reading] = {}
         labelled = dict(devices)
         for device, data in node.read_each(self._kind, self._name, labelled):
@@ -78,7 +78,7 @@ class Source:
 
 
 class SampleLines:
-    """Lines of a device's samples, with a template for each as long as they are the same ones."""
+    """Renders the samples of one device, and keeps their templates while the set of samples does not change."""
 
     __slots__ = ("_labels", "_of", "_templates")
 
@@ -88,17 +88,17 @@ class SampleLines:
         self._templates: list[bytes] = []
 
     def lines(self, samples: Sequence[tuple[Family, bytes, int]]) -> Iterator[tuple[Family, bytes]]:
-        """Finished lines; each sample is a family, further label text and a value, seconds in microseconds."""
+        """Finished lines. A sample is a family, further label text and a value, for seconds in microseconds."""
         of = [(family, extra) for family, extra, _ in samples]
         if of != self._of:
             self._of, self._templates = of, [family.template(self._labels, extra) for family, extra in of]
         for (family, _, value), template in zip(samples, self._templates, strict=True):
             digits = b"%d" % value
-            yield family, template % (seconds(digits) if family.unit == "seconds" else digits)
+            yield family, template % (usec_to_seconds(digits) if family.unit == "seconds" else digits)
 
 
 class StatsRenderer:
-    """Makes the renderers of one ``stats`` parameter; they share plans."""
+    """Makes the renderers of one ``stats`` parameter, which share plans."""
 
     def __init__(self, rule: StatsRule) -> None:
         self._planner = StatsPlanner(rule)

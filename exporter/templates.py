@@ -16,7 +16,7 @@ import re
 import struct
 from collections.abc import Iterable, Sequence
 
-from exporter.exposition import INFINITY, Family, Histogram, bound
+from exporter.exposition import INFINITY, Family, Histogram, format_bound
 from lustre.formats import compiled
 
 INTEGER = b"\x01"
@@ -31,7 +31,7 @@ NEW_SUM = b"\x05"
 _OURS = re.compile(rb"[\x00-\x05]")
 _PLACE = re.compile(rb"([\x01-\x05])")
 MAX_LABEL_BYTES = 1 << 14
-"""Label text beyond which lines are made in another way."""
+"""Limit on the length of label text for these templates."""
 
 
 def fill(template: bytes, values: tuple[int, ...]) -> bytes:
@@ -45,7 +45,7 @@ def fits(labels: bytes) -> bool:
 
 
 def packed(template: bytes) -> bytes:
-    r"""The template as the compiled part takes it: of every piece its length, what is printed after it, and itself.
+    r"""The template in the form of the C module: for every piece its length, what follows it, and the piece.
 
     >>> packed(b"jobs \x01\n")
     b'\x05\x00\x01jobs \x01\x00\x00\n'
@@ -65,7 +65,7 @@ def of_table(family: Histogram, labels: bytes, extras: Iterable[bytes], bounds: 
     """A table for each further label text, from counts that are not cumulative; with the usual bounds above them."""
     whole = family.whole(bounds)
     places = [CUMULATIVE] * len(bounds) + [TOTAL] * (len(whole) - len(bounds))
-    rows = [(bound(upper), place) for upper, place in zip(whole, places, strict=True) if upper != INFINITY]
+    rows = [(format_bound(upper), place) for upper, place in zip(whole, places, strict=True) if upper != INFINITY]
     rows.append((b"+Inf", CUMULATIVE if whole[-1:] == (INFINITY,) else TOTAL))
     begin = family.name.encode() + b"_bucket{" + labels
     tables = [

@@ -18,7 +18,7 @@ def write_metrics(pieces: Iterable[bytes], output: Path | None) -> int:
         for piece in pieces:
             sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
-    except BrokenPipeError:  # the reader has seen enough
+    except BrokenPipeError:  # the reader has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         sys.stderr.write(f"lustre-exporter: cannot write {output or 'to standard output'}: {error.strerror}\n")
@@ -27,7 +27,7 @@ def write_metrics(pieces: Iterable[bytes], output: Path | None) -> int:
 
 
 def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
-    """Put a file in place at one stroke, readable for all: no reader, and no full disk, ever leaves half of it."""
+    """Replace a file atomically, readable for all. It is never incomplete, even if the disk is full."""
     descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -13,7 +13,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from exporter.connection_families import ConnectionFamilies, Sample
 from exporter.counters import CounterKey, StatsPlan, StatsPlanner, StatsRule
-from exporter.exposition import Family, Histogram, MetricsPage, label_text, seconds
+from exporter.exposition import Family, Histogram, MetricsPage, label_text, usec_to_seconds
 from exporter.forms import RpcForm, StatsForm, rpc_forms, stats_forms
 from exporter.ledger import Ledger
 from exporter.node import Node
@@ -82,7 +82,7 @@ def rpc_stats_contributions(families: RpcFamilies) -> ReadContribution:
 
 
 def import_contributions(families: ConnectionFamilies) -> ReadContribution:
-    """Reads out ``import`` files."""
+    """Returns a reader of ``import`` files."""
     forms = import_.import_forms()
     keys_of: dict[tuple[SeriesKey, ...], tuple[SeriesKey, ...]] = {}
 
@@ -99,33 +99,33 @@ def import_contributions(families: ConnectionFamilies) -> ReadContribution:
 
 
 class HasLabels(Protocol):
-    """What a sum is over."""
+    """A group over which values are summed."""
 
     def __hash__(self) -> int:
-        """Two that are the same have one sum."""
+        """Equal groups have one sum."""
 
     def labels(self) -> bytes:
-        """As they stand between the braces."""
+        """The label text between the braces of a sample."""
 
 
 G = TypeVar("G", bound=HasLabels)
 
 
 class MountPool(NamedTuple):
-    """What a client's sums are over: the targets of a mount that are in a pool, or in none."""
+    """A group of a client: the targets of a mount in a pool, or in none."""
 
     fs: str
     mount: str
     pool: str
-    """A target in several pools belongs to a group of its own, named after all of them."""
+    """The pool; for a target in several pools all their names, joined by commas."""
 
     def labels(self) -> bytes:
-        """As they stand between the braces."""
+        """The label text between the braces of a sample."""
         return label_text(fs=self.fs, mount=self.mount, pool=self.pool)
 
 
 Combine = Callable[[int, int], int]
-"""Makes one value of two targets'."""
+"""Combines the values of two targets."""
 
 
 class SummedParameter(Generic[G]):
@@ -142,14 +142,14 @@ class SummedParameter(Generic[G]):
         self._name = name
         self._read_out = read_out
         self._mark = mark
-        """Of what does not change by itself."""
+        """Hash of the text without parts that always change."""
         self._ledger: Ledger[G, SeriesKey] = Ledger()
         self._last: dict[str, tuple[int, Contribution]] = {}
-        """By device: the mark, and what was read out."""
+        """By device: the hash of its text, and its contribution."""
         self._groups: Mapping[str, G] = {}
 
     def refresh(self, node: Node, groups: Mapping[str, G]) -> None:
-        """Read every device; credit what changed."""
+        """Read every device, and credit those that changed."""
         last: dict[str, tuple[int, Contribution]] = {}
         self._groups = groups
         self._ledger.begin(groups)
@@ -168,23 +168,23 @@ class SummedParameter(Generic[G]):
         self._last = last
 
     def put(self, page: MetricsPage, combine: Mapping[Family, Combine] | None = None) -> None:
-        """The sums of every group that has a target now."""
+        """Show the sums of every group with a present target."""
         for group in self.groups:
             put_totals(page, group.labels(), self._ledger.totals(group))
         gauges = [(self._groups[device], contribution.gauges) for device, (_, contribution) in self._last.items()]
         put_gauges(page, gauges, combine or {})
 
     def contributions(self) -> Mapping[str, Contribution]:
-        """By device."""
+        """The contributions by device."""
         return {device: contribution for device, (_, contribution) in self._last.items()}
 
     @property
     def groups(self) -> list[G]:
-        """Groups that have a target now."""
+        """Groups with a present target."""
         return sorted(self._ledger.groups, key=lambda group: group.labels())
 
     def by_group(self) -> Mapping[G, Mapping[SeriesKey, int]]:
-        """The sums themselves, also of groups that have lost their last target."""
+        """The sums, including those of groups without a present target."""
         return self._ledger.every()
 
 
@@ -194,13 +194,14 @@ def put_totals(
     totals: Mapping[SeriesKey, int],
     sums: Mapping[tuple[Histogram, bytes], CounterKey] | None = None,
 ) -> None:
-    """Lines of the sums of one group. ``sums`` says which counter is the sum of what a histogram counts."""
+    """Show the sums of one group. ``sums`` maps a histogram to the counter that is its sum."""
     tables: dict[tuple[Histogram, bytes], list[tuple[float, int]]] = {}
     for key, value in totals.items():
         if len(key) == 2:
             family, extra = key
             digits = b"%d" % value
-            page.add(family, family.line(labels + extra, seconds(digits) if family.unit == "seconds" else digits))
+            shown = usec_to_seconds(digits) if family.unit == "seconds" else digits
+            page.add(family, family.line(labels + extra, shown))
         else:
             histogram, extra, upper = key
             tables.setdefault((histogram, extra), []).append((upper, value))
@@ -216,7 +217,7 @@ def put_totals(
 def put_gauges(
     page: MetricsPage, samples: Iterable[tuple[G, Iterable[Sample]]], combine: Mapping[Family, Combine]
 ) -> None:
-    """One line per group and label, values added up unless ``combine`` says otherwise."""
+    """Show one line per group and label. Values are added, or combined by the function in ``combine``."""
     found: dict[G, dict[tuple[Family, bytes], int]] = {}
     for group, of_device in samples:
         sums = found.get(group)
@@ -234,4 +235,5 @@ def put_gauges(
         labels = group.labels()
         for (family, extra), value in sums.items():
             digits = b"%d" % value
-            page.add(family, family.line(labels + extra, seconds(digits) if family.unit == "seconds" else digits))
+            shown = usec_to_seconds(digits) if family.unit == "seconds" else digits
+            page.add(family, family.line(labels + extra, shown))

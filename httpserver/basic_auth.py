@@ -1,8 +1,8 @@
 """``basic_auth_users``: users and their passwords, stored as bcrypt hashes.
 
-A right password is remembered as a hash keyed by a secret of this process, so that frequent scrapes do not cost a
-tenth of a second of CPU each. A wrong password takes the same time whether the user exists or not. Passwords are
-checked one at a time: guessing uses one CPU at most and delays nobody who has logged in before.
+A correct password is remembered as a hash keyed by a secret of this process, so that frequent scrapes do not cost a
+tenth of a second of CPU each. A wrong password takes equally long whether the user exists or not. Passwords are
+checked one at a time: guessing uses one CPU at most, and does not delay users whose password is remembered.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from httpserver.yaml_document import ConfigSection
 
 NO_BCRYPT = "checking passwords needs bcrypt, which is not installed: pip install 'lustre-tierd[web]'"
 MAX_PASSWORD_BYTES = 72
-"""The algorithm looks at no more; its library refuses what other tools cut."""
+"""bcrypt uses no more bytes. The library refuses longer passwords, which other tools truncate."""
 _HASH = re.compile(r"\$2[aby]\$(?:0[4-9]|[12]\d|3[01])\$[./A-Za-z0-9]{53}")
 
 
 class Users:
-    """Who may ask."""
+    """The users, and the check of their passwords."""
 
     def __init__(self, hashes: Mapping[str, str]) -> None:
         self._hashes = {user: stored.encode() for user, stored in hashes.items()}
@@ -34,13 +34,13 @@ class Users:
         self._turn = threading.Lock()
 
     def allowed(self, user: str, password: bytes) -> bool:
-        """Whether the password is that user's."""
+        """Whether this is the password of that user."""
         fingerprint = hmac.digest(self._key, password, "sha256")
         if self._remembered(user, fingerprint):
             return True
         stored = self._hashes.get(user)
         with self._turn:
-            if self._remembered(user, fingerprint):  # by one who came at the same time
+            if self._remembered(user, fingerprint):  # by a concurrent request
                 return True
             right = _check(password, stored or self._decoy)
             if not right or stored is None:
@@ -52,7 +52,7 @@ class Users:
         return hmac.compare_digest(self._right.get(user, b""), fingerprint)
 
     def authorised(self, header: str) -> bool:
-        """Whether an ``Authorization`` header is one of a user with the right password."""
+        """Whether an ``Authorization`` header has a user and the correct password."""
         scheme, _, token = header.partition(" ")
         if scheme.lower() != "basic":
             return False
@@ -68,12 +68,12 @@ def _check(password: bytes, stored: bytes) -> bool:
 
     try:
         return bcrypt.checkpw(password[:MAX_PASSWORD_BYTES], stored)
-    except ValueError:  # a password with a NUL in it
+    except ValueError:  # the password contains a NUL
         return False
 
 
 def load_users(section: ConfigSection) -> Users | None:
-    """The users of ``basic_auth_users``; None when there are none."""
+    """The users of ``basic_auth_users``; None if there are none. Mistakes are recorded."""
     hashes = dict(section.items())
     for user, stored in hashes.items():
         if not _HASH.fullmatch(stored):
@@ -81,7 +81,7 @@ def load_users(section: ConfigSection) -> Users | None:
     if not hashes:
         return None
     try:
-        import bcrypt  # noqa: F401, PLC0415 - so that its absence is told at the start
+        import bcrypt  # noqa: F401, PLC0415 - so that its absence is reported at the start
     except ImportError:
         section.wrong(section.at, NO_BCRYPT)
     return Users(hashes)

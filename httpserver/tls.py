@@ -42,20 +42,20 @@ TLS12_CIPHERS = {
     "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
 }
 TLS13_CIPHERS = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
-"""Known, but in TLS 1.3 no one has a choice: all of them are on."""
+"""Accepted without effect: in TLS 1.3 all of them are enabled."""
 CURVES = {"CurveP256": "prime256v1", "CurveP384": "secp384r1", "CurveP521": "secp521r1", "X25519": "X25519"}
 
 
 @dataclass(frozen=True, slots=True)
 class TlsConfig:
-    """How connections are secured."""
+    """The TLS settings of connections."""
 
     context: ssl.SSLContext
     allowed_sans: frozenset[str] = frozenset()
-    """Names of which a client's certificate must carry one; empty: any."""
+    """A client's certificate must have one of these names; empty: any name."""
 
     def accepts_client(self, secured: ssl.SSLSocket) -> bool:
-        """Whether this client, whose certificate has been checked, is one of those expected."""
+        """Whether the verified certificate of this client has an allowed name."""
         if not self.allowed_sans:
             return True
         certificate = secured.getpeercert() or {}
@@ -63,7 +63,7 @@ class TlsConfig:
 
 
 def _names(pairs: Iterable[object]) -> Iterator[str]:
-    """Names of a certificate as one writes them: ``::1``, not ``0:0:0:0:0:0:0:1``."""
+    """Names of a certificate in their usual form: ``::1``, not ``0:0:0:0:0:0:0:1``."""
     for pair in pairs:
         match pair:
             case ("IP Address", str(address)):
@@ -73,13 +73,13 @@ def _names(pairs: Iterable[object]) -> Iterator[str]:
 
 
 def tls_files(section: ConfigSection, folder: Path) -> tuple[Path, ...]:
-    """The files it names, below the configuration's folder unless absolute."""
+    """The files that the section names, relative to the folder of the configuration."""
     names = ("cert_file", "key_file", "client_ca_file")
     return tuple([folder / section.text(name) for name in names if name in section])
 
 
 def load_tls(section: ConfigSection, folder: Path) -> TlsConfig | None:
-    """How to secure connections; None when they are not to be. Mistakes are noted."""
+    """The TLS settings; None without a section. Mistakes are recorded."""
     if not section:
         return None
     for name in INLINE_SETTINGS:
@@ -103,7 +103,7 @@ def _certificate(context: ssl.SSLContext, section: ConfigSection, folder: Path) 
     if len(present) < 2:
         return
     try:
-        # An encrypted key would ask for its password at a terminal that is not there.
+        # Without a callback, an encrypted key would ask for its password on the terminal.
         context.load_cert_chain(folder / section.text("cert_file"), folder / section.text("key_file"), lambda: "")
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or error

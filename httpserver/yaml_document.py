@@ -15,24 +15,24 @@ _FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "o
 
 
 class Mistakes:
-    """What is wrong with a file, one sentence each, with file and line."""
+    """The mistakes in a file, one sentence each, with file and line."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._noted: list[tuple[int, str]] = []
 
     def add(self, line: int, sentence: str) -> None:
-        """Note a mistake; line 0 is the file as a whole."""
+        """Record a mistake; line 0 means the whole file."""
         self._noted.append((line, sentence))
 
     def sentences(self) -> list[str]:
-        """All of them, in the order of their lines."""
+        """All mistakes, in the order of their lines."""
         ordered = sorted(self._noted, key=lambda noted: noted[0])
         return [f"{self._path}:{line}: {text}" if line else f"{self._path}: {text}" for line, text in ordered]
 
 
 class ConfigSection:
-    """A mapping of the file, or the place of one that is absent."""
+    """A mapping in the file, which may be absent."""
 
     def __init__(
         self, notes: Mistakes, name: str, node: yaml.Node | None, known: Collection[str] | None = None
@@ -41,7 +41,7 @@ class ConfigSection:
         self._name = name
         self._values: dict[str, yaml.Node] = {}
         self.at = 0 if node is None else _line(node)
-        """The line it begins at."""
+        """The line where it begins."""
         if node is None or node.tag == _EMPTY:
             return
         if _kind(node) != "mapping":
@@ -70,20 +70,20 @@ class ConfigSection:
         return f"{self._name}.{name}" if self._name and name else name
 
     def wrong(self, line: int, sentence: str) -> None:
-        """Note a mistake."""
+        """Record a mistake."""
         self._notes.add(line, sentence)
 
     def mistake(self, name: str, sentence: str) -> None:
-        """Note a mistake of one setting."""
+        """Record a mistake in one setting."""
         self._notes.add(self.line(name), f"{self._full(name)}: {sentence}")
 
     def line(self, name: str) -> int:
-        """Where a setting is; where the section is when it is absent."""
+        """The line of a setting; that of the section if the setting is absent."""
         node = self._values.get(name)
         return self.at if node is None else _line(node)
 
     def text(self, name: str) -> str:
-        """A setting that is a word; empty when absent."""
+        """A setting with a single value; empty if absent."""
         node = self._values.get(name)
         if node is None:
             return ""
@@ -110,11 +110,11 @@ class ConfigSection:
         return tuple([str(item.value) for item in node.value])
 
     def section(self, name: str, known: Collection[str] | None = None) -> ConfigSection:
-        """A mapping below this one."""
+        """A mapping in this one."""
         return ConfigSection(self._notes, self._full(name), self._values.get(name), known)
 
     def items(self) -> Iterator[tuple[str, str]]:
-        """Names and values of a mapping of words."""
+        """Names and values of a mapping of single values."""
         return ((name, self.text(name)) for name in self._values)
 
 
@@ -128,7 +128,7 @@ def _line(node: yaml.Node) -> int:
 
 
 def parse_yaml(data: bytes, notes: Mistakes, known: Collection[str]) -> ConfigSection:
-    """The file as a section; what is no YAML is noted."""
+    """The file as a section. Invalid YAML is recorded as a mistake."""
     try:
         import yaml  # noqa: PLC0415 - needed by those who give the flag
     except ImportError:

@@ -48,7 +48,7 @@ DEVICES: Mapping[str, type[Any]] = {
 
 
 def settings_from(kind: type[T], table: Mapping[str, Any], wrong: list[str], where: str) -> T | None:
-    """A settings object, or None with the reasons in ``wrong``.
+    """Make a settings object from a table. Returns None for bad values and adds the reasons to ``wrong``.
 
     >>> wrong = []
     >>> settings_from(FlashSettings, {"channels": 4, "size_bytes": "2M"}, wrong, "device")

@@ -34,14 +34,14 @@ from tierd.sense.exporters import scrape_fixed_list
 
 
 class NoClearFilesystem(SimulatedFilesystem):
-    """The port, with changelogs whose readers are the simulator's own."""
+    """A simulated file system whose changelogs tierd does not clear."""
 
     def clear_changelog(self, mdt: str, reader: str, index: int) -> None:
-        """Nothing: the simulated changelogs keep their last records only."""
+        """Do nothing: the simulated changelogs keep only their latest records."""
 
 
 def tierd_settings(folder: Path, port: int) -> Settings:
-    """As in the demonstration, with files of its own, and the web server."""
+    """Settings of the demonstration, with a journal, a control socket and the web server."""
     chosen = demo.settings()
     act = replace(chosen.act, dry_run=False, journal=f"{folder}/journal.sqlite", socket=f"{folder}/tierd.sock")
     return replace(chosen, act=act, web=replace(chosen.web, port=port),
@@ -51,7 +51,7 @@ def tierd_settings(folder: Path, port: int) -> Settings:
 @contextmanager
 def running_site(folder: Path, exporter_port: int, tierd_port: int, clock: SystemClock, say: Callable[[str], None],
             ) -> Iterator[Callable[[], None]]:
-    """Everything but Prometheus and what hangs on it. What is given is one cycle of tierd."""
+    """Run the cluster, the exporter and tierd; yields a function that runs one cycle of tierd."""
     scenario = library("demo")
     bed = recorded_test_bed(hdd_ios_per_second=demo.DISK_IOPS)
     cluster = Cluster(replace(bed, epoch_seconds=int(clock.now())), scenario.jobs)
@@ -81,18 +81,18 @@ def running_site(folder: Path, exporter_port: int, tierd_port: int, clock: Syste
         try:
             yield cycle
         finally:
-            driver.stop()  # a cycle that waits for a move must not be waited for
+            driver.stop()  # do not wait for a cycle that waits for a move
             service.close()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until Ctrl-C, SIGTERM, or the end of ``--seconds``."""
     parser = argparse.ArgumentParser(prog="python -m stack", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="end by itself after so long")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after this time")
     seconds = parser.parse_args(arguments).seconds
     missing = [name for name in ("prometheus", "alertmanager") if not shutil.which(name)]
     if missing:
-        print(f"{' and '.join(missing)}: not on the PATH; `make stack` brings them", file=sys.stderr)
+        print(f"{' and '.join(missing)}: not on the PATH; `make stack` installs them", file=sys.stderr)
         return 1
     clock = SystemClock()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -103,12 +103,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except StartError as error:
         print(error, file=sys.stderr)
         return 1
-    print("\nStopped. Nothing is left behind.")
+    print("\nStopped. All files are deleted.")
     return 0
 
 
 def run(folder: Path, clock: SystemClock, seconds: float) -> None:
-    """Start one after the other, cycle, and end them the other way round."""
+    """Start all programs, run cycles, and stop the programs in reverse order."""
     ports = services.Ports(*(free_port(wanted) for wanted in (9169, 9170, 9090, 9093, 3000)))
     begun = clock.now()
 
@@ -134,10 +134,10 @@ def run(folder: Path, clock: SystemClock, seconds: float) -> None:
 
 
 def print_introduction(ports: services.Ports, grafana: bool) -> None:
-    """Where to look."""
-    without = "none: not on the PATH, and GRAFANA_HOME names none"
+    """Print the addresses."""
+    without = "not found on the PATH or in GRAFANA_HOME"
     print(f"""
-A simulated Lustre file system with a stream and, after 25 s, a noisy neighbour; tierd acts on it.
+A simulated Lustre file system with a stream and, after 25 s, a noisy neighbour. tierd acts on it.
 
   exporter      http://127.0.0.1:{ports.exporter}/
   tierd         http://127.0.0.1:{ports.tierd}/
@@ -145,7 +145,7 @@ A simulated Lustre file system with a stream and, after 25 s, a noisy neighbour;
   Alertmanager  http://127.0.0.1:{ports.alertmanager}/
   Grafana       {f"http://127.0.0.1:{ports.grafana}/" if grafana else without}
 
-Ctrl-C ends all of it.
+Press Ctrl-C to stop.
 """, flush=True)
 
 

@@ -31,7 +31,7 @@ def test_one_command_brings_all_and_ctrl_c_ends_all(tmp_path_factory: pytest.Tem
     assert process.stdout is not None
     said = ""
     try:
-        while "Ctrl-C ends all of it" not in said:
+        while "Press Ctrl-C to stop" not in said:
             line = process.stdout.readline()
             assert line, said
             said += line
@@ -48,7 +48,7 @@ def test_one_command_brings_all_and_ctrl_c_ends_all(tmp_path_factory: pytest.Tem
         rest, _ = process.communicate(timeout=60)
     finally:
         process.kill()
-    assert "Stopped. Nothing is left behind." in rest
+    assert "Stopped. All files are deleted." in rest
     assert process.returncode == 0
     assert list(tmp_path.iterdir()) == []
     for url in urls.values():

@@ -14,7 +14,7 @@ class Clock(Protocol):
         """Epoch seconds."""
 
     def wait(self, seconds: float) -> bool:
-        """Wait so long, or until woken: then True."""
+        """Wait, at most ``seconds``; True when woken by ``wake``."""
 
 
 class SystemClock:
@@ -30,7 +30,7 @@ class SystemClock:
         return time.time()
 
     def monotonic(self) -> float:
-        """Seconds that only grow, those of a suspended machine among them."""
+        """Seconds that never go back, including those of a suspended machine."""
         return time.clock_gettime(time.CLOCK_BOOTTIME)
 
     def wait(self, seconds: float) -> bool:
@@ -43,7 +43,7 @@ class SystemClock:
     def wake(self) -> None:
         """End the present wait and all later ones. Safe in a signal handler: it takes no lock."""
         self._stopped = True
-        threading.Thread(target=self._tell, daemon=True).start()
+        threading.Thread(target=self._notify, daemon=True).start()
 
     def nudge(self) -> None:
         """End the present wait, or the next one, and no other."""
@@ -51,6 +51,6 @@ class SystemClock:
             self._nudged = True
             self._changed.notify_all()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         with self._changed:
             self._changed.notify_all()

@@ -1,6 +1,6 @@
 """``make demo``: a simulated cluster, the exporter over the files it writes, and tierd over HTTP, until Ctrl-C.
 
-Everything is on loopback and in one temporary folder, and is gone afterwards.
+All servers listen on loopback. All files are in one temporary folder, which is deleted at the end.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from tierd.sense.sources import LiveSource
 CYCLE_SECONDS = 2.0
 REPORT_SECONDS = 6.0
 DISK_IOPS = 60
-"""At 40, as on the recorded test bed, the stream alone is itself at the edge of what the disks can do, and wavers."""
+"""I/Os per second of each disk. With 40, as on the recorded test bed, the stream alone nearly saturates the disks."""
 
 
 def settings() -> Settings:
-    """A demonstration has two minutes, so it looks every two seconds and judges after half a minute."""
+    """Settings for a demonstration of two minutes: cycles of two seconds, and a verdict after half a minute."""
     defaults = Settings()
     return replace(
         defaults,
@@ -57,20 +57,20 @@ def settings() -> Settings:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until Ctrl-C, SIGTERM or the end of ``--seconds``."""
     parser = argparse.ArgumentParser(prog="python -m tierd.demo", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="end by itself after so long")
-    parser.add_argument("--port", type=int, default=9169, help="of the exporter; another is taken when it is in use")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after this time")
+    parser.add_argument("--port", type=int, default=9169, help="port of the exporter, or a free one if it is in use")
     chosen = parser.parse_args(arguments)
     clock = SystemClock()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: clock.wake())
     with tempfile.TemporaryDirectory(prefix="tierd-demo-") as folder:
         run(Path(folder), library("demo"), clock, chosen.port, chosen.seconds)
-    print("\nStopped. Nothing is left behind.")
+    print("\nStopped. All files are deleted.")
     return 0
 
 
 def run(folder: Path, scenario: Scenario, clock: SystemClock, port: int, seconds: float) -> None:
-    """Wire the parts together and cycle."""
+    """Connect the parts and run cycles."""
     begun = clock.now()
     bed = recorded_test_bed(hdd_ios_per_second=DISK_IOPS)
     cluster = Cluster(replace(bed, epoch_seconds=int(begun)), scenario.jobs)
@@ -102,7 +102,7 @@ def run(folder: Path, scenario: Scenario, clock: SystemClock, port: int, seconds
 
 
 def status_line(cluster: Cluster, filesystem: SimulatedFilesystem) -> str:
-    """The last seconds in one line."""
+    """Format the rates of the last seconds and the use of flash in one line."""
     now = cluster.now
     parts = []
     for job in cluster.runs:
@@ -115,29 +115,29 @@ def status_line(cluster: Cluster, filesystem: SimulatedFilesystem) -> str:
 
 
 def print_introduction(url: str, scenario: Scenario) -> None:
-    """What will be seen, and where to look."""
+    """Print what the demonstration shows and the addresses."""
     stream, noise = scenario.jobs
     print(f"""
 A simulated Lustre file system: 2 flash and 4 HDD targets, pools "flash" and "hdd", in this process.
-  {stream.job_id} streams to the disks; after {noise.start_seconds:.0f} s {noise.job_id} begins
-  to write and re-read small files on the same disks. tierd watches through the exporter, and acts.
+  Job {stream.job_id} streams to the HDD targets. After {noise.start_seconds:.0f} s job {noise.job_id} writes and
+  reads small files on the same targets. tierd reads the exporter's metrics and acts on them.
 
 Open in a browser, or with curl:
-  {url.removesuffix('metrics')}          what the exporter found on this node
+  {url.removesuffix('metrics')}          overview of this node
   {url}   all metrics
 
-Ctrl-C ends it. It takes about a minute and a half to see everything.
+Press Ctrl-C to stop. The demonstration takes about 90 seconds.
 """, flush=True)
 
 
 @contextmanager
 def running_exporter(root: Path, port: int) -> Iterator[str]:
-    """The exporter as a process of its own over the parameter files below ``root``; its URL."""
+    """Run the exporter as a process over the parameter files below ``root``; yields its URL."""
     port = free_port(port)
     command = [sys.executable, "-m", "exporter", f"--path.procfs={root}/proc", f"--path.sysfs={root}/sys",
                f"--web.listen-address=127.0.0.1:{port}"]
     if shutil.which("setpriv"):
-        command = ["setpriv", "--pdeathsig", "TERM", *command]  # even kill -9 of this process leaves no exporter
+        command = ["setpriv", "--pdeathsig", "TERM", *command]  # also when this process is killed
     process = subprocess.Popen(command, start_new_session=True)  # noqa: S603 -- our own program; Ctrl-C is for us only
     try:
         yield f"http://127.0.0.1:{port}/metrics"
@@ -151,7 +151,7 @@ def running_exporter(root: Path, port: int) -> Iterator[str]:
 
 
 def free_port(wanted: int) -> int:
-    """The port, or one the system chooses when it is in use."""
+    """Return the wanted port, or a free one when it is in use."""
     for port in (wanted, 0):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -161,7 +161,7 @@ def free_port(wanted: int) -> int:
                 continue
             bound: int = probe.getsockname()[1]
             return bound
-    raise OSError("no port is free on 127.0.0.1")
+    raise OSError("no free port on 127.0.0.1")
 
 
 def await_exporter(url: str, clock: SystemClock, patience_seconds: float = 20.0) -> None:

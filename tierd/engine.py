@@ -1,4 +1,4 @@
-"""One cycle: a new window in, findings and plans out. A replay and the daemon use it alike."""
+"""Runs one cycle of detection: a new window in, findings and plans out. The daemon and replay use it."""
 
 from __future__ import annotations
 
@@ -29,44 +29,44 @@ from tierd.model import (
 )
 
 OLD_SECONDS = 90.0
-"""What the further detectors saw longer ago, before a gap in the counters, holds no more: nothing is done about it."""
+"""Findings of half-minute detectors older than this, from before a gap in the counters, are dropped."""
 MAX_EARLY_FACTS = 6
-"""Cycles in which the facts are asked for before the first half minute is over, for the pools of the targets."""
+"""Cycles in which the facts are read before the first half minute is over, for the pools of the targets."""
 SLOWDOWN_KINDS = frozenset(detector.name for detector in SLOWDOWNS)
 
 
 @dataclass(frozen=True, slots=True)
 class CycleFindings:
-    """What one cycle came to."""
+    """Findings of one cycle."""
 
     findings: tuple[Finding, ...]
-    """All that hold now, attributed to directories."""
+    """All active findings, with their directories."""
     begun: tuple[Finding, ...]
-    """Those that did not hold in the cycle before."""
+    """Findings that were not active in the previous cycle."""
     ended: tuple[Finding, ...]
-    """Those that held in the cycle before, as they were then."""
+    """Findings that are no longer active, as of the previous cycle."""
 
 
 class Engine:
-    """Holds the history of windows, and which findings held last time (hysteresis needs both)."""
+    """Holds the history of windows and the active findings, both of which hysteresis needs."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._history = History(settings.history_seconds)
         self._active: dict[tuple[str, str, str], Finding] = {}
         self._learned_jobs: frozenset[str] = frozenset()
-        """Jobs somebody else has told of; that others were there before our start is not known."""
+        """Jobs that Prometheus' history covers."""
         self._watch = DetectorRunner(settings.detect)
         self._facts = Facts()
         self._learner = CostLearner()
         self._device_time: Mapping[str, TargetTime] = {}
         self._facts_asked = 0
         self._tracks: LoadTracks | None = None
-        """Of the cycle before: most of it holds in the next."""
+        """Loads of jobs from the previous cycle, reused in the next."""
 
     @property
     def blind(self) -> Mapping[str, str]:
-        """Further detectors that failed at the last look, and how."""
+        """Detectors that failed in the last run, and their errors."""
         return self._watch.faults
 
     @property
@@ -76,24 +76,24 @@ class Engine:
 
     @property
     def history(self) -> History:
-        """What is remembered, for an engine with other settings that takes this one's place."""
+        """The history, for an engine with other settings that replaces this one."""
         return self._history
 
     def remember(self, history: History) -> None:
-        """Go on from what an engine before this one has seen of the same sources."""
+        """Continue with the history of a previous engine with the same sources."""
         self._history = history
 
     def learn(self, windows: Sequence[Window], jobs: Collection[str]) -> None:
-        """Take what somebody else saw of these jobs before our start; our own history takes its place with time."""
+        """Use Prometheus' history of these jobs until the own history is long enough."""
         self._history.learnt = tuple(packed(without_jobs(window, self._settings.own_jobs)) for window in windows)
         self._learned_jobs = frozenset(jobs)
 
     def think(self, window: Window, activities: Activities, facts: Callable[[], Facts] = Facts,
               own_jobs: Collection[str] | None = None, counts: Activities | None = None) -> CycleFindings:
-        """Take a window in and say what is seen. ``facts`` is asked each half minute, by the further detectors.
+        """Add a window and return the findings. ``facts`` is called every half minute, for the other detectors.
 
-        ``own_jobs`` are left out of it: those of the settings, unless somebody knows better whose they were. ``counts``
-        are the activities without their files, where they can be had so: only those are looked at in every cycle.
+        ``own_jobs`` are ignored in the window; the default are those of the settings. ``counts`` returns activities
+        without their files, which is cheaper, and suffices in every cycle.
         """
         window = without_jobs(window, self._settings.own_jobs if own_jobs is None else own_jobs)
         complete = self._history.add(window)
@@ -142,7 +142,7 @@ class Engine:
         return self._device_time
 
     def _slowed(self, view: SlowdownView) -> Iterator[Finding]:
-        """Who slows whom, found now or held from before."""
+        """Slowdowns found in this cycle, and those that continue."""
         seen = set()
         for detector in SLOWDOWNS:
             for finding in detector.detect(view, self._settings.noisy_neighbour):
@@ -156,7 +156,7 @@ class Engine:
                     yield held
 
     def _further(self, complete: bool, activities: Activities, facts: Callable[[], Facts]) -> tuple[Finding, ...]:
-        """What the further detectors hold, each naming the directories of its job where that is known."""
+        """Active findings of the half-minute detectors."""
         if complete:
             scopes = self._settings.resolved_scopes
             self._watch.look(View(self._history.coarse.windows, self._facts, activities, pool_pairs=scopes.pool_pairs,
@@ -165,7 +165,7 @@ class Engine:
         return tuple(f for f in self._watch.findings if f.time > now - OLD_SECONDS)
 
     def plan(self, finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity) -> plans.Plan:
-        """What to do about a finding."""
+        """The plan for a finding."""
         suffering = {target for other in self._active.values()
                      if isinstance(other.evidence, NoisyNeighbourEvidence) for target in other.targets}
         return policies.plan_by_scope(
@@ -184,7 +184,7 @@ def uses_learnt_windows(finding: Finding) -> bool:
 
 
 def without_jobs(window: Window, jobs: Collection[str]) -> Window:
-    """The window less what some jobs did: our own moves are not news, and nobody's noise but ours."""
+    """The window without some jobs: tierd's own moves are not a finding."""
     if not any(job in window.namespace or job in window.jobs for job in jobs):
         return window
     return replace(window, loads={key: load for key, load in window.loads.items() if key[1] not in jobs},
@@ -192,7 +192,7 @@ def without_jobs(window: Window, jobs: Collection[str]) -> Window:
 
 
 def without_duplicates(actions: Sequence[Action]) -> tuple[Action, ...]:
-    """Actions without repetitions: the first for each directory default and each path."""
+    """The actions without duplicates: the first for each directory and each path."""
     seen: dict[tuple[str, str], Action] = {}
     for action in actions:
         seen.setdefault((action.kind, action.path or action.directory), action)

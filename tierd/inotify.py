@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 MAX_EVENTS = 100_000
-"""Held until somebody takes them; more are told as lost."""
+"""Events held until they are taken; further ones are reported as lost."""
 NO_PYINOTIFY = ("changes of files are not noticed at once: pyinotify is not there (pip install 'lustre-tierd[watch]'); "
                 "systemctl reload tierd does it by hand")
 _HEAD = struct.Struct("iIII")
@@ -44,7 +44,7 @@ class Event(NamedTuple):
 
 
 class InotifyError(OSError):
-    """Directories that cannot be watched, and the mend."""
+    """A directory that cannot be watched, and how to correct that."""
 
 
 class Watcher:
@@ -163,6 +163,6 @@ def errno_of(words: str) -> int:
 
 def watch_error(number: int, what: str) -> str:
     """Why something cannot be watched, and what to do."""
-    mend = {errno.ENOSPC: "raise the sysctl fs.inotify.max_user_watches",
+    correction = {errno.ENOSPC: "raise the sysctl fs.inotify.max_user_watches",
             errno.EMFILE: "raise the sysctl fs.inotify.max_user_instances"}.get(number, "")
-    return f"{ascii(what)[1:-1]} cannot be watched: {os.strerror(number)}{f': {mend}' if mend else ''}"
+    return f"{ascii(what)[1:-1]} cannot be watched: {os.strerror(number)}{f': {correction}' if correction else ''}"

@@ -1,8 +1,8 @@
-"""The nouns of tierd, all frozen: windows of job loads, facts about clients, targets and files, findings, and actions.
+"""The data types of tierd, all frozen: windows of job loads, facts about clients, targets and files, findings, actions.
 
-Targets have their full names (``lustre-OST0003``), so that several file systems never mix. Times are epoch seconds,
-sizes bytes; loads are sums over their window. Windows say what jobs did to targets. Facts come from elsewhere, more
-rarely, and may be missing: then the detectors that need them find nothing.
+Targets have their full names (``lustre-OST0003``), so that file systems never mix. Times are epoch seconds, sizes
+bytes. Loads are sums over their window. Windows have the loads of jobs on targets. Facts come from other sources and
+less often. Without its facts a detector finds nothing.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ NO_SIZES: Mapping[int, float] = MappingProxyType({})
 
 
 class JobLoad(NamedTuple):
-    """What one job did to one OST during a window: differences of its ``job_stats`` counters.
+    """Load of one job on one OST during a window: differences of its ``job_stats`` counters.
 
-    A tuple, since a large file system has some ten thousand in each window: it takes a third of the time to make one.
+    It is a tuple, which is made in a third of the time: a large file system has ten thousands per window.
     """
 
     target: str
@@ -33,15 +33,15 @@ class JobLoad(NamedTuple):
     """Bulk RPCs, not system calls."""
     writes: float = 0.0
     other_operations: float = 0.0
-    """sync, destroy, create, punch, setattr, …: small operations that make a disk seek."""
+    """sync, destroy, create, punch, setattr, …: small operations that need seeks."""
     busy_usec: float = 0.0
-    """Time the server spent in the bulk RPCs."""
+    """Service time of the bulk RPCs."""
     sizes: Mapping[int, float] = NO_SIZES
     """Bulk RPCs by upper bound of their size in bytes (Lustre 2.16 and newer; empty before)."""
 
     @property
     def moved_bytes(self) -> float:
-        """Read and written."""
+        """Bytes read and written."""
         return self.read_bytes + self.write_bytes
 
     @property
@@ -51,13 +51,13 @@ class JobLoad(NamedTuple):
 
     @property
     def operations(self) -> float:
-        """Everything the target had to serve for the job."""
+        """All operations of the target for the job."""
         return self.reads + self.writes + self.other_operations
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceLoad:
-    """What one job asked of the metadata targets during a window."""
+    """Load of one job on the metadata targets during a window."""
 
     job: str
     opens: float = 0.0
@@ -68,33 +68,33 @@ class NamespaceLoad:
 
     @property
     def operations(self) -> float:
-        """All of them."""
+        """All metadata operations."""
         return self.opens + self.closes + self.creates + self.unlinks + self.other_operations
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The file system between two readings."""
+    """Loads on the file system between two readings."""
 
     start: float
     end: float
     loads: Mapping[tuple[str, str], JobLoad]
-    """By (target, job); only jobs that did something."""
+    """By target and job; only active jobs."""
     namespace: Mapping[str, NamespaceLoad]
     """By job."""
     conditions: Mapping[str, str] = field(default_factory=dict)
-    """Target to why its speed says nothing now: ``degraded``, ``in recovery``, ``full``. Healthy targets are absent."""
+    """Condition of unhealthy targets, whose speed means nothing: ``degraded``, ``in recovery``, ``full``."""
     learnt: bool = False
-    """Whether somebody else saw it, before our start."""
+    """Whether the window comes from Prometheus' history."""
 
     @property
     def seconds(self) -> float:
-        """Length."""
+        """Length of the window."""
         return self.end - self.start
 
     @property
     def jobs(self) -> frozenset[str]:
-        """Jobs that did something on an OST."""
+        """Jobs with a load on an OST."""
         return frozenset(job for _, job in self.loads)
 
 
@@ -108,55 +108,55 @@ class PoolPair:
 
 @dataclass(frozen=True, slots=True)
 class OpenFile:
-    """A file a job has opened without creating it, for jobs whose noise comes from few large files."""
+    """A file that a job has opened and did not create, for jobs with few large files."""
 
     fid: Fid
     path: str
-    """Empty when nothing could name it."""
+    """Empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An existing file that could move."""
+    """An existing file that may move."""
 
     fid: Fid
     path: str
     closed_at: float
-    """When it was last closed; epoch seconds."""
+    """Time of the last close; epoch seconds."""
     created_at: float = 0.0
-    """0 for a file that was there before anybody listened."""
+    """0 for a file older than the changelog records."""
     size_bytes: int | None = None
-    """None where only a changelog has spoken of it."""
+    """None if only changelog records know the file."""
     opens: int = 0
-    """How often it was opened again after it was made, since anybody listened: how much it is read."""
+    """Opens after its creation, in the changelog records: a measure of reads."""
     reads: float = 0.0
-    """Read requests of late, where an access log tells: a hint of what to move first."""
+    """Recent read requests in an access log, if there is one: a hint of what to move first."""
 
 
 @dataclass(frozen=True, slots=True)
 class DirectoryActivity:
-    """What one job did in one directory since it began there, from changelogs."""
+    """Activity of one job in one directory since it began there, from changelogs."""
 
     job: str
     directory: str
-    """Path below the root, its FID in brackets where nothing could name it, or "" where not even that was told."""
+    """Path below the root of the file system; the FID in brackets if the path is unknown; "" if both are."""
     creates: int = 0
     opens: int = 0
-    """Opens of files that existed before."""
+    """Opens of existing files."""
     closes: int = 0
     unlinks: int = 0
     outgrown: int = 0
-    """Files for which a further component was instantiated: they did not fit the components before it."""
+    """Files that outgrew a component, so that the next one was instantiated."""
     existing_files: tuple[OpenFile, ...] = ()
-    """Files it opened that it had not created."""
+    """Files that it opened and did not create."""
     candidates: tuple[Candidate, ...] = ()
-    """Files nobody has open."""
+    """Closed files."""
     sizes: tuple[int, ...] = ()
-    """Sizes of files in the directory, sampled by stat; empty where nothing can be asked."""
+    """Sizes of files in the directory, sampled by stat; empty if unavailable."""
     lately: int = 0
-    """Of creates and opens, those of the last minutes: where the job works now, and not where it did all its life."""
+    """Creates and opens of the last minutes: they show where the job works now."""
     last_time: float = 0.0
-    """When something was heard of it last, epoch seconds."""
+    """Time of the newest record; epoch seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,25 +337,25 @@ def evidence_of(kind: str, numbers: Mapping[str, float]) -> Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What a person may change, where, and what to expect of it. tierd never does it by itself."""
+    """A change that a person may make, and its expected effect. tierd never makes it."""
 
     command: str
-    """As it is typed: ``lctl set_param llite.lustre-*.max_read_ahead_mb=256``."""
+    """Command to type: ``lctl set_param llite.lustre-*.max_read_ahead_mb=256``."""
     where: str
-    """On which nodes, for which directories."""
+    """Nodes, or directories, that the command is for."""
     effect: str
-    """What to expect, and what it costs."""
+    """Expected effect and cost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something seen, with the numbers that made it."""
+    """A problem that a detector found, with its numbers."""
 
     kind: str
     """``noisy-neighbour``, ``shared-bandwidth``, …"""
     time: float
     aggressor: str
-    """Job id; empty when a finding names none."""
+    """Job id; empty if the finding has no aggressor."""
     victim: str
     targets: tuple[str, ...]
     sentence: str
@@ -364,7 +364,7 @@ class Finding:
     directories: tuple[str, ...] = ()
     advice_only: bool = False
     subject: str = ""
-    """What it is about where that is no pair of jobs: a directory, a pool, a mount."""
+    """Subject of a finding that is not about two jobs: a directory, a pool, a mount."""
     advice: tuple[Advice, ...] = ()
 
     def __post_init__(self) -> None:
@@ -373,7 +373,7 @@ class Finding:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """The same trouble, however often it is seen."""
+        """Identity of the problem over time."""
         return self.kind, self.aggressor, self.victim or self.subject
 
 
@@ -389,12 +389,12 @@ class Action:
     path: str = ""
     size_bytes: int = 0
     fid: Fid | None = None
-    """The file that was chosen: another one of that name is not moved."""
+    """The chosen file. Another file with the same path is not moved."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Where things may go: pools, and what is free there."""
+    """Pools and their free space."""
 
     pools: Mapping[str, tuple[str, ...]]
     """Pool name to full target names."""
@@ -403,13 +403,13 @@ class Capacity:
     avail_bytes: Mapping[str, int]
     """By pool."""
     default_layouts: Mapping[str, Layout | None] = field(default_factory=dict)
-    """Directory to its own default layout; None where it has none; absent where it could not be read."""
+    """Default layout of each directory; None if it has none of its own; absent if it could not be read."""
     metadata_free: float | None = None
-    """Share of bytes or inodes free on the fullest MDT; None where nobody knows."""
+    """Free share of bytes or inodes on the fullest MDT; None if unknown."""
 
 
 Activities = Callable[[str, float], Sequence[DirectoryActivity]]
-"""Where a job has been active since a time."""
+"""Activities of a job since a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,63 +423,63 @@ class RpcLoad:
     direction: str
     """``read``, ``write``, or ``modify`` for metadata RPCs that change something."""
     in_flight: Mapping[int, float] = field(default_factory=dict)
-    """RPCs sent, by how many were then under way to their target, themselves among them."""
+    """RPCs sent, by RPCs in flight to their target at that time, including themselves."""
     pages: Mapping[int, float] = field(default_factory=dict)
     """RPCs sent, by upper bound of their pages."""
     max_in_flight: float = 0.0
-    """``max_rpcs_in_flight`` (or ``max_mod_rpcs_in_flight``); 0 where it is not known."""
+    """``max_rpcs_in_flight`` or ``max_mod_rpcs_in_flight``; 0 if unknown."""
     max_pages: float = 0.0
-    """``max_pages_per_rpc``; 0 where it is not known."""
+    """``max_pages_per_rpc``; 0 if unknown."""
 
     @property
     def rpcs(self) -> float:
-        """How many were sent."""
+        """Number of RPCs sent."""
         return sum(self.in_flight.values()) or sum(self.pages.values())
 
 
 @dataclass(frozen=True, slots=True)
 class ClientLoad:
-    """What one mount did between two looks at it: differences of its ``llite``, ``osc`` and ``mdc`` counters."""
+    """Load of one mount between two readings: differences of its ``llite``, ``osc`` and ``mdc`` counters."""
 
     client: str
     """The node: the host of its exporter, or ``this node``."""
     mount: str
-    """Mount point, or the device of the mount where only parameter files are known."""
+    """Mount point; the device of the mount if only parameter files are readable."""
     fsname: str
     time: float
-    """When it was looked at last; epoch seconds."""
+    """Time of the last reading; epoch seconds."""
     seconds: float
     read_ahead: Mapping[str, float] = field(default_factory=dict)
     """Pages by event of ``read_ahead_stats``: ``hits``, ``misses``, ``readpage_not_consecutive``, ``stride``, …"""
     read_ahead_bytes: float = 0.0
-    """``max_read_ahead_mb`` of the mount; 0 where it is not known."""
+    """``max_read_ahead_mb`` of the mount; 0 if unknown."""
     read_ahead_file_bytes: float = 0.0
-    """``max_read_ahead_per_file_mb``; 0 where it is not known."""
+    """``max_read_ahead_per_file_mb``; 0 if unknown."""
     statahead: Mapping[str, float] = field(default_factory=dict)
     """``started``, ``wrong``, ``hits``, ``misses`` of ``statahead_stats``."""
     statahead_max: float = 0.0
-    """``statahead_max``; 0 where it is not known or statahead is off."""
+    """``statahead_max``; 0 if unknown or if statahead is off."""
     rpcs: tuple[RpcLoad, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TargetFill:
-    """Room on one object target."""
+    """Space on one object target."""
 
     size_bytes: int
     avail_bytes: int
     growth_bytes_per_second: float = 0.0
-    """By which it filled in the last minutes, deletions counted; negative where it emptied."""
+    """Growth in the last minutes, deletions included; negative if the target emptied."""
 
     @property
     def used(self) -> float:
-        """Share in use; 1 for a target without a size."""
+        """Used share; 1 for a target without a size."""
         return 1 - self.avail_bytes / self.size_bytes if self.size_bytes else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file somebody looked at: where its bytes lie, and when it was last used."""
+    """A file found by a scan: its pools and its last use."""
 
     fid: Fid
     path: str
@@ -487,26 +487,26 @@ class StoredFile:
     pools: tuple[str, ...]
     """Pools that hold bytes of it."""
     read_at: float
-    """Last access, epoch seconds (mtime where that is later: writing is using)."""
+    """Last access or modification; epoch seconds."""
     layout: Layout | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SharedFile:
-    """A file that several have open now."""
+    """A file that is open several times."""
 
     job: str
-    """That opened it last."""
+    """Job that opened it last."""
     path: str
     openers: int
     layout: Layout | None = None
     size_bytes: int | None = None
-    """None where nobody could tell."""
+    """None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All of it, as of one cycle. What nobody could look at is empty."""
+    """All facts as of one cycle. Unknown facts are empty."""
 
     clients: tuple[ClientLoad, ...] = ()
     pools: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -514,18 +514,18 @@ class Facts:
     fill: Mapping[str, TargetFill] = field(default_factory=dict)
     """By full target name."""
     stored: tuple[StoredFile, ...] = ()
-    """Files seen on flash, as far as anybody walked."""
+    """Files on flash, as far as scans have found them."""
     directories: tuple[DirectoryActivity, ...] = ()
-    """What jobs did in directories in the last ``directory_seconds``, counts only, no files."""
+    """Activity in directories in the last ``directory_seconds``, without files."""
     directory_seconds: float = 0.0
     metadata_targets: int = 0
-    """How many MDTs the file system has; 0 where it is not known."""
+    """Number of MDTs; 0 if unknown."""
     default_layouts: Mapping[str, Layout | None] = field(default_factory=dict)
-    """Of directories that were looked at."""
+    """Default layouts by directory, as far as read."""
     shared_files: tuple[SharedFile, ...] = ()
-    """Those with the most openers first."""
+    """Files with the most opens first."""
 
     def pool_of(self, target: str) -> str:
-        """Name of the pool a target is in; "" for none. Of several, the smallest: it says most."""
+        """Name of the smallest pool that a target is in; "" if it is in none."""
         of = sorted((len(members), pool) for pool, members in self.pools.items() if target in members)
         return of[0][1] if of else ""

@@ -1,7 +1,6 @@
-"""Which policy answers which finding, and the plan over scopes: each directory by the settings and the mode of its
-scope.
+"""Applies the policy of a finding, with the pools and the mode of each directory's scope.
 
-A finding without a policy is reported with its advice, and nothing is done about it.
+A finding without a policy is reported with its advice, and tierd does nothing about it.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def plan_in_scope(
     pools: FlashSettings,
     settings: Settings,
 ) -> Plan:
-    """What to do about one finding, by the pools of its scope. ``suffers``: a neighbour is slowed on its targets."""
+    """Plan for one finding in one scope. ``suffers``: a neighbour is slowed on the finding's targets."""
     if finding.advice_only:
         return Plan((), ())
     match finding.evidence:
@@ -59,7 +58,7 @@ def plan_in_scope(
 
 def plan_by_scope(finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity, settings: Settings,
                   stored: Sequence[StoredFile] = (), suffers: bool = False) -> Plan:
-    """One plan made of the plans for each scope. ``suffers``: a neighbour is being slowed on the finding's targets."""
+    """Plan for one finding over all scopes. ``suffers``: a neighbour is slowed on the finding's targets."""
     scopes = settings.resolved_scopes
     if isinstance(finding.evidence, ColdOnFlashEvidence):
         planned = plan_for_stored_files(finding, finding.evidence, capacity, settings, stored)
@@ -75,9 +74,9 @@ def plan_for_stored_files(
     finding: Finding, evidence: ColdOnFlashEvidence, capacity: Capacity, settings: Settings,
     stored: Sequence[StoredFile],
 ) -> Plan:
-    """A plan for files that lie on the pool of the finding: each goes to the disks of its scope.
+    """Plan for files on the finding's pool: each goes to the disk pool of its scope.
 
-    A file in a scope with another flash pool was put there by a person: it stays.
+    A file in a scope with another flash pool stays: a person put it there.
     """
     by_pools: defaultdict[FlashSettings, list[StoredFile]] = defaultdict(list)
     for file in stored:
@@ -102,7 +101,7 @@ def joined(plans: Iterable[Plan]) -> Plan:
 
 
 def split_by_mode(planned: Plan, scopes: ResolvedScopes) -> Plan:
-    """The plan, with each action that the mode of its scope does not allow among those only recommended."""
+    """The plan, with actions that the mode of their scope does not allow as recommendations."""
     allowed = [mode_allows(scopes.of(a.path or a.directory).mode, a.kind) for a in planned.actions]
     return Plan(tuple(a for a, yes in zip(planned.actions, allowed, strict=True) if yes), planned.refusals,
                 tuple(a for a, yes in zip(planned.actions, allowed, strict=True) if not yes))

@@ -123,10 +123,10 @@ class Refusal:
     reason: Reason
     sentence: str
 
-    def of(self, what: str) -> Refusal:
+    def about(self, what: str) -> Refusal:
         """The refusal with the place it is about before its sentence.
 
-        >>> str(Refusal(Reason.NO_POOL, "pool 'flash' has no targets").of("/proj/in"))
+        >>> str(Refusal(Reason.NO_POOL, "pool 'flash' has no targets").about("/proj/in"))
         "/proj/in: pool 'flash' has no targets"
         """
         return Refusal(self.reason, f"{what}: {self.sentence}")

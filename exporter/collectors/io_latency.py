@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from exporter.capacity import OSD_KINDS
 from exporter.collector import Collect, Collector, Context
-from exporter.connections import OscGroups, OscLabels
+from exporter.connections import OscClients, group_of, labels_of
 from exporter.exposition import INFINITY, Histogram, MetricsPage, doubling
 from exporter.node import Node
 from exporter.rpc_stats import LATENCY_UNIT_SECONDS
@@ -86,7 +86,7 @@ def start_osc(context: Context) -> Collect:
 
 
 def _summed() -> Collect:
-    groups = OscGroups()
+    groups = OscClients(group_of)
     unchanging = hash_of(io_latency_stats.after_header)
     latency: SummedParameter[MountPool] = SummedParameter(
         "osc", "io_latency_stats", LatencyContributions(OSC_LATENCY), unchanging
@@ -100,7 +100,7 @@ def _summed() -> Collect:
 
 
 def _per_target() -> Collect:
-    labelled = OscLabels()
+    labelled = OscClients(labels_of)
     source = Source("osc", "io_latency_stats", LatencyRenderer(OSC_LATENCY), hash_of(io_latency_stats.after_header))
 
     def collect(node: Node, page: MetricsPage) -> None:

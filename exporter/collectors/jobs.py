@@ -33,7 +33,7 @@ class Columns:
     jobs: int = 0
 
     def add_one(self, name: bytes, chunks: Chunks, skipped: int, taken: set[bytes]) -> None:
-        """Put the lines of a job, whose name is taken from now on."""
+        """Add the lines of a job, and reserve its name."""
         taken.add(name)
         for column, chunk in zip(self.chunks, chunks, strict=True):
             column.append(chunk)
@@ -41,14 +41,14 @@ class Columns:
         self.jobs += 1
 
     def add(self, run: IdleRun) -> None:
-        """Put the lines of jobs that did nothing."""
+        """Add the lines of unchanged jobs."""
         for column, chunks in zip(self.chunks, run.chunks, strict=True):
             column.extend(chunks)
         self.skipped += run.skipped
 
 
 class JobOptions:
-    """What the jobs of all targets have in common."""
+    """State that all targets share."""
 
     def __init__(self, context: Context) -> None:
         self.limit = context.settings.jobs_limit
@@ -56,36 +56,36 @@ class JobOptions:
         self.numbers = NumbersReader()
 
     def jobs(self, fs: str, target: str) -> TargetJobs | LimitedJobs:
-        """Those of a target."""
+        """The jobs of a target."""
         labels = label_text(fs=fs, target=target)
         return LimitedJobs(labels, self.limit, self.idle, self.numbers) if self.limit else TargetJobs(labels, self)
 
 
 class TargetJobs:
-    """The jobs of one target, from scrape to scrape, every one by itself."""
+    """The jobs of one target between scrapes, each with its own series."""
 
     def __init__(self, labels: bytes, shared: JobOptions) -> None:
         self._labels = labels
         self._shared = shared
         self._texts = JobTexts(self._show)
         self._since = 0
-        """Jobs that have done nothing since then are idle."""
+        """Jobs that were not active since then are idle."""
 
     def collect(self, read: Read, page: MetricsPage) -> int | None:
-        """Put every job on the page; how many lines were not understood, or None when the file is not there."""
+        """Show every job; return the number of skipped lines, None without a file."""
         self._texts.begin(self._since)
         if not read(self._texts.take):
             return None
         items, skipped = self._texts.end()
-        awake, self._since = self._shared.idle.awake(items)
-        columns = self._columns(awake)
+        active, self._since = self._shared.idle.active(items)
+        columns = self._columns(active)
         if columns is None:
             return self._collect_apart(read, page)
         self._put(page, count(items), columns)
         return skipped + columns.skipped
 
     def _collect_apart(self, read: Read, page: MetricsPage) -> int | None:
-        """The same from a second reading, when ids look alike, a job is listed twice, or one has no lines yet."""
+        """Show them after a second reading: names are equal, a job is listed twice, or one has no lines yet."""
         whole = _whole(read)
         if whole is None:
             return None
@@ -94,7 +94,7 @@ class TargetJobs:
         taken: set[bytes] = set()
         _, _, skipped = job_stats.extent(whole)
         texts = job_stats.split(whole)
-        for text in self._shared.idle.awake_texts(texts):
+        for text in self._shared.idle.active_texts(texts):
             columns.add_one(*lines_of(text, self._labels, taken), taken)
         self._put(page, len(texts), columns)
         return skipped + columns.skipped
@@ -106,7 +106,7 @@ class TargetJobs:
             page.chunks.setdefault(family, []).extend(column)
 
     def _columns(self, items: Sequence[Item]) -> Columns | None:
-        """Lines of these jobs; None when two of them have the same name, or one has no lines."""
+        """Lines of these jobs; None if two of them have equal names, or one has no lines."""
         columns = Columns(([], [], [], [], []), 0)
         names: list[bytes] = []
         reads, writes, operations, seconds, sizes = columns.chunks
@@ -132,13 +132,13 @@ class TargetJobs:
         return columns if len({*names}) == columns.jobs else None
 
     def _show(self, job: Job, text: bytes) -> None:
-        """Make a job's lines."""
+        """Render the lines of a job."""
         job.name, job.chunks, job.skipped = lines_of(text, self._labels)
         job.stale = False
 
 
 def count(items: Iterable[Item]) -> int:
-    """How many jobs these are."""
+    """The number of jobs in these items."""
     return sum([len(item.jobs) if isinstance(item, IdleRun) else 1 for item in items])
 
 
@@ -148,7 +148,7 @@ def _whole(read: Read) -> bytes | None:
 
 
 def start(context: Context) -> Collect:
-    """Begin with nothing read."""
+    """Start without earlier readings."""
     targets: dict[str, TargetJobs | LimitedJobs] = {}
     shared = JobOptions(context)
 

@@ -23,11 +23,11 @@ class CheckRun(Protocol):
 
     @property
     def status(self) -> bytes:
-        """Empty where the file does not say."""
+        """The status; empty if the file does not show it."""
 
     @property
     def flags(self) -> Sequence[bytes]:
-        """Those that are set."""
+        """The flags that are set."""
 
 
 def show_run(page: MetricsPage, labels: bytes, run: CheckRun, state: Gauge, flag: Gauge) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from exporter.collector import Collect, Collector, Context
 from exporter.connection_families import Sample
-from exporter.connections import OSC, ClientsByTarget, OscLabels, OscTotals, StatsLines
+from exporter.connections import OSC, ClientsByTarget, OscClients, OscTotals, StatsLines, labels_of
 from exporter.exposition import Family, MetricsPage
 from exporter.node import Node
 from exporter.totals import (
@@ -55,7 +55,7 @@ def _limits(node: Node, by_device: Mapping[str, MountPool]) -> Iterator[tuple[Mo
 
 
 def _per_target(totals: OscTotals) -> Collect:
-    labelled = OscLabels()
+    labelled = OscClients(labels_of)
     requests = StatsLines()
     others = ClientsByTarget("osc", OSC, without_stats=True)
 

@@ -1,7 +1,6 @@
-"""The busiest of many, by what each did lately: every pass halves what earlier ones counted.
+"""The busiest of many, by recent activity: every pass halves the weight of earlier ones.
 
-Nothing is halved, though: what is done counts twice as much at each pass as at the one before, so that a pass costs
-something for those only that did something.
+Instead of halving all scores, each pass doubles the weight of new activity, so that only active ones cost time.
 
 >>> first, second = Scored("first"), Scored("second")
 >>> busiest: Busiest[Scored] = Busiest(1)
@@ -19,11 +18,11 @@ from heapq import nlargest
 from typing import Generic, TypeVar
 
 MAX_WEIGHT = 2.0**512
-"""From here on begins anew at 1: twice the exponent is about what a float holds."""
+"""Above this, scores are rescaled to a weight of 1: a float holds about twice this exponent."""
 
 
 class Scored:
-    """One of many."""
+    """One of many, with its score."""
 
     __slots__ = ("name", "score")
 
@@ -36,7 +35,7 @@ S = TypeVar("S", bound=Scored)
 
 
 class Busiest(Generic[S]):
-    """Chooses them, pass after pass."""
+    """Chooses the ones with the highest scores, pass after pass."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -44,22 +43,22 @@ class Busiest(Generic[S]):
         self._chosen: list[S] = []
 
     def begin(self, every: Callable[[], Iterable[S]]) -> None:
-        """A new pass. ``every`` says who has a score."""
+        """Start a new pass. ``every`` returns all that have a score."""
         self._weight *= 2
         if self._weight >= MAX_WEIGHT:
             for one in every():
                 one.score /= self._weight
             self._weight = 1.0
-            self._chosen = []  # scores may have become the same
+            self._chosen = []  # scores may have become equal
 
     def credit(self, one: S, growth: int) -> None:
-        """It did so much since the last pass."""
+        """Add its activity since the last pass."""
         one.score += growth * self._weight
 
     def choose(self, risen: Sequence[S], every: Iterable[S], *, anew: bool = False) -> Sequence[S]:
-        """The busiest of all. Only those that did something, or are new, may take the place of some chosen before.
+        """The busiest of all. ``risen`` are those that were active or are new: only they can replace chosen ones.
 
-        ``anew`` when one of the chosen is no longer there.
+        ``anew``: one of the chosen is gone.
         """
         if anew or len(self._chosen) < self._most:
             self._chosen = nlargest(self._most, every, key=_rank)

@@ -1,8 +1,8 @@
-"""The busiest jobs of a target keep series of their own, the others are summed: ``--jobs.limit``.
+"""The busiest jobs of a target have their own series, the others are summed: ``--jobs.limit``.
 
-The sum of the others only grows: what a job did while it was shown by itself never enters it, and what it did before
-stays in. Idle jobs are part of it too, so that they do not count anew when they work again. Nothing is done for a job
-whose text is what it was.
+The sum only grows: it never includes what a job did while it had its own series, and keeps what it did before. Idle
+jobs are part of the sum, so that their counters are not added again when they become active. A job whose text has not
+changed costs nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from exporter.exposition import Family, MetricsPage
 from exporter.jobs.busiest import Busiest
 from exporter.jobs.idle import IdleFilter
-from exporter.jobs.lines import is_own, unlike
+from exporter.jobs.lines import is_exporter, unique_name
 from exporter.jobs.numbers import OTHER, JobCounts, NumbersReader
 from exporter.jobs.statistics import BEYOND_LIMIT, IDLE, JOBS, OPERATIONS, SECONDS, SUMS, Read
 from exporter.jobs.texts import Job, JobTexts, every_job
@@ -22,11 +22,11 @@ from exporter.totals import SeriesKey, put_totals
 
 _REST: Final = "rest"
 REMEMBERED_PASSES = 20
-"""A job that is not listed for longer has ended. Should one of that name come back, its counts begin anew."""
+"""A job that has not been listed for more passes has ended. A later job of that name counts as new."""
 
 
 class LimitedJobs:
-    """From scrape to scrape."""
+    """The jobs of one target between scrapes, if a limit is set."""
 
     def __init__(self, labels: bytes, limit: int, idle: IdleFilter, reader: NumbersReader) -> None:
         self._labels = labels
@@ -35,29 +35,29 @@ class LimitedJobs:
         self._texts = JobTexts(self._rest.read)
         self._jobs: list[Job] = []
         self._twice = 0
-        """Listed once more than they should be."""
+        """Number of jobs that are listed twice."""
 
     def collect(self, read: Read, page: MetricsPage) -> int | None:
-        """Put the busiest, and the sum of the others; how many lines were not understood, None if there is no file."""
+        """Show the busiest and the sum of the others; return the number of skipped lines, None without a file."""
         self._rest.begin()
         self._texts.begin(0)
         if not read(self._texts.take):
             return None
         items, skipped = self._texts.end()
-        awake, _ = self._idle.awake(items)
+        active, _ = self._idle.active(items)
         jobs = [*every_job(items)]
-        working = jobs if awake is items else [*every_job(awake)]
+        working = jobs if active is items else [*every_job(active)]
         shown = self._rest.divide(jobs, working, page)
         page.sample(JOBS, self._labels, len(jobs))
         page.sample(IDLE, self._labels, len(jobs) - len(working))
         page.sample(BEYOND_LIMIT, self._labels, len(working) - shown)
         if jobs != self._jobs:
             self._jobs, self._twice = jobs, len(jobs) - len(set(jobs))
-        return skipped + self._twice + sum([item.skipped for item in awake])
+        return skipped + self._twice + sum([item.skipped for item in active])
 
 
 class OtherJobs:
-    """Divides a target's jobs into those shown and the rest."""
+    """Divides the jobs of a target into shown ones and the others, and sums the others."""
 
     def __init__(self, limit: int, labels: bytes, reader: NumbersReader) -> None:
         self._reader = reader
@@ -67,38 +67,38 @@ class OtherJobs:
         self._lines = ShownJobs(labels)
         self._pass = 0
         self._changed: list[JobCounts] = []
-        """Read, but not in the sum yet: their file may have gone away before its end."""
+        """Jobs that were read but are not in the sum yet: the read of the file may still fail."""
         self._jobs: list[Job] = []
-        self._awake: list[Job] = []
+        self._active: list[Job] = []
         self._members: dict[str, str | None] = {}
         self._eligible: dict[JobCounts, None] = {}
         self._shown: set[JobCounts] = set()
         self._gone: dict[bytes, tuple[JobCounts, int]] = {}
-        """Jobs that are not listed any more, since which pass."""
+        """Jobs that are no longer listed, with the pass in which they disappeared."""
 
     def begin(self) -> None:
-        """A new reading of the file."""
+        """Start a new reading of the file."""
         self._pass += 1
         self._busiest.begin(self._every)
 
     def read(self, job: Job, text: bytes) -> None:
-        """The job has another text than at the last reading."""
+        """Read a job whose text has changed."""
         one = job.counted
         if one is None:
             before, _ = self._gone.pop(job.first_line, (None, 0))
             one = job.counted = before or JobCounts(job.first_line)
         if one.read_at == self._pass:
-            return  # listed twice: the first counts, and since the job stays stale, at the next reading too
+            return  # listed twice: the first one counts; the job stays stale, so at the next reading too
         one.read_at = self._pass
         numbers, job.skipped = self._reader.read(text)
         job.stale = False
         self._busiest.credit(one, one.take(numbers))
         self._changed.append(one)
 
-    def divide(self, jobs: list[Job], awake: list[Job], page: MetricsPage) -> int:
-        """Put the lines of the busiest that are awake, and the sum of all others; how many are shown."""
+    def divide(self, jobs: list[Job], active: list[Job], page: MetricsPage) -> int:
+        """Show the busiest active jobs and the sum of all others; return the number of shown jobs."""
         changed, self._changed = self._changed, []
-        shown = self._choose(changed, awake)
+        shown = self._choose(changed, active)
         self._regroup(jobs, set(shown))
         for one in changed:
             if one.name in self._members:
@@ -107,16 +107,16 @@ class OtherJobs:
         self._lines.put(page, shown)
         return len(shown)
 
-    def _choose(self, changed: list[JobCounts], awake: list[Job]) -> Sequence[JobCounts]:
-        if awake == self._awake:
+    def _choose(self, changed: list[JobCounts], active: list[Job]) -> Sequence[JobCounts]:
+        if active == self._active:
             return self._busiest.choose([one for one in changed if one in self._eligible], self._eligible)
-        before, self._awake = self._eligible, awake
-        self._eligible = dict.fromkeys([one for one in _counted(awake) if not one.unnamed])
+        before, self._active = self._eligible, active
+        self._eligible = dict.fromkeys([one for one in _counted(active) if not one.unnamed])
         risen = [one for one in (*changed, *self._eligible.keys() - before.keys()) if one in self._eligible]
         return self._busiest.choose(risen, self._eligible, anew=not self._eligible.keys() >= self._shown)
 
     def _regroup(self, jobs: list[Job], shown: set[JobCounts]) -> None:
-        """Tell the ledger who is there, and who is shown by itself from now on."""
+        """Update the ledger: present jobs, and those shown by themselves from now on."""
         moved = shown ^ self._shown
         self._shown = shown
         if jobs != self._jobs:
@@ -130,7 +130,7 @@ class OtherJobs:
             self._ledger.move(one.name, group)
 
     def _remember(self, jobs: list[Job]) -> None:
-        """Keep those that are not listed any more for a while: one that a reading left out is no new one after that."""
+        """Keep jobs that are no longer listed for a while: one that a reading missed is not new after that."""
         before, self._jobs = self._jobs, jobs
         present = set(jobs)
         for job in before:
@@ -159,20 +159,20 @@ class _Shown:
         self.name = name
         self.labels = labels
         self.values: tuple[int, ...] | None = None
-        """Those that the lines show."""
+        """The values in the lines."""
         self.lines: tuple[tuple[Family, bytes], ...] = ()
 
 
 class ShownJobs:
-    """Keeps the lines of those that did nothing, and the name of each as long as it is shown."""
+    """The shown jobs: the lines of unchanged ones are kept, and each keeps its name."""
 
     def __init__(self, labels: bytes) -> None:
         self._labels = labels
-        """Of the target."""
+        """Label text of the target."""
         self._shown: dict[JobCounts, _Shown] = {}
 
     def put(self, page: MetricsPage, jobs: Collection[JobCounts]) -> None:
-        """These, and no others, are shown."""
+        """Show exactly these jobs."""
         if len(jobs) != len(self._shown) or not all(map(self._shown.__contains__, jobs)):
             self._name(jobs)
         for job, shown in self._shown.items():
@@ -181,7 +181,7 @@ class ShownJobs:
                 own = MetricsPage()
                 put_totals(own, shown.labels, dict(zip(job.keys, job.values, strict=True)), SUMS)
                 shown.lines = own.lines()
-                if is_own(shown.name, b"".join([line for family, line in shown.lines if family is OPERATIONS]),
+                if is_exporter(shown.name, b"".join([line for family, line in shown.lines if family is OPERATIONS]),
                           b"".join([line for family, line in shown.lines if family not in {OPERATIONS, SECONDS}])):
                     shown.lines = ()
             page.extend(shown.lines)
@@ -191,7 +191,7 @@ class ShownJobs:
         taken = {OTHER, *[shown.name for shown in kept.values()]}
         for job in jobs:
             if job not in kept:
-                name = unlike(job.job_id(), taken)
+                name = unique_name(job.job_id(), taken)
                 taken.add(name)
                 kept[job] = _Shown(name, b'%b,jobid="%b"' % (self._labels, name))
         self._shown = kept

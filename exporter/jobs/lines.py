@@ -1,7 +1,7 @@
-"""A job's block of ``job_stats`` as finished lines, under a name that no other job has.
+"""Finished lines of a job's block of ``job_stats``, under a unique name.
 
-``_lines.c`` makes the lines of a block of the usual form (decision 12). ``exporter.jobs.statistics`` makes those of all
-other blocks, and of all blocks where the package was built without a C compiler.
+``_lines.c`` renders blocks of the usual form (decision 12). ``exporter.jobs.statistics`` renders all other blocks, and
+all blocks if the package was built without a C compiler.
 """
 
 from __future__ import annotations
@@ -33,38 +33,39 @@ def lines_of(
 ) -> tuple[bytes, Chunks, int]:
     """The job's name, its lines under these labels (fs and target), and how many lines were not understood.
 
-    The name is different from those that are taken. An exporter's own job has no lines.
+    The name is not in ``taken``. The job of an exporter has no lines.
     """
     found = None if quick is None else quick(block, labels, NAMES)
     if found is not None and found[0] not in taken:
         name, chunks, skipped = *found, 0
     else:
         job = read_block(block)
-        name = unlike(job.job_id, taken)
+        name = unique_name(job.job_id, taken)
         chunks, skipped = render(job, b'%b,jobid="%b"' % (labels, name))
     reads, writes, operations, _, sizes = chunks
-    return name, NOTHING if is_own(name, operations, reads + writes + sizes) else chunks, skipped
+    return name, NOTHING if is_exporter(name, operations, reads + writes + sizes) else chunks, skipped
 
 
-def is_own(job_id: bytes, operations: bytes, others: bytes = b"") -> bool:
-    r"""Whether a job is an exporter: so called, and it has asked for nothing but the room on the file system.
+def is_exporter(job_id: bytes, operations: bytes, others: bytes = b"") -> bool:
+    r"""Whether a job is an exporter: it has the name of one, and its only operation is ``statfs``.
 
     Reading ``llite.*.kbytesfree`` on a client sends a statfs to servers, which count it for the process that reads.
-    ``operations`` are its lines, one an operation; ``others`` those of bytes it moved.
+    ``operations`` are its lines of operations, ``others`` those of bytes.
 
-    >>> is_own(b"lustre-exporter.0", b'x{operation="statfs"} 7\n'), is_own(b"lustre-exporter.0", b"", b"bytes")
+    >>> own = b"lustre-exporter.0"
+    >>> is_exporter(own, b'x{operation="statfs"} 7\n'), is_exporter(own, b"", b"bytes")
     (True, False)
     """
     named = job_id == OWN_NAME or job_id.startswith(OWN_NAME + b".")
     return named and not others and operations.count(b"\n") == operations.count(OWN_OPERATION) == 1
 
 
-def unlike(job_id: bytes, taken: Container[bytes]) -> bytes:
-    r"""The id as a label's value, different from those that are taken.
+def unique_name(job_id: bytes, taken: Container[bytes]) -> bytes:
+    r"""The id as a label value that is not in ``taken``.
 
-    Ids that are no UTF-8 may look alike once they are. A series must not come twice, so such an id shows its bytes.
+    Ids that are not UTF-8 may become equal as UTF-8. A series must be unique, so such an id shows its bytes.
 
-    >>> unlike(b"a\xff", set()).decode(), unlike(b"a\xff", {escape(b"a\xfe")}).decode()
+    >>> unique_name(b"a\xff", set()).decode(), unique_name(b"a\xff", {escape(b"a\xfe")}).decode()
     ('a�', 'a\\\\xff')
     """
     name = escape(job_id)

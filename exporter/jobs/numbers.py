@@ -1,7 +1,7 @@
-"""A job's block of ``job_stats`` in numbers, for sums over jobs and for lines of the few that are shown.
+"""Counters of a job's block of ``job_stats`` as numbers, for sums over jobs and for jobs with their own series.
 
-``_lines.c`` reads a block of the usual form (decision 12). ``exporter.jobs.statistics`` reads all other blocks, and all
-blocks where the package was built without a C compiler.
+``_lines.c`` reads blocks of the usual form (decision 12). ``exporter.jobs.statistics`` reads all other blocks, and all
+blocks if the package was built without a C compiler.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lustre.formats import job_stats
 
 Compiled = Callable[[bytes], tuple[bytes, bytes, int, tuple[int, ...]] | None]
 compiled: Compiled | None = None
-"""Since when a block counts, what, how many operations, and how much of each. None without the C module."""
+"""Start time, shape, number of operations and values of a block. None without the C module."""
 try:
     from exporter.jobs import _lines
 except ImportError:
@@ -36,25 +36,25 @@ else:
 
 MAX_SHAPES = 4096
 OTHER = b"other"
-"""The name of the sum of the jobs that are not shown by themselves; no job is shown under it."""
+"""The job id of the sum over jobs without their own series. No job is shown under this name."""
 _ORDER = {READ_BYTES: 0, WRITE_BYTES: 0, OPERATIONS: 1, SECONDS: 2, IO_SIZE: 3}
 
 
 Numbers = tuple[bytes, tuple[SeriesKey, ...], tuple[int, ...], int, bool]
-"""Since when a job counts, what, and how much; how many operations that is; whether the block has nothing else."""
+"""Start time, keys, values, number of operations, and whether the whole block was understood."""
 
 
 class NumbersReader:
-    """Keeps what the jobs of a node count: of jobs that count the same, the keys are the same object."""
+    """Reads blocks. Jobs with equal keys share one keys object."""
 
     def __init__(self, quick: Compiled | None = compiled) -> None:
         self._quick = quick
         self._keys: dict[tuple[SeriesKey, ...], tuple[SeriesKey, ...]] = {}
         self._shapes: dict[bytes, tuple[SeriesKey, ...]] = {}
-        """Keys by the shape that the C module gives."""
+        """Keys by the shape that the C module returns."""
 
     def read(self, block: bytes) -> tuple[Numbers, int]:
-        """The job of a block, and how many lines were not understood, or only in part."""
+        """The counters of a block, and the number of lines that were not fully understood."""
         if self._quick is not None and (found := self._quick(block)) is not None:
             start, shape, operations, values = found
             keys = self._shapes.get(shape)
@@ -76,7 +76,7 @@ class NumbersReader:
 
 
 def _keys(shape: bytes) -> tuple[SeriesKey, ...]:
-    r"""What the values of the C module are.
+    r"""Keys of the values that the C module returns.
 
     >>> for key in _keys(b"read_bytes 4096 65536\npunch"): print(key[0].name, *key[1:])
     lustre_job_read_bytes_total b''
@@ -97,16 +97,16 @@ def _keys(shape: bytes) -> tuple[SeriesKey, ...]:
 
 
 class JobCounts(Scored):
-    """What a job's text last said. Its name is the first line of the text, whatever bytes that holds."""
+    """The counters of a job. Its name is the first line of its text, which may hold any bytes."""
 
     __slots__ = ("keys", "operations", "read_at", "start", "unnamed", "values", "whole")
 
     def __init__(self, first_line: bytes) -> None:
         super().__init__(first_line.decode("latin-1"))
         self.unnamed = (OTHER in first_line or b"\\" in first_line) and self.job_id() == OTHER
-        """Never shown by itself."""
+        """Whether it never has its own series."""
         self.read_at = 0
-        """The pass in which its text was another than before."""
+        """The pass in which its text last changed."""
         self.start = b""
         self.keys: Sequence[SeriesKey] = ()
         self.values: tuple[int, ...] = ()
@@ -118,7 +118,7 @@ class JobCounts(Scored):
         return job_stats.job_id(self.name.encode("latin-1"))
 
     def take(self, numbers: Numbers) -> int:
-        """The job is as these numbers say; how many operations it did since."""
+        """Take new numbers; returns the number of operations since the previous ones."""
         before = self.operations
         self.start, self.keys, self.values, self.operations, self.whole = numbers
         return self.operations - before if self.operations >= before else self.operations

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from exporter.counters import CLIPPED, operation
-from exporter.exposition import INFINITY, Counter, Gauge, Histogram, seconds
+from exporter.exposition import INFINITY, Counter, Gauge, Histogram, usec_to_seconds
 from exporter.rpc_stats import READ, WRITE
 from exporter.totals import SeriesKey
 from lustre.formats import job_stats
@@ -54,22 +54,22 @@ IDLE = Gauge(
 )
 FAMILIES = (READ_BYTES, WRITE_BYTES, OPERATIONS, SECONDS, IO_SIZE, JOBS, IDLE, BEYOND_LIMIT)
 SUMS = {(IO_SIZE, READ): (READ_BYTES, b""), (IO_SIZE, WRITE): (WRITE_BYTES, b"")}
-"""What the sum of a size histogram is."""
+"""The counter that is the sum of a size histogram."""
 
 BYTES = {b"read_bytes": (READ_BYTES, b"read", READ), b"write_bytes": (WRITE_BYTES, b"write", WRITE)}
-"""Counters of bytes: the family of their sum, the operation they imply, what tells their sizes apart."""
+"""Counters of bytes: the family of the sum, the implied operation, the label text of the histogram."""
 _LAST_BUCKET = 1 << 31
-"""The kernel's last one counts everything larger too."""
+"""Bound of the kernel's last bucket, which also counts all larger values."""
 
 
 Read = Callable[[Callable[[bytes], None]], bool]
-"""Reads the file through, and hands its pieces to what it is given; False when there is none."""
+"""Reads the file, and passes its pieces to the argument. False if there is no file."""
 Chunks = tuple[bytes, bytes, bytes, bytes, bytes]
 """A job's finished lines, in the order of ``FAMILIES``."""
 
 
 class Lines(NamedTuple):
-    """What there is to show of a job, and how many of its lines were not understood."""
+    """The finished lines of a job, and the number of skipped lines of its block."""
 
     chunks: Chunks
     skipped: int
@@ -101,7 +101,8 @@ def render(job: Job, labels: bytes) -> Lines:
             continue
         operations.append(b'lustre_job_operations_total{%b,operation="%b"} %b\n' % (labels, name, samples))
         if unit == b"usecs" and total and not bad:
-            times.append(b'lustre_job_operation_seconds_total{%b,operation="%b"} %b\n' % (labels, name, seconds(total)))
+            digits = usec_to_seconds(total)
+            times.append(b'lustre_job_operation_seconds_total{%b,operation="%b"} %b\n' % (labels, name, digits))
     sizes = [
         IO_SIZE.buckets(labels + BYTES[name][2], *bounds_of(buckets), totals[name])
         for name, buckets in job.histograms
@@ -111,7 +112,7 @@ def render(job: Job, labels: bytes) -> Lines:
 
 
 def numbers(job: Job) -> Iterator[tuple[SeriesKey, int]]:
-    """The same in numbers, for sums over jobs."""
+    """Keys and values of a job, for sums over jobs."""
     summed: set[bytes] = set()
     for name, samples, unit, total in zip(job.names, job.samples, job.units, job.sums, strict=True):
         if samples == b"0":
@@ -135,7 +136,7 @@ def numbers(job: Job) -> Iterator[tuple[SeriesKey, int]]:
 
 
 def invalid_sums(job: Job) -> int:
-    """How many of its counters have a sum that wrapped or ran into the end."""
+    """The number of its counters with an invalid sum: wrapped, or clipped by the kernel."""
     return sum([samples != b"0" and _is_no_sum(total) for samples, total in zip(job.samples, job.sums, strict=True)])
 
 
@@ -144,12 +145,12 @@ def _is_no_sum(total: bytes) -> bool:
 
 
 def _implied(job: Job, name: bytes) -> bool:
-    """Whether an operation is counted by its bytes only: by releases that time nothing (up to 2.13)."""
+    """Whether an operation is counted by its bytes only, as in releases without latencies (up to 2.13)."""
     return name not in job.names and not job.start_time and b"usecs" not in job.units
 
 
 def read_block(block: bytes) -> Job:
-    """The job of a block; a counter printed twice counts once, the first that is not zero: no series may come twice."""
+    """The job of a block. A series must be unique: of a repeated counter, the first one that is not zero counts."""
     job = job_stats.parse_block(block)
     if len(set(job.names)) == len(job.names):
         return job
@@ -163,7 +164,7 @@ def read_block(block: bytes) -> Job:
 
 
 def bounds_of(buckets: tuple[tuple[int, int], ...]) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    """Bounds as a histogram shows them, ascending, and their counts."""
+    """Bounds of a histogram in ascending order, and their counts."""
     counted: dict[float, int] = {}
     for upper, count in buckets:
         bound = INFINITY if upper >= _LAST_BUCKET else upper

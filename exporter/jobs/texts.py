@@ -1,8 +1,8 @@
-"""The jobs of one target from scrape to scrape, and which of them have another text than before.
+"""The jobs of one target between scrapes: which of them have a changed text.
 
-A job idle since the last scrape has the same text, byte for byte, and keeps its lines. That is told by a mark, since
-the texts themselves would be most of the exporter's memory; jobs that are idle side by side are told together. A job
-whose time of last activity moved has changed for certain: its mark is not even made, until it is idle.
+A job that was idle since the last scrape has the same text and keeps its lines. Texts are compared by a hash (mark),
+because the texts themselves would be most of the exporter's memory. Adjacent idle jobs share a hash. A job whose time
+of last activity differs has changed: its hash is not computed until it is idle.
 """
 
 from __future__ import annotations
@@ -17,38 +17,38 @@ from lustre.formats.compiled import mark
 from lustre.formats.job_stats import NEXT
 
 RUN_JOBS = 8
-"""Jobs told together: one of them that works makes the others be told one by one."""
+"""Number of jobs with a common hash. If one of them is active, the others are compared one by one."""
 JOBS_PER_CHANGE = 8
-"""Runs are made when fewer than one job in so many changed; when more do, they are only in the way."""
+"""Runs are built if fewer than one job in this many changed. Otherwise they would cost more than they save."""
 MAX_JOB_BYTES = 4 << 20
-"""Of what is before the first job, or of one job: thousands of times what is."""
+"""Limit on the text before the first job, and on that of one job: thousands of times the usual size."""
 _TIME = b"  snapshot_time:   "
 _TIME_BEGIN, _TIME_END = len(_TIME), len(_TIME) + 10
 
 
 class Job:
-    """A job as it was last seen."""
+    """A job at the last scrape."""
 
     __slots__ = ("active_at", "chunks", "counted", "first_line", "mark", "name", "skipped", "stale", "times")
 
     def __init__(self, first_line: bytes, marked: int) -> None:
         self.first_line = first_line
         self.times = b""
-        """The second line, which says when it last did something."""
+        """The second line, with the time of the last activity."""
         self.mark: int | None = marked
-        """Of the text; None when it changed at the last scrape, as it will at the next."""
+        """Hash of the text; None if it changed at the last scrape, as it probably will at the next."""
         self.active_at = job_stats.UNKNOWN
         self.name = b""
         self.chunks: Chunks = (b"", b"", b"", b"", b"")
         self.counted: JobCounts | None = None
-        """The job in numbers, when a limit is set; it has no lines then."""
+        """The counters of the job if a limit is set; it then has no lines."""
         self.skipped = 0
         self.stale = True
-        """The lines, or numbers, must be made anew from the text."""
+        """Whether lines or counters are out of date."""
 
 
 class IdleRun:
-    """Jobs that stand one after the other, none of which is stale."""
+    """Adjacent jobs, none of which is stale."""
 
     __slots__ = ("chunks", "jobs", "mark", "names", "newest", "oldest", "size", "skipped")
 
@@ -69,7 +69,7 @@ Item = IdleRun | Job
 
 
 class RunBuilder:
-    """Jobs side by side that may become a run."""
+    """Collects adjacent jobs for a run."""
 
     def __init__(self, runs: dict[bytes, IdleRun], data: bytes, *, wanted: bool) -> None:
         self._runs = runs
@@ -79,7 +79,7 @@ class RunBuilder:
         self._begin = self._end = 0
 
     def add(self, job: Job, begin: int, end: int) -> None:
-        """The next job, and where its text is."""
+        """Add the next job, with the position of its text."""
         if job.stale or len(self._jobs) == RUN_JOBS:
             self.close()
         if self._wanted and not job.stale:
@@ -89,20 +89,20 @@ class RunBuilder:
             self._end = end
 
     def close(self) -> None:
-        """What comes next is no part of the run."""
+        """End the run."""
         if len(self._jobs) > 1:
             self._runs[self._jobs[0].first_line] = IdleRun(self._jobs, self._data[self._begin : self._end])
         self._jobs = []
 
 
 def is_unchanged(run: IdleRun, data: bytes, begin: int, end: int) -> bool:
-    """Whether its text stands there again, and nothing but a job or the end comes after it."""
+    """Whether its text is there again, followed by a job or the end."""
     following = begin + run.size
     return (following == end or data.startswith(job_stats.KEY, following)) and mark(data, begin, following) == run.mark
 
 
 def every_job(items: Iterable[Item]) -> Iterator[Job]:
-    """One by one, those of runs too."""
+    """Every job, including those in runs."""
     for item in items:
         if isinstance(item, IdleRun):
             yield from item.jobs
@@ -111,7 +111,7 @@ def every_job(items: Iterable[Item]) -> Iterator[Job]:
 
 
 class JobTexts:
-    """The jobs of a target, by their first lines; the file is handed over in pieces."""
+    """The jobs of a target, by their first lines. The file is read in pieces."""
 
     def __init__(self, render: Callable[[Job, bytes], None]) -> None:
         self._render = render
@@ -122,7 +122,7 @@ class JobTexts:
         self.begin(0)
 
     def begin(self, since: int) -> None:
-        """A new reading. Jobs that have done nothing since then stay stale."""
+        """Start a new reading. Jobs that were not active since then stay stale."""
         self._since = since
         self._left = b""
         self._inside = False
@@ -131,26 +131,26 @@ class JobTexts:
         self._made: dict[bytes, IdleRun] = {}
 
     def take(self, piece: bytes) -> None:
-        """The next piece of the file. Raises OSError for what cannot be jobs: no job has so long a text."""
+        """Process the next piece of the file. Raises OSError if the text is too long to be that of a job."""
         data = self._left + piece if self._left else piece
         at = 0
         if not self._inside:
             at = job_stats.first(data)
             if at < 0:
-                self._wait(data)
+                self._keep_rest(data)
                 return
             self._inside = True
             self._odd = job_stats.odd_lines(data[:at])
-        self._wait(data[self._read(data, at, len(data), last=False) :])
+        self._keep_rest(data[self._read(data, at, len(data), last=False) :])
 
-    def _wait(self, left: bytes) -> None:
-        """Wait for the rest of a text, that of one job at the most."""
+    def _keep_rest(self, left: bytes) -> None:
+        """Keep the incomplete text of a job for the next piece."""
         if len(left) > MAX_JOB_BYTES:
             raise OSError(errno.EBADMSG, "no jobs")
         self._left = left
 
     def end(self) -> tuple[list[Item], int]:
-        """All jobs in the order printed, and how many lines belong to none."""
+        """All jobs in the order of the file, and the number of lines that belong to none."""
         data = self._left
         end = data.rfind(b"\n") + 1
         if self._inside:
@@ -166,7 +166,7 @@ class JobTexts:
         return items, self._odd + (end != len(data))
 
     def _read(self, data: bytes, begin: int, end: int, *, last: bool) -> int:
-        """All jobs that are whole; where the rest begins."""
+        """Read all complete jobs, and return the position of the rest."""
         items, runs, jobs, find = self._items, self._runs, self._jobs, data.find
         held = RunBuilder(self._made, data, wanted=self._quiet)
         before = len(items)
@@ -206,19 +206,19 @@ class JobTexts:
         return begin
 
     def _keep(self, run: IdleRun, held: RunBuilder) -> None:
-        """The run is there again."""
+        """Keep an unchanged run."""
         held.close()
         self._made[run.jobs[0].first_line] = run
         self._items.append(run)
         self._count += len(run.jobs) - 1
 
     def forget(self) -> None:
-        """Take all jobs for new at the next reading."""
+        """Treat all jobs as new at the next reading."""
         self._jobs, self._runs = {}, {}
 
 
 def _active_at(times: bytes) -> int:
-    """In whole seconds since 1970, or ``UNKNOWN``."""
+    """The time of last activity in whole seconds since 1970, or ``UNKNOWN``."""
     seconds = times[_TIME_BEGIN:_TIME_END]
     if seconds.isdigit() and times[:_TIME_BEGIN] == _TIME and times[_TIME_END : _TIME_END + 1] == b".":
         return int(seconds)

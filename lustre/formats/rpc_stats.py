@@ -189,7 +189,7 @@ def form_of(data: bytes, parsed: RpcStats, wanted: frozenset[str]) -> RpcForm | 
 def _of_table(
     data: bytes, place: histogram.Place, table: Histogram, words: list[tuple[int, int]], *, shown: bool
 ) -> Iterator[Place]:
-    """The table's numbers. As the kernel prints them: the last row not empty, each direction at 100 % or empty."""
+    """Numbers of one table in the kernel's form: the last row is not empty, and each direction is empty or at 100%."""
     stride, rows = 4 * place.width, len(table.uppers)
     ends = place.rows == rows and not table.overflow
     empty = [ends and data[slice(*words[place.first + stride * rows - 1 - 4 * (place.width - 1 - column)])] != b"100"

@@ -83,7 +83,7 @@ def with_synced_mirrors(layout: Layout) -> Layout:
 
 
 def extended(layout: Layout, end_bytes: int, room: Callable[[Component], int]) -> Layout:
-    """The layout with boundaries moved so that a write up to there has components.
+    """Layout with self-extending components grown so that they cover a write up to an offset.
 
     >>> flash = Component(0, 1 << 20, "flash", flags=("init",))
     >>> space = Component(1 << 20, 1 << 30, "flash", flags=("extension",), extension_size=64 << 20)

@@ -228,7 +228,7 @@ def writable_end(layout: Layout | None, offset: int, end_bytes: int) -> int:
 
 
 def extents(layout: Layout, offset: int, size_bytes: int) -> list[Extent]:
-    """The pieces of a range of a file, those that lie together in an object joined.
+    """Split a range of a file into ranges of objects. Contiguous ranges of an object are joined.
 
     >>> one, two = StripeObject(2, Fid(1, 1)), StripeObject(3, Fid(2, 1))
     >>> striped = Layout((Component(stripe_count=2, stripe_size=1048576, objects=(one, two)),), composite=False)

@@ -52,9 +52,9 @@ class Tierd:
             self.journal,
             clock,
             self.dry_run,
-            standstill=still,
+            maintenance=still,
         )
-        self.undo = Undo(self.site.filesystem, self.engine, self.journal, clock, still.by_file)
+        self.undo = Undo(self.site.filesystem, self.engine, self.journal, clock, still.pause_file_refusal)
 
     def move(self, *places: Path) -> list[str]:
         """Results of moving these to flash, in their order."""

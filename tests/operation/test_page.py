@@ -14,16 +14,23 @@ from tierd.daemon.web import App, listen
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
+NOTHING = {
+    "time": 1_795_000_000.0, "scopes": [], "advice": 0, "last_cycle": None, "windows": 0, "least_windows": 4,
+    "looking_since": None, "history_seconds": 3600.0, "least_seconds": 20.0, "cycles": 0, "cycle_seconds": 0.0,
+    "waiting_moves": 0, "waiting_bytes": 0, "waiting_orders": 0, "under_way_moves": 0, "waiting_defaults": 0,
+    "waits_for": "", "moved_bytes": 0, "outcomes": {},
+}
 ANSWERS = {
-    "status": {"mode": "full", "dry_run": True, "paused": "", "held": "", "draining": "",
+    "status": {**NOTHING, "mode": "full", "dry_run": True, "paused": "", "held": "", "draining": "",
                "faults": {"changelog": "MDT0000: <gap> & loss"}, "finding_ids": [1],
                "findings": ["s.1 streams at 44 MB/s instead of 65 MB/s since <script>alert(1)</script>.2 came"],
                "why_not": [[{"reason": "little-to-gain", "sentence": "<b>s.1</b>: it would win too little",
                              "remedy": "lower benefit.min_gain"}]],
                "stalled": ["no move has ended for 70 s"]},
     "history": {"entries": [{"id": 1, "time": 1_795_000_000.0, "kind": "set-default-layout", "place": "/proj/a\nb",
-                             "outcome": "dry-run", "detail": "", "before": None, "after": "first 1M on flash",
-                             "reason": "new files of noise.2 then leave the disks of s.1"}]},
+                             "size_bytes": 0, "outcome": "dry-run", "detail": "", "before": None,
+                             "after": "first 1M on flash",
+                             "reason": "new files of noise.2 then leave the disks of s.1"}], "all_outcomes": {}},
 }
 
 

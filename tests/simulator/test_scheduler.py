@@ -260,5 +260,5 @@ def test_an_activity_that_waits_for_a_lock_of_the_machine_is_named(cluster: Clus
 
 def test_an_activity_does_not_drive(scheduler: VirtualScheduler) -> None:
     scheduler.spawn("driver", lambda: scheduler.run_until(5))
-    with pytest.raises(RuntimeError, match="cannot drive"):
+    with pytest.raises(RuntimeError, match="cannot run the others"):
         scheduler.run_until(1)

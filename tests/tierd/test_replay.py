@@ -149,7 +149,7 @@ def test_pools_of_other_names_need_a_line_of_configuration(tmp_path: Path, capsy
     config.write_text("[small_files_to_flash]\nflash_pool = 'nvme'\n")
     assert main(["replay", str(TAPES / "noisy-create-1m"), "--config", str(config)]) == 0
     printed = capsys.readouterr().out
-    assert "Plan: nothing to do." in printed
+    assert "Plan: no changes." in printed
     assert "Not done: /proj/ingest: pool 'nvme' does not exist or has no targets." in printed
 
 
@@ -193,7 +193,7 @@ def test_what_a_recording_shows_besides(name: str, kinds: list[str], tape: Calla
     assert not {f.kind for f in report.findings} & set(kinds)
     told = json.loads(as_json(report))
     assert [entry["kind"] for entry in told["advice"]] == kinds
-    assert as_text(report).count("Seen too: ") == len(kinds)
+    assert as_text(report).count("Also found: ") == len(kinds)
     if name == "noisy-flash-too-small":
         (outgrown,) = report.advice
         assert outgrown.directories == ("/proj/ingest_pfl128k",)

@@ -196,7 +196,7 @@ def test_without_records_the_neighbour_is_found_and_left_alone(replayed: Replaye
     report = replayed(CREATES, Variation(records=lambda _: []))
     assert [(f.aggressor, f.directories) for f in noise(report)] == [(SMALL, ())]
     assert report.plan == ()
-    assert "no changelog says where it works" in report.refusals[0]
+    assert "no changelog shows where it works" in report.refusals[0]
 
 
 @pytest.mark.parametrize(("places", "told_as"), [(2, 2), (12, 12), (40, 40)])

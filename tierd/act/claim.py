@@ -22,19 +22,20 @@ from threading import RLock
 from typing import Protocol
 
 from tierd.config.act import ClaimSettings
+from tierd.refusal import Reason, Refusal
 
 
 class FilesystemClaim(Protocol):
     """What the daemon needs of a claim."""
 
-    def hold(self) -> str:
-        """Take the claim, or go on holding it: "", or why it cannot be had."""
+    def hold(self) -> Refusal | None:
+        """Take the claim, or renew it; or refuse."""
 
     def renew(self) -> None:
         """A sign of life, from whatever thread."""
 
-    def refusal(self) -> str:
-        """Why nothing may be changed now, asked before each act; "" while the claim is ours."""
+    def refusal(self) -> Refusal | None:
+        """Refuses acts unless this daemon holds the claim. Called before each act."""
 
     def release(self) -> None:
         """Give it back."""
@@ -49,16 +50,16 @@ class NoClaim:
 
     generation = 0
 
-    def hold(self) -> str:
-        """Nothing to take."""
-        return ""
+    def hold(self) -> Refusal | None:
+        """See the protocol."""
+        return None
 
     def renew(self) -> None:
         """Nothing to renew."""
 
-    def refusal(self) -> str:
-        """Nothing refuses."""
-        return ""
+    def refusal(self) -> Refusal | None:
+        """See the protocol."""
+        return None
 
     def release(self) -> None:
         """Nothing to give back."""
@@ -113,36 +114,37 @@ class Claim:
         """The fencing token; 0 while nothing is held."""
         return int(self._mine) if self._mine else 0
 
-    def hold(self) -> str:
-        """Take the claim, or go on holding it: "", or why it cannot be had."""
+    def hold(self) -> Refusal | None:
+        """Take the claim, or renew it; or refuse."""
         with self._lock:
             try:
                 if self._mine and not self._lost():
                     self._touch()
-                    return ""
+                    return None
                 return self._take()
             except OSError as error:
-                return f"the claim of this file system cannot be had: {error}"
+                return Refusal(Reason.CLAIM_UNREADABLE, f"the claim of this file system cannot be had: {error}")
 
-    def _take(self) -> str:
+    def _take(self) -> Refusal | None:
         name, free = self._highest()
         if name and not free:
             holder = self._folder.content(name)
             if self._unchanged_for(name) < self._expiry and not self._dead(holder):
-                return (f"another tierd moves files of this file system: {describe_holder(holder)}; two never do. It "
-                        f"is taken over from when it has been silent for {self._expiry:.0f} s")
+                return Refusal(Reason.CLAIM_HELD, f"another tierd moves files of this file system: "
+                               f"{describe_holder(holder)}. This tierd takes over once the other has been silent for "
+                               f"{self._expiry:.0f} s")
         wanted = f"{int(name or 0) + 1:018d}"
         begun = self._monotonic()
         try:
             self._folder.make(wanted, self._holder)
         except FileExistsError:
-            return "another tierd took over this file system a moment ago; two never move its files"
+            return Refusal(Reason.CLAIM_HELD, "another tierd took over this file system a moment ago")
         self._mine, self._alive_at = wanted, begun
         for old in self._folder.names():
             known = _ENTRY_NAME.fullmatch(old)
             if known and int(known[1]) < int(wanted):
                 self._folder.remove(old)
-        return ""
+        return None
 
     def renew(self) -> None:
         """A sign of life, from whatever thread. When it cannot be given, :meth:`refusal` will say so."""
@@ -153,18 +155,21 @@ class Claim:
                 except OSError:
                     return
 
-    def refusal(self) -> str:
-        """Why nothing may be changed now, asked before each act; "" while the claim is ours."""
+    def refusal(self) -> Refusal | None:
+        """Refuses acts unless this daemon holds the claim. Called before each act."""
         with self._lock:
             if not self._mine:
-                return "the claim of this file system is not held"
+                return Refusal(Reason.CLAIM_LOST, "the claim of this file system is not held")
             silent = self._monotonic() - self._alive_at
             if silent > self._expiry / 2:
-                return f"the claim of this file system could not be renewed for {silent:.0f} s"
+                return Refusal(Reason.CLAIM_LOST,
+                               f"the claim of this file system could not be renewed for {silent:.0f} s")
             try:
-                return "another tierd has taken this file system over" if self._lost() else ""
+                if self._lost():
+                    return Refusal(Reason.CLAIM_LOST, "another tierd has taken this file system over")
             except OSError as error:
-                return f"the claim of this file system cannot be read: {error}"
+                return Refusal(Reason.CLAIM_UNREADABLE, f"the claim of this file system cannot be read: {error}")
+            return None
 
     def release(self) -> None:
         """Give it back, so that the next one need not wait. What cannot be given back dies by itself."""

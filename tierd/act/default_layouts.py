@@ -24,24 +24,30 @@ from tierd.act.outcomes import CompletedAct, CompletedActs
 from tierd.acts import Outcome
 from tierd.clock import Clock
 from tierd.model import Action
+from tierd.refusal import Reason, Refusal, sentence_of
 from tierd.text import quoted
 
 _PATTERNS = {"raid0", "mdt", "overstriped"}
 _FLAGS = {"extension", "prefer", "prefrd", "prefwr"}
 
 
-def reason_not_to_replace(own: Layout | None, of_the_root: Layout | None) -> str:
-    """Why a directory's own default is not replaced, nor that of the root where it has none; or ""."""
+def replacement_refusal(own: Layout | None, of_the_root: Layout | None) -> Refusal | None:
+    """Refuses to replace a default layout that could not be restored, or that mirrors new files.
+
+    A directory without a default layout of its own uses that of the root.
+    """
     holds = own or of_the_root
     if holds is not None and holds.mirror_count > 1:
-        return f"the default there gives new files {holds.mirror_count} mirrors, which they would no longer have"
+        return Refusal(Reason.MIRRORS, f"the default there gives new files {holds.mirror_count} mirrors, which they "
+                       "would no longer have")
     for component in own.components if own is not None else ():
         if component.objects or component.stripe_offset >= 0:
-            return "the default there names OSTs, which cannot be put back"
+            return Refusal(Reason.CANNOT_BE_UNDONE, "the default there names OSTs, which cannot be put back")
         unknown = set(component.pattern.split(",")) - _PATTERNS | set(component.flags) - _FLAGS
         if unknown or component.foreign is not None:
-            return f"the default there has {', '.join(sorted(unknown)) or 'foreign parts'}, which cannot be put back"
-    return ""
+            return Refusal(Reason.CANNOT_BE_UNDONE, f"the default there has "
+                           f"{', '.join(sorted(unknown)) or 'foreign parts'}, which cannot be put back")
+    return None
 
 
 def set_and_verify(filesystem: Filesystem, directory: str, wanted: Layout, before: Layout | None) -> str:
@@ -95,7 +101,7 @@ class QueuedDefaultLayout:
     finding: int
     before: Layout | None = None
     fid: Fid | None = None
-    refusal: str = ""
+    refusal: Refusal | None = None
     failure: str = ""
     given_at: float = 0.0
     """Just before it was set."""
@@ -124,10 +130,9 @@ class DefaultLayoutQueue:
         """``executor`` sets several at the same time; without one they are set one after the other."""
         self._filesystem = filesystem
         self._journal = journal
-        self._endings = completed_acts
+        self._completed_acts = completed_acts
         self._guard = guard
         self._halt = halt
-        """Why nothing may be begun, or ""."""
         self._clock = clock
         self._dry_run = dry_run
         self._bucket = bucket
@@ -181,9 +186,8 @@ class DefaultLayoutQueue:
     def _next(self) -> list[QueuedDefaultLayout]:
         group: list[QueuedDefaultLayout] = []
         with self._lock:
-            while (
-                self._waiting and len(group) < DEFAULT_LAYOUTS_AT_ONCE and not self._bucket.short(0, self._clock.now())
-            ):
+            while (self._waiting and len(group) < DEFAULT_LAYOUTS_AT_ONCE
+                   and self._bucket.refusal(0, self._clock.now()) is None):
                 self._bucket.spend(0)
                 group.append(self._waiting.popleft())
             self._under_way = group
@@ -205,12 +209,12 @@ class DefaultLayoutQueue:
             real = self._filesystem.path_of(fid)
         except OSError as error:
             return replace(waiting, failure=error.strerror or str(error))
-        refusal = ""
+        refusal: Refusal | None = None
         if real != action.directory:  # somebody's link where a directory was leads anywhere
-            refusal = f"the path leads to {quoted(real)} now"
+            refusal = Refusal(Reason.PATH_CHANGED, f"the path leads to {quoted(real)} now")
         elif before is not None and same_shape(before, action.layout):
-            refusal = "it has this layout already"
-        refusal = refusal or reason_not_to_replace(before, of_the_root) or self._halt() or self._guard.refusal(action)
+            refusal = Refusal(Reason.HAS_LAYOUT, "it has this layout already")
+        refusal = refusal or replacement_refusal(before, of_the_root) or self._halt() or self._guard.refusal(action)
         return replace(waiting, before=before, fid=fid, refusal=refusal)
 
     def _given(self, waiting: QueuedDefaultLayout) -> QueuedDefaultLayout:
@@ -229,5 +233,5 @@ class DefaultLayoutQueue:
         result = Outcome.DRY_RUN if self._dry_run else Outcome.DONE
         if each.failure or each.refusal:
             result = Outcome.FAILED if each.failure else Outcome.REFUSED
-        return self._endings.ended(each.action, result, each.failure or each.refusal, each.entry, each.before,
-                                   begun_at=each.given_at)
+        detail = each.failure or sentence_of(each.refusal)
+        return self._completed_acts.ended(each.action, result, detail, each.entry, each.before, begun_at=each.given_at)

@@ -28,6 +28,7 @@ from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock
 from tierd.config.act import Rate
 from tierd.model import Action
+from tierd.refusal import Reason, Refusal
 
 StoreMoves = Callable[[Sequence[Action], int], None]
 """Enters moves of a finding that wait into the journal."""
@@ -45,7 +46,7 @@ class MoveBatches:
         journal: Journal,
         queue: MoveQueue,
         completed_acts: CompletedActs,
-        stance: OperatingState,
+        operating_state: OperatingState,
         halt: Halt,
         clock: Clock,
         on_begin: Callable[[Fid], None],
@@ -54,8 +55,8 @@ class MoveBatches:
         self._breaker = breaker
         self._journal = journal
         self._queue = queue
-        self._endings = completed_acts
-        self._stance = stance
+        self._completed_acts = completed_acts
+        self._operating_state = operating_state
         self._halt = halt
         """Why no further act may be begun, or ""."""
         self._clock = clock
@@ -70,10 +71,10 @@ class MoveBatches:
             outcome = found[each.action.path]
             result, detail = outcome_of_move(outcome), outcome.detail
             if each.refusal:
-                result, detail = Outcome.REFUSED, each.refusal
+                result, detail = Outcome.REFUSED, each.refusal.sentence
             if each.refusal or outcome.result in _NO_BYTES_READ:
                 self._queue.give_back(each, self._clock.now())
-            yield self._endings.ended(each.action, result, detail, entry, each.before)
+            yield self._completed_acts.ended(each.action, result, detail, entry, each.before)
 
     def move(self, batch: list[QueuedMove], keep: StoreMoves) -> Iterator[CompletedAct]:
         """Move them. One that was halted waits for its turn again, and is kept in the journal as before."""
@@ -81,7 +82,8 @@ class MoveBatches:
         for each, entry in self._intend(batch, dry_run=False):
             if each.refusal:
                 self._queue.give_back(each, self._clock.now())
-                yield self._endings.ended(each.action, Outcome.REFUSED, each.refusal, entry, each.before)
+                refused = each.refusal.sentence
+                yield self._completed_acts.ended(each.action, Outcome.REFUSED, refused, entry, each.before)
             else:
                 entries[each.action.path] = each, entry
         moves = [each.move for each, _ in entries.values()]
@@ -95,17 +97,17 @@ class MoveBatches:
             if moved.result in _NO_BYTES_READ:
                 self._queue.give_back(each, self._clock.now())
             if moved.result is MoveResult.DONE:
-                self._endings.moved_bytes += each.action.size_bytes
+                self._completed_acts.moved_bytes += each.action.size_bytes
             if moved.reason == "halted" and self._queue.add(each.action, each.finding):  # its turn comes again
                 keep([each.action], each.finding)
             ended = outcome_of_move(moved)
-            if trouble := self._breaker.note(ended, each.action.path):
-                self._stance.pause(self._stance.paused or trouble, tripped=True)
-            yield self._endings.ended(
+            if tripped := self._breaker.note(ended, each.action.path):
+                self._operating_state.pause(self._operating_state.paused or tripped.sentence, tripped=True)
+            yield self._completed_acts.ended(
                 each.action, ended, moved.detail, entry, each.before, each.move.fid
             )
         for each, entry in entries.values():  # the engine said nothing of them
-            yield self._endings.ended(each.action, Outcome.FAILED, "the mover did not report an outcome", entry,
+            yield self._completed_acts.ended(each.action, Outcome.FAILED, "the mover did not report an outcome", entry,
                                       each.before)
 
     def _intend(self, batch: list[QueuedMove], *, dry_run: bool) -> list[tuple[QueuedMove, int]]:
@@ -131,14 +133,14 @@ class Gate:
 
     def __init__(self, filesystem: Filesystem, mover: Mover, budget: Budget, breaker: CircuitBreaker, journal: Journal,
                  clock: Clock, dry_run: bool, guard: ActGuard | None = None,
-                 standstill: MaintenanceGuard | None = None, executor: Executor | None = None,
+                 maintenance: MaintenanceGuard | None = None, executor: Executor | None = None,
                  default_layouts_per_second: float = 20.0, batch: int = BATCH_MOVES) -> None:
         """``executor`` sets several default layouts at the same time; ``batch`` moves go to the engine at a time."""
         self._filesystem = filesystem
         self._journal = journal
         self._clock = clock
         self._dry_run = dry_run
-        self.stance = OperatingState(journal, standstill or MaintenanceGuard(), clock)
+        self.operating_state = OperatingState(journal, maintenance or MaintenanceGuard(), clock)
         self.completed_acts = CompletedActs(journal, clock)
         self._guard = guard or NoGuard()
         self._queue = MoveQueue(filesystem, budget, self._guard, batch)
@@ -151,11 +153,12 @@ class Gate:
         self.on_queued: Callable[[], None] = lambda: None
         """Called when acts were queued, from the thread that queued them."""
         self._batches = MoveBatches(
-            mover, breaker, journal, self._queue, self.completed_acts, self.stance, self._halt, clock, self._begins
+            mover, breaker, journal, self._queue, self.completed_acts, self.operating_state, self._halt, clock,
+            self._begins,
         )
-        self._left_over = RequeueList(journal.queue.all())
+        self._requeue_list = RequeueList(journal.queue.all())
         self._waiting_since = clock.now()
-        self._stopping = ""
+        self._stopping: Refusal | None = None
         self.not_requeued: Counter[str] = Counter()
         """Moves that waited before a restart and do not any more, by reason."""
 
@@ -167,12 +170,12 @@ class Gate:
     @property
     def waiting(self) -> int:
         """Moves in the queue, with those from before a restart."""
-        return len(self._queue) + len(self._left_over)
+        return len(self._queue) + len(self._requeue_list)
 
     @property
     def waiting_bytes(self) -> int:
         """Bytes of the files in the queue."""
-        return self._queue.size_bytes + self._left_over.size_bytes
+        return self._queue.size_bytes + self._requeue_list.size_bytes
 
     @property
     def under_way(self) -> int:
@@ -187,7 +190,7 @@ class Gate:
     @property
     def to_requeue(self) -> int:
         """Those from before a restart that were not looked at yet."""
-        return len(self._left_over)
+        return len(self._requeue_list)
 
     @property
     def not_persisted(self) -> int:
@@ -212,7 +215,7 @@ class Gate:
 
     def stop(self) -> None:
         """Begin no further act: the process ends. What waits stands in the journal."""
-        self._stopping = "tierd is stopping"
+        self._stopping = Refusal(Reason.STOPPING, "tierd is stopping")
 
     @property
     def waiting_defaults(self) -> int:
@@ -221,11 +224,11 @@ class Gate:
 
     def waiting_for(self, finding_key: tuple[str, str, str]) -> int:
         """Moves of one finding in the queue."""
-        return self._queue.of(finding_key) + self._left_over.of(finding_key)
+        return self._queue.of(finding_key) + self._requeue_list.of(finding_key)
 
     def waiting_by_finding(self) -> Counter[tuple[str, str, str]]:
         """Moves in the queue, with those from before a restart, by finding: the queue is gone over once."""
-        return self._queue.by_finding() + self._left_over.by_finding()
+        return self._queue.by_finding() + self._requeue_list.by_finding()
 
     def defaults_waiting_for(self, finding_key: tuple[str, str, str]) -> int:
         """Default layouts of one finding that wait to be set."""
@@ -261,25 +264,25 @@ class Gate:
 
     def first_to_requeue(self, most: int) -> list[StoredMove]:
         """Moves from before a restart, the oldest, for somebody to look at."""
-        return self._left_over.first(most)
+        return self._requeue_list.first(most)
 
-    def requeue(self, again: Sequence[tuple[Action, int]], left: Sequence[tuple[StoredMove, str]]) -> None:
+    def requeue(self, again: Sequence[tuple[Action, int]], left: Sequence[tuple[StoredMove, Refusal]]) -> None:
         """What was looked at waits for its turn again, or is forgotten. The journal keeps the first as it was."""
-        still = self._left_over.looked_at({*(action.path for action, _ in again), *(move.path for move, _ in left)})
+        still = self._requeue_list.looked_at({*(action.path for action, _ in again), *(move.path for move, _ in left)})
         for action, finding in again:
             if action.path in still:  # not dropped since
                 self._queue.add(action, finding)
         with self._journal.transaction():
             self._journal.queue.remove(move.path for move, _ in left if not self._queue.has(move.path))
-        self.not_requeued.update(why for _, why in left)
+        self.not_requeued.update(why.sentence for _, why in left)
         self.on_queued()
 
-    def opt_out_reason(self, directory: str) -> str:
-        """Why a directory's owner wants it left alone, or ""."""
-        return self._guard.opt_out_reason(directory)
+    def opt_out_refusal(self, directory: str) -> Refusal | None:
+        """Refuses acts in a directory whose owner opted out."""
+        return self._guard.opt_out_refusal(directory)
 
-    def refusal(self, action: Action) -> str:
-        """Why this would be left alone when its turn comes, as far as its owner and the mode there go; or ""."""
+    def refusal(self, action: Action) -> Refusal | None:
+        """Refuses one act by the opt-out of its owner and the mode of its scope, before its turn comes."""
         return self._guard.refusal(action)
 
     def drop(self, finding_key: tuple[str, str, str], directory: str = "") -> list[Action]:
@@ -294,7 +297,7 @@ class Gate:
                 self._journal.queue.remove(action.path for action in dropped)
             return dropped
         self._journal.queue.drop(finding_key)
-        return dropped + self._left_over.drop(finding_key)
+        return dropped + self._requeue_list.drop(finding_key)
 
     def drop_defaults(self, finding_key: tuple[str, str, str]) -> list[Action]:
         """Forget default layouts of one finding that wait to be set; which they were."""
@@ -307,7 +310,7 @@ class Gate:
     def pump(self, deadline: float, *, requests_only: bool = False) -> list[CompletedAct]:
         """Carry out waiting moves until the budget is spent, the queue empty, the time up or something holds them.
 
-        ``asked_for_only``: those that a person asked for by name, while tierd does nothing by itself.
+        ``requests_only``: those that a person asked for by name, while tierd does nothing by itself.
         """
         outcomes: list[CompletedAct] = []
         while len(self._queue) and self._clock.now() < deadline and not self._halt():
@@ -329,6 +332,6 @@ class Gate:
     def _begins(self, fid: Fid) -> None:
         self.on_begin(fid)
 
-    def _halt(self) -> str:
-        """Why no further act may be begun."""
-        return self._stopping or self.stance.held or self._guard.blocked_by()
+    def _halt(self) -> Refusal | None:
+        """Refuses further acts."""
+        return self._stopping or self.operating_state.held or self._guard.blocked_by()

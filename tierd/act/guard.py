@@ -5,105 +5,106 @@ from __future__ import annotations
 from typing import Protocol
 
 from tierd.act.claim import FilesystemClaim
-from tierd.act.consent import OptOut
 from tierd.act.limits import Budget, MoveCost
+from tierd.act.opt_out import OptOut
 from tierd.clock import Clock
 from tierd.config.act import mode_allows
 from tierd.config.settings import Settings
 from tierd.model import Action
+from tierd.refusal import Reason, Refusal
 
 REQUEST = "request"
-"""The kind of what an administrator asked for by name. Modes are for what tierd does by itself."""
+"""Kind of an order by an administrator. Modes do not apply to it."""
 
 
 class ActGuard(Protocol):
-    """The questions."""
+    """Refuses acts."""
 
-    def blocked_by(self) -> str:
-        """Why nothing at all may be changed now, or ""."""
+    def blocked_by(self) -> Refusal | None:
+        """Refuses every act: another tierd holds the claim."""
 
-    def refusal(self, action: Action) -> str:
-        """Why this is left alone, or ""."""
+    def refusal(self, action: Action) -> Refusal | None:
+        """Refuses one act: the mode of its scope, or the opt-out of its owner."""
 
-    def opt_out_reason(self, directory: str) -> str:
-        """Why its owner wants a directory left alone, or "": asked before anything is planned for it."""
+    def opt_out_refusal(self, directory: str) -> Refusal | None:
+        """Refuses acts in a directory whose owner opted out. Called before acts are planned there."""
 
-    def spent(self, action: Action, cost: MoveCost, now: float) -> str:
-        """Which limit of its scope is reached, or ""."""
+    def limit_refusal(self, action: Action, cost: MoveCost, now: float) -> Refusal | None:
+        """Refuses a move while a limit of its scope is reached."""
 
     def spend(self, action: Action, cost: MoveCost, now: float) -> None:
-        """Count it for its scope."""
+        """Take a move from the budget of its scope."""
 
     def give_back(self, action: Action, cost: MoveCost, now: float) -> None:
-        """Count its bytes no more: it was refused before any was read."""
+        """Return the bytes of a move that was refused before any was read."""
 
 
 class NoGuard:
-    """For a file system that is nobody else's."""
+    """Refuses nothing."""
 
-    def blocked_by(self) -> str:
-        """Nothing hinders."""
-        return ""
+    def blocked_by(self) -> Refusal | None:
+        """See the protocol."""
+        return None
 
-    def refusal(self, action: Action) -> str:
-        """Nothing is refused."""
-        return ""
+    def refusal(self, action: Action) -> Refusal | None:
+        """See the protocol."""
+        return None
 
-    def opt_out_reason(self, directory: str) -> str:
-        """Nobody objects."""
-        return ""
+    def opt_out_refusal(self, directory: str) -> Refusal | None:
+        """See the protocol."""
+        return None
 
-    def spent(self, action: Action, cost: MoveCost, now: float) -> str:
-        """There are no scopes."""
-        return ""
+    def limit_refusal(self, action: Action, cost: MoveCost, now: float) -> Refusal | None:
+        """See the protocol."""
+        return None
 
     def spend(self, action: Action, cost: MoveCost, now: float) -> None:
-        """There are no scopes."""
+        """See the protocol."""
 
     def give_back(self, action: Action, cost: MoveCost, now: float) -> None:
-        """There are no scopes."""
+        """See the protocol."""
 
 
 class SiteGuard:
-    """The claim of this file system, its users' wishes, and its scopes."""
+    """Checks the claim of the file system, the opt-out of owners, and the modes and limits of scopes."""
 
-    def __init__(self, settings: Settings, consent: OptOut, claim: FilesystemClaim, clock: Clock) -> None:
+    def __init__(self, settings: Settings, opt_out: OptOut, claim: FilesystemClaim, clock: Clock) -> None:
         self._settings = settings
-        self._consent = consent
+        self._opt_out = opt_out
         self._claim = claim
         self._budgets = {scope.path: Budget(scope.limits, clock.now()) for scope in settings.scopes if scope.limits}
 
-    def blocked_by(self) -> str:
-        """Somebody else's claim. A dry run needs none: it changes nothing."""
+    def blocked_by(self) -> Refusal | None:
+        """See the protocol. A dry run needs no claim, since it changes nothing."""
         if self._settings.act.dry_run:
-            return ""
-        return (self._claim.hold() if not self._claim.generation else "") or self._claim.refusal()
+            return None
+        return (self._claim.hold() if not self._claim.generation else None) or self._claim.refusal()
 
-    def refusal(self, action: Action) -> str:
-        """The mode of its scope, then its owner's wish."""
+    def refusal(self, action: Action) -> Refusal | None:
+        """See the protocol."""
         mode = self._settings.resolved_scopes.of(action.path or action.directory).mode
         if action.finding[0] != REQUEST and not mode_allows(mode, action.kind):
-            return f"mode {mode} holds there"
-        return self._consent.of_file(action.path) if action.path else self._consent.of_directory(action.directory)
+            return Refusal(Reason.MODE, f"mode {mode} holds there")
+        return self._opt_out.of_file(action.path) if action.path else self._opt_out.of_directory(action.directory)
 
-    def opt_out_reason(self, directory: str) -> str:
-        """Its owner's wish."""
-        return self._consent.of_directory(directory) if directory.startswith("/") else ""
+    def opt_out_refusal(self, directory: str) -> Refusal | None:
+        """See the protocol."""
+        return self._opt_out.of_directory(directory) if directory.startswith("/") else None
 
-    def spent(self, action: Action, cost: MoveCost, now: float) -> str:
-        """The limit of its scope that is reached."""
+    def limit_refusal(self, action: Action, cost: MoveCost, now: float) -> Refusal | None:
+        """See the protocol."""
         budget = self._budget(action)
         wait = budget.why_not(cost, now) if budget else None
-        return wait.sentence if wait is not None else ""
+        return wait.refusal if wait is not None else None
 
     def spend(self, action: Action, cost: MoveCost, now: float) -> None:
-        """Take from the budget of its scope."""
+        """See the protocol."""
         budget = self._budget(action)
         if budget:
             budget.take(cost, now)
 
     def give_back(self, action: Action, cost: MoveCost, now: float) -> None:
-        """Its bytes, to the budget of its scope."""
+        """See the protocol."""
         budget = self._budget(action)
         if budget:
             budget.give_back(cost, now)

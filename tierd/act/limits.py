@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from lustre.layout.model import Component, Layout
 from tierd.acts import Outcome
 from tierd.config.act import BreakerSettings, Limits, Rate
+from tierd.refusal import Reason, Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +64,9 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class LimitReached:
-    """Why a move has to wait. ``everything`` when no other move may go either."""
+    """A move has to wait. ``everything`` is set when every other move has to wait too."""
 
-    sentence: str
+    refusal: Refusal
     everything: bool
 
 
@@ -79,8 +80,8 @@ class TokenBucket:
         self._bytes = rate.bytes_per_second * burst_seconds
         self._filled_at = now
 
-    def short(self, size_bytes: int, now: float) -> str:
-        """Which rate is reached, so that a file of this size must wait; "" when it need not."""
+    def refusal(self, size_bytes: int, now: float) -> Refusal | None:
+        """Refuses a file of this size while a rate is reached."""
         rate = self._rate
         passed = max(0.0, now - self._filled_at)
         self._filled_at = max(now, self._filled_at)
@@ -89,10 +90,10 @@ class TokenBucket:
         self._files = min(self._files + passed * rate.files_per_second, most_files)
         self._bytes = min(self._bytes + passed * rate.bytes_per_second, most_bytes)
         if self._files < 1 - _SLACK:
-            return f"{rate.files_per_second:g} files a second are reached"
+            return Refusal(Reason.LIMIT, f"the limit of {rate.files_per_second:g} files a second is reached")
         if size_bytes and self._bytes < min(size_bytes, most_bytes) * (1 - _SLACK):
-            return f"{rate.bytes_per_second / 1e6:g} MB a second are reached"
-        return ""
+            return Refusal(Reason.LIMIT, f"the limit of {rate.bytes_per_second / 1e6:g} MB/s is reached")
+        return None
 
     @property
     def left(self) -> tuple[float, float]:
@@ -140,13 +141,13 @@ class Budget:
 
     def why_not(self, cost: MoveCost, now: float) -> LimitReached | None:
         """Which rate a move would pass, if any."""
-        reached = self._all.short(cost.size_bytes, now)
+        reached = self._all.refusal(cost.size_bytes, now)
         if reached:
             return LimitReached(reached, everything=True)
         for kind, name, size_bytes, bucket in self._concerned(cost, now):
-            reached = bucket.short(size_bytes, now)
+            reached = bucket.refusal(size_bytes, now)
             if reached:
-                return LimitReached(f"{kind} {name}: {reached}", everything=False)
+                return LimitReached(reached.about(f"{kind} {name}"), everything=False)
         return None
 
     def _concerned(self, cost: MoveCost, now: float) -> list[tuple[str, str, int, TokenBucket]]:
@@ -174,13 +175,13 @@ class CircuitBreaker:
         self._settings = settings
         self._failed: deque[bool] = deque(maxlen=settings.window)
 
-    def note(self, result: Outcome, path: str) -> str:
-        """Take one result in; why nothing more may be moved, or ""."""
+    def note(self, result: Outcome, path: str) -> Refusal | None:
+        """Count one outcome. Refuses all further moves if it trips the breaker."""
         if result == Outcome.DOUBTFUL:
-            return f"a file is not as it should be after its move: {path}"
+            return Refusal(Reason.PAUSED, f"a file is not as it should be after its move: {path}")
         self._failed.append(result == Outcome.FAILED)
         failures = sum(self._failed)
         if failures >= self._settings.failures and failures >= self._settings.share * len(self._failed):
             self._failed.clear()
-            return f"{failures} of the last moves failed"
-        return ""
+            return Refusal(Reason.PAUSED, f"{failures} of the last moves failed")
+        return None

@@ -12,6 +12,7 @@ from pathlib import Path
 from tierd.act.journal.writer import Journal
 from tierd.clock import Clock
 from tierd.config import act
+from tierd.refusal import Reason, Refusal
 
 
 class MaintenanceGuard:
@@ -21,74 +22,74 @@ class MaintenanceGuard:
         self._pause_file = pause_file
         self._maintenance = maintenance
 
-    def by_file(self) -> str:
-        """Why nothing at all may be done, not even taken back, or "". A file that cannot be looked for counts as one.
+    def pause_file_refusal(self) -> Refusal | None:
+        """Refuses every act, and undo, while the pause file exists, or while tierd cannot check for it.
 
-        The first line of the file is the reason that is shown.
+        The refusal has the first line of the file.
         """
         if not self._pause_file:
-            return ""
+            return None
         try:
             words = _first_line(Path(self._pause_file))
         except FileNotFoundError:
-            return ""
+            return None
         except OSError as error:
             words = error.strerror or str(error)
-        return f"{self._pause_file} is there{f' ({words!r})' if words else ''}; remove it to go on"
+        return Refusal(Reason.PAUSE_FILE,
+                       f"{self._pause_file} exists{f' ({words!r})' if words else ''}; remove it to continue")
 
-    def __call__(self, now: float) -> str:
-        """Why nothing new may be done now, or ""."""
-        return self.by_file() or act.outside_windows(self._maintenance, now)
+    def refusal(self, now: float) -> Refusal | None:
+        """Refuses new acts: the pause file, or the maintenance windows."""
+        return self.pause_file_refusal() or act.window_refusal(self._maintenance, now)
 
 
 def _first_line(file: Path) -> str:
-    """Of what is no regular file, nothing: opening a pipe would wait."""
+    """Empty if it is no regular file: opening a pipe would block."""
     if not stat.S_ISREG(file.stat().st_mode):
         return ""
     with file.open("rb") as opened:
         return opened.read(200).decode("utf-8", "replace").partition("\n")[0].strip()
 
 
-"""Why nothing more may be done, or ""; engines ask before each file, or each process of many."""
-
-
 class OperatingState:
-    """What people and the circuit breaker have said, and what the pause file and the maintenance windows say now."""
+    """Pause, drain and circuit breaker, with the pause file and the maintenance windows."""
 
-    def __init__(self, journal: Journal, standstill: MaintenanceGuard, clock: Clock) -> None:
+    def __init__(self, journal: Journal, maintenance: MaintenanceGuard, clock: Clock) -> None:
         self._journal = journal
-        self._standstill = standstill
+        self._maintenance = maintenance
         self._clock = clock
         state = journal.state()
         self.paused = state.get("paused", "")
-        """Why a person or the circuit breaker lets nothing be done at present; "" when they do. Kept over a restart."""
+        """The reason that an administrator or the circuit breaker gave for a pause; empty without a pause."""
         self.tripped = bool(state.get("tripped"))
-        """Whether the circuit breaker says so, and not a person."""
+        """Whether the circuit breaker paused tierd, and not an administrator."""
         self.draining = state.get("draining", "")
-        """Why nothing new is begun, while what is queued is finished; "" when it is not so."""
+        """The reason for a drain: queued acts end, and no new ones are planned. Empty without a drain."""
 
     def pause(self, reason: str, *, tripped: bool = False) -> None:
-        """Change nothing until :meth:`resume`. What is under way comes to its end."""
+        """Begin no act until :meth:`resume`. A move in progress ends first."""
         self.paused, self.tripped = reason, tripped
 
     def drain(self, reason: str) -> None:
-        """Begin nothing new until :meth:`resume`; what is queued goes on."""
+        """Plan nothing new until :meth:`resume`. Queued acts continue."""
         self.draining = reason
 
     def resume(self) -> None:
-        """Go on."""
+        """End the pause and the drain."""
         self.paused, self.tripped, self.draining = "", False, ""
 
-    def keep(self) -> None:
-        """Enter it in the journal: a restart shall not set loose what somebody has stopped."""
+    def store(self) -> None:
+        """Enter the state in the journal, so that a restart does not end a pause."""
         self._journal.set_state({"paused": self.paused, "tripped": "yes" * self.tripped, "draining": self.draining})
 
     @property
-    def held(self) -> str:
-        """Why nothing new is done at present: a pause, the pause file, or the hour; "" when things are done."""
-        return self.paused or self._standstill(self._clock.now())
+    def held(self) -> Refusal | None:
+        """Refuses new acts: a pause, the pause file, or the maintenance windows."""
+        if self.paused:
+            return Refusal(Reason.PAUSED, self.paused)
+        return self._maintenance.refusal(self._clock.now())
 
     @property
-    def stopped(self) -> str:
-        """Why nothing may even be taken back at present: the pause file; or ""."""
-        return self._standstill.by_file()
+    def stopped(self) -> Refusal | None:
+        """Refuses every act, and undo: the pause file."""
+        return self._maintenance.pause_file_refusal()

@@ -25,6 +25,7 @@ from tierd.config.settings import Settings
 from tierd.decide.plans import covers, flash_first, reserved
 from tierd.decide.sizing import boundary
 from tierd.model import Action, Capacity
+from tierd.refusal import Reason, Refusal, of_error
 from tierd.sense import space
 from tierd.sense.paths import join
 from tierd.text import quoted
@@ -37,7 +38,7 @@ _MAX_STRIPE_COUNT = 4
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One wish."""
+    """One order."""
 
     direction: str
     """``promote`` (to flash) or ``demote`` (to disks)."""
@@ -61,7 +62,7 @@ class OrderPlan:
     """An order made into actions, and what was left out of it, by reason."""
 
     actions: list[Action] = field(default_factory=list)
-    left_out: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[Refusal] = field(default_factory=Counter)
 
     @property
     def size_bytes(self) -> int:
@@ -79,28 +80,30 @@ def plan_order(order: Order, filesystem: Filesystem, settings: Settings, now: Ca
     """What an order comes to. Raises OSError where its path cannot be looked at."""
     found = OrderPlan()
     if order.fid is not None and filesystem.status(order.path).fid != order.fid:
-        found.left_out["something else has this name now"] += 1
+        found.left_out[Refusal(Reason.CHANGED, "another file has this name now")] += 1
         return found
     room = space.capacity(filesystem, ())
     left = dict(room.avail_bytes)
     size_bytes = 0
     for path, status in files_below(filesystem, order.path, found.left_out):
         if order.kind == SUBMISSION and path != order.path:
-            found.left_out["it is a directory: files are handed over one by one"] += 1
+            found.left_out[Refusal(Reason.IS_DIRECTORY, "it is a directory: submit files one by one")] += 1
             break
         if len(found.actions) >= order.most_files:
-            found.left_out[f"this one and all after it: {order.most_files} files are the most (--max-files)"] += 1
+            found.left_out[Refusal(Reason.ORDER_LIMIT, "this file and all further ones: the limit of "
+                                   f"{order.most_files} files is reached (--max-files)")] += 1
             break
         if size_bytes + status.size_bytes > order.most_bytes:
-            found.left_out[f"this one and all after it: {order.most_bytes / 1e9:g} GB are the most (--max-bytes)"] += 1
+            found.left_out[Refusal(Reason.ORDER_LIMIT, "this file and all further ones: the limit of "
+                                   f"{order.most_bytes / 1e9:g} GB is reached (--max-bytes)")] += 1
             break
         if now() > until:
-            found.left_out["there was no time to look further; order it in parts"] += 1
+            found.left_out[Refusal(Reason.OUT_OF_TIME, "the time for one order is over; order it in parts")] += 1
             break
         try:
             why = add_move(found, order, path, status, filesystem.layout(path), room, left, settings)
         except OSError as error:
-            why = error.strerror or str(error)
+            why = of_error(error)
         if why:
             found.left_out[why] += 1
         else:
@@ -109,33 +112,33 @@ def plan_order(order: Order, filesystem: Filesystem, settings: Settings, now: Ca
 
 
 def add_move(found: OrderPlan, order: Order, path: str, status: FileStatus, present: Layout | None, room: Capacity,
-        left: dict[str, int], settings: Settings) -> str:
-    """Add the move of one file; or why it is left out."""
+        left: dict[str, int], settings: Settings) -> Refusal | None:
+    """Add the move of one file, or refuse it."""
     policy = settings.resolved_scopes.of(path).small_files_to_flash
     pool = policy.flash_pool if order.direction == "promote" else policy.hdd_pool
     if not room.pools.get(pool):
-        return f"pool {pool!r} does not exist or has no targets"
+        return Refusal(Reason.NO_POOL, f"pool {pool!r} does not exist or has no targets")
     if present is None or not present.components:
-        return "it has no layout to change (no regular file, or nothing is in it)"
+        return Refusal(Reason.NO_LAYOUT, "it has no layout to change (no regular file, or it is empty)")
     if order.direction == "promote":
         size = boundary(max(status.size_bytes, 1))
         if covers(present, status.size_bytes, pool):
-            return "it is there already"
+            return Refusal(Reason.HAS_LAYOUT, f"it is in pool {pool!r} already")
         whole = size > policy.sizing.largest_component_bytes
         layout = layout_on_pool(pool, room, present) if whole else flash_first(size, present, policy)
         if left[pool] - status.size_bytes < reserved(room, policy):
-            return f"pool {pool!r} has no room for it above its reserve"
+            return Refusal(Reason.NO_ROOM, f"pool {pool!r} has no room for it above its reserve")
     else:
         if all(component.pool == pool and not component.on_mdt for component in present.components):
-            return "it is there already"
+            return Refusal(Reason.HAS_LAYOUT, f"it is in pool {pool!r} already")
         layout = layout_on_pool(pool, room, present)
         if left[pool] < status.size_bytes:
-            return f"pool {pool!r} has no room for it"
+            return Refusal(Reason.NO_ROOM, f"pool {pool!r} has no room for it")
     left[pool] -= status.size_bytes
     why = f"{order.by} asked for it" + (f": {order.reason}" if order.reason else "")
     found.actions.append(Action(ActKind.MIGRATE, layout, why, (order.kind, order.by, order.path),
                                 path.rpartition("/")[0] or "/", path, status.size_bytes, status.fid))
-    return ""
+    return None
 
 
 def layout_on_pool(pool: str, room: Capacity, present: Layout) -> Layout:
@@ -148,7 +151,7 @@ def layout_on_pool(pool: str, room: Capacity, present: Layout) -> Layout:
     )
 
 
-def files_below(filesystem: Filesystem, path: str, left_out: Counter[str]) -> Iterator[tuple[str, FileStatus]]:
+def files_below(filesystem: Filesystem, path: str, left_out: Counter[Refusal]) -> Iterator[tuple[str, FileStatus]]:
     """A file, or all files below a directory, by name. What cannot be looked at below it is counted."""
     status = filesystem.status(path)
     if not status.is_directory:
@@ -160,7 +163,7 @@ def files_below(filesystem: Filesystem, path: str, left_out: Counter[str]) -> It
         try:
             names = sorted(filesystem.entries(directory))
         except OSError as error:
-            left_out[f"directory {quoted(directory)}: {error.strerror or error}"] += 1
+            left_out[of_error(error).about(f"directory {quoted(directory)}")] += 1
             continue
         deeper = []
         for name in names:
@@ -168,7 +171,7 @@ def files_below(filesystem: Filesystem, path: str, left_out: Counter[str]) -> It
             try:
                 status = filesystem.status(place)
             except OSError as error:
-                left_out[error.strerror or str(error)] += 1
+                left_out[of_error(error)] += 1
                 continue
             if status.is_directory:
                 deeper.append(place)
@@ -204,7 +207,7 @@ class OrderInbox:
         self._taken: list[int] = []
 
     def put(self, orders: Sequence[PendingOrder]) -> None:
-        """Take all in. Raises NotNowError, having taken in none, where there is no room or the journal takes none."""
+        """Take all in. Raises TryAgainError, having taken in none, where there is no room or the journal takes none."""
         stamp = self._stamp()
         rows = [(o.direction, to_bytes(o.path), o.by, o.kind, o.reason, o.most_files, o.most_bytes,
                  None if o.fid is None else str(o.fid), stamp.fs, stamp.dry_run, stamp.since) for o, _ in orders]
@@ -249,7 +252,7 @@ class OrderInbox:
             self._db.execute("COMMIT")
             self._taken.clear()
 
-    def reload(self, out_of_date: Callable[[Stamp], str]) -> list[tuple[Order, str]]:
+    def reload(self, out_of_date: Callable[[Stamp], Refusal | None]) -> list[tuple[Order, Refusal]]:
         """At the start: orders that waited when tierd ended wait again; those that do not, and why."""
         dropped = []
         with self._lock:

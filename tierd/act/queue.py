@@ -20,6 +20,7 @@ from tierd.act.limits import Budget, LimitReached, MoveCost, cost_of_move
 from tierd.act.movers.moves import Move
 from tierd.acts import Outcome
 from tierd.model import Action
+from tierd.refusal import Reason, Refusal, of_error
 
 BATCH_MOVES = 16
 """Moves handed to the engine at a time: it may do them in one process."""
@@ -37,7 +38,7 @@ class QueuedMove:
     action: Action
     finding: int
     before: Layout | None = None
-    refusal: str = ""
+    refusal: Refusal | None = None
     fid: Fid | None = None
     cost: MoveCost | None = None
     """None until it has been looked at."""
@@ -133,7 +134,7 @@ class MoveQueue:
                    enough: Callable[[], bool] = lambda: False) -> tuple[list[QueuedMove], list[tuple[Action, Outcome]]]:
         """Moves the budget allows now; and those that need not be made, with GONE or ALREADY as their outcome.
 
-        ``asked_for_only``: only what a person asked for.
+        ``requests_only``: only what a person asked for.
         Once ``enough`` says so, what was looked at until then has to do.
         """
         batch: list[QueuedMove] = []
@@ -160,7 +161,7 @@ class MoveQueue:
                     continue
                 if wait is not None:
                     passed.append(each)
-                    waits_for = waits_for or wait.sentence
+                    waits_for = waits_for or wait.refusal.sentence
                     if wait.everything:
                         break
                     continue
@@ -200,9 +201,8 @@ class MoveQueue:
     def _wait(self, cost: MoveCost | None, action: Action, now: float) -> LimitReached | None:
         """Why it has to wait, as far as can be told without looking at it again."""
         cost = cost or MoveCost(action.size_bytes)
-        spent = self._guard.spent(action, cost, now)
-        if spent:  # its scope has reached its limits; others go on
-            return LimitReached(spent, everything=False)
+        if refusal := self._guard.limit_refusal(action, cost, now):  # other scopes continue
+            return LimitReached(refusal, everything=False)
         return self._budget.why_not(cost, now)
 
     def _spend(self, waiting: QueuedMove, now: float) -> None:
@@ -219,13 +219,14 @@ class MoveQueue:
         except (FileNotFoundError, Stale):
             raise
         except OSError as error:
-            return replace(waiting, refusal=error.strerror or str(error), cost=MoveCost(action.size_bytes))
-        refusal = ""
+            return replace(waiting, refusal=of_error(error), cost=MoveCost(action.size_bytes))
+        refusal: Refusal | None = None
         end = action.layout.components[0].extent_end
         if status.is_directory:
-            refusal = "it is a directory now"
+            refusal = Refusal(Reason.IS_DIRECTORY, "it is a directory now")
         elif end is not None and status.size_bytes > end:
-            refusal = f"it has grown to {status.size_bytes} bytes and no longer fits the flash component"
+            refusal = Refusal(Reason.GROWN, f"it has grown to {status.size_bytes} bytes and no longer fits the flash "
+                              "component")
         refusal = refusal or self._guard.refusal(action)
         cost = cost_of_move(status.size_bytes, before, action.layout, self._filesystem.fsname)
         return replace(waiting, before=before, refusal=refusal, fid=status.fid, cost=cost)

@@ -30,6 +30,7 @@ from tierd.acts import ActKind, Outcome
 from tierd.config.settings import Settings
 from tierd.decide.plans import reserved
 from tierd.model import Action, Capacity
+from tierd.refusal import Reason, Refusal, of_error
 from tierd.sense import space
 from tierd.text import count_of, quoted
 
@@ -127,7 +128,7 @@ class RequeueResult:
 
     again: list[tuple[Action, int]] = field(default_factory=list)
     """To wait for their turn, with the numbers of their findings."""
-    left: list[tuple[StoredMove, str]] = field(default_factory=list)
+    left: list[tuple[StoredMove, Refusal]] = field(default_factory=list)
     """Not taken up, and why."""
 
 
@@ -157,7 +158,7 @@ def examine_again(moves: Sequence[StoredMove], filesystem: Filesystem, settings:
     left = dict(room.avail_bytes)
     for move in moves:
         action = _replanned(move, filesystem, settings, layout_of, now, room, left)
-        if isinstance(action, str):
+        if isinstance(action, Refusal):
             found.left.append((move, action))
         else:
             found.again.append((action, move.finding))
@@ -165,43 +166,45 @@ def examine_again(moves: Sequence[StoredMove], filesystem: Filesystem, settings:
 
 
 def _replanned(move: StoredMove, filesystem: Filesystem, settings: Settings, layout_of: LayoutOf, now: float,
-           room: Capacity, left: dict[str, int]) -> Action | str:
-    """The move as it would be planned now, or why it is not."""
-    if why := reason_out_of_date(move.stamp, filesystem.fsname, settings, now):
+           room: Capacity, left: dict[str, int]) -> Action | Refusal:
+    """The move as it would be planned now."""
+    if why := out_of_date_refusal(move.stamp, filesystem.fsname, settings, now):
         return why
     by_name = move.key[0] in {REQUEST, SUBMISSION}
     directory = move.path.rpartition("/")[0] or "/"
     layout = layout_of(move.key, directory)
     if not by_name and layout is None:
-        return "its case is over, or too old to be judged; what still holds is found again"
+        return Refusal(Reason.REMEDIATION_OVER, "its remediation is over, or too old to be judged; a finding that "
+                       "still holds is detected again")
     policy = settings.resolved_scopes.of(move.path).small_files_to_flash
     if move.pool not in ({policy.flash_pool, policy.hdd_pool} if by_name else {policy.flash_pool}):
-        return f"pool {move.pool!r} is not the one of the configuration any more"
+        return Refusal(Reason.POOL_CHANGED, f"pool {move.pool!r} is no longer the configured one")
     if not room.pools.get(move.pool):
-        return f"pool {move.pool!r} does not exist or has no targets"
+        return Refusal(Reason.NO_POOL, f"pool {move.pool!r} does not exist or has no targets")
     try:
         status = filesystem.status(move.path)
         if move.fid is None or status.fid != move.fid:
-            return "another file has this name now"
+            return Refusal(Reason.CHANGED, "another file has this name now")
         if layout is None:
             direction = "promote" if move.pool == policy.flash_pool else "demote"
             wish, found = Order(direction, move.path, move.key[1], move.key[0]), OrderPlan()
             why = orders.add_move(found, wish, move.path, status, filesystem.layout(move.path), room, left, settings)
             return why or replace(found.actions[0], reason=move.reason, finding=move.key)
     except OSError as error:
-        return error.strerror or str(error)
+        return of_error(error)
     if left[move.pool] - status.size_bytes < reserved(room, policy):
-        return f"pool {move.pool!r} has no room for it above its reserve"
+        return Refusal(Reason.NO_ROOM, f"pool {move.pool!r} has no room for it above its reserve")
     left[move.pool] -= status.size_bytes
     return Action(ActKind.MIGRATE, layout, move.reason, move.key, directory, move.path, status.size_bytes, status.fid)
 
 
-def reason_out_of_date(stamp: Stamp, fs: str, settings: Settings, now: float) -> str:
-    """Why what was wished for then is not wished for now, or ""."""
+def out_of_date_refusal(stamp: Stamp, fs: str, settings: Settings, now: float) -> Refusal | None:
+    """Refuses a move or an order that was stored under other circumstances, or too long ago."""
     if stamp.fs != fs:
-        return f"it was meant for file system {quoted(stamp.fs)}"
+        return Refusal(Reason.OUT_OF_DATE, f"it was meant for file system {quoted(stamp.fs)}")
     if stamp.dry_run != settings.act.dry_run:
-        return "it was meant for a dry run" if stamp.dry_run else "tierd is in a dry run now"
+        return Refusal(Reason.OUT_OF_DATE,
+                       "it was meant for a dry run" if stamp.dry_run else "tierd is in a dry run now")
     if now - stamp.since > MAX_WAITING_SECONDS:
-        return f"it is older than {MAX_WAITING_SECONDS / 86400:.0f} days"
-    return ""
+        return Refusal(Reason.OUT_OF_DATE, f"it is older than {MAX_WAITING_SECONDS / 86400:.0f} days")
+    return None

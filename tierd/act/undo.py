@@ -12,7 +12,7 @@ were made below one while it had tierd's default: else they would send files to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import NamedTuple
@@ -22,10 +22,11 @@ from lustre.layout.model import Component, Layout, same_shape
 from tierd.act.default_layouts import same_default
 from tierd.act.journal.entry import Entry
 from tierd.act.journal.writer import Journal
-from tierd.act.movers.moves import Move, Mover, MoveResult, never_halt
+from tierd.act.movers.moves import Halt, Move, Mover, MoveResult, never_halt
 from tierd.act.outcomes import outcome_of_move
 from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock
+from tierd.refusal import Reason, Refusal
 from tierd.sense.paths import join
 
 
@@ -94,7 +95,7 @@ class InheritedDefault:
     """Directories to which tierd gave a default of their own: each is an act of its own."""
 
 
-def restore_inherited(filesystem: Filesystem, top: str, passing: InheritedDefault, stop: Callable[[], str]) -> str:
+def restore_inherited(filesystem: Filesystem, top: str, passing: InheritedDefault, stop: Halt) -> str:
     """Put back the earlier default in all that were made below ``top`` since; what is to be said of it, or "".
 
     One that has another default was given that by somebody, and so were those in it. ``stop`` says why no more may be
@@ -112,7 +113,7 @@ def restore_inherited(filesystem: Filesystem, top: str, passing: InheritedDefaul
             continue
         for name in names:
             if why := stop():
-                troubles.append(why)
+                troubles.append(why.sentence)
                 return _inherited_summary(changed, older, troubles)
             place = join(directory, name)
             try:
@@ -159,12 +160,12 @@ class UndoResult(NamedTuple):
 
 
 class Undo:
-    """Part of the gate: the other way round, by the same mover."""
+    """Part of the gate: restores the layout before an act, with the same mover."""
 
     def __init__(self, filesystem: Filesystem, mover: Mover, journal: Journal, clock: Clock,
-                 blocked_by: Callable[[], str] = never_halt) -> None:
-        """``hindrance`` says why nothing may even be taken back: the pause file, another tierd's claim."""
-        self._hindrance = blocked_by
+                 blocked_by: Halt = never_halt) -> None:
+        """``blocked_by`` refuses every undo: the pause file, or the claim of another tierd."""
+        self._blocked_by = blocked_by
         self._filesystem = filesystem
         self._mover = mover
         self._journal = journal
@@ -176,15 +177,15 @@ class Undo:
         """Acts taken back since the start."""
         self.undone_at = 0.0
 
-    def held(self) -> str:
-        """Why nothing may be taken back now, or ""."""
-        return self._hindrance()
+    def held(self) -> Refusal | None:
+        """Refuses every undo."""
+        return self._blocked_by()
 
     def __call__(self, entry: Entry, reason: str) -> UndoResult:
         """Undo one act: ``undone`` and the reason, or why not. Maintenance windows do not keep it from being done."""
         with self._lock:
             if entry.id in self._busy:
-                return UndoResult(Outcome.REFUSED, "it is being taken back already")
+                return UndoResult(Outcome.REFUSED, "its undo is under way")
             self._busy.add(entry.id)
         try:
             return self._taken_back(self._journal.entry(entry.id) or entry, reason)
@@ -206,8 +207,8 @@ class Undo:
         if entry.outcome != Outcome.DONE:
             return UndoResult(Outcome.REFUSED, f"it is {entry.outcome}, so there is nothing to undo")
         try:
-            if hindrance := self._hindrance():
-                return UndoResult(Outcome.REFUSED, hindrance)
+            if refusal := self._blocked_by():
+                return UndoResult(Outcome.REFUSED, refusal.sentence)
             return self._undone(entry, reason)
         except OSError as error:
             return UndoResult(Outcome.FAILED, error.strerror or str(error))
@@ -219,7 +220,7 @@ class Undo:
         if entry.fid is not None and self._filesystem.status(entry.place).fid != entry.fid:
             return UndoResult(Outcome.REFUSED, "another file or directory has this name now")
         if entry.kind == ActKind.SET_DEFAULT_LAYOUT and same_default(present, entry.layout_before):
-            return UndoResult(Outcome.UNDONE, self._told("it has the default again that it had", entry))
+            return UndoResult(Outcome.UNDONE, self._with_inherited("it has the default again that it had", entry))
         if present is None or entry.layout_after is None or not same_shape(present, entry.layout_after):
             return UndoResult(Outcome.REFUSED, "somebody changed its layout since")
         if entry.kind == ActKind.SET_DEFAULT_LAYOUT:
@@ -239,23 +240,23 @@ class Undo:
         try:
             self._filesystem.set_default_layout(entry.place, entry.layout_before)
             if same_default(self._filesystem.layout(entry.place), entry.layout_before):
-                return UndoResult(Outcome.UNDONE, self._told(reason, entry))
+                return UndoResult(Outcome.UNDONE, self._with_inherited(reason, entry))
             detail = "Lustre made another default of the one it had"
         except (OSError, ValueError) as error:  # whether it was done in spite of it, the next one who tries will see
             detail = getattr(error, "strerror", None) or str(error)
         self._journal.end(entry.id, Outcome.DONE, f"not undone: {detail}", self._clock.now())
         return UndoResult(Outcome.FAILED, detail)
 
-    def _told(self, reason: str, entry: Entry) -> str:
+    def _with_inherited(self, reason: str, entry: Entry) -> str:
         """The reason, and what became of directories that were made below meanwhile."""
         if entry.layout_after is None:
             return reason
         until = self._clock.now() + MAX_SEARCH_SECONDS
         spared = self._journal.default_layout_directories() - {entry.place}
         passing = InheritedDefault(entry.layout_after, entry.layout_before, entry.intended_at, spared)
-        late = "there was no time to look further"
+        late = Refusal(Reason.OUT_OF_TIME, "there was no time to look further")
         more = restore_inherited(self._filesystem, entry.place, passing,
-                         lambda: self._hindrance() or (late if self._clock.now() > until else ""))
+                         lambda: self._blocked_by() or (late if self._clock.now() > until else None))
         return "; ".join(filter(None, (reason, more)))
 
     def _moved_back(self, move: Move) -> UndoResult:

@@ -9,33 +9,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-from tierd.acts import Verdict
+from tierd.daemon.answers import Json
 from tierd.daemon.client import ControlError, ask
 from tierd.text import bytes_text, percent, printable, rate_text
-
-VERDICT_TEXTS: Mapping[str, str] = {
-    Verdict.NONE: "being judged", Verdict.HELPED: "it helped, and was kept",
-    Verdict.DID_NOT_HELP: "it did not help, and was taken back",
-    Verdict.HARMED_OTHERS: "others paid for it, and it was taken back",
-    Verdict.UNDONE_BY_HAND: "it was taken back by hand",
-    Verdict.CANNOT_TELL: "it cannot be judged: a job has gone, or the figures are in doubt",
-}
-
-
-def verdict_text(name: str, *, judged: bool = True) -> str:
-    """A verdict, for people.
-
-    >>> verdict_text("helped"), verdict_text("", judged=True), verdict_text("", judged=False)
-    ('it helped, and was kept', 'nothing to judge', 'being judged')
-    """
-    return "nothing to judge" if judged and not name else VERDICT_TEXTS.get(name, name)
-
 
 _UNITS: tuple[tuple[str, Callable[[float], str]], ...] = (
     ("_bytes_per_second", rate_text),
@@ -71,8 +53,7 @@ def evidence_text(name: str, value: float) -> str:
 
 
 RUN = "/run/tierd"
-Answer = dict[str, Any]
-Show = Callable[[Answer], list[str]]
+A = TypeVar("A")
 
 
 def add_daemon_options(command: argparse.ArgumentParser) -> None:
@@ -103,22 +84,21 @@ def socket_of(chosen: argparse.Namespace, run: Path = Path(RUN)) -> str:
     raise ControlError(f"several file systems are looked after here; name one: --fs {' | '.join(several)}")
 
 
-def always(_: Answer) -> bool:
-    """What is true of most answers: what was asked for was done."""
-    return True
+def ask_and_show(chosen: argparse.Namespace, request: Json, decode: Callable[[Json], A],
+                 show: Callable[[A], list[str]], succeeded: Callable[[A], bool] = lambda _: True) -> int:
+    """Send a request and print the answer; 1 if the daemon does not answer, refuses, or the request did not succeed.
 
-
-def ask_and_show(chosen: argparse.Namespace, request: Mapping[str, Any], show: Show,
-          went_well: Callable[[Answer], bool] = always) -> int:
-    """Ask and show; 1 when the daemon does not answer or refuses, with the reason on standard error."""
+    ``--json`` prints the answer as the daemon sent it. Reasons go to standard error.
+    """
     try:
         with spinner(str(request["request"])):
-            answer = ask(socket_of(chosen), request)
-    except ControlError as error:
+            found = ask(socket_of(chosen), request)
+            answer = decode(found)
+    except (ControlError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
-    well = went_well(answer)
-    print(json.dumps(answer, indent=1) if chosen.json else "\n".join(map(printable, show(answer))),
+    well = succeeded(answer)
+    print(json.dumps(found, indent=1) if chosen.json else "\n".join(map(printable, show(answer))),
           file=sys.stdout if well or chosen.json else sys.stderr)
     return 0 if well else 1
 

@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from tierd.acts import ActKind, Outcome
 from tierd.cli import client, progress
-from tierd.cli.client import Answer, ago, evidence_text, megabytes, positive, utc_time, verdict_text
+from tierd.cli.client import ago, evidence_text, megabytes, positive, utc_time
+from tierd.daemon.answers import (
+    ActAnswer,
+    FindingsAnswer,
+    HistoryAnswer,
+    Json,
+    OperatingStateAnswer,
+    RefusalAnswer,
+    RemediationAnswer,
+    StateAnswer,
+    StatusAnswer,
+    TargetTimeRow,
+    UndoAnswer,
+    UndoFindingAnswer,
+    from_json,
+    undo_from_json,
+)
+from tierd.daemon.states import result_text
 from tierd.text import count_of, first_names, percent, printable, quoted, table
 
 BUSY_SECONDS = 10.0
@@ -46,82 +63,94 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Ask and show."""
+    """Send the request and print the answer."""
     request = {"request": chosen.command}
     request |= {key: getattr(chosen, key) for key in ("reason", "id", "last", "outcome") if hasattr(chosen, key)}
-    show = {
-        "status": status_lines,
-        "findings": finding_lines,
-        "history": history_lines,
-        "pause": operating_state_lines,
-        "drain": operating_state_lines,
-        "resume": operating_state_lines,
-        "undo": undo_lines,
-    }[chosen.command]
-    of_command: dict[str, Callable[[Answer], bool]] = {
-        "undo": undo_succeeded, "history": partial(is_outcome, getattr(chosen, "outcome", ""))}
-    well = of_command.get(chosen.command, client.always)
-    shown = long_history_lines if getattr(chosen, "long", False) else show
-    return progress.ask_and_wait(chosen, lambda: client.ask_and_show(chosen, request, shown, well),
-                         waits=getattr(chosen, "wait", False))
+    return progress.ask_and_wait(chosen, lambda: COMMANDS[chosen.command](chosen, request),
+                                 waits=getattr(chosen, "wait", False))
 
 
-def headline(answer: Answer) -> str:
+def show_history(chosen: argparse.Namespace, request: Json) -> int:
+    """``tierctl history``."""
+    show = long_history_lines if chosen.long else history_lines
+    return client.ask_and_show(chosen, request, partial(from_json, HistoryAnswer), show,
+                               partial(is_outcome, chosen.outcome))
+
+
+def show_operating_state(chosen: argparse.Namespace, request: Json) -> int:
+    """``tierctl pause``, ``drain`` and ``resume``."""
+    return client.ask_and_show(chosen, request, partial(from_json, OperatingStateAnswer), operating_state_lines)
+
+
+COMMANDS: Mapping[str, Callable[[argparse.Namespace, Json], int]] = {
+    "status": lambda chosen, request: client.ask_and_show(
+        chosen, request, partial(from_json, StatusAnswer), status_lines),
+    "findings": lambda chosen, request: client.ask_and_show(
+        chosen, request, partial(from_json, FindingsAnswer), finding_lines),
+    "history": show_history,
+    "pause": show_operating_state,
+    "drain": show_operating_state,
+    "resume": show_operating_state,
+    "undo": lambda chosen, request: client.ask_and_show(chosen, request, undo_from_json, undo_lines, undo_succeeded),
+}
+
+
+def headline(answer: StateAnswer) -> str:
     """What tierd does, in one line."""
-    if answer["paused"]:
-        doing = f"PAUSED: {answer['paused']} (tierctl resume goes on)"
-    elif answer["held"]:
-        doing = f"HELD: {answer['held']}"
-    elif answer["draining"]:
-        rest = f"{answer['waiting_moves']} moves are left" if answer["waiting_moves"] else "the queue is empty"
-        doing = f"DRAINING: {answer['draining']}; {rest} (tierctl resume goes on)"
+    if answer.paused:
+        doing = f"PAUSED: {answer.paused} (tierctl resume goes on)"
+    elif answer.held:
+        doing = f"HELD: {answer.held}"
+    elif answer.draining:
+        rest = f"{answer.waiting_moves} moves are left" if answer.waiting_moves else "the queue is empty"
+        doing = f"DRAINING: {answer.draining}; {rest} (tierctl resume goes on)"
     else:
         doing = "at work"
-    dry = ", dry run: nothing is changed" if answer["dry_run"] else ""
-    return f"{doing}; mode {answer['mode']}{dry}"
+    dry = ", dry run: nothing is changed" if answer.dry_run else ""
+    return f"{doing}; mode {answer.mode}{dry}"
 
 
-def status_lines(answer: Answer) -> list[str]:
+def status_lines(answer: StatusAnswer) -> list[str]:
     """The state in a few lines."""
     lines = [headline(answer)]
-    lines += [f"  in {quoted(scope['path'])}: mode {scope['mode']}" for scope in answer["scopes"]]
-    lines += [f"CANNOT: {words}" for words in answer["faults"].values()]
-    lines += [f"source {source['name']}: {source['state']}" for source in answer["sources"]]
-    age = f", {ago(answer['time'] - answer['last_cycle'])} ago" if answer["last_cycle"] else ""
-    lines.append(f"last look {utc_time(answer['last_cycle'])}{age}")
-    for activity in answer["activities"]:
-        if activity["under_way_seconds"] > BUSY_SECONDS:
-            what = activity["waits_for"]
-            lines.append(f"{activity['doing']} has taken {ago(activity['under_way_seconds'])} so far"
+    lines += [f"  in {quoted(scope.path)}: mode {scope.mode}" for scope in answer.scopes]
+    lines += [f"CANNOT: {words}" for words in answer.faults.values()]
+    lines += [f"source {source.name}: {source.state}" for source in answer.sources]
+    age = f", {ago(answer.time - answer.last_cycle)} ago" if answer.last_cycle else ""
+    lines.append(f"last look {utc_time(answer.last_cycle)}{age}")
+    for activity in answer.activities:
+        if activity.under_way_seconds > BUSY_SECONDS:
+            what = activity.waits_for
+            lines.append(f"{activity.doing} has taken {ago(activity.under_way_seconds)} so far"
                          f"{what and ': '}{what}")
-    lines += [f"STALLED: {words}" for words in answer["stalled"]]
-    if answer["windows"] < 2 * answer["least_windows"]:
-        lines.append(f"learning what streams usually get, {answer['windows']} looks so far: a neighbour is found "
-                     f"against {answer['least_windows']} looks without it")
-    elif not answer["device_time"] and (
-            answer["looking_since"] and answer["time"] - answer["looking_since"] < answer["history_seconds"]):
+    lines += [f"STALLED: {words}" for words in answer.stalled]
+    if answer.windows < 2 * answer.least_windows:
+        lines.append(f"learning what streams usually get, {answer.windows} looks so far: a neighbour is found "
+                     f"against {answer.least_windows} looks without it")
+    elif (not answer.device_time and answer.looking_since
+          and answer.time - answer.looking_since < answer.history_seconds):
         lines.append(
-            f"learning: looking since {utc_time(answer['looking_since'])}, and no stream has shown yet what operations "
-            f"cost the targets; a neighbour that was at work within the first {answer['least_seconds']:.0f} s is found "
+            f"learning: looking since {utc_time(answer.looking_since)}, and no stream has shown yet what operations "
+            f"cost the targets; a neighbour that was at work within the first {answer.least_seconds:.0f} s is found "
             "once one has, or after it has been away"
         )
-    lines += device_time_lines(answer["device_time"])
-    acted_on = {case["finding"] for case in answer["cases"]}
-    for number, sentence, whys in zip(answer["finding_ids"], answer["findings"], answer["why_not"], strict=True):
+    lines += device_time_lines(answer.device_time)
+    acted_on = {case.finding for case in answer.remediations}
+    for number, sentence, whys in zip(answer.finding_ids, answer.findings, answer.why_not, strict=True):
         lines.append(f"finding F{number}: {sentence}")
         lines += not_done_lines(whys) if whys or number in acted_on else ["  not planned yet"]
-    if not answer["findings"]:
-        lines.append("no findings yet: learning" if answer["learning"] else "no findings")
-    if answer["advice"]:
-        lines.append(f"advice: {answer['advice']} pieces; tierctl advise shows them")
-    for case in answer["cases"]:
-        result = verdict_text(case["verdict"], judged=case["judged"])
+    if not answer.findings:
+        lines.append("no findings yet: learning" if answer.learning else "no findings")
+    if answer.advice:
+        lines.append(f"advice: {answer.advice} pieces; tierctl advise shows them")
+    for case in answer.remediations:
+        result = result_text(case.state, case.verdict, judged=case.judged)
         lines.append(
-            f"case F{case['finding']}: {case['aggressor']} against {case['victim']} in "
-            f"{first_names(case['directories'])} since {utc_time(case['since'])}: {result}{waiting_text(case)}"
+            f"case F{case.finding}: {case.aggressor} against {case.victim} in "
+            f"{first_names(case.directories)} since {utc_time(case.since)}: {result}{waiting_text(case)}"
         )
-    outcomes = ", ".join(f"{count} {name}" for name, count in sorted(answer["outcomes"].items())) or "none"
-    lines.append(f"acts since start: {outcomes}; {megabytes(answer['moved_bytes'])} moved")
+    outcomes = ", ".join(f"{count} {name}" for name, count in sorted(answer.outcomes.items())) or "none"
+    lines.append(f"acts since start: {outcomes}; {megabytes(answer.moved_bytes)} moved")
     return [*lines, queue_line(answer), *restart_lines(answer)]
 
 
@@ -130,12 +159,12 @@ MARKS = "#=+-"
 """One for each job of a bar, the one that takes most first; what others take is ``.``, and idle time is blank."""
 
 
-def device_time_lines(rows: list[Answer]) -> list[str]:
+def device_time_lines(rows: Sequence[TargetTimeRow]) -> list[str]:
     """For each of the busiest targets a bar of its time by job.
 
-    >>> time = {"target": "lustre-OST0002", "utilisation": 0.9, "utilisation_error": 0.04,
-    ...         "jobs": [{"job": "ior.1", "share": 0.6, "error": 0.1}, {"job": "fio.2", "share": 0.35, "error": 0.1}]}
-    >>> for line in device_time_lines([time]):
+    >>> from tierd.daemon.answers import JobTimeRow
+    >>> jobs = JobTimeRow("ior.1", 0.6, 0.1), JobTimeRow("fio.2", 0.35, 0.1)
+    >>> for line in device_time_lines([TargetTimeRow("lustre-OST0002", 0.9, 0.04, jobs)]):
     ...     print(line)
     device time of the busiest targets, by job:
       lustre-OST0002  |###########======.  |   90%  # ior.1 60%, = fio.2 35% (±10%)
@@ -143,133 +172,132 @@ def device_time_lines(rows: list[Answer]) -> list[str]:
     if not rows:
         return []
     lines = ["device time of the busiest targets, by job:"]
-    width = max(len(row["target"]) for row in rows)
+    width = max(len(row.target) for row in rows)
     for row in rows:
-        busy = min(row["utilisation"], 1.0)
-        bar = "".join(mark * round(BAR_CHARACTERS * busy * job["share"])
-                      for mark, job in zip(MARKS, row["jobs"], strict=False))
+        busy = min(row.utilisation, 1.0)
+        bar = "".join(mark * round(BAR_CHARACTERS * busy * job.share)
+                      for mark, job in zip(MARKS, row.jobs, strict=False))
         bar = bar[:BAR_CHARACTERS].ljust(round(BAR_CHARACTERS * busy), ".").ljust(BAR_CHARACTERS)
-        jobs = ", ".join(f"{mark} {printable(job['job'])} {percent(job['share'])}"
-                         for mark, job in zip(MARKS, row["jobs"], strict=False))
-        error = max((job["error"] for job in row["jobs"]), default=0.0)
-        lines.append(f"  {row['target']:<{width}}  |{bar}|  {percent(busy):>4}  {jobs} (±{percent(error)})")
+        jobs = ", ".join(f"{mark} {printable(job.job)} {percent(job.share)}"
+                         for mark, job in zip(MARKS, row.jobs, strict=False))
+        error = max((job.error for job in row.jobs), default=0.0)
+        lines.append(f"  {row.target:<{width}}  |{bar}|  {percent(busy):>4}  {jobs} (±{percent(error)})")
     return lines
 
 
-def not_done_lines(whys: list[Answer]) -> list[str]:
+def not_done_lines(whys: Sequence[RefusalAnswer]) -> list[str]:
     """Why nothing, or nothing more, is done about a finding, and what would change that."""
-    return [f"  not done: {why['sentence']}" + (f"; to change that: {why['remedy']}" if why["remedy"] else "")
+    return [f"  not done: {why.sentence}" + (f"; to change that: {why.remedy}" if why.remedy else "")
             for why in whys]
 
 
-def waiting_text(case: Answer) -> str:
+def waiting_text(case: RemediationAnswer) -> str:
     """What of a case still waits for its turn."""
     parts = []
-    if case["waiting_defaults"]:
-        parts.append(f"{case['waiting_defaults']} default layouts to set")
-    if case["waiting_moves"]:
-        held = " (held: the act is measured without them)" if case["moves_held"] else ""
-        parts.append(f"{case['waiting_moves']} files to move{held}")
-    if case["taking_back"]:
-        parts.append(f"being taken back: {case['taking_back']}")
+    if case.waiting_defaults:
+        parts.append(f"{case.waiting_defaults} default layouts to set")
+    if case.waiting_moves:
+        held = " (held: the act is measured without them)" if case.moves_held else ""
+        parts.append(f"{case.waiting_moves} files to move{held}")
+    if case.undo_reason:
+        parts.append(f"being taken back: {case.undo_reason}")
     return "; " + ", ".join(parts) if parts else ""
 
 
-def queue_line(answer: Answer) -> str:
+def queue_line(answer: StateAnswer) -> str:
     """What waits, and for what."""
-    waits = (f"{answer['waiting_moves']} moves wait, {megabytes(answer['waiting_bytes'])}{limit_text(answer)}"
-             if answer["waiting_moves"] else "no moves wait")
-    return waits + (f"; {answer['waiting_orders']} orders wait for the next cycle" if answer["waiting_orders"] else "")
+    waits = (f"{answer.waiting_moves} moves wait, {megabytes(answer.waiting_bytes)}{limit_text(answer)}"
+             if answer.waiting_moves else "no moves wait")
+    return waits + (f"; {answer.waiting_orders} orders wait for the next cycle" if answer.waiting_orders else "")
 
 
-def limit_text(answer: Answer) -> str:
+def limit_text(answer: StateAnswer) -> str:
     """What they wait for, where it is a limit of ours."""
-    return f" (limit: {answer['waits_for']})" if answer["waits_for"] else ""
+    return f" (limit: {answer.waits_for})" if answer.waits_for else ""
 
 
-def restart_lines(answer: Answer) -> Iterator[str]:
+def restart_lines(answer: StateAnswer) -> Iterator[str]:
     """What a restart did, or would do, to what waits."""
-    if answer["left_over_moves"]:
-        yield f"  {answer['left_over_moves']} of them from before the start, still to be looked at again"
-    if answer["not_kept_moves"]:
-        yield f"  {answer['not_kept_moves']} of them more than the journal keeps: a restart would lose them"
-    for why, count in answer["not_taken_up"].items():
+    if answer.moves_to_requeue:
+        yield f"  {answer.moves_to_requeue} of them from before the start, still to be looked at again"
+    if answer.moves_not_persisted:
+        yield f"  {answer.moves_not_persisted} of them more than the journal keeps: a restart would lose them"
+    for why, count in answer.not_requeued.items():
         yield f"not taken up after the start: {count} that waited: {why}"
 
 
-def finding_lines(answer: Answer) -> list[str]:
+def finding_lines(answer: FindingsAnswer) -> list[str]:
     """Each with its numbers."""
     lines: list[str] = []
-    for finding in answer["findings"]:
-        evidence = dict(finding["evidence"])
-        lines += [f"F{finding['id']}  {finding['kind']}: {evidence.pop('sentence')}",
-                  f"    targets: {', '.join(finding['targets']) or 'none by name'}"]
-        if not finding["advice_only"]:
-            lines.append(f"    directories: {first_names(finding['directories'], 16) or 'not known'}")
-        lines += [f"    {evidence_text(name, value)}" for name, value in evidence.items()]
+    for finding in answer.findings:
+        lines += [f"F{finding.id}  {finding.kind}: {finding.sentence}",
+                  f"    targets: {', '.join(finding.targets) or 'none by name'}"]
+        if not finding.advice_only:
+            lines.append(f"    directories: {first_names(finding.directories, 16) or 'not known'}")
+        lines += [f"    {evidence_text(name, value)}" for name, value in finding.numbers.items()]
     if not lines:
-        return ["no findings" if answer["looked"] else "no findings yet: tierd needs two looks to compare"]
-    return [*lines, f"tierctl explain F{answer['findings'][0]['id']} tells all about one"]
+        return ["no findings" if answer.looked else "no findings yet: tierd needs two looks to compare"]
+    return [*lines, f"tierctl explain F{answer.findings[0].id} tells all about one"]
 
 
-def history_lines(answer: Answer) -> list[str]:
+def history_lines(answer: HistoryAnswer) -> list[str]:
     """One act a line."""
-    rows = [(e["id"], utc_time(e["time"]), e["outcome"], e["kind"], quoted(e["place"]),
-             e["detail"] or (e["after"] or "" if e["kind"] == ActKind.SET_DEFAULT_LAYOUT
-                             else megabytes(e["size_bytes"])))
-            for e in answer["entries"]]
+    rows = [(e.id, utc_time(e.time), e.outcome, e.kind, quoted(e.place),
+             e.detail or (e.after or "" if e.kind == ActKind.SET_DEFAULT_LAYOUT
+                             else megabytes(e.size_bytes)))
+            for e in answer.entries]
     if not rows:
         return no_acts_lines(answer)
     return [*table(("ID", "when", "outcome", "act", "place", "what"), rows, right=[0]), *record_begins(answer)]
 
 
-def long_history_lines(answer: Answer) -> list[str]:
+def long_history_lines(answer: HistoryAnswer) -> list[str]:
     """With what was there before, and why."""
-    lines = [line for entry in answer["entries"] for line in act_lines(entry)]
+    lines = [line for entry in answer.entries for line in act_lines(entry)]
     return [*lines, *record_begins(answer)] if lines else no_acts_lines(answer)
 
 
-def record_begins(answer: Answer) -> list[str]:
+def record_begins(answer: HistoryAnswer) -> list[str]:
     """From when on the journal has every act, and how many older ones it has removed."""
-    begins, removed = answer.get("complete_since"), answer.get("removed_acts", 0)
+    begins, removed = answer.complete_since, answer.removed_acts
     if begins is None:  # also a daemon of the version before
         return []
     older = f"; {count_of(removed, 'older act')} removed ([journal] keep_days)" if removed else ""
     return [f"the record begins {utc_time(begins)}{older}"]
 
 
-def is_outcome(word: str, answer: Answer) -> bool:
+def is_outcome(word: str, answer: HistoryAnswer) -> bool:
     """Whether acts can end so: one has, or it is a word for it. A slip must not look like an empty journal."""
-    return not word or bool(answer["entries"]) or Outcome.from_journal(word).known or word in answer["all_outcomes"]
+    return not word or bool(answer.entries) or Outcome.from_journal(word).known or word in answer.all_outcomes
 
 
-def no_acts_lines(answer: Answer) -> list[str]:
+def no_acts_lines(answer: HistoryAnswer) -> list[str]:
     """No act, or none that ended so: then how the others did."""
-    if not answer["all_outcomes"]:
+    if not answer.all_outcomes:
         return ["nothing was done yet"]
-    ended = ", ".join(f"{count} {outcome}" for outcome, count in sorted(answer["all_outcomes"].items()))
+    ended = ", ".join(f"{count} {outcome}" for outcome, count in sorted(answer.all_outcomes.items()))
     return [f"no act ended so; of all: {ended}"]
 
 
-def act_lines(entry: Answer) -> Iterator[str]:
+def act_lines(entry: ActAnswer) -> Iterator[str]:
     """One act in three lines."""
-    detail = f" ({entry['detail']})" if entry["detail"] else ""
-    what = f"{entry['outcome']:9} {entry['kind']} {quoted(entry['place'])}{detail}"
-    yield f"{entry['id']:5}  {utc_time(entry['time'])}  {what}"
-    yield f"       {entry['before'] or 'no layout of its own'} -> {entry['after'] or 'none'}"
-    yield f"       because {entry['reason']}"
+    detail = f" ({entry.detail})" if entry.detail else ""
+    what = f"{entry.outcome:9} {entry.kind} {quoted(entry.place)}{detail}"
+    yield f"{entry.id:5}  {utc_time(entry.time)}  {what}"
+    yield f"       {entry.before or 'no layout of its own'} -> {entry.after or 'none'}"
+    yield f"       because {entry.reason}"
 
 
-def operating_state_lines(answer: Answer) -> list[str]:
+def operating_state_lines(answer: OperatingStateAnswer) -> list[str]:
     """The state after pause, drain and resume."""
-    if answer["paused"]:
-        return [f"paused: {answer['paused']}",
+    if answer.paused:
+        return [f"paused: {answer.paused}",
                 "a move that is under way comes to its end; nothing else is changed, but by tierctl undo"]
-    if answer["held"]:
-        return [f"still held: {answer['held']}"]
-    if answer["draining"]:
-        left = f"{answer['waiting_moves']} moves, {megabytes(answer['waiting_bytes'])}, are left"
-        return [f"draining: {answer['draining']}", left if answer["waiting_moves"] else "nothing is queued"]
+    if answer.held:
+        return [f"still held: {answer.held}"]
+    if answer.draining:
+        left = f"{answer.waiting_moves} moves, {megabytes(answer.waiting_bytes)}, are left"
+        return [f"draining: {answer.draining}", left if answer.waiting_moves else "nothing is queued"]
     return ["at work"]
 
 
@@ -285,25 +313,25 @@ def act_or_finding(text: str) -> int | str:
     return int(digits) if digits == text else f"F{digits}"
 
 
-def undo_succeeded(answer: Answer) -> bool:
+def undo_succeeded(answer: UndoAnswer | UndoFindingAnswer) -> bool:
     """Whether an undo did what it was asked for."""
-    return bool(answer["result"] == Outcome.UNDONE)
+    return answer.result == Outcome.UNDONE
 
 
-def undo_lines(answer: Answer) -> list[str]:
+def undo_lines(answer: UndoAnswer | UndoFindingAnswer) -> list[str]:
     """How an undo went."""
-    if "entry" in answer:
+    if isinstance(answer, UndoAnswer):
         return [undo_line(answer)]
-    dropped = count_of(answer["dropped_moves"], "waiting move")
-    lines = [f"F{answer['finding']}: {dropped} dropped, {count_of(len(answer['acts']), 'default layout')} to put back"]
-    lines += [f"  {undo_line(act)}" for act in answer["acts"]]
-    if answer["moved_files"]:
-        first, last = answer["moved_files"][0], answer["moved_files"][-1]
-        lines.append(f"{count_of(len(answer['moved_files']), 'moved file')} left in place (acts {first} to {last}); "
+    dropped = count_of(answer.dropped_moves, "waiting move")
+    lines = [f"F{answer.finding}: {dropped} dropped, {count_of(len(answer.acts), 'default layout')} to put back"]
+    lines += [f"  {undo_line(act)}" for act in answer.acts]
+    if answer.moved_files:
+        first, last = answer.moved_files[0], answer.moved_files[-1]
+        lines.append(f"{count_of(len(answer.moved_files), 'moved file')} left in place (acts {first} to {last}); "
                      "tierctl undo ID moves one back")
     return lines
 
 
-def undo_line(answer: Answer) -> str:
+def undo_line(answer: UndoAnswer) -> str:
     """How one act was taken back, or why not."""
-    return f"{answer['result']}: {answer['entry']['kind']} of {quoted(answer['entry']['place'])}: {answer['detail']}"
+    return f"{answer.result}: {answer.entry.kind} of {quoted(answer.entry.place)}: {answer.detail}"

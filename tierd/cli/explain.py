@@ -7,12 +7,23 @@ None of them changes anything.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 from tierd.acts import ActKind
 from tierd.cli import client
-from tierd.cli.client import Answer, evidence_text, megabytes, utc_time, verdict_text
-from tierd.cli.client import verdict_text as words
+from tierd.cli.client import evidence_text, megabytes, utc_time
 from tierd.cli.control import headline
+from tierd.daemon.answers import (
+    ActionAnswer,
+    AdviceAnswer,
+    ExplainAnswer,
+    FindingsAnswer,
+    PlanAnswer,
+    SameFindingRow,
+    from_json,
+)
+from tierd.daemon.states import result_text, verdict_text
 from tierd.text import first_names, quoted, shell_word
 
 
@@ -25,37 +36,39 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     explain.add_argument("id", metavar="ID", help="F3 for a finding, 17 for an act")
     client.add_daemon_options(explain)
     explain.set_defaults(
-        run=lambda chosen: client.ask_and_show(chosen, {"request": "explain", "id": chosen.id}, explanation)
+        run=lambda chosen: client.ask_and_show(chosen, {"request": "explain", "id": chosen.id},
+                                                partial(from_json, ExplainAnswer), explanation)
     )
     advise = commands.add_parser(
         "advise", help="what to change by hand: settings of clients and jobs, which tierd never changes itself",
         description="What the advisers see now, each with the command to type, where, and what to expect of it.")
     client.add_daemon_options(advise)
-    advise.set_defaults(run=lambda chosen: client.ask_and_show(chosen, {"request": "advise"}, advice_lines))
+    advise.set_defaults(run=lambda chosen: client.ask_and_show(chosen, {"request": "advise"},
+                                                               partial(from_json, FindingsAnswer), advice_lines))
     add_plan(commands)
 
 
-def explanation(answer: Answer) -> list[str]:
+def explanation(answer: ExplainAnswer) -> list[str]:
     """The story of a finding."""
-    finding = answer["finding"]
-    now = "it holds now" if answer["holds"] else "it no longer holds"
-    since = f"made {utc_time(finding['time'])}" if answer["ordered"] else f"found {utc_time(finding['time'])}; {now}"
-    lines = [f"F{finding['id']}, {finding['kind']}, {since}."]
-    lines += [f"  {finding['sentence']}."]
-    if finding["evidence"]:
+    finding = answer.finding
+    now = "it holds now" if answer.holds else "it no longer holds"
+    since = f"made {utc_time(finding.time)}" if answer.ordered else f"found {utc_time(finding.time)}; {now}"
+    lines = [f"F{finding.id}, {finding.kind}, {since}."]
+    lines += [f"  {finding.sentence}."]
+    if finding.evidence:
         lines += ["", "The numbers that made it:"]
-        lines += [f"  {evidence_text(name, value)}" for name, value in finding["evidence"].items()]
-    if finding["targets"]:
-        lines += ["", f"Where it is felt: {', '.join(finding['targets'])}."]
-    if finding["directories"]:
-        lines += [f"Where it comes from, by the changelogs: {first_names(finding['directories'], 16)}."]
-    elif finding["aggressor"] and finding["targets"]:
+        lines += [f"  {evidence_text(name, value)}" for name, value in finding.evidence.items()]
+    if finding.targets:
+        lines += ["", f"Where it is felt: {', '.join(finding.targets)}."]
+    if finding.directories:
+        lines += [f"Where it comes from, by the changelogs: {first_names(finding.directories, 16)}."]
+    elif finding.aggressor and finding.targets:
         lines += ["Where it comes from: no changelog has said."]
-    if answer["told"]:
+    if answer.messages:
         lines += ["", "What was thought and done:"]
-        lines += [f"  {story_time(told['time'], finding['time'])}  {told['sentence']}" for told in answer["told"]]
+        lines += [f"  {story_time(told.time, finding.time)}  {told.sentence}" for told in answer.messages]
     lines += ["", *act_lines(answer), *verdict_lines(answer), *repetition_lines(answer)]
-    return [*lines, *[line for piece in answer["advice"] for line in advice_item_lines(piece)]]
+    return [*lines, *[line for piece in answer.advice for line in advice_item_lines(piece)]]
 
 
 def story_time(time: float, begun: float) -> str:
@@ -67,61 +80,61 @@ def story_time(time: float, begun: float) -> str:
     return utc_time(time)[11:19] if utc_time(time)[:10] == utc_time(begun)[:10] else utc_time(time)[:19]
 
 
-def repetition_lines(answer: Answer) -> list[str]:
+def repetition_lines(answer: ExplainAnswer) -> list[str]:
     """The numbers under which the same trouble stands, each of which can be asked for."""
-    def named(others: list[Answer]) -> str:
-        acts = {other["id"]: f", {other['acts']} acts" if other["acts"] else "" for other in others}
-        return ", ".join(f"F{other['id']} ({utc_time(other['time'])}{acts[other['id']]})" for other in others)
+    def named(others: Sequence[SameFindingRow]) -> str:
+        acts = {other.id: f", {other.acts} acts" if other.acts else "" for other in others}
+        return ", ".join(f"F{other.id} ({utc_time(other.time)}{acts[other.id]})" for other in others)
 
-    number = answer["finding"]["id"]
-    before = [other for other in answer["same"] if other["id"] < number]
-    after = [other for other in answer["same"] if other["id"] > number]
+    number = answer.finding.id
+    before = [other for other in answer.same if other.id < number]
+    after = [other for other in answer.same if other.id > number]
     return ([f"Found before as {named(before)}."] if before else []) + (
         [f"Found again as {named(after)}."] if after else [])
 
 
-def act_lines(answer: Answer) -> list[str]:
+def act_lines(answer: ExplainAnswer) -> list[str]:
     """What was done, in numbers, and the first of it."""
-    if not answer["all_acts"]:
+    if not answer.all_acts:
         return ["No act was done for it."]
-    counts = ", ".join(f"{count} {name}" for name, count in sorted(answer["outcomes"].items()))
-    lines = [f"Acts: {counts}; {megabytes(answer['bytes_moved'])} moved."]
-    for entry in answer["acts"][:5]:
-        detail = f": {entry['detail']}" if entry["detail"] else ""
-        lines.append(f"  {entry['id']}  {entry['kind']} {quoted(entry['place'])}: {entry['outcome']}{detail}")
-        if entry["kind"] == ActKind.SET_DEFAULT_LAYOUT:
-            lines.append(f"      {entry['before'] or 'no layout of its own'} -> {entry['after'] or 'none'}")
-    more = answer["all_acts"] - min(5, len(answer["acts"]))
+    counts = ", ".join(f"{count} {name}" for name, count in sorted(answer.outcomes.items()))
+    lines = [f"Acts: {counts}; {megabytes(answer.bytes_moved)} moved."]
+    for entry in answer.acts[:5]:
+        detail = f": {entry.detail}" if entry.detail else ""
+        lines.append(f"  {entry.id}  {entry.kind} {quoted(entry.place)}: {entry.outcome}{detail}")
+        if entry.kind == ActKind.SET_DEFAULT_LAYOUT:
+            lines.append(f"      {entry.before or 'no layout of its own'} -> {entry.after or 'none'}")
+    more = answer.all_acts - min(5, len(answer.acts))
     return [*lines, f"  and {more} more; tierctl history shows them"] if more else lines
 
 
-def verdict_lines(answer: Answer) -> list[str]:
+def verdict_lines(answer: ExplainAnswer) -> list[str]:
     """What was measured afterwards."""
     lines = []
-    for found in answer["judgements"]:
-        lines.append(f"Verdict, {utc_time(found['time'])}: {words(found['verdict'])}. The victim had "
-                     f"{megabytes(found['usual'])}/s before, {megabytes(found['contended'])}/s during, "
-                     f"{megabytes(found['after'])}/s after.")
-    if not lines and answer["all_acts"] and answer["finding"]["victim"]:
+    for found in answer.judgements:
+        lines.append(f"Verdict, {utc_time(found.time)}: {verdict_text(found.verdict)}. The victim had "
+                     f"{megabytes(found.usual)}/s before, {megabytes(found.contended)}/s during, "
+                     f"{megabytes(found.after)}/s after.")
+    if not lines and answer.all_acts and answer.finding.victim:
         lines = ["Verdict: none yet."]
     return lines
 
 
-def advice_lines(answer: Answer) -> list[str]:
+def advice_lines(answer: FindingsAnswer) -> list[str]:
     """Advice, a paragraph each."""
     lines: list[str] = []
-    for finding in answer["findings"]:
-        about = f" ({quoted(finding['subject'])})" if finding["subject"] else ""
-        lines += [f"F{finding['id']}  {finding['kind']}{about}: {finding['evidence']['sentence']}."]
-        lines += [line for piece in finding["advice"] for line in advice_item_lines(piece)]
+    for finding in answer.findings:
+        about = f" ({quoted(finding.subject)})" if finding.subject else ""
+        lines += [f"F{finding.id}  {finding.kind}{about}: {finding.sentence}."]
+        lines += [line for piece in finding.advice for line in advice_item_lines(piece)]
     if lines:
         return lines
-    return ["no advice at present" if answer["looked"] else "no advice yet: tierd needs two looks to compare"]
+    return ["no advice at present" if answer.looked else "no advice yet: tierd needs two looks to compare"]
 
 
-def advice_item_lines(piece: Answer) -> list[str]:
+def advice_item_lines(piece: AdviceAnswer) -> list[str]:
     """One piece of advice."""
-    return [f"    {piece['command']}", f"      where: {piece['where']}", f"      expect: {piece['effect']}"]
+    return [f"    {piece.command}", f"      where: {piece.where}", f"      expect: {piece.effect}"]
 
 
 MAX_SHOWN = 5
@@ -133,42 +146,47 @@ def add_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
                                description="Plans for what is found now, as the next cycle would, and shows it as the "
                                            "commands of lfs it comes to. Changes nothing, and queues nothing.")
     client.add_daemon_options(plan)
-    plan.set_defaults(run=lambda chosen: client.ask_and_show(chosen, {"request": "plan"}, plan_lines))
+    plan.set_defaults(run=lambda chosen: client.ask_and_show(chosen, {"request": "plan"},
+                                                           partial(from_json, PlanAnswer), plan_lines))
 
 
-def plan_lines(answer: Answer) -> list[str]:
+def plan_lines(answer: PlanAnswer) -> list[str]:
     """For each finding: steps, what the mode keeps back, refusals."""
-    state = answer["status"]
+    state = answer.status
     lines = [headline(state)]
-    lines += [f"CANNOT: {words}" for words in state["faults"].values()]
-    if not answer["plans"]:
+    lines += [f"CANNOT: {words}" for words in state.faults.values()]
+    if not answer.plans:
         return [*lines, "nothing is found that tierd would act on; tierctl advise shows what you may change by hand"]
-    for plan in answer["plans"]:
-        finding = plan["finding"]
-        lines += ["", f"F{finding['id']}  {finding['kind']}: {finding['evidence']['sentence']}"]
-        if plan["case"]:
-            acted = f"{utc_time(plan['case']['since'])} ({verdict_text(**plan['case']['outcome'])})"
+    for plan in answer.plans:
+        finding = plan.finding
+        lines += ["", f"F{finding.id}  {finding.kind}: {finding.sentence}"]
+        if plan.earlier:
+            before = plan.earlier.outcome
+            acted = f"{utc_time(plan.earlier.since)} ({result_text('', before.name, judged=before.judged)})"
             follows = "only files that have settled since follow"
-            lines.append(f"  acted on {acted}" + ("" if plan["case"]["outcome"]["judged"] else f": {follows}"))
-        lines += step_lines(plan["actions"], "  ")
-        if plan["recommended"]:
-            lines += ["  kept back by the mode there:", *step_lines(plan["recommended"], "    ")]
-        lines += [f"  not done: {refusal}" for refusal in plan["refusals"]]
-        if not (plan["actions"] or plan["recommended"] or plan["refusals"]):
+            lines.append(f"  acted on {acted}" + ("" if plan.earlier.outcome.judged else f": {follows}"))
+        lines += step_lines(plan.actions, "  ")
+        if plan.recommended:
+            lines += ["  kept back by the mode there:", *step_lines(plan.recommended, "    ")]
+        lines += [f"  not done: {refusal}" for refusal in plan.refusals]
+        if not (plan.actions or plan.recommended or plan.refusals):
             lines.append("  nothing to do: what would help is there already")
     return lines
 
 
-def step_lines(actions: list[Answer], indent: str) -> list[str]:
+COMMANDS: Mapping[str, str] = {
+    ActKind.SET_DEFAULT_LAYOUT: "lfs setstripe", ActKind.MIGRATE: "lfs migrate --non-block"}
+
+
+def step_lines(actions: Sequence[ActionAnswer], indent: str) -> list[str]:
     """Actions as commands; of moves the first few."""
     lines = []
-    moves = [a for a in actions if a["action"] == ActKind.MIGRATE]
-    for action in [a for a in actions if a["action"] != ActKind.MIGRATE] + moves[:MAX_SHOWN]:
-        place = shell_word(action.get("path") or action["directory"])
-        command = {ActKind.SET_DEFAULT_LAYOUT: "lfs setstripe", ActKind.MIGRATE: "lfs migrate --non-block"}.get(
-            action["action"], "(advice) lfs migrate --non-block")
-        lines += [f"{indent}{command} {action['layout']} {place}", f"{indent}    because {action['reason']}"]
+    moves = [a for a in actions if a.action == ActKind.MIGRATE]
+    for action in [a for a in actions if a.action != ActKind.MIGRATE] + moves[:MAX_SHOWN]:
+        place = shell_word(action.path or action.directory)
+        command = COMMANDS.get(action.action, "(advice) lfs migrate --non-block")
+        lines += [f"{indent}{command} {action.layout} {place}", f"{indent}    because {action.reason}"]
     if len(moves) > MAX_SHOWN:
         rest = moves[MAX_SHOWN:]
-        lines.append(f"{indent}and {len(rest)} more moves, {megabytes(sum(a['size_bytes'] for a in rest))}")
+        lines.append(f"{indent}and {len(rest)} more moves, {megabytes(sum(a.size_bytes for a in rest))}")
     return lines

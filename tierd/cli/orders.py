@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+from functools import partial
 
 from lustre.layout.size import parse_size
 from tierd.cli import client, progress
-from tierd.cli.client import Answer, megabytes, positive
+from tierd.cli.client import megabytes, positive
+from tierd.daemon.answers import OrderAnswer, from_json
 from tierd.text import quoted, shell_word
 
 DESTINATIONS = {"promote": "to flash", "demote": "to the disks"}
@@ -54,24 +56,25 @@ def run(chosen: argparse.Namespace) -> int:
     request = {"request": chosen.command, "path": path, "most_files": chosen.max_files,
                "most_bytes": chosen.max_bytes, "preview": chosen.preview}
     return progress.ask_and_wait(
-        chosen, lambda: client.ask_and_show(chosen, request, order_lines), waits=chosen.wait and not chosen.preview
+        chosen, lambda: client.ask_and_show(chosen, request, partial(from_json, OrderAnswer), order_lines),
+        waits=chosen.wait and not chosen.preview
     )
 
 
-def order_lines(answer: Answer) -> list[str]:
+def order_lines(answer: OrderAnswer) -> list[str]:
     """What the order comes to."""
-    amount = f"{answer['files']} files, {megabytes(answer['size_bytes'])},"
-    what = f"{amount} of {quoted(answer['path'])} {DESTINATIONS[answer['direction']]}"
-    if not answer["files"]:
-        lines = [f"nothing to {answer['direction']} at {quoted(answer['path'])}"]
-    elif answer["preview"]:
+    amount = f"{answer.files} files, {megabytes(answer.size_bytes)},"
+    what = f"{amount} of {quoted(answer.path)} {DESTINATIONS[answer.direction]}"
+    if not answer.files:
+        lines = [f"nothing to {answer.direction} at {quoted(answer.path)}"]
+    elif answer.preview:
         lines = [f"would queue {what}"]
-    elif answer["held"]:
-        lines = [f"taken: {what}; tierd is held back ({answer['held']}), and they wait"]
+    elif answer.held:
+        lines = [f"taken: {what}; tierd is held back ({answer.held}), and they wait"]
     else:
-        dry = "; a dry run: they are gone through, and not moved" if answer["dry_run"] else ""
+        dry = "; a dry run: they are gone through, and not moved" if answer.dry_run else ""
         lines = [f"queued {what}{dry}; tierctl status and tierctl history show how it goes"]
-    lines += [f"  left out: {count}: {why}" for why, count in answer["left_out"].items()]
-    for action in answer["actions"][: 5 if answer["files"] else 0]:
-        lines.append(f"  lfs migrate --non-block {action['layout']} {shell_word(action['path'])}")
-    return [*lines, f"  and {answer['files'] - 5} more"] if answer["files"] > 5 else lines
+    lines += [f"  left out: {count}: {why}" for why, count in answer.left_out.items()]
+    for action in answer.actions[: 5 if answer.files else 0]:
+        lines.append(f"  lfs migrate --non-block {action.layout} {shell_word(action.path)}")
+    return [*lines, f"  and {answer.files - 5} more"] if answer.files > 5 else lines

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from tierd.cli import client
-from tierd.cli.client import Answer
+from tierd.daemon.answers import StatusAnswer, from_json
 from tierd.daemon.client import ControlError, ask
 from tierd.text import printable
 
@@ -52,7 +52,7 @@ def ask_and_wait(chosen: argparse.Namespace, ask_it: Callable[[], int], *, waits
 def outcome_counts(chosen: argparse.Namespace) -> dict[str, int]:
     """How acts have ended so far; empty where tierd does not answer, which what follows tells."""
     try:
-        return dict(ask(client.socket_of(chosen), {"request": "status"})["outcomes"])
+        return dict(status_of(chosen).outcomes)
     except ControlError:
         return {}
 
@@ -64,12 +64,12 @@ def wait_for_queue(chosen: argparse.Namespace, before: Mapping[str, int], nap: t
     """
     nap = nap or threading.Event()
     try:
-        status = ask(client.socket_of(chosen), {"request": "status"})
+        status = status_of(chosen)
         whole = moves_left(status)
         with bar("moves", float(whole)) as progress:
-            while (moves_left(status) or status["under_way_moves"]) and not status["held"]:
+            while (moves_left(status) or status.under_way_moves) and not status.held:
                 nap.wait(INTERVAL_SECONDS)
-                status = ask(client.socket_of(chosen), {"request": "status"})
+                status = status_of(chosen)
                 whole = max(whole, moves_left(status))
                 progress(float(whole - moves_left(status)))
     except ControlError as error:
@@ -78,11 +78,11 @@ def wait_for_queue(chosen: argparse.Namespace, before: Mapping[str, int], nap: t
     except KeyboardInterrupt:
         print("not waited for any longer; it goes on", file=sys.stderr)
         return 1
-    if status["held"]:
-        print(printable(f"held: {status['held']}; {moves_left(status)} wait"), file=sys.stderr)
+    if status.held:
+        print(printable(f"held: {status.held}; {moves_left(status)} wait"), file=sys.stderr)
         return 1
     if not chosen.json:
-        print(ended_meanwhile(before, status["outcomes"]))
+        print(ended_meanwhile(before, status.outcomes))
     return 0
 
 
@@ -97,6 +97,11 @@ def ended_meanwhile(before: Mapping[str, int], after: Mapping[str, int]) -> str:
     return f"ended meanwhile: {told}" if told else "nothing was done meanwhile"
 
 
-def moves_left(status: Answer) -> int:
-    """What is still to be done."""
-    return int(status["waiting_moves"]) + int(status["waiting_orders"])
+def status_of(chosen: argparse.Namespace) -> StatusAnswer:
+    """The state of the daemon. Raises ControlError."""
+    return from_json(StatusAnswer, ask(client.socket_of(chosen), {"request": "status"}))
+
+
+def moves_left(status: StatusAnswer) -> int:
+    """Moves and orders in the queue."""
+    return status.waiting_moves + status.waiting_orders

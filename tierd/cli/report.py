@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tierd.cli import client
+from tierd.daemon.answers import ReportAnswer, from_json
 from tierd.daemon.client import ControlError, ask
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
@@ -47,7 +48,12 @@ def run(chosen: argparse.Namespace) -> int:
         return 0
     from tierd.daemon.report import report_page  # noqa: PLC0415 -- only here
 
-    text = report_page(answer)
+    try:
+        report = from_json(ReportAnswer, answer)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 1
+    text = report_page(report)
     if str(chosen.output) == "-":
         print(text)
         return 0
@@ -56,7 +62,7 @@ def run(chosen: argparse.Namespace) -> int:
     except OSError as error:
         print(f"{chosen.output}: {error.strerror}", file=sys.stderr)
         return 1
-    print(f"{chosen.output}: {sum(answer['kinds'].values())} findings, {answer['all_acts']} acts")
+    print(f"{chosen.output}: {sum(report.kinds.values())} findings, {report.all_acts} acts")
     return 0
 
 

@@ -58,7 +58,7 @@ def run(chosen: argparse.Namespace) -> int:
         except ControlError as error:
             print(f"{error}" + (f" ({taken} of {len(paths)} were taken before)" if taken else ""), file=sys.stderr)
             return EXIT_TRY_AGAIN if error.again else 1
-        taken += answer["accepted"]
+        taken += int(answer["accepted"])
     print(f'{{"accepted": {taken}}}' if chosen.json else f"taken in: {taken}")
     return 0
 

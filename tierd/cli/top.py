@@ -20,8 +20,9 @@ from rich.table import Table
 from rich.text import Text
 
 from tierd.cli import client
-from tierd.cli.client import Answer, megabytes, utc_time
+from tierd.cli.client import megabytes, utc_time
 from tierd.cli.control import headline, queue_line
+from tierd.daemon.answers import TopAnswer, from_json
 from tierd.daemon.client import ControlError, ask
 from tierd.text import printable
 
@@ -87,21 +88,23 @@ def run(chosen: argparse.Namespace) -> int:
     console = Console(width=None if sys.stdout.isatty() else 120)
     live = console.is_terminal and not console.is_dumb_terminal and not chosen.once and not chosen.json
     try:
-        answer = ask(client.socket_of(chosen), {"request": "top", "most": rows(console) if live else NOT_LIVE_ROWS})
-    except ControlError as error:
+        found = ask(client.socket_of(chosen), {"request": "top", "most": rows(console) if live else NOT_LIVE_ROWS})
+        answer = from_json(TopAnswer, found)
+    except (ControlError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
     if not live:
-        console.print_json(json.dumps(answer)) if chosen.json else console.print(screen(answer, console.width))
+        console.print_json(json.dumps(found)) if chosen.json else console.print(screen(answer, console.width))
         return 0
     waiting = threading.Event()
     with Live(screen(answer, console.width), console=console, screen=True, auto_refresh=False) as shown:
         try:
             while not waiting.wait(max(0.2, chosen.interval)):
                 try:
-                    answer = ask(client.socket_of(chosen), {"request": "top", "most": rows(console)}, 10.0)
+                    request = {"request": "top", "most": rows(console)}
+                    answer = from_json(TopAnswer, ask(client.socket_of(chosen), request, 10.0))
                     shown.update(screen(answer, console.width), refresh=True)
-                except ControlError as error:
+                except (ControlError, ValueError) as error:
                     trouble = Text(printable(f"NO ANSWER: {error}"), "bold red")
                     shown.update(Group(trouble, screen(answer, console.width)), refresh=True)
         except KeyboardInterrupt:
@@ -114,65 +117,65 @@ def rows(console: Console) -> int:
     return max(3, (console.size.height - LINES_BESIDE_TABLES) // 2)
 
 
-def screen(answer: Answer, width: int = 120) -> RenderableType:
+def screen(answer: TopAnswer, width: int = 120) -> RenderableType:
     """The whole picture, in so many columns."""
-    held = answer["held"] or answer["draining"]
+    held = answer.held or answer.draining
     parts: list[RenderableType] = [Text(printable(f"tierd {headline(answer)}"), "bold red" if held else "bold")]
-    parts += [Text(printable(f"CANNOT: {words}"), "bold red") for words in answer["faults"].values()]
+    parts += [Text(printable(f"CANNOT: {words}"), "bold red") for words in answer.faults.values()]
     parts.append(
         Text(
-            f"last look {utc_time(answer['last_cycle'])}, over {answer['seconds']:.0f} s; {queue_line(answer)}, "
-            f"{megabytes(answer['moved_bytes'])} moved"
+            f"last look {utc_time(answer.last_cycle)}, over {answer.seconds:.0f} s; {queue_line(answer)}, "
+            f"{megabytes(answer.moved_bytes)} moved"
         )
     )
-    serious = [f for f in answer["findings"] if not f["advice_only"]]
-    parts += [Text(printable(f"F{f['id']} {f['kind']}: {f['evidence']['sentence']}"), "red") for f in serious[:4]]
+    serious = [f for f in answer.findings if not f.advice_only]
+    parts += [Text(printable(f"F{f.id} {f.kind}: {f.sentence}"), "red") for f in serious[:4]]
     if not serious:
         parts.append(Text(quiet_text(answer), "green"))
-    if answer["advice"]:
-        parts.append(Text(f"{answer['advice']} pieces of advice: tierctl advise"))
+    if answer.advice:
+        parts.append(Text(f"{answer.advice} pieces of advice: tierctl advise"))
     return Group(*parts, targets(answer, width), jobs(answer, width))
 
 
-def quiet_text(answer: Answer) -> str:
+def quiet_text(answer: TopAnswer) -> str:
     """What is said where nothing is found."""
-    if not answer["seconds"]:
+    if not answer.seconds:
         return "no look yet"
-    if answer["learning"]:
+    if answer.learning:
         return "learning: too little is known yet to say whether anybody is slowed"
-    return f"{'nobody slows anybody' if answer['jobs'] else 'no job is at work'}, as far as can be seen"
+    return f"{'nobody slows anybody' if answer.jobs else 'no job is at work'}, as far as can be seen"
 
 
-def targets(answer: Answer, width: int) -> RenderableType:
+def targets(answer: TopAnswer, width: int) -> RenderableType:
     """The slowed ones first, then the busiest."""
-    found = answer["targets"]
+    found = answer.targets
     made = fitting_table(width, (
-        Column("TARGET", LEFT, 9, [Text(printable(row["target"])) for row in found]),
-        Column("read/s", RIGHT, 5, [Text(megabytes(row["read_bytes"])) for row in found]),
-        Column("write/s", RIGHT, 6, [Text(megabytes(row["write_bytes"])) for row in found]),
-        Column("ops/s", RIGHT, 4, [Text(f"{row['operations']:.0f}") for row in found]),
-        Column("jobs", RIGHT, 3, [Text(str(row["jobs"])) for row in found]),
-        Column("slowdown", RIGHT, 8, [Text(f"{row['slowdown']:.2f} x" if row["slowdown"] else "", "red")
+        Column("TARGET", LEFT, 9, [Text(printable(row.target)) for row in found]),
+        Column("read/s", RIGHT, 5, [Text(megabytes(row.read_bytes)) for row in found]),
+        Column("write/s", RIGHT, 6, [Text(megabytes(row.write_bytes)) for row in found]),
+        Column("ops/s", RIGHT, 4, [Text(f"{row.operations:.0f}") for row in found]),
+        Column("jobs", RIGHT, 3, [Text(str(row.jobs)) for row in found]),
+        Column("slowdown", RIGHT, 8, [Text(f"{row.slowdown:.2f} x" if row.slowdown else "", "red")
                                       for row in found]),
-        Column("condition", LEFT, 7, [Text(printable(row["condition"]), "yellow") for row in found]),
+        Column("condition", LEFT, 7, [Text(printable(row.condition), "yellow") for row in found]),
     ))
-    return Group(Text(), made, *left_out(answer["all_targets"], len(found), "targets"))
+    return Group(Text(), made, *left_out(answer.all_targets, len(found), "targets"))
 
 
-def jobs(answer: Answer, width: int) -> RenderableType:
+def jobs(answer: TopAnswer, width: int) -> RenderableType:
     """Those of findings first, then the busiest."""
-    found = answer["jobs"]
+    found = answer.jobs
     colours = {"noise": "red", "slowed": "yellow"}
     made = fitting_table(width, (
-        Column("JOB", LEFT, 9, [Text(printable(row["job"])) for row in found]),
-        Column("read/s", RIGHT, 6, [Text(megabytes(row["read_bytes"])) for row in found]),
-        Column("write/s", RIGHT, 7, [Text(megabytes(row["write_bytes"])) for row in found]),
-        Column("ops/s", RIGHT, 5, [Text(f"{row['operations']:.0f}") for row in found]),
-        Column("creates/s", RIGHT, 4, [Text(f"{row['creates']:.0f}") for row in found]),
-        Column("targets", RIGHT, 3, [Text(str(row["targets"])) for row in found]),
-        Column("part", LEFT, 8, [Text(row["role"], colours.get(row["role"], "")) for row in found]),
+        Column("JOB", LEFT, 9, [Text(printable(row.job)) for row in found]),
+        Column("read/s", RIGHT, 6, [Text(megabytes(row.read_bytes)) for row in found]),
+        Column("write/s", RIGHT, 7, [Text(megabytes(row.write_bytes)) for row in found]),
+        Column("ops/s", RIGHT, 5, [Text(f"{row.operations:.0f}") for row in found]),
+        Column("creates/s", RIGHT, 4, [Text(f"{row.creates:.0f}") for row in found]),
+        Column("targets", RIGHT, 3, [Text(str(row.targets)) for row in found]),
+        Column("part", LEFT, 8, [Text(row.role, colours.get(row.role, "")) for row in found]),
     ))
-    return Group(Text(), made, *left_out(answer["all_jobs"], len(found), "jobs"))
+    return Group(Text(), made, *left_out(answer.all_jobs, len(found), "jobs"))
 
 
 def left_out(all_of_them: int, shown: int, what: str) -> list[Text]:

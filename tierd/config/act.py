@@ -15,6 +15,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import AfterValidator, Strict
 
 from tierd.acts import ActKind
+from tierd.refusal import Reason, Refusal
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MINUTES_A_DAY = 24 * 60
@@ -57,12 +58,13 @@ def parse_window(text: str) -> MaintenanceWindow:
     return MaintenanceWindow(_days(found["days"], text), begin % _MINUTES_A_DAY, end)
 
 
-def outside_windows(windows: tuple[str, ...], now: float) -> str:
-    """Why nothing may be changed at this time (epoch seconds), or "". Without windows it always may."""
+def window_refusal(windows: tuple[str, ...], now: float) -> Refusal | None:
+    """Refuses changes outside of the maintenance windows at a time (epoch seconds). No windows allow any time."""
     local = datetime.fromtimestamp(now).astimezone()
     if not windows or any(parse_window(w).holds(local.weekday(), local.hour * 60 + local.minute) for w in windows):
-        return ""
-    return f"outside of the maintenance windows ({'; '.join(windows)}; it is {local:%a %H:%M})"
+        return None
+    return Refusal(Reason.MAINTENANCE_WINDOW,
+                   f"outside of the maintenance windows ({'; '.join(windows)}; it is {local:%a %H:%M})")
 
 
 def valid_window(text: str) -> str:
@@ -108,12 +110,12 @@ def whole_path(path: str) -> str:
 
 
 def whole_path_or_none(path: str) -> str:
-    """The same, or nothing."""
+    """An absolute path, or "". Raises ValueError."""
     return path and whole_path(path)
 
 
 def socket_path(path: str) -> str:
-    """The same, and short enough for a socket of Linux (``sockaddr_un``). Raises ValueError.
+    """An absolute path that is short enough for a Unix socket (``sockaddr_un``). Raises ValueError.
 
     >>> socket_path("/run/tierd/tierd.sock")
     '/run/tierd/tierd.sock'
@@ -136,7 +138,7 @@ def retention_days(days: float) -> float:
 
 @dataclass(frozen=True)
 class Rate:
-    """Files and bytes a second."""
+    """Files and bytes per second."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
@@ -164,7 +166,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class BreakerSettings:
-    """When it opens."""
+    """When the circuit breaker stops all moves."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
@@ -184,7 +186,7 @@ class ClaimSettings:
     folder: str = "/.tierd"
     """From the root of the file system; made for root only. All who move files of a file system name the same."""
     expiry_seconds: Annotated[float, Ge(10)] = 60.0
-    """A claim that shows no sign of life for so long is taken over. Its holder stops by itself after half of it."""
+    """A claim that was not renewed for so long is taken over. Its holder stops by itself after half of that time."""
 
 
 DEFAULT_ENGINE: Literal["lfs", "lease"] = "lfs"
@@ -222,17 +224,17 @@ class ActSettings:
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     dry_run: Annotated[bool, Strict()] = True
-    """Walk the whole way, change nothing."""
+    """Plan and check everything, and change nothing."""
     mode: Mode = "full"
-    """``observe`` tells findings; ``recommend`` tells what it would do as well; ``new-files-only`` sets default layouts
-    and moves no file; ``full`` does both. Scopes may have modes of their own."""
+    """``observe`` reports findings; ``recommend`` also reports what it would do; ``new-files-only`` sets default
+    layouts and moves no file; ``full`` does both. Scopes may have modes of their own."""
     pause_file: Annotated[str, AfterValidator(whole_path_or_none)] = "/var/lib/tierd/pause"
-    """While this file exists nothing is changed, and nothing taken back; its first line is told. "" for none."""
+    """While this file exists tierd changes and undoes nothing; status shows its first line. "": no such file."""
     windows: tuple[Annotated[str, AfterValidator(valid_window)], ...] = ()
     """Hours in which changes may be made, in local time: ``Mon-Fri 20:00-06:00``. Empty: at any time."""
     on: tuple[Literal["noisy-neighbour", "outgrown-component", "hot-small-files", "cold-on-flash"], ...] = (
         "noisy-neighbour", "outgrown-component", "cold-on-flash")
-    """Kinds of findings that are acted on; the others are told only."""
+    """Kinds of findings that are acted on; the others are only reported."""
     default_layouts_per_second: Annotated[float, Gt(0)] = 20.0
     """Default layouts of directories set, at the most; each takes half a dozen requests to an MDT."""
     default_layouts_at_once: Annotated[int, Ge(1), Le(64)] = 8

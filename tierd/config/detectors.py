@@ -20,7 +20,7 @@ class PluginError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class DetectorMistake:
-    """One mistake in the tables of detectors, in the terms of pydantic."""
+    """One mistake in the tables of detectors, with pydantic's kind of error."""
 
     kind: str
     location: tuple[int | str, ...]

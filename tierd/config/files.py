@@ -96,7 +96,7 @@ def _tables(value: object) -> TypeGuard[list[Mapping[str, object]]]:
 
 
 def location_of(files: Sequence[TomlFile], location: Sequence[int | str]) -> str:
-    r"""File and line of a setting of the merged values: the last file that says most of it.
+    r"""File and line of a setting of the merged values: the last file that has most of it.
 
     >>> files = [parse_file(b"[a]\nx = 1\n", "1.toml"), parse_file(b"[a]\n\nx = 2\n", "2.toml")]
     >>> location_of(files, ("a", "x")), location_of(files, ("b",))
@@ -153,7 +153,7 @@ def nearest_line(text: str, location: Sequence[int | str]) -> tuple[int, int]:
 
 
 class ConfigurationWatch:
-    """Watches the folder of the file and that of its drop-ins. Where that cannot be, it says so once, and never knows.
+    """Watches the folder of the file and that of its drop-ins. Without inotify it logs that once, and sees no change.
 
     A reload by hand (SIGHUP) works either way.
     """
@@ -166,7 +166,7 @@ class ConfigurationWatch:
             self._watcher = watcher()
             self._watcher.add(str(self._path.parent), CONFIGURATION)
         except InotifyError as error:
-            log(f"{error}; the configuration is read again by hand only: systemctl reload tierd")
+            log(f"{error}; changes of the configuration need: systemctl reload tierd")
         self._add_drop_ins()
 
     def changed(self) -> bool:

@@ -20,7 +20,7 @@ from tierd.detect.builtin import BUILT_IN
 
 
 class ConfigurationError(ValueError):
-    """Everything that is wrong with a configuration file, a line each: file, line, what, and the mend."""
+    """Everything that is wrong with a configuration file, one per line: file, line, mistake and correction."""
 
 
 Warn = Callable[[str], object]
@@ -100,7 +100,7 @@ def without_repetitions(error: ValidationError, values: Mapping[str, object]) ->
 def describe_problem(
     kind: str, location: Sequence[int | str], message: str, value: object, detectors: Detectors
 ) -> str:
-    """One mistake, in words."""
+    """The text of one mistake."""
     where = ".".join(str(part) for part in location if part != "[key]")
     if kind in {"extra_forbidden", "unexpected_keyword_argument"}:
         return f"{where}: unknown setting; known here: {', '.join(known_settings(location[:-1], detectors))}"

@@ -117,7 +117,7 @@ def unique_paths(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
 
 
 def inherit_settings(values: Mapping[str, object]) -> Mapping[str, object]:
-    """The values, each scope filled up with what the rest of the file says.
+    """The values, each scope filled up from the rest of the file.
 
     >>> inherit_settings({"act": {"mode": "observe"}, "scopes": [{"path": "/a"}]})["scopes"]
     [{'mode': 'observe', 'path': '/a'}]
@@ -152,7 +152,7 @@ def original_location(location: Sequence[int | str], values: Mapping[str, object
 
 
 def overlay(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
-    """Two tables as one: where both say something, the second counts."""
+    """Two tables as one. Of a key in both, the value of the second counts."""
     both = dict(below)
     for name, value in above.items():
         under = both.get(name)

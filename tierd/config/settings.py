@@ -95,7 +95,7 @@ class ControlSettings:
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     read_group: Annotated[str, AfterValidator(known_group)] = ""
-    """Name or number of a group whose members may look: status, top, findings, history, explain, plan, advise…"""
+    """Name or number of a group whose members may read: status, top, findings, history, explain, plan, advise…"""
     change_users: tuple[Annotated[str, AfterValidator(known_user)], ...] = ()
     """Names or numbers of users who may pause, drain, resume, undo, promote, demote and submit as well."""
 
@@ -171,9 +171,9 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     breaker: BreakerSettings = field(default_factory=BreakerSettings)
     own_jobs: tuple[str, ...] = ("lfs.0", "tierd.0")
-    """Job ids of our own moves: what they do is not activity."""
+    """Job ids of tierd's own moves, which do not count as activity."""
     history_seconds: Annotated[float, Gt(0)] = 1800.0
-    """How far back a stream's usual throughput is looked for."""
+    """History from which the usual throughput of a stream is taken."""
 
     @cached_property
     def resolved_scopes(self) -> ResolvedScopes:

@@ -1,53 +1,580 @@
-"""Findings, actions, acts and refusals in JSON: the elements of ``--json`` and of the answers of the control socket."""
+"""The answers of the control socket: frozen dataclasses, and their form in JSON.
+
+:func:`to_json` and :func:`from_json` are the only code that knows the JSON. A key is the name of the field, or the name
+in the field's metadata. ``from_json`` ignores unknown keys, so tierctl works with daemons of later releases, and takes
+defaults for missing ones, so it works with earlier daemons.
+
+The module imports the standard library only: ``tierctl status`` must start quickly on a loaded node.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from functools import cache
+from typing import ClassVar, Protocol, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from lustre.layout.model import explain as layout_words
-from lustre.layout.setstripe import setstripe_arguments
-from tierd.act.journal.entry import Entry
-from tierd.model import Action, Finding
-from tierd.refusal import REMEDIES, Refusal
-
-
-def finding_json(finding: Finding) -> dict[str, Any]:
-    """One finding. ``t`` is in epoch seconds, ``evidence`` holds the numbers and the sentence made of them."""
-    return {
-        "kind": finding.kind, "t": finding.time, "aggressor": finding.aggressor, "victim": finding.victim,
-        "targets": list(finding.targets), "directories": list(finding.directories), "advice_only": finding.advice_only,
-        "subject": finding.subject,
-        "advice": [{"command": a.command, "where": a.where, "effect": a.effect} for a in finding.advice],
-        "evidence": {"sentence": finding.sentence, **{k: round(v, 6) for k, v in finding.evidence.numbers().items()}},
-    }
+Json = Mapping[str, object]
+"""A JSON object."""
 
 
-def action_json(action: Action) -> dict[str, Any]:
-    """One step: ``layout`` as arguments of ``lfs setstripe`` or ``lfs migrate``, ``components`` for programs."""
-    place = {"path": action.path} if action.path else {}
-    if action.directory:
-        place["directory"] = action.directory
-    return {
-        "action": action.kind, **place,
-        "layout": " ".join(setstripe_arguments(action.layout)),
-        "components": [
-            {"extent_start": c.extent_start, "extent_end": c.extent_end, "pool": c.pool, "stripe_count": c.stripe_count}
-            for c in action.layout.components
-        ],
-        "reason": action.reason,
-    }
+class Answer(Protocol):
+    """Any of the dataclasses below."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[object]]]
 
 
-def act_json(entry: Entry) -> dict[str, Any]:
-    """An act, for programs."""
-    return {
-        "id": entry.id, "time": entry.intended_at, "kind": entry.kind, "place": entry.place,
-        "size_bytes": entry.size_bytes, "outcome": entry.outcome, "detail": entry.detail,
-        "before": layout_words(entry.layout_before) if entry.layout_before else None,
-        "after": layout_words(entry.layout_after) if entry.layout_after else None, "reason": entry.reason,
-    }
+T = TypeVar("T", bound=Answer)
+_OMIT = {"omit": True}
+"""Of fields that are left out of the JSON where they have their default."""
 
 
-def refusal_json(refusal: Refusal) -> dict[str, str]:
+def to_json(answer: Answer) -> dict[str, object]:
+    """The JSON object of an answer, for :func:`json.dumps`."""
+    return {_key(each): _plain(value) for each in fields(answer)
+            if (value := getattr(answer, each.name)) != each.default or "omit" not in each.metadata}
+
+
+def from_json(cls: type[T], data: object) -> T:
+    """The answer in a JSON object. Raises ValueError for what is no such answer."""
+    if not isinstance(data, Mapping):
+        raise ValueError(f"{cls.__name__}: no JSON object")
+    found: dict[str, object] = {}
+    for each, kind in _typed_fields(cls):
+        if _key(each) in data:
+            found[each.name] = _read(kind, data[_key(each)])
+        elif each.default is MISSING and each.default_factory is MISSING:
+            raise ValueError(f"{cls.__name__}: {_key(each)} is missing")
+    return cls(**found)
+
+
+def _key(of: Field[object]) -> str:
+    return str(of.metadata.get("json", of.name))
+
+
+@cache
+def _typed_fields(cls: type[Answer]) -> tuple[tuple[Field[object], object], ...]:
+    hints = get_type_hints(cls)
+    return tuple((each, hints[each.name]) for each in fields(cls))
+
+
+def _plain(value: object) -> object:
+    if is_dataclass(value) and not isinstance(value, type):
+        return to_json(cast(Answer, value))
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return value
+
+
+def _read(kind: object, value: object) -> object:
+    """A value of a type: scalars as they are, containers and dataclasses by their parts."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin in {Union, types.UnionType}:
+        return None if value is None else _read(next(part for part in parts if part is not types.NoneType), value)
+    if origin is tuple:
+        if not isinstance(value, list):
+            raise ValueError(f"a list is expected, not {value!r:.60}")
+        if parts[-1] is Ellipsis:
+            return tuple(_read(parts[0], one) for one in value)
+        return tuple(_read(part, one) for part, one in zip(parts, value, strict=True))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        if not isinstance(value, Mapping):
+            raise ValueError(f"an object is expected, not {value!r:.60}")
+        return {str(key): _read(parts[1], one) for key, one in value.items()}
+    return from_json(kind, value) if is_dataclass(kind) and isinstance(kind, type) else value
+
+
+# Parts of answers
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalAnswer:
     """Why something is not done, and what would change that."""
-    return {"reason": str(refusal.reason), "sentence": refusal.sentence, "remedy": REMEDIES.get(refusal.reason, "")}
+
+    reason: str
+    sentence: str
+    remedy: str
+    """Empty where nothing would."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdviceAnswer:
+    """What an administrator may change, where, and the expected effect."""
+
+    command: str
+    where: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingAnswer:
+    """A finding that holds."""
+
+    id: int | None = field(default=None, metadata=_OMIT)
+    """Number in the journal."""
+    kind: str
+    time: float = field(metadata={"json": "t"})
+    """Epoch seconds."""
+    aggressor: str
+    victim: str
+    targets: tuple[str, ...]
+    directories: tuple[str, ...]
+    advice_only: bool
+    subject: str
+    advice: tuple[AdviceAnswer, ...]
+    evidence: Mapping[str, float | str]
+    """The numbers, and the sentence about them."""
+
+    @property
+    def sentence(self) -> str:
+        """The finding in words."""
+        return str(self.evidence.get("sentence", ""))
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """The evidence without its sentence."""
+        return {name: float(value) for name, value in self.evidence.items() if name != "sentence"}
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentAnswer:
+    """A component of a layout; extents in bytes."""
+
+    extent_start: int
+    extent_end: int | None
+    pool: str
+    stripe_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionAnswer:
+    """A planned act."""
+
+    action: str
+    """Its kind."""
+    path: str = field(default="", metadata=_OMIT)
+    directory: str = field(default="", metadata=_OMIT)
+    layout: str
+    """Arguments of ``lfs setstripe`` and ``lfs migrate``."""
+    components: tuple[ComponentAnswer, ...]
+    reason: str
+    size_bytes: int = field(default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class ActAnswer:
+    """An act in the journal."""
+
+    id: int
+    time: float
+    kind: str
+    place: str
+    size_bytes: int
+    outcome: str
+    detail: str
+    before: str | None
+    """Layout before the act, in words."""
+    after: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceAnswer:
+    """A source of counters or records."""
+
+    name: str
+    age_seconds: float | None
+    """None before the first data."""
+    limit_seconds: float
+    stale: bool
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityAnswer:
+    """An activity of the daemon."""
+
+    name: str
+    doing: str
+    last_seconds: float
+    waits_for: str
+    under_way_seconds: float
+    """Duration of the current step so far; 0 between two steps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemediationAnswer:
+    """What is done about a finding."""
+
+    finding: int
+    aggressor: str
+    victim: str
+    since: float
+    state: str = ""
+    """See :class:`tierd.daemon.states.State`; empty in answers of daemons before it."""
+    judged: bool
+    verdict: str
+    directories: tuple[str, ...]
+    waiting_defaults: int
+    waiting_moves: int
+    moves_held: bool
+    undo_reason: str = field(default="", metadata={"json": "taking_back"})
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeAnswer:
+    """A directory with a mode of its own."""
+
+    path: str
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobTimeRow:
+    """Part of a target's service time that a job takes, and its standard error."""
+
+    job: str
+    share: float
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class TargetTimeRow:
+    """Share of the time in which a target is busy, its standard error, and the jobs that take most of it."""
+
+    target: str
+    utilisation: float
+    utilisation_error: float
+    jobs: tuple[JobTimeRow, ...]
+
+
+# Answers
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorAnswer:
+    """A request that failed. ``again``: the same request may succeed later."""
+
+    error: str
+    again: bool = field(default=False, metadata=_OMIT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatingStateAnswer:
+    """What holds acts back, in words, and the queue. Empty words: nothing does."""
+
+    paused: str
+    held: str
+    draining: str
+    waiting_moves: int
+    waiting_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateAnswer(OperatingStateAnswer):
+    """The state of the daemon: what ``tierctl status`` and ``tierctl top`` share."""
+
+    time: float
+    mode: str
+    scopes: tuple[ScopeAnswer, ...]
+    dry_run: bool
+    faults: Mapping[str, str]
+    """What cannot be observed, by source."""
+    finding_ids: tuple[int | None, ...]
+    why_not: tuple[tuple[RefusalAnswer, ...], ...]
+    """Why not more is done, for each finding that is acted on."""
+    advice: int
+    """Number of findings that are advice."""
+    last_cycle: float | None
+    windows: int
+    least_windows: int
+    looking_since: float | None
+    history_seconds: float
+    least_seconds: float
+    learning: bool = False
+    """Whether too little is known to say that nobody is slowed."""
+    device_time: tuple[TargetTimeRow, ...] = ()
+    """The busiest targets."""
+    cycles: int
+    cycle_seconds: float
+    waiting_orders: int
+    under_way_moves: int
+    waiting_defaults: int
+    waits_for: str
+    """The limit that the first queued move waits for."""
+    moves_to_requeue: int = field(default=0, metadata={"json": "left_over_moves"})
+    """Moves of before a restart that were not examined yet."""
+    moves_not_persisted: int = field(default=0, metadata={"json": "not_kept_moves"})
+    """Moves that a restart would lose."""
+    not_requeued: Mapping[str, int] = field(default_factory=dict, metadata={"json": "not_taken_up"})
+    """Moves of before a restart that were dropped, by reason."""
+    moved_bytes: int
+    outcomes: Mapping[str, int]
+    """Number of acts by kind and outcome, as ``"migrate done"``."""
+    remediations: tuple[RemediationAnswer, ...] = field(default=(), metadata={"json": "cases"})
+    activities: tuple[ActivityAnswer, ...] = ()
+    stalled: tuple[str, ...] = ()
+    sources: tuple[SourceAnswer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusAnswer(StateAnswer):
+    """``tierctl status``."""
+
+    findings: tuple[str, ...]
+    """Sentences of the findings that are acted on, in the order of ``finding_ids``."""
+
+
+@dataclass(frozen=True, slots=True)
+class FaultsAnswer:
+    """The part of ``tierctl status`` that the readiness check needs."""
+
+    faults: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetRow:
+    """Load of a target; bytes and operations per second."""
+
+    target: str
+    read_bytes: float
+    write_bytes: float
+    operations: float
+    jobs: int
+    slowdown: float | None
+    condition: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRow:
+    """Load of a job; bytes, operations and creates per second."""
+
+    job: str
+    read_bytes: float
+    write_bytes: float
+    operations: float
+    creates: float
+    targets: int
+    role: str
+    """``noise``, ``slowed`` or empty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopAnswer(StateAnswer):
+    """``tierctl top``."""
+
+    findings: tuple[FindingAnswer, ...]
+    seconds: float
+    """Length of the window. 0 before the first."""
+    targets: tuple[TargetRow, ...]
+    all_targets: int
+    jobs: tuple[JobRow, ...]
+    all_jobs: int
+
+
+@dataclass(frozen=True, slots=True)
+class FindingsAnswer:
+    """``tierctl findings`` and ``tierctl advise``."""
+
+    findings: tuple[FindingAnswer, ...]
+    looked: bool
+    """Whether two readings were compared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryAnswer:
+    """``tierctl history``."""
+
+    entries: tuple[ActAnswer, ...]
+    all_outcomes: Mapping[str, int]
+    """Number of acts by outcome, where ``entries`` is empty."""
+    complete_since: float | None = None
+    removed_acts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeAnswer:
+    """The verdict on what was done about a planned finding before."""
+
+    name: str
+    judged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierAnswer:
+    """What was done about a finding before."""
+
+    since: float
+    outcome: OutcomeAnswer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedAnswer:
+    """What would be done about a finding."""
+
+    finding: FindingAnswer
+    actions: tuple[ActionAnswer, ...]
+    recommended: tuple[ActionAnswer, ...]
+    """Acts that the mode excludes."""
+    refusals: tuple[str, ...]
+    earlier: EarlierAnswer | None = field(default=None, metadata={"json": "case"})
+
+
+@dataclass(frozen=True, slots=True)
+class PlanAnswer:
+    """``tierctl plan``."""
+
+    plans: tuple[PlannedAnswer, ...]
+    status: StatusAnswer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingRow:
+    """A finding or an order in the journal."""
+
+    id: int
+    time: float
+    kind: str
+    aggressor: str
+    victim: str
+    sentence: str
+    evidence: Mapping[str, float]
+    targets: tuple[str, ...]
+    directories: tuple[str, ...]
+    subject: str
+
+
+@dataclass(frozen=True, slots=True)
+class JudgementRow:
+    """A verdict in the journal; throughput of the victim in bytes per second."""
+
+    finding: int
+    time: float
+    verdict: str
+    usual: float
+    contended: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRow:
+    """A sentence that was logged about a finding."""
+
+    time: float
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class SameFindingRow:
+    """The same finding at another time."""
+
+    id: int
+    time: float
+    acts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainAnswer:
+    """``tierctl explain``."""
+
+    finding: FindingRow
+    holds: bool
+    ordered: bool
+    """Whether it is an order and no finding."""
+    advice: tuple[AdviceAnswer, ...]
+    acts: tuple[ActAnswer, ...]
+    all_acts: int
+    files_moved: int
+    bytes_moved: int
+    outcomes: Mapping[str, int]
+    messages: tuple[MessageRow, ...] = field(metadata={"json": "told"})
+    judgements: tuple[JudgementRow, ...]
+    same: tuple[SameFindingRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderAnswer:
+    """``tierctl promote`` and ``tierctl demote``."""
+
+    path: str
+    direction: str
+    files: int
+    size_bytes: int
+    left_out: Mapping[str, int]
+    """Number of files by reason."""
+    dry_run: bool
+    preview: bool
+    held: str
+    actions: tuple[ActionAnswer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitAnswer:
+    """``tierctl submit``."""
+
+    accepted: int
+    waiting_orders: int
+
+
+@dataclass(frozen=True, slots=True)
+class UndoAnswer:
+    """``tierctl undo`` of one act."""
+
+    result: str
+    detail: str
+    entry: ActAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class UndoFindingAnswer:
+    """``tierctl undo`` of all that was done about a finding."""
+
+    result: str
+    finding: int
+    dropped_moves: int
+    acts: tuple[UndoAnswer, ...]
+    moved_files: tuple[int, ...]
+    """Numbers of the acts that moved files, which stay."""
+
+
+def undo_from_json(data: Json) -> UndoAnswer | UndoFindingAnswer:
+    """The answer to an undo. Raises ValueError."""
+    return from_json(UndoAnswer, data) if "entry" in data else from_json(UndoFindingAnswer, data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportAnswer:
+    """``tierctl report``."""
+
+    since: float
+    until: float
+    mount: str
+    all_acts: int
+    files_moved: int
+    bytes_moved: int
+    outcomes: Mapping[str, int]
+    kinds: Mapping[str, int]
+    """Number of findings by kind."""
+    verdicts: Mapping[str, int]
+    complete_since: float | None = None
+    removed_acts: int = 0
+    findings: tuple[FindingRow, ...]
+    acts: tuple[ActAnswer, ...]
+    default_layouts: tuple[ActAnswer, ...]
+    judgements: tuple[JudgementRow, ...]
+    samples: Mapping[str, tuple[tuple[float, float], ...]]
+    """Time and value of each point, by series."""
+    status: StatusAnswer
+
+
+def rows(cls: type[T], found: Sequence[Json]) -> tuple[T, ...]:
+    """Rows of the journal as dataclasses."""
+    return tuple(from_json(cls, row) for row in found)
+
+
+def extend(cls: type[T], answer: Answer, **more: object) -> T:
+    """An answer with the fields of another one and some more."""
+    return cls(**{each.name: getattr(answer, each.name) for each in fields(answer)}, **more)

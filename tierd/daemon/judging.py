@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor
-from threading import RLock
 
 from lustre.filesystem import Filesystem
 from tierd.act.gate import Gate
@@ -15,8 +14,9 @@ from tierd.acts import Outcome, Verdict
 from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon import log
-from tierd.daemon.log import FindingKey, FindingLog, LoopCounters
-from tierd.daemon.remediation import Remediation
+from tierd.daemon.log import FindingLog, LoopCounters
+from tierd.daemon.remediation import Remediation, RemediationStore
+from tierd.daemon.states import OPEN, State
 from tierd.decide.plans import reserved
 from tierd.model import Capacity, Window
 from tierd.sense import space
@@ -32,7 +32,7 @@ class Judge:
 
     def __init__(
         self,
-        cases: Mapping[FindingKey, Remediation],
+        store: RemediationStore,
         windows: Callable[[], Sequence[Window]],
         gate: Gate,
         undo: Undo,
@@ -42,12 +42,12 @@ class Judge:
         clock: Clock,
         settings: Settings,
         tally: LoopCounters,
-        lock: RLock | None = None,
         executor: Executor | None = None,
     ) -> None:
-        """``windows`` gives the history; ``lock`` guards the cases; ``executor`` takes several acts back at a time."""
+        """``windows`` gives the history; ``executor`` undoes several acts at the same time."""
         self._executor = executor
-        self._cases = cases
+        self._store = store
+        self._lock = store.lock
         self._windows = windows
         self._gate = gate
         self._undo_act = undo
@@ -57,9 +57,8 @@ class Judge:
         self._clock = clock
         self._settings = settings
         self._tally = tally
-        self._lock = lock or RLock()
         self._totals = JobTotals()
-        in_cases = {outcome.entry for case in cases.values() for outcome in case.defaults}
+        in_cases = {outcome.entry for case in store for outcome in case.defaults}
         self._standing = [] if settings.act.dry_run else [
             entry for entry in journal.judgements.default_layouts_in_force() if entry.id not in in_cases]
         """Default layouts of before a restart that were judged, or are not to be: they go on filling the flash pool."""
@@ -68,19 +67,17 @@ class Judge:
 
     def judge(self, now: float) -> None:
         """Compare with before, where there was time enough; take back what did not help, and what is still to be."""
-        with self._lock:
-            judged = [case for case in self._cases.values() if not case.judged]
+        judged = self._store.open()
         flash = space.capacity(self._filesystem, ()).pools if judged else {}
         windows = self._windows()
         for case in judged:
             with self._lock:
-                if not case.judged:
+                if case.state in OPEN:
                     self._judged(case, windows, flash.get(case.pool, ()), now)
         self._totals.settle()
         with self._lock:
-            self._gate.hold_moves([case.finding.key for case in self._cases.values() if case.moves_held])
-            taken_back = [case for case in self._cases.values() if case.undo_reason]
-        for case in taken_back:
+            self._gate.hold_moves([case.finding.key for case in self._store if case.moves_held])
+        for case in self._store.in_state(State.UNDOING):
             self._undo(case, case.undo_reason)
 
     def _judged(self, case: Remediation, windows: Sequence[Window], flash: Collection[str], now: float) -> None:
@@ -95,7 +92,8 @@ class Judge:
             return
         if (not case.defaults and self._gate.waiting_for(case.finding.key)
                 and now < case.begun_at + settings.moving_seconds):
-            return  # all that is done for it is to move files
+            return  # moving files is all that is done for it
+        case.to(State.JUDGING)
         judgement = judge(Act(case.finding, case.begun_at, case.acted_at, flash), windows, now, settings, self._totals)
         if judgement.verdict != Verdict.TOO_EARLY and case.moved_at > case.acted_at:
             alone = judge(Act(case.finding, case.begun_at, case.moved_at, flash), windows, now, settings, self._totals)
@@ -108,16 +106,20 @@ class Judge:
             elif alone.verdict != Verdict.TOO_EARLY or (judgement.verdict == Verdict.HELPED and now < latest):
                 judgement = alone
         if judgement.verdict != Verdict.TOO_EARLY:
-            case.moves_held = False
-            self._note(case, judgement)
-            if case.abandoned:
-                case.undo_reason = ("it did not help" if judgement.verdict == Verdict.DID_NOT_HELP
-                                    else "others paid for it")
+            self._settle(case, judgement)
+
+    def _settle(self, case: Remediation, judgement: Judgement) -> None:
+        """Keep the acts of a remediation, or have them undone."""
+        self._note(case, judgement)
+        if case.abandoned:
+            case.begin_undo("it did not help" if judgement.verdict == Verdict.DID_NOT_HELP else "other jobs got slower")
+        else:
+            case.settle(State.KEPT)
 
     def watch_free_space(self) -> None:
         """Take defaults back while there is still room for what is being written."""
         with self._lock:
-            cases = [case for case in self._cases.values() if case.defaults or case.earlier]
+            cases = [case for case in self._store if case.defaults or case.earlier]
         if not self._standing and not cases:
             return
         room = space.capacity(self._filesystem, ())
@@ -129,7 +131,10 @@ class Judge:
             for outcome in (*case.earlier, *case.defaults):
                 if why := self._short(outcome.action.directory, room):
                     with self._lock:
+                        if case.state is State.FORGOTTEN:  # meanwhile; see adopt
+                            break
                         case.defaults[:0], case.earlier = case.earlier, []
+                        case.begin_undo(why)
                     self._undo(case, why)
                     break
 
@@ -164,7 +169,7 @@ class Judge:
                             [log.undone_sentence(entry, Outcome.UNDONE, f"by {by}")])
         with self._lock:
             self._standing = [other for other in self._standing if other.id != entry.id]
-            for case in self._cases.values():
+            for case in self._store:
                 case.earlier = [outcome for outcome in case.earlier if outcome.entry != entry.id]
                 left = [outcome for outcome in case.defaults if outcome.entry != entry.id]
                 if len(left) == len(case.defaults):
@@ -181,7 +186,7 @@ class Judge:
     def end(self, number: int, by: str) -> int:
         """Somebody takes a whole case back: nothing more is done in it; how many of its moves were dropped."""
         with self._lock:
-            dropped = sum(self._end(case) for case in self._cases.values() if case.number == number)
+            dropped = sum(self._end(case) for case in self._store if case.number == number)
             if dropped:
                 words = f"dropped {count_of(dropped, 'waiting move')}: {by} took the case back"
                 self._log.of_number(number, [words])
@@ -189,13 +194,14 @@ class Judge:
 
     def _end(self, case: Remediation) -> int:
         """Nothing more is done in a case, nor measured; how many of its moves were dropped."""
-        case.judged, case.verdict, case.undo_reason, case.moves_held = True, Verdict.UNDONE_BY_HAND, "", False
+        case.verdict = Verdict.UNDONE_BY_HAND
+        case.settle(State.UNDONE)
         self._gate.drop_defaults(case.finding.key)
         return len(self._gate.drop(case.finding.key))
 
     def _note(self, case: Remediation, judgement: Judgement) -> None:
         """What the acts came to: told, counted, and kept for later decisions."""
-        case.judged, case.verdict = True, judgement.verdict
+        case.verdict = judgement.verdict
         self._tally.verdicts[judgement.verdict] += 1
         self._tally.gained[case.finding.victim] = judgement.won_back
         self._tally.gains[case.finding.victim] = (judgement.usual - judgement.contended,
@@ -210,7 +216,6 @@ class Judge:
         with self._lock:
             self._gate.drop_defaults(case.finding.key)
             dropped = len(self._gate.drop(case.finding.key))
-            case.judged, case.undo_reason = True, reason
             there = tuple(case.defaults)
         if dropped:
             self._log.say(f"dropped {count_of(dropped, 'waiting move')}: {reason}")
@@ -219,7 +224,8 @@ class Judge:
         gone = {act for act, done in zip(acts, over, strict=True) if done}
         with self._lock:
             case.defaults = [outcome for outcome in case.defaults if outcome.entry not in gone]
-            case.undo_reason = reason if case.defaults else ""
+            if not case.defaults and case.state is State.UNDOING:
+                case.settle(State.UNDONE)
 
     def _taken_back(self, number: int, act: int, reason: str) -> bool:
         """Take one back; False where that failed, or may not be now, and is to be tried again."""

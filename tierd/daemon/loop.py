@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from threading import RLock
 
 from lustre.filesystem import Filesystem
 from tierd.act.claim import FilesystemClaim, NoClaim
@@ -18,17 +17,17 @@ from tierd.act.undo import Undo
 from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon.judging import Judge
-from tierd.daemon.log import FindingKey, FindingLog, LogFunction, LoopCounters
+from tierd.daemon.log import FindingLog, LogFunction, LoopCounters
 from tierd.daemon.observe import AskHistory, Detection, HistoryLoader, Observation, Observer, Source
 from tierd.daemon.planning import Enrich, Planner, not_enriched
-from tierd.daemon.remediation import Remediation, Remediations, reopened_remediations
+from tierd.daemon.remediation import Remediation, Remediations, RemediationStore, reopened_remediations
 from tierd.decide.plans import Plan
 from tierd.detect.device_time import TargetTime, costs_from_json, costs_to_json
 from tierd.detect.history import History
 from tierd.engine import Engine
 from tierd.model import EVIDENCE_BY_KIND, Finding, OtherEvidence, Window
 from tierd.policies import is_judged
-from tierd.refusal import Refusal
+from tierd.refusal import Refusal, sentence_of
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.facts import ClientSource, FactsCollector, LatestFacts
@@ -65,8 +64,6 @@ class Daemon:
         self._clock = clock
         self._settings = settings
         self._claim = claim or NoClaim()
-        self.lock = RLock()
-        """Guards the cases. Held for moments only."""
         self._engine = Engine(settings)
         self._engine.use_costs(costs_from_json(journal.state().get(COSTS_STATE, "")))
         self._journal = journal
@@ -80,12 +77,13 @@ class Daemon:
         gatherer = FactsCollector(filesystem, self._table, inventory, flash_pools, metadata_targets, clients)
         self._facts = LatestFacts(gatherer.facts)
         since = clock.now() - settings.verify.moving_seconds - settings.history_seconds
-        self._cases: dict[FindingKey, Remediation] = {}
+        self._store = RemediationStore()
         for case in reopened_remediations(journal, since):
             if is_judged(case.finding):
-                self._cases[case.finding.key] = case
+                self._store.add(case)
             elif isinstance(case.finding.evidence, OtherEvidence) and case.finding.kind in EVIDENCE_BY_KIND:
-                say(f"F{case.number}: the journal lacks numbers of this finding, its acts are not judged")
+                say(f"F{case.number}: the journal lacks numbers of this finding, so its acts are not judged")
+        self.lock = self._store.lock
         self.tally = LoopCounters()
         self._log = FindingLog(say, journal, clock, settings, self.tally)
         self._observer = Observer(
@@ -99,15 +97,15 @@ class Daemon:
         )
         learn = HistoryLoader(history, self._engine, self._log, clock)
         own_work = OwnJobs(settings.own_jobs, journal.moved_since)
-        self._detection = Detection(self._engine, self._table, gatherer, learn, own_work, self._log, self._cases,
-                                  settings, self._facts, self.lock)
+        self._detection = Detection(self._engine, self._table, gatherer, learn, own_work, self._log, self._store,
+                                    settings, self._facts)
         self._planning = Planner(self._engine, filesystem, gate, journal, self._table, clock, settings, enriched,
                                   metadata_free, executor)
         self._remediations = Remediations(
-            self._cases, self._planning, gate, journal, self._log, echo, filesystem, clock, settings, self.lock
+            self._store, self._planning, gate, journal, self._log, echo, filesystem, clock, settings
         )
-        self._judge = Judge(self._cases, lambda: self._detection.windows, gate, undo, journal, self._log,
-                                filesystem, clock, settings, self.tally, self.lock, executor)
+        self._judge = Judge(self._store, lambda: self._detection.windows, gate, undo, journal, self._log,
+                                filesystem, clock, settings, self.tally, executor)
         self._seen: Observation | None = None
         self._seen_at = 0.0
 
@@ -164,9 +162,10 @@ class Daemon:
         if self._knows() and self._take_claim():
             with self._unless_away():
                 deaf, alone = "changelog" in self.faults, "mover" not in self.faults
-                if alone and not deaf and not self._gate.stance.held and not self._gate.stance.draining:
+                state = self._gate.operating_state
+                if alone and not deaf and not state.held and not state.draining:
                     self._remediations.act(self._detection.fresh)
-                if alone and not self._gate.stance.held:
+                if alone and not self._gate.operating_state.held:
                     self._remediations.requeue()
 
     def _forget(self) -> None:
@@ -238,18 +237,19 @@ class Daemon:
 
     def _may_begin(self) -> bool:
         """Whether an act may be begun: we know what goes on, and nobody else moves files."""
-        return self._knows() and self._allowed() and "mover" not in self.faults and not self._gate.stance.held
+        return self._knows() and self._allowed() and "mover" not in self.faults and not self._gate.operating_state.held
 
     def _allowed(self) -> bool:
         """Whether anything may be changed at all: nobody has paused it, and no other tierd is at work."""
-        return not self._gate.stance.paused and not self._gate.stance.stopped and "claim" not in self.faults
+        state = self._gate.operating_state
+        return not state.paused and not state.stopped and "claim" not in self.faults
 
     def _take_claim(self) -> bool:
         """The same, with the claim taken where it is needed."""
-        self._log.held(self._gate.stance.held)
+        self._log.held(sentence_of(self._gate.operating_state.held))
         wanted = self._settings.resolved_scopes.modes - {"observe", "recommend"} or self._gate.waiting
         acting = wanted and not self._settings.act.dry_run
-        self._log.fault("claim", self._claim.hold() if acting else "")
+        self._log.fault("claim", sentence_of(self._claim.hold()) if acting else "")
         return self._allowed()
 
     def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> None:
@@ -270,7 +270,7 @@ class Daemon:
 
     def preview(self) -> list[tuple[Finding, Plan, Remediation | None]]:
         """What would be planned now for each finding, without doing it; and its case, where it was acted on before."""
-        return [(finding, self._planning.preview_plan(finding), self._cases.get(finding.key))
+        return [(finding, self._planning.preview_plan(finding), self._store.get(finding.key))
                 for finding in self.findings if not finding.advice_only]
 
     def number(self, finding: Finding) -> int:
@@ -310,5 +310,4 @@ class Daemon:
     @property
     def cases(self) -> Sequence[Remediation]:
         """What was acted on."""
-        with self.lock:
-            return tuple(self._cases.values())
+        return tuple(self._store)

@@ -56,13 +56,13 @@ def state_metrics(daemon: Daemon, gate: Gate, settings: Settings) -> Iterator[Me
                             float(act.dry_run))
     yield GaugeMetricFamily("tierd_paused",
                             "Whether acts are paused by an administrator, the pause file or the circuit breaker (1)"
-                            " or not (0).", float(bool(gate.stance.paused or gate.stance.stopped)))
+                            " or not (0).", float(bool(gate.operating_state.paused or gate.operating_state.stopped)))
     yield GaugeMetricFamily("tierd_held",
                             "Whether tierd starts no new acts (1), because it is paused or outside the maintenance"
-                            " windows, or may start them (0).", float(bool(gate.stance.held)))
+                            " windows, or may start them (0).", float(bool(gate.operating_state.held)))
     yield GaugeMetricFamily("tierd_breaker_open",
                             "Whether the circuit breaker is open and blocks acts (1) or closed (0).",
-                            float(bool(gate.stance.paused) and gate.stance.tripped))
+                            float(bool(gate.operating_state.paused) and gate.operating_state.tripped))
     yield GaugeMetricFamily("tierd_last_cycle_timestamp_seconds", "Unix time when the last cycle ended.",
                             tally.last_cycle_at)
     yield GaugeMetricFamily("tierd_cycle_duration_seconds", "Duration of the last cycle.", tally.cycle_seconds)
@@ -74,7 +74,7 @@ def restraint_metrics(daemon: Daemon, gate: Gate, beside: MetricsContext) -> Ite
     """Claims, budget, queue, activities and changelog positions."""
     yield GaugeMetricFamily("tierd_draining",
                             "Whether tierd is draining (1) or not (0). While draining it finishes the queue and"
-                            " starts nothing new.", float(bool(gate.stance.draining)))
+                            " starts nothing new.", float(bool(gate.operating_state.draining)))
     yield GaugeMetricFamily("tierd_claim_generation",
                             "Generation of the claim on the file system. 0 means that tierd holds no claim, as in a"
                             " dry run.", beside.claim.generation)

@@ -6,20 +6,18 @@ jobs at work, so that their usual throughput is known without waiting.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from threading import RLock
 from typing import Protocol
 
 from lustre.changelog.record import Record
 from tierd.clock import Clock
 from tierd.config.settings import Settings
-from tierd.daemon.log import FindingKey, FindingLog, LoopCounters
-from tierd.daemon.remediation import Remediation
+from tierd.daemon.log import FindingLog, LoopCounters
+from tierd.daemon.remediation import RemediationStore
 from tierd.engine import CycleFindings, Engine
 from tierd.model import Facts, Finding, Window
-from tierd.policies import is_judged
 from tierd.sense.changelogs.ingest import ChangelogIngest
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.facts import FactsCollector
@@ -144,7 +142,7 @@ class Observer:
         missed = self._ears.take_in(self._source.records(), until)
         self._tally.records += self._ears.records_read
         self._tally.changelog_lag_seconds = max(0.0, now - self._ears.oldest_time)
-        self._log.fault("changelog", missed and f"{missed}; findings are told, nothing new is done about them")
+        self._log.fault("changelog", missed and f"{missed}; tierd still reports findings, and begins nothing new")
         if self._ears.gap_closed:
             self._log.say(self._ears.gap_closed)
 
@@ -194,12 +192,11 @@ class Detection:
         learn: HistoryLoader,
         own_work: OwnJobs,
         telling: FindingLog,
-        cases: Mapping[FindingKey, Remediation],
+        store: RemediationStore,
         settings: Settings,
         facts: Callable[[float], Facts] | None = None,
-        lock: RLock | None = None,
     ) -> None:
-        """``facts`` gives the latest facts where somebody else gathers them; ``lock`` guards the cases."""
+        """``facts`` gives the latest facts where somebody else gathers them."""
         self._engine = engine
         self._table = table
         self._gatherer = gatherer
@@ -207,9 +204,8 @@ class Detection:
         self._learn = learn
         self._own_work = own_work
         self._log = telling
-        self._cases = cases
+        self._store = store
         self._detectors = tuple(configured.detector.name for configured in settings.detect)
-        self._lock = lock or RLock()
         self.windows: Sequence[Window] = engine.windows
         """The history as of the last look, oldest first."""
         self.findings: tuple[Finding, ...] = ()
@@ -230,20 +226,18 @@ class Detection:
             self._log.fault(f"detector {name}",
                                 failed and f"detector {name} failed and finds nothing: {failed}")
         self.windows = self._engine.windows
-        with self._lock:
+        with self._store.lock:
             self._tell(thought)
         self.findings = self.fresh = thought.findings
 
     def _tell(self, thought: CycleFindings) -> None:
         for finding in thought.begun:
-            case = self._cases.get(finding.key)
-            if case is not None and not case.closed:
-                case.over = False
+            case = self._store.get(finding.key)
+            if case is not None:
+                case.finding_began()
             self._log.begun(finding)
         for finding in thought.ended:
-            case = self._cases.get(finding.key)
+            case = self._store.get(finding.key)
             self._log.ended(finding, acted_on=case is not None)
             if case is not None:
-                case.over = True
-                if not is_judged(finding):
-                    case.tried.clear()  # when it comes back, what was tried may be tried again
+                case.finding_ended()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from html import escape
 
+from tierd.daemon.answers import ActAnswer, HistoryAnswer, RefusalAnswer, StatusAnswer
 from tierd.text import html_safe
 
 PAGE = """<!DOCTYPE html>
@@ -17,13 +20,41 @@ th,td{{padding:.3em .8em .3em 0;text-align:left;border-bottom:1px solid #8884;ve
 <p>{state}</p>{faults}<p><a href="/metrics">Metrics</a></p>
 <h2>Findings now</h2>{findings}<h2>Last acts</h2>{acts}</body></html>
 """
-HOLD_WORDS = {"paused": "Paused", "held": "Held", "draining": "Draining"}
 
 
-def not_done_html(whys: list[dict[str, str]]) -> str:
-    """Why nothing, or nothing more, is done about a finding, and what would change that."""
-    return "".join(f"<p>Not done: {html_safe(why['sentence'])}" + (
-        f"; to change that: {html_safe(why['remedy'])}" if why["remedy"] else "") + "</p>" for why in whys)
+def status_page(status: StatusAnswer, history: HistoryAnswer) -> str:
+    """The whole page: state, findings, remediations and the last acts."""
+    faults = "".join(f'<p class="bad">Cannot see: {html_safe(words)}</p>' for words in status.faults.values())
+    faults += "".join(f'<p class="bad">Stalled: {html_safe(words)}</p>' for words in status.stalled)
+    found = zip(status.finding_ids, status.findings, status.why_not, strict=True)
+    findings = "".join(f"<p>F{number}: {html_safe(sentence)}</p>{refusals_html(refusals)}"
+                       for number, sentence, refusals in found)
+    return PAGE.format(state=html_safe(state_sentence(status)), faults=faults, findings=findings or "<p>None.</p>",
+                       acts=acts_html(history.entries))
+
+
+def state_sentence(status: StatusAnswer) -> str:
+    """Mode, and what holds acts back: the first of pause, hold and drain."""
+    holds = ("Paused", status.paused), ("Held", status.held), ("Draining", status.draining)
+    held = next((f"{word}: {reason}." for word, reason in holds if reason), "At work.")
+    return f"{held} Mode {status.mode}." + (" Dry run: nothing is changed." if status.dry_run else "")
+
+
+def refusals_html(refusals: Sequence[RefusalAnswer]) -> str:
+    """Why nothing more is done about a finding, and what would change that."""
+    return "".join(f"<p>Not done: {html_safe(each.sentence)}" + (
+        f"; to change that: {html_safe(each.remedy)}" if each.remedy else "") + "</p>" for each in refusals)
+
+
+def acts_html(entries: Sequence[ActAnswer]) -> str:
+    """A table of acts, the latest first."""
+    rows = "".join(
+        f"<tr><td>{entry.id}</td><td>{short_time(entry.time)}</td><td>{escape(entry.outcome)}</td>"
+        f"<td>{escape(entry.kind)} {html_safe(entry.place + (f': {entry.detail}' if entry.detail else ''))}</td>"
+        f"<td>{html_safe(str(entry.after))}</td><td>{html_safe(entry.reason)}</td></tr>"
+        for entry in reversed(entries))
+    head = "<tr><th>No.</th><th>When (UTC)</th><th>Outcome</th><th>Act</th><th>Layout</th><th>Because</th></tr>"
+    return f"<table>{head}{rows}</table>" if rows else "<p>None.</p>"
 
 
 def short_time(seconds: float) -> str:

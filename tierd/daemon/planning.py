@@ -63,7 +63,8 @@ class Planner:
         plan = self.for_finding(finding)
         moves = [action for action in plan.actions if action.kind == ActKind.MIGRATE][:MAX_OWNERS_ASKED]
         whys = {action.path: why for action in moves if (why := self._gate.refusal(action))}
-        refusals = [Refusal(Reason.OPTED_OUT, why).of(first_names([path for path in whys if whys[path] == why]))
+        refusals = [Refusal(Reason.OPTED_OUT, why.sentence).about(
+            first_names([path for path in whys if whys[path] == why]))
                     for why in dict.fromkeys(whys.values())]
         return replace(plan, actions=tuple(action for action in plan.actions if action.path not in whys),
                        refusals=(*plan.refusals, *refusals))
@@ -81,7 +82,7 @@ class Planner:
         whys = space.call_each(self._left_alone, places, self._executor)
         left_alone = {place: why for place, why in zip(places, whys, strict=True) if why}
         rest = [a for a in activities if a.directory not in left_alone]
-        refusals = tuple(why.of(quoted(place)) for place, why in left_alone.items())
+        refusals = tuple(why.about(quoted(place)) for place, why in left_alone.items())
         if left_alone and not rest:
             return Plan((), refusals)
         room = replace(space.capacity(self._filesystem, finding.directories, self._executor),
@@ -93,8 +94,8 @@ class Planner:
 
     def _left_alone(self, directory: str) -> Refusal | None:
         """Why nothing is planned for a directory: its owner's wish, or somebody else who moves its files."""
-        if why := self._gate.opt_out_reason(directory):
-            return Refusal(Reason.OPTED_OUT, why)
+        if why := self._gate.opt_out_refusal(directory):
+            return Refusal(Reason.OPTED_OUT, why.sentence)
         if mover := self._table.other_mover_in(directory, self._clock.now() - OTHER_MOVER_SECONDS):
             return Refusal(Reason.OTHER_MOVER, f"{mover} moves its files; two never do, so it is left alone until that "
                            f"has been over for {OTHER_MOVER_SECONDS / 60:.0f} minutes")
@@ -110,7 +111,7 @@ class Planner:
         cooling = {place for place in {a.directory for a in plan.actions}
                    if (undone := self._journal.undone_at(place)) and now < undone + rest}
         refusals = [Refusal(Reason.COOLING_DOWN, f"its default layout was taken back; it is left alone for "
-                            f"{rest / 3600:g} h").of(quoted(place)) for place in sorted(cooling)]
+                            f"{rest / 3600:g} h").about(quoted(place)) for place in sorted(cooling)]
         actions = [a for a in plan.actions if a.directory not in cooling or a.kind == ActKind.ADVISE]
         acts = [a for a in actions if a.kind != ActKind.ADVISE]
         if acts and isinstance(finding.evidence, NoisyNeighbourEvidence):
@@ -125,6 +126,6 @@ class Planner:
                 actions = [a for a in actions if a.kind != ActKind.MIGRATE]
             elif finding.evidence.lacks_past and any(a.kind == ActKind.MIGRATE for a in acts):
                 refusals.append(Refusal(Reason.FIRST_REVERSIBLE, "the neighbour was there before tierd: files are "
-                                "moved once the default layout has helped").of(finding.aggressor))
+                                "moved once the default layout has helped").about(finding.aggressor))
                 actions = [a for a in actions if a.kind != ActKind.MIGRATE]
         return replace(plan, actions=tuple(actions), refusals=(*plan.refusals, *refusals))

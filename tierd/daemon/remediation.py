@@ -7,7 +7,7 @@ settled. Remediations of before a restart come from the journal.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from threading import RLock
@@ -25,6 +25,7 @@ from tierd.config.settings import Settings
 from tierd.daemon import log
 from tierd.daemon.log import FindingKey, FindingLog
 from tierd.daemon.planning import Planner
+from tierd.daemon.states import OPEN, TRANSITIONS, State
 from tierd.model import Action, Evidence, Finding, NoisyNeighbourEvidence, Window
 from tierd.policies import is_judged
 from tierd.refusal import Reason, Refusal
@@ -37,63 +38,142 @@ UNDOING_VERDICTS = frozenset({Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS, Verdi
 
 @dataclass(slots=True)
 class Remediation:
-    """A finding that was acted on, until its acts are judged."""
+    """What is done about one finding, from the plan to the verdict."""
 
     finding: Finding
     number: int
+    """Number of the finding in the journal."""
     begun_at: float
-    """When the default layout was set: files created before that may lie on the disks."""
+    """When the first default layout was set: older files may lie on HDD."""
     acted_at: float
-    """When the last default layout was set, or its moves were queued: what is measured begins then."""
+    """When the last default layout was set, or moves were queued. Its effect is measured from then on."""
     layout: Layout
-    """What files of the case get, new ones and moved ones alike."""
+    """Layout of new files and of moved files alike."""
     defaults: list[CompletedAct] = field(default_factory=list)
+    """Default layouts that were set and stand."""
     places: set[str] = field(default_factory=set)
-    """Directories it was planned for. A job may go on to others while its finding holds."""
+    """Directories that were planned for. While its finding holds, a job may go on to others."""
     tried: set[str] = field(default_factory=set)
-    """Files whose move was tried or is waiting: each file once in a case."""
-    judged: bool = False
+    """Directories and files whose act is queued or was tried: each is tried once."""
+    state: State = State.PLANNED
     verdict: Verdict = Verdict.NONE
-    """Empty until it is judged, and where there was nothing to judge."""
+    """Empty before the verdict, and where there is nothing to judge."""
     over: bool = False
-    """Whether the finding has ended since: once it is judged too, the same found again is another case."""
+    """Whether the finding has ended."""
     undo_reason: str = ""
-    """Why its default layouts are taken back, while that has not come about for all of them."""
+    """Why its default layouts are being undone; empty in all states but ``UNDOING``."""
     queued: int = 0
-    """Moves that were queued for it."""
+    """Number of moves that were queued."""
     moved_at: float = 0.0
-    """When the last of its files was moved, or tried; 0 before the first. Moves load the disks themselves: what was
-    measured before this time speaks for the act, and never against it."""
+    """When the last of its files was moved or tried; 0 before the first. Moves load the disks, so throughput measured
+    before this time may speak for the acts and never against them."""
     moves_held: bool = False
-    """Whether its moves wait, so that the act is measured without them."""
+    """Whether its moves wait, so that the effect is measured without them."""
     departed: bool = False
-    """Whether its aggressor did nothing lately: then its files are not moved."""
+    """Whether the aggressor did nothing lately. Then its files are not moved."""
     earlier: list[CompletedAct] = field(default_factory=list)
-    """Default layouts of earlier cases between the two jobs, which stand, and still fill the flash pool."""
+    """Default layouts of earlier remediations of the same pair of jobs that stand and still fill the flash pool."""
+
+    @property
+    def judged(self) -> bool:
+        """Whether nothing more is measured."""
+        return self.state not in OPEN
 
     @property
     def abandoned(self) -> bool:
-        """Whether what was done was taken back: no more is tried while the same finding holds."""
+        """Whether its acts were undone because of a verdict or by hand. No more is tried while the finding holds."""
         return self.verdict in UNDOING_VERDICTS
 
     @property
     def closed(self) -> bool:
-        """Whether nothing more will be done in it."""
-        return self.over and self.judged
+        """Whether nothing more is done."""
+        return self.state in {State.CLOSED, State.FORGOTTEN}
+
+    def to(self, state: State) -> None:
+        """Change the state. Raises AssertionError for a step that :data:`TRANSITIONS` does not have."""
+        if state is not self.state:
+            assert state in TRANSITIONS[self.state], f"F{self.number}: {self.state} -> {state}"
+            self.state = state
+
+    def settle(self, state: State) -> None:
+        """Change to ``KEPT`` or ``UNDONE``, and to ``CLOSED`` where the finding has ended."""
+        if self.state is not State.CLOSED or state is State.UNDONE:
+            self.to(state)
+        self.undo_reason, self.moves_held = "", False
+        if self.over:
+            self.to(State.CLOSED)
+
+    def begin_undo(self, reason: str) -> None:
+        """Its default layouts are to be restored."""
+        self.to(State.UNDOING)
+        self.undo_reason, self.moves_held = reason, False
+
+    def finding_began(self) -> None:
+        """The finding holds again. A closed remediation stays closed: a new one follows it."""
+        if not self.closed:
+            self.over = False
+
+    def finding_ended(self) -> None:
+        """The finding no longer holds."""
+        self.over = True
+        if self.state in {State.KEPT, State.UNDONE}:
+            self.to(State.CLOSED)
+        if not is_judged(self.finding):
+            self.tried.clear()  # if the finding returns, everything may be tried again
 
     def layout_in(self, directory: str) -> Layout:
-        """What files of a directory get: what its new ones do."""
+        """Layout of files in a directory: that of its new files."""
         return next((o.action.layout for o in self.defaults if o.action.directory == directory), self.layout)
 
     @property
     def pool(self) -> str:
-        """Where the first bytes of its files go."""
+        """Pool of the first component."""
         return self.layout.components[0].pool
 
     @property
     def size_bytes(self) -> int:
-        """End of the first component: the class of files it is for. 0 where the whole file goes."""
+        """End of the first component. 0 if the layout has one component."""
         return self.layout.components[0].extent_end or 0
+
+
+class RemediationStore:
+    """The remediations that are not forgotten, by finding. Hold :attr:`lock` while one of them is changed."""
+
+    def __init__(self, remediations: Iterable[Remediation] = (), lock: RLock | None = None) -> None:
+        self.lock = lock or RLock()
+        """Held for moments only, never while the file system is asked."""
+        self._by_key = {each.finding.key: each for each in remediations}
+
+    def __iter__(self) -> Iterator[Remediation]:
+        with self.lock:
+            return iter(tuple(self._by_key.values()))
+
+    def get(self, key: FindingKey) -> Remediation | None:
+        """The remediation of a finding; None if there is none."""
+        return self._by_key.get(key)
+
+    def add(self, remediation: Remediation) -> None:
+        """Remember it, in place of an earlier one of the same finding."""
+        with self.lock:
+            self._by_key[remediation.finding.key] = remediation
+
+    def open(self) -> list[Remediation]:
+        """Remediations without a verdict."""
+        return [each for each in self if each.state in OPEN]
+
+    def in_state(self, state: State) -> list[Remediation]:
+        """Remediations in a state."""
+        return [each for each in self if each.state is state]
+
+    def forget(self, keep: int) -> list[Remediation]:
+        """Forget all closed ones but the latest ``keep``; returns them. The journal keeps what was done."""
+        with self.lock:
+            closed = self.in_state(State.CLOSED)
+            gone = sorted(closed, key=lambda each: max(each.acted_at, each.moved_at))[:max(0, len(closed) - keep)]
+            for each in gone:
+                each.to(State.FORGOTTEN)
+                del self._by_key[each.finding.key]
+            return gone
 
 
 def reopened_remediations(journal: Journal, since: float) -> Iterator[Remediation]:
@@ -106,8 +186,9 @@ def reopened_remediations(journal: Journal, since: float) -> Iterator[Remediatio
             continue
         begun = min(entry.intended_at for entry in entries)
         case = Remediation(finding, number, begun, max(entry.intended_at for entry in entries), layout,
-                    places={*finding.directories, *(entry.place for entry in entries)},
-                    tried=set(journal.files_tried(number)), judged=bool(verdict), verdict=verdict)
+                           places={*finding.directories, *(entry.place for entry in entries)},
+                           tried=set(journal.files_tried(number)), state=State.KEPT if verdict else State.JUDGING,
+                           verdict=verdict)
         case.defaults = [
             CompletedAct(Action(entry.kind, layout, entry.reason, finding.key, directory=entry.place), entry.outcome,
                     entry.detail, entry.id, entry.layout_before) for entry in entries]
@@ -131,7 +212,7 @@ class Remediations:
 
     def __init__(
         self,
-        cases: dict[FindingKey, Remediation],
+        store: RemediationStore,
         planning: Planner,
         gate: Gate,
         journal: Journal,
@@ -140,10 +221,9 @@ class Remediations:
         filesystem: Filesystem,
         clock: Clock,
         settings: Settings,
-        lock: RLock | None = None,
     ) -> None:
-        """``lock`` guards the cases."""
-        self._cases = cases
+        self._store = store
+        self._lock = store.lock
         self._planning = planning
         self._gate = gate
         self._journal = journal
@@ -151,7 +231,6 @@ class Remediations:
         self._filesystem = filesystem
         self._clock = clock
         self._settings = settings
-        self._lock = lock or RLock()
         self._planned: dict[FindingKey, float] = {}
         """Findings without a victim: as of which look they were planned for last; the others, when they were again."""
         self._refusals: dict[FindingKey, tuple[Refusal, ...]] = {}
@@ -185,7 +264,7 @@ class Remediations:
                 elif not self._refusals[finding.key]:
                     self._refusals[finding.key] = (NOTHING_TO_DO,)
         with self._lock:
-            followed = [case for case in self._cases.values() if self._followed_up(case)]
+            followed = [case for case in self._store if self._followed_up(case)]
         for case in followed:
             self._follow_up(case)
 
@@ -205,26 +284,29 @@ class Remediations:
         now = self._clock.now()
         number = self._log.number(finding)
         self._journal.set_location(number, finding)
-        case = self._cases.get(finding.key)
+        case = self._store.get(finding.key)
         if case is not None and case.abandoned and not case.closed:
-            return  # somebody took it back while this was planned
+            return  # an administrator undid it while this was planned
         known = case.places if case is not None and not case.closed and is_judged(finding) else set()
         actions = [a for a in actions if a.directory not in known
                    and not (a.kind == ActKind.SET_DEFAULT_LAYOUT and self._gate.default_waits(a.directory))]
         if not actions:
             return
-        if case is None or (case.judged and is_judged(finding)):
-            case = Remediation(finding, number, now, now, actions[0].layout, judged=not is_judged(finding),
-                        earlier=[] if case is None else [*case.earlier, *case.defaults])
+        settled = State.UNDONE, State.CLOSED, *([State.KEPT, State.UNDOING] if is_judged(finding) else [])
+        if case is None or case.state in settled:
+            case = Remediation(finding, number, now, now, actions[0].layout,
+                               earlier=[] if case is None else [*case.earlier, *case.defaults],
+                               tried=set() if case is None or is_judged(finding) else case.tried)
         elif now < case.begun_at + self._settings.verify.moving_seconds:
             case.acted_at = now  # it is judged by what comes after; one that always goes on is judged some time
         case.places = known | {*finding.directories}
         if not is_judged(finding):
             case.number = number  # it came back under another: what is done now is done for that
-        self._cases[finding.key] = case
+        self._store.add(case)
         self._submit(case, [a for a in actions if (a.path or a.directory) not in case.tried])
-        # advice alone, or a dry run, leaves nothing to be judged
-        case.judged = case.judged or self._gate.dry_run or not case.tried
+        # advice alone, a dry run, and findings without a victim leave nothing to be judged
+        if case.state in OPEN and (not is_judged(finding) or self._gate.dry_run or not case.tried):
+            case.settle(State.KEPT)
 
     def _in_hand(self, finding: Finding) -> bool:
         """Whether there is nothing more to plan: a victim's case is planned once for each place, the others until they
@@ -232,7 +314,7 @@ class Remediations:
         """
         with self._lock:
             if is_judged(finding):
-                case = self._cases.get(finding.key)
+                case = self._store.get(finding.key)
                 return case is not None and not case.closed and not self._goes_on(case, finding)
             if self._planned.get(finding.key) == finding.time or self._gate.waiting_for(finding.key):
                 return True
@@ -253,9 +335,11 @@ class Remediations:
         lately = self._clock.now() < case.begun_at + self._settings.verify.moving_seconds
         evidence = case.finding.evidence
         if isinstance(evidence, NoisyNeighbourEvidence) and evidence.lacks_past:
-            # files follow once the default layout, which can be taken back at no cost, has helped: it ends the finding
-            return not case.departed and case.verdict == Verdict.HELPED and lately
-        return not case.departed and (not case.judged or (case.verdict == Verdict.HELPED and lately and not case.over))
+            # files follow once the default layout, which can be undone at no cost, has helped; that ends the finding
+            kept = case.state in {State.KEPT, State.CLOSED}
+            return not case.departed and kept and case.verdict == Verdict.HELPED and lately
+        helped = case.state is State.KEPT and case.verdict == Verdict.HELPED
+        return not case.departed and (case.state in OPEN or (helped and lately and not case.over))
 
     def _follow_up(self, case: Remediation) -> None:
         """Files that were too young to be moved when the plan was made have settled since."""
@@ -276,6 +360,8 @@ class Remediations:
             self._log.of_number(case.number, [log.planned_sentence(defaults, moves)])
         if defaults:
             case.tried.update(a.directory for a in defaults)
+            if case.state is State.JUDGING:
+                case.to(State.ACTING)
             self._gate.submit(defaults, case.number)
         if moves:
             case.tried.update(a.path for a in moves)
@@ -288,8 +374,8 @@ class Remediations:
         outcomes = self._gate.set_defaults()
         with self._lock:
             for key in dict.fromkeys(outcome.action.finding for outcome in outcomes):
-                if key in self._cases:
-                    self._were_set(self._cases[key], [o for o in outcomes if o.action.finding == key])
+                if (case := self._store.get(key)) is not None:
+                    self._were_set(case, [o for o in outcomes if o.action.finding == key])
         return bool(outcomes)
 
     def _were_set(self, case: Remediation, outcomes: Sequence[CompletedAct]) -> None:
@@ -301,11 +387,17 @@ class Remediations:
                 case.begun_at, case.acted_at = min(outcome.begun_at or now for outcome in done), now
             elif now < case.begun_at + self._settings.verify.moving_seconds:
                 case.acted_at = now
+            case.to(State.ACTING)
         case.defaults += done
-        if case.abandoned and not self._gate.dry_run:  # taken back while these were being set
-            case.undo_reason = case.undo_reason or "what was done for its finding was taken back"
-        elif not (case.defaults or case.queued or self._gate.defaults_waiting_for(case.finding.key)):
-            case.judged = True  # nothing came about: there is nothing to judge
+        waiting = self._gate.defaults_waiting_for(case.finding.key)
+        if case.abandoned and not self._gate.dry_run:  # undone while these were being set
+            if case.defaults and case.state is not State.UNDOING:
+                case.begin_undo("the other acts of its finding were undone")
+        elif case.state in OPEN and not waiting:
+            if case.defaults or case.queued:
+                case.to(State.JUDGING)
+            else:
+                case.settle(State.KEPT)  # no act was done, so there is nothing to judge
 
     def queue_order(self, kind: str, by: str, what: str, found: OrderPlan) -> None:
         """Put what somebody asked for into the queue. Doing it is for the gate."""
@@ -323,11 +415,10 @@ class Remediations:
         looked = recovery.examine_again(moves, self._filesystem, self._settings, self._layout_of, self._clock.now())
         self._gate.requeue(looked.again, looked.left)
         self._taken_up.update(number for _, number in looked.again)
-        self._not_taken_up.update((move.finding, why) for move, why in looked.left)
+        self._not_taken_up.update((move.finding, why.sentence) for move, why in looked.left)
         with self._lock:
             for action, _ in looked.again:
-                if action.finding in self._cases:
-                    case = self._cases[action.finding]
+                if (case := self._store.get(action.finding)) is not None:
                     case.tried.add(action.path)
                     case.queued += 1
         if not self._gate.to_requeue:
@@ -339,7 +430,7 @@ class Remediations:
     def _layout_of(self, key: FindingKey, directory: str) -> Layout | None:
         """What files of a directory get in a case that was not given up."""
         with self._lock:
-            case = self._cases.get(key)
+            case = self._store.get(key)
             return None if case is None or case.abandoned or case.departed else case.layout_in(directory)
 
     def move(self, until: float, *, requests_only: bool) -> int:
@@ -347,10 +438,13 @@ class Remediations:
         outcomes = self._gate.pump(until, requests_only=requests_only)
         self._log.all(log.moved_sentences(outcomes, self._gate.waiting))
         with self._lock:
-            for key in {o.action.finding for o in outcomes if o.result != Outcome.GONE} & self._cases.keys():
-                self._cases[key].moved_at = self._clock.now()
-        if outcomes and self._gate.stance.paused:
-            self._log.say(f"STOPPED moving: {self._gate.stance.paused}; look, then tierctl resume")
+            for key in {o.action.finding for o in outcomes if o.result != Outcome.GONE}:
+                if (case := self._store.get(key)) is not None:
+                    case.moved_at = self._clock.now()
+                    if case.state is State.PLANNED:
+                        case.to(State.ACTING)
+        if outcomes and self._gate.operating_state.paused:
+            self._log.say(f"STOPPED moving: {self._gate.operating_state.paused}; look, then tierctl resume")
         return len(outcomes)
 
     def forget_closed(self) -> list[Remediation]:
@@ -358,19 +452,15 @@ class Remediations:
         each job would leave one for good. What was done in them stands in the journal.
         """
         with self._lock:
-            closed = [case for case in self._cases.values() if case.closed and not case.undo_reason]
-            if len(closed) <= MAX_CLOSED:
-                return []
-            gone = sorted(closed, key=lambda case: max(case.acted_at, case.moved_at))[:len(closed) - MAX_CLOSED]
+            gone = self._store.forget(MAX_CLOSED)
             for case in gone:
-                del self._cases[case.finding.key]
                 self._planned.pop(case.finding.key, None)
             return gone
 
     def drop_moves_of_departed_jobs(self, windows: Sequence[Window]) -> None:
         """Drop the moves that wait in cases whose aggressor does nothing any more: they would load disks for nobody."""
         with self._lock:
-            for case in self._cases.values():
+            for case in self._store:
                 if not is_judged(case.finding) or case.closed:
                     continue
                 case.departed = has_departed(case.finding.aggressor, windows)

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 from itertools import pairwise
-from typing import Any
 
-from tierd.acts import Verdict
+from tierd.daemon.answers import ReportAnswer
+from tierd.daemon.states import verdict_text
 from tierd.text import first_names, html_safe, printable, quoted
 
 Points = Sequence[tuple[float, float]]
@@ -98,16 +98,13 @@ th,td{padding:.3em .8em .3em 0;text-align:left;border-bottom:1px solid #8884;ver
 figure{margin:1em 0}figcaption{font-weight:600}svg{width:100%;height:auto}
 svg text{font-size:12px;fill:currentColor;opacity:.8}svg path{fill:none;stroke-width:1.6}
 .grid{stroke:currentColor;opacity:.15}.mark{stroke:#c2452d;opacity:.45;stroke-dasharray:3 3}.big{font-size:1.25em}"""
-VERDICT_TEXTS: Mapping[str, str] = {Verdict.HELPED: "helped, kept", Verdict.DID_NOT_HELP: "did not help, taken back",
-            Verdict.HARMED_OTHERS: "others paid for it, taken back", Verdict.CANNOT_TELL: "cannot be judged"}
 
-
-def report_page(answer: dict[str, Any]) -> str:
+def report_page(answer: ReportAnswer) -> str:
     """The whole file."""
-    since, until = answer["since"], answer["until"]
-    samples = answer["samples"]
-    marks = [(f["time"], f["sentence"]) for f in answer["findings"] if f["victim"]]
-    acted = [(e["time"], f"{e['kind']} {quoted(e['place'])}: {e['outcome']}") for e in answer["default_layouts"]]
+    since, until = answer.since, answer.until
+    samples = answer.samples
+    marks = [(f.time, f.sentence) for f in answer.findings if f.victim]
+    acted = [(e.time, f"{e.kind} {quoted(e.place)}: {e.outcome}") for e in answer.default_layouts]
     streams = {name.partition(" ")[2]: [(t, v / 1e6) for t, v in points]
                for name, points in samples.items() if name.startswith("victim ")}
     pools = {name.partition(" ")[2]: [(t, 100 * v) for t, v in points]
@@ -115,7 +112,7 @@ def report_page(answer: dict[str, Any]) -> str:
     begun = drawn_since(answer)
     missing = unknown_before(answer) + removed_before(answer)
     body = [
-        f"<h1>tierd on {escape(answer['mount'])}</h1>",
+        f"<h1>tierd on {escape(answer.mount)}</h1>",
         f"<p>{utc_time(since)} to {utc_time(until)}, UTC. {html_safe(operating_state(answer))}{missing}</p>",
         f'<p class="big">{html_safe(summary_sentence(answer))}</p>',
         "<h2>Streams that were slowed</h2>",
@@ -133,72 +130,72 @@ def report_page(answer: dict[str, Any]) -> str:
     return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>{"".join(body)}</body></html>\n'
 
 
-def first_known(answer: dict[str, Any]) -> float:
+def first_known(answer: ReportAnswer) -> float:
     """When the first point of a curve was recorded; the beginning of the period where there is none."""
-    return min((float(points[0][0]) for points in answer["samples"].values() if points), default=float(answer["since"]))
+    return min((float(points[0][0]) for points in answer.samples.values() if points), default=answer.since)
 
 
-def drawn_since(answer: dict[str, Any]) -> float:
+def drawn_since(answer: ReportAnswer) -> float:
     """Where the pictures begin: not long before anything is known, or an hour at work would be a stroke in a week."""
-    since, first = float(answer["since"]), first_known(answer)
+    since, first = answer.since, first_known(answer)
     if first - since <= 2 * SAMPLE_SECONDS:
         return since
-    return max(since, first - (float(answer["until"]) - first) / 20)
+    return max(since, first - (answer.until - first) / 20)
 
 
-def removed_before(answer: dict[str, Any]) -> str:
+def removed_before(answer: ReportAnswer) -> str:
     """That single acts and findings of the period were removed."""
-    begins = answer["complete_since"]
-    if not answer["removed_acts"] or begins <= answer["since"]:
+    begins = answer.complete_since
+    if not answer.removed_acts or begins is None or begins <= answer.since:
         return ""
     return f" The journal has single findings and acts since {utc_time(begins)}, and sums of earlier ones by days."
 
 
-def unknown_before(answer: dict[str, Any]) -> str:
+def unknown_before(answer: ReportAnswer) -> str:
     """That the pictures show less than was asked for."""
-    if drawn_since(answer) <= answer["since"]:
+    if drawn_since(answer) <= answer.since:
         return ""
     return f" Nothing was recorded before {utc_time(first_known(answer))}, and the pictures begin there."
 
 
-def operating_state(answer: dict[str, Any]) -> str:
+def operating_state(answer: ReportAnswer) -> str:
     """How tierd stands now."""
-    status = answer["status"]
-    dry = " Dry run: nothing was changed." if status["dry_run"] else ""
-    return f"Mode {status['mode']}.{dry}" + (f" Paused: {status['paused']}." if status["paused"] else "")
+    status = answer.status
+    dry = " Dry run: nothing was changed." if status.dry_run else ""
+    return f"Mode {status.mode}.{dry}" + (f" Paused: {status.paused}." if status.paused else "")
 
 
-def summary_sentence(answer: dict[str, Any]) -> str:
+def summary_sentence(answer: ReportAnswer) -> str:
     """The period in a sentence."""
-    found = ", ".join(f"{count} {kind}" for kind, count in answer["kinds"].items()) or "nothing found"
-    judged = ", ".join(f"{count} {VERDICT_TEXTS.get(name, name)}" for name, count in answer["verdicts"].items())
-    gigabytes = answer["bytes_moved"] / 1e9
-    after = f"; of what was judged: {judged}" if judged else ""
-    return f"{found}; {answer['all_acts']} acts, {answer['files_moved']} files moved, {gigabytes:.2f} GB{after}."
+    found = ", ".join(f"{count} {kind}" for kind, count in answer.kinds.items()) or "nothing found"
+    judged = ", ".join(f"{count} {verdict_text(name)}" for name, count in answer.verdicts.items())
+    gigabytes = answer.bytes_moved / 1e9
+    after = f"; verdicts: {judged}" if judged else ""
+    return f"{found}; {answer.all_acts} acts, {answer.files_moved} files moved, {gigabytes:.2f} GB{after}."
 
 
-def findings_table(answer: dict[str, Any]) -> str:
+def findings_table(answer: ReportAnswer) -> str:
     """With what was measured afterwards."""
-    judged = {j["finding"]: j for j in answer["judgements"]}
+    judged = {j.finding: j for j in answer.judgements}
     rows: list[tuple[str, ...]] = []
-    for finding in answer["findings"]:
-        verdict = judged.get(finding["id"])
+    for finding in answer.findings:
+        verdict = judged.get(finding.id)
         result = "" if verdict is None else (
-            f"{VERDICT_TEXTS.get(verdict['verdict'], verdict['verdict'])}: {verdict['usual'] / 1e6:.1f} MB/s before, "
-            f"{verdict['contended'] / 1e6:.1f} during, {verdict['after'] / 1e6:.1f} after")
-        where = first_names(finding["directories"], 16)
+            f"{verdict_text(verdict.verdict)}: {verdict.usual / 1e6:.1f} MB/s before, "
+            f"{verdict.contended / 1e6:.1f} during, {verdict.after / 1e6:.1f} after")
+        where = first_names(finding.directories, 16)
         rows.append(
-            (f"F{finding['id']}", utc_time(finding["time"]), finding["kind"], finding["sentence"], where, result)
+            (f"F{finding.id}", utc_time(finding.time), finding.kind, finding.sentence, where, result)
         )
-    return html_table(("No.", "When", "Kind", "What", "Where", "Verdict"), rows, sum(answer["kinds"].values()))
+    return html_table(("No.", "When", "Kind", "What", "Where", "Verdict"), rows, sum(answer.kinds.values()))
 
 
-def acts_table(answer: dict[str, Any]) -> str:
+def acts_table(answer: ReportAnswer) -> str:
     """The last of them."""
     rows: list[tuple[str, ...]] = [
-        (str(e["id"]), utc_time(e["time"]), e["outcome"], f"{e['kind']} {quoted(e['place'])}",
-             e["detail"] or e["after"] or "", e["reason"]) for e in answer["acts"]]
-    return html_table(("No.", "When", "Outcome", "Act", "What", "Because"), rows, answer["all_acts"])
+        (str(e.id), utc_time(e.time), e.outcome, f"{e.kind} {quoted(e.place)}",
+             e.detail or e.after or "", e.reason) for e in answer.acts]
+    return html_table(("No.", "When", "Outcome", "Act", "What", "Because"), rows, answer.all_acts)
 
 
 def html_table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]], all_of_them: int) -> str:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
@@ -24,12 +23,31 @@ from tierd.acts import ActKind, Outcome
 from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon import status
-from tierd.daemon.activities import ActivityState
-from tierd.daemon.answers import act_json, action_json, finding_json
+from tierd.daemon.answers import (
+    Answer,
+    EarlierAnswer,
+    ExplainAnswer,
+    FindingRow,
+    HistoryAnswer,
+    JudgementRow,
+    MessageRow,
+    OperatingStateAnswer,
+    OrderAnswer,
+    OutcomeAnswer,
+    PlanAnswer,
+    PlannedAnswer,
+    ReportAnswer,
+    SameFindingRow,
+    SubmitAnswer,
+    UndoAnswer,
+    UndoFindingAnswer,
+    from_json,
+    rows,
+)
 from tierd.daemon.loop import Daemon
 from tierd.daemon.remediation import Remediation
-from tierd.daemon.status import StatusPublisher, StatusSnapshot, top_answer
-from tierd.sense.freshness import SourceState
+from tierd.daemon.status import StatusSnapshot, StatusView, act_answer, action_answer
+from tierd.refusal import of_error, sentence_of
 from tierd.text import printable, quoted
 
 ORDER_LOOKUP_SECONDS = 20.0
@@ -39,22 +57,22 @@ ORDER_KINDS = frozenset({REQUEST, SUBMISSION})
 """What stands among the findings because somebody asked for it: no trouble, which may hold or come again."""
 
 
-def explanation(name: str, journal: JournalReader, view: StatusSnapshot) -> dict[str, Any]:
-    """``F3`` is a finding, ``17`` an act. Raises ValueError for one that is not in the journal."""
+def explanation(name: str, journal: JournalReader, view: StatusSnapshot) -> ExplainAnswer:
+    """``F3`` is a finding, ``17`` an act. Raises ValueError for one that the journal does not have."""
     number = finding_number(name, journal)
     finding = journal.finding(number)
     if finding is None:
         raise ValueError(f"the journal has no finding F{number}; tierctl findings and tierctl history list them")
     now = next((f for f in view.findings if view.numbers.get(f.key) == number), None)
-    return {
-        "finding": finding, "holds": now is not None, "ordered": finding["kind"] in ORDER_KINDS,
-        "advice": [{"command": a.command, "where": a.where, "effect": a.effect} for a in now.advice] if now else [],
-        "acts": [act_json(entry) for entry in journal.acts_of(number, MAX_EXPLAINED_ACTS)],
+    ordered = finding["kind"] in ORDER_KINDS
+    return ExplainAnswer(
+        finding=from_json(FindingRow, finding), holds=now is not None, ordered=ordered,
+        advice=status.advice_answers(now) if now is not None else (),
+        acts=tuple(map(act_answer, journal.acts_of(number, MAX_EXPLAINED_ACTS))),
         **journal.sums.of_finding(number),
-        "told": [{"time": time, "sentence": sentence} for time, sentence in journal.messages(number)],
-        "judgements": journal.judgements(finding=number),
-        "same": [] if finding["kind"] in ORDER_KINDS else journal.same_as(number),
-    }
+        messages=tuple(MessageRow(time, sentence) for time, sentence in journal.messages(number)),
+        judgements=rows(JudgementRow, journal.judgements(finding=number)),
+        same=() if ordered else rows(SameFindingRow, journal.same_as(number)))
 
 
 def finding_number(name: str, journal: JournalReader) -> int:
@@ -88,7 +106,7 @@ class OrderIntake:
 
     def take_in(self) -> None:
         """At the beginning of a cycle: what was ordered goes into the queue; nothing while tierd is held back."""
-        if self._gate.stance.held or self._gate.stance.draining:
+        if self._gate.operating_state.held or self._gate.operating_state.draining:
             return
         handed_over: dict[tuple[str, str, str], OrderPlan] = {}
         waiting = self._inbox.take(ORDERS_PER_CYCLE)
@@ -97,7 +115,7 @@ class OrderIntake:
                 made = found or self.made(order)
             except OSError as error:
                 made = OrderPlan()
-                made.left_out[error.strerror or str(error)] += 1
+                made.left_out[of_error(error)] += 1
             if order.kind == SUBMISSION:
                 handed_over.setdefault((order.by, order.direction, order.reason), OrderPlan()).add(made)
             else:
@@ -116,8 +134,29 @@ class OrderIntake:
 
 
 CHANGING_REQUESTS = frozenset({"pause", "drain", "resume", "undo", "promote", "demote", "submit"})
-"""Their names: not everybody who may look may make them."""
-Request = Mapping[str, Any]
+"""Requests that change something. Not everybody who may read may make them."""
+Request = Mapping[str, object]
+"""A JSON object: the name of the request and its arguments."""
+Handler = Callable[[Request], Answer]
+
+
+def text_of(request: Request, key: str, default: str = "") -> str:
+    """An argument as text; the default for a missing or empty one."""
+    return str(request.get(key) or default)
+
+
+def number_of(request: Request, key: str, default: float) -> float:
+    """An argument as a number; the default for a missing one. Raises TypeError and ValueError."""
+    value = request.get(key, default)
+    if not isinstance(value, (int, float, str)):
+        raise TypeError(f"{key} is a number, not {value!r:.40}")
+    return float(value)
+
+
+def count_in(request: Request, key: str, default: int) -> int:
+    """An argument as a whole number. Raises TypeError, ValueError and OverflowError."""
+    value = request.get(key, default)
+    return int(value) if isinstance(value, (int, str)) else int(number_of(request, key, default))
 
 
 class ChangingRequests:
@@ -128,10 +167,12 @@ class ChangingRequests:
     were dropped. ``resumed`` is called when a pause has ended.
     """
 
-    def __init__(self, gate: Gate, undo: Undo, journal: Journal, settings: Settings, publish: Callable[[], None],
-                 filesystem: Filesystem, inbox: OrderInbox, made: Callable[[Order], OrderPlan],
-                 taken_back: Callable[[Entry, str], None], end_case: Callable[[int, str], int],
+    def __init__(self, view: StatusView, gate: Gate, undo: Undo, journal: Journal, settings: Settings,
+                 publish: Callable[[], None], filesystem: Filesystem, inbox: OrderInbox,
+                 made: Callable[[Order], OrderPlan], taken_back: Callable[[Entry, str], None],
+                 end_case: Callable[[int, str], int],
                  resumed: Callable[[], None] = lambda: None) -> None:
+        self._view = view
         self._gate = gate
         self._undo_act = undo
         self._journal = journal
@@ -143,35 +184,37 @@ class ChangingRequests:
         self._taken_back = taken_back
         self._end_case = end_case
         self._resumed = resumed
-        self.requests: Mapping[str, Callable[[Request], dict[str, Any]]] = {
+        self.requests: Mapping[str, Handler] = {
             "pause": self._pause, "drain": self._drain, "resume": self._resume, "undo": self._undo,
             "promote": self._order, "demote": self._order, "submit": self._submit,
         }
 
-    def _pause(self, request: Request) -> dict[str, Any]:
-        self._gate.stance.pause(printable(str(request.get("reason") or "")) or f"by {request.get('by', 'tierctl')}")
-        return self._stance()
+    def _pause(self, request: Request) -> OperatingStateAnswer:
+        self._gate.operating_state.pause(self._reason(request))
+        return self._operating_state()
 
-    def _drain(self, request: Request) -> dict[str, Any]:
-        self._gate.stance.drain(printable(str(request.get("reason") or "")) or f"by {request.get('by', 'tierctl')}")
-        return self._stance()
+    def _drain(self, request: Request) -> OperatingStateAnswer:
+        self._gate.operating_state.drain(self._reason(request))
+        return self._operating_state()
 
-    def _resume(self, _: Request) -> dict[str, Any]:
-        self._gate.stance.resume()
+    def _reason(self, request: Request) -> str:
+        return printable(text_of(request, "reason")) or f"by {text_of(request, 'by', 'tierctl')}"
+
+    def _resume(self, _: Request) -> OperatingStateAnswer:
+        self._gate.operating_state.resume()
         self._resumed()
-        return self._stance()
+        return self._operating_state()
 
-    def _stance(self) -> dict[str, Any]:
-        """As it is now, and as the journal keeps it over a restart."""
-        self._gate.stance.keep()
-        return {**status.operating_state_answer(self._gate), "waiting_moves": self._gate.waiting,
-                "waiting_bytes": self._gate.waiting_bytes}
+    def _operating_state(self) -> OperatingStateAnswer:
+        """The present state, which the journal keeps over a restart."""
+        self._gate.operating_state.store()
+        return self._view.operating_state()
 
-    def _undo(self, request: Request) -> dict[str, Any]:
-        by = str(request.get("by", "tierctl"))
+    def _undo(self, request: Request) -> UndoAnswer | UndoFindingAnswer:
+        by = text_of(request, "by", "tierctl")
         number = request.get("id")
         if isinstance(number, str) and number[:1] in {"F", "f"} and number[1:].isascii() and number[1:].isdigit():
-            return self._undo_case(int(number[1:]), by)
+            return self._undo_finding(int(number[1:]), by)
         if type(number) is not int:  # neither true nor 1.5 names an act
             raise ValueError(f"undo takes the number of an act (17) or of a finding (F3), not {number!r}")
         entry = self._journal.entry(number)
@@ -179,21 +222,25 @@ class ChangingRequests:
             raise ValueError(self._removed(f"act {number}"))
         if entry is None:
             raise ValueError(f"the journal has no act {number}; tierctl history lists them")
+        answer = self._undo_entry(entry, by)
+        self._publish()
+        return answer
+
+    def _undo_entry(self, entry: Entry, by: str) -> UndoAnswer:
         result = self._undo_act(entry, f"by {by}")
         if result.outcome == Outcome.UNDONE:
             self._taken_back(entry, by)
-        self._publish()
-        return {"result": result.outcome, "detail": result.detail, "entry": act_json(entry)}
+        return UndoAnswer(result.outcome, result.detail, act_answer(entry))
 
     def _removed(self, what: str) -> str:
         days = self._settings.journal.keep_days
         return (f"the record of {what} was removed from the journal after {days:g} days ([journal] keep_days), so it "
                 "cannot be undone any more; lfs migrate or lfs setstripe -d changes a layout by hand")
 
-    def _undo_case(self, number: int, by: str) -> dict[str, Any]:
-        """Take back what was done for a finding: its moves are dropped at once, then its default layouts put back.
+    def _undo_finding(self, number: int, by: str) -> UndoFindingAnswer:
+        """Undo what was done about a finding: drop its queued moves at once, then restore its default layouts.
 
-        Files that were moved stay where they are; their acts can be undone one by one.
+        Moved files stay where they are. Each of these acts can be undone by its number.
         """
         done = self._journal.acts_in_force(number)
         if not done and not self._journal.has_finding(number):
@@ -201,31 +248,26 @@ class ChangingRequests:
                 raise ValueError(self._removed(f"finding F{number}"))
             raise ValueError(f"the journal has no finding F{number}; tierctl findings and tierctl history list them")
         dropped = self._end_case(number, by)
-        acts = []
-        for entry in (entry for entry in done if entry.kind == ActKind.SET_DEFAULT_LAYOUT):
-            result = self._undo_act(entry, f"by {by}")
-            if result.outcome == Outcome.UNDONE:
-                self._taken_back(entry, by)
-            acts.append({"result": result.outcome, "detail": result.detail, "entry": act_json(entry)})
+        acts = tuple(self._undo_entry(entry, by) for entry in done if entry.kind == ActKind.SET_DEFAULT_LAYOUT)
         self._publish()
-        failed = [act for act in acts if act["result"] != Outcome.UNDONE]
-        return {"result": Outcome.UNDONE if not failed else "not undone", "finding": number, "dropped_moves": dropped,
-                "acts": acts, "moved_files": [entry.id for entry in done if entry.kind == ActKind.MIGRATE]}
+        undone = all(act.result == Outcome.UNDONE for act in acts)
+        return UndoFindingAnswer(Outcome.UNDONE if undone else "not undone", number, dropped, acts,
+                                 tuple(entry.id for entry in done if entry.kind == ActKind.MIGRATE))
 
-    def _order(self, request: Request) -> dict[str, Any]:
+    def _order(self, request: Request) -> OrderAnswer:
         path = self._from_root(str(request["path"]))
-        order = Order(str(request["request"]), path, str(request.get("by", "tierctl")),
-                      most_files=max(1, int(request.get("most_files", 1000))),
-                      most_bytes=max(1, int(request.get("most_bytes", 1 << 40))), fid=self._fid(path))
+        order = Order(str(request["request"]), path, text_of(request, "by", "tierctl"),
+                      most_files=max(1, count_in(request, "most_files", 1000)),
+                      most_bytes=max(1, count_in(request, "most_bytes", 1 << 40)), fid=self._fid(path))
         made = self._made(order)
         if made.actions and not request.get("preview"):
             self._inbox.put([(order, made)])
-        return {
-            "path": order.path, "direction": order.direction, "files": len(made.actions), "size_bytes": made.size_bytes,
-            "left_out": dict(made.left_out.most_common(20)), "dry_run": self._settings.act.dry_run,
-            "preview": bool(request.get("preview")), "held": self._gate.stance.held or self._gate.stance.draining,
-            "actions": [action_json(action) for action in made.actions[:10]],
-        }
+        return OrderAnswer(
+            path=order.path, direction=order.direction, files=len(made.actions), size_bytes=made.size_bytes,
+            left_out={why.sentence: count for why, count in made.left_out.most_common(20)},
+            dry_run=self._settings.act.dry_run, preview=bool(request.get("preview")),
+            held=sentence_of(self._gate.operating_state.held) or self._gate.operating_state.draining,
+            actions=tuple(map(action_answer, made.actions[:10])))
 
     def _fid(self, path: str) -> Fid:
         """Of what is ordered. Raises OSError or ValueError."""
@@ -235,7 +277,7 @@ class ChangingRequests:
             raise ValueError(f"{quoted(path)}: there is no such file or directory on the file system at "
                              f"{self._settings.filesystem.mount}") from None
 
-    def _submit(self, request: Request) -> dict[str, Any]:
+    def _submit(self, request: Request) -> SubmitAnswer:
         direction = str(request.get("direction", "promote"))
         if direction not in {"promote", "demote"}:
             raise ValueError(f"direction is promote or demote, not {direction!r}")
@@ -245,7 +287,7 @@ class ChangingRequests:
         by, reason = f"{request.get('by')} (submit)", printable(str(request.get("reason") or ""))
         self._inbox.put([(Order(direction, self._from_root(path), by, SUBMISSION, reason, most_files=1), None)
                          for path in paths])
-        return {"accepted": len(paths), "waiting_orders": len(self._inbox)}
+        return SubmitAnswer(len(paths), len(self._inbox))
 
     def _from_root(self, path: str) -> str:
         """A path below the mount point, or one from the file system's root as in history. Raises ValueError."""
@@ -272,88 +314,60 @@ MAX_HISTORY = 10_000
 class ReadingRequests:
     """Answers from what is known, and changes nothing."""
 
-    def __init__(self, daemon: Daemon, gate: Gate, reader: JournalReader, settings: Settings, board: StatusPublisher,
-                 clock: Clock, inbox: OrderInbox, sources: Callable[[], Sequence[SourceState]] = tuple,
-                 activities: Callable[[], Sequence[ActivityState]] = tuple) -> None:
+    def __init__(self, view: StatusView, daemon: Daemon, reader: JournalReader, settings: Settings,
+                 clock: Clock) -> None:
+        self._view = view
         self._daemon = daemon
-        self._gate = gate
         self._reader = reader
         self._settings = settings
-        self._publisher = board
         self._clock = clock
-        self._inbox = inbox
-        self._sources = sources
-        self._activities = activities
-        self.requests: Mapping[str, Callable[[Request], dict[str, Any]]] = {
-            "status": self._status, "findings": lambda _: status.findings_answer(board.view), "top": self._top,
-            "advise": lambda _: status.findings_answer(board.view, advice=True), "history": self._history,
-            "explain": lambda request: explanation(str(request.get("id", "")), reader, board.view), "plan": self._plan,
-            "report": self._report,
+        self.requests: Mapping[str, Handler] = {
+            "status": lambda _: view.status(), "findings": lambda _: view.findings(),
+            "top": lambda request: view.top(count_in(request, "most", 20)),
+            "advise": lambda _: view.findings(advice=True), "history": self._history,
+            "explain": lambda request: explanation(str(request.get("id", "")), reader, view.snapshot),
+            "plan": self._plan, "report": self._report,
         }
 
-    def _status(self, _: Request) -> dict[str, Any]:
-        now = self._clock.now()
-        return status.status_answer(self._publisher.view, self._gate, self._settings, len(self._inbox), now) | {
-            "activities": [activity_json(state, now) for state in self._activities()],
-            "stalled": status.stalled_sentences(self._daemon, self._gate, self._activities(), now),
-            "sources": [source_json(state) for state in self._sources()]}
-
-    def _top(self, request: Request) -> dict[str, Any]:
-        return self._status(request) | top_answer(self._publisher.view, self._settings, int(request.get("most", 20)))
-
-    def _history(self, request: Request) -> dict[str, Any]:
-        last = max(0, int(request.get("last", 50)))
+    def _history(self, request: Request) -> HistoryAnswer:
+        last = max(0, count_in(request, "last", 50))
         if last > MAX_HISTORY:
-            raise ValueError(
-                f"history gives the last {MAX_HISTORY} acts at the most; the journal has all that it keeps, "
-                f"in SQLite: {self._settings.act.journal}"
-            )
-        word = str(request.get("outcome") or "")
+            raise ValueError(f"history returns at most {MAX_HISTORY} acts; the journal, a file of SQLite, has all: "
+                             f"{self._settings.act.journal}")
+        word = text_of(request, "outcome")
         entries = self._reader.last(last, Outcome.from_journal(word) if word else None)
-        return {"entries": [act_json(entry) for entry in entries],
-                "all_outcomes": {} if entries else self._reader.sums.of_all(),
-                "complete_since": self._reader.complete_since(), "removed_acts": self._reader.removed_acts()}
+        return HistoryAnswer(
+            entries=tuple(map(act_answer, entries)), all_outcomes={} if entries else self._reader.sums.of_all(),
+            complete_since=self._reader.complete_since(), removed_acts=self._reader.removed_acts())
 
-    def _report(self, request: Request) -> dict[str, Any]:
-        until = float(request.get("until") or self._clock.now())
-        since = float(request.get("since") or until - 86400)
-        return {
-            "since": since, "until": until, "mount": self._settings.filesystem.mount,
-            **self._reader.sums.of_period(since, until), "complete_since": self._reader.complete_since(),
-            "removed_acts": self._reader.removed_acts(),
-            "findings": self._reader.findings_between(since, until, MAX_REPORTED),
-            "acts": [act_json(entry) for entry in self._reader.acts_between(since, until, MAX_REPORTED)],
-            "default_layouts": [act_json(entry) for entry in self._reader.acts_between(
-                since, until, MAX_REPORTED, ActKind.SET_DEFAULT_LAYOUT)],
-            "judgements": self._reader.judgements(since, until),
-            "samples": self._reader.samples(since, until, MAX_CURVE_POINTS), "status": self._status(request),
-        }
+    def _report(self, request: Request) -> ReportAnswer:
+        until = number_of(request, "until", 0) or self._clock.now()
+        since = number_of(request, "since", 0) or until - 86400
+        reader = self._reader
+        samples = reader.samples(since, until, MAX_CURVE_POINTS)
+        return ReportAnswer(
+            since=since, until=until, mount=self._settings.filesystem.mount, **reader.sums.of_period(since, until),
+            complete_since=reader.complete_since(), removed_acts=reader.removed_acts(),
+            findings=rows(FindingRow, reader.findings_between(since, until, MAX_REPORTED)),
+            acts=tuple(map(act_answer, reader.acts_between(since, until, MAX_REPORTED))),
+            default_layouts=tuple(map(act_answer, reader.acts_between(
+                since, until, MAX_REPORTED, ActKind.SET_DEFAULT_LAYOUT))),
+            judgements=rows(JudgementRow, reader.judgements(since, until)),
+            samples={name: tuple(points) for name, points in samples.items()}, status=self._view.status())
 
-    def _plan(self, _: Request) -> dict[str, Any]:
-        plans = [{"finding": finding_json(finding) | {"id": self._daemon.number(finding)},
-                  "actions": [action_json(a) | {"size_bytes": a.size_bytes} for a in plan.actions],
-                  "recommended": [action_json(a) | {"size_bytes": a.size_bytes} for a in plan.recommended],
-                  "refusals": [str(refusal) for refusal in plan.refusals], "case": remediation_json(case)}
-                 for finding, plan, case in self._daemon.preview()]
-        return {"plans": plans, "status": self._status({})}
-
-
-def remediation_json(case: Remediation | None) -> dict[str, Any] | None:
-    """What became of a finding before."""
-    return None if case is None else {"since": case.begun_at, "outcome": {"name": case.verdict, "judged": case.judged}}
+    def _plan(self, _: Request) -> PlanAnswer:
+        return PlanAnswer(tuple(
+            PlannedAnswer(
+                finding=status.finding_answer(finding, self._daemon.number(finding)),
+                actions=tuple(map(action_answer, plan.actions)),
+                recommended=tuple(map(action_answer, plan.recommended)), refusals=tuple(map(str, plan.refusals)),
+                earlier=earlier_answer(case))
+            for finding, plan, case in self._daemon.preview()), self._view.status())
 
 
-def source_json(state: SourceState) -> dict[str, Any]:
-    """A source, for programs: JSON has no infinity."""
-    age = state.age_seconds if state.age_seconds < float("inf") else None
-    return {"name": state.name, "age_seconds": age, "limit_seconds": state.limit_seconds, "stale": state.stale,
-            "state": state.text}
-
-
-def activity_json(state: ActivityState, now: float) -> dict[str, Any]:
-    """An activity, for programs."""
-    return {"name": state.name, "doing": state.doing, "last_seconds": state.last_seconds, "waits_for": state.waits_for,
-            "under_way_seconds": max(0.0, now - state.begun_at) if state.begun_at else 0.0}
+def earlier_answer(case: Remediation | None) -> EarlierAnswer | None:
+    """What was done about a finding before."""
+    return None if case is None else EarlierAnswer(case.begun_at, OutcomeAnswer(case.verdict, case.judged))
 
 
 class RequestHandler:
@@ -362,7 +376,7 @@ class RequestHandler:
     def __init__(self, looking: ReadingRequests, changing: ChangingRequests) -> None:
         self._requests = {**looking.requests, **changing.requests}
 
-    def __call__(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def __call__(self, request: Request) -> Answer:
         """Answer one. Raises ValueError for what is not known, or cannot be."""
         name = request.get("request")
         answer = self._requests.get(str(name))

@@ -13,7 +13,6 @@ from httpserver.config import WebConfigFile
 from httpserver.serving import BackgroundServer, uses_tls
 from lustre.filesystem import Filesystem
 from tierd.act.claim import FilesystemClaim, NoClaim
-from tierd.act.consent import OptOut
 from tierd.act.gate import Gate
 from tierd.act.guard import SiteGuard
 from tierd.act.journal.connection import JournalError, JournalFile, JournalLock, journal_errors
@@ -23,20 +22,22 @@ from tierd.act.journal.writer import Journal
 from tierd.act.limits import Budget, CircuitBreaker
 from tierd.act.movers.moves import Mover
 from tierd.act.operating_state import MaintenanceGuard
+from tierd.act.opt_out import OptOut
 from tierd.act.orders import OrderInbox
 from tierd.act.queue import BATCH_MOVES, BATCH_MOVES_PER_THREAD
-from tierd.act.recovery import close_unfinished, reason_out_of_date
+from tierd.act.recovery import close_unfinished, out_of_date_refusal
 from tierd.act.undo import Undo
 from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.daemon import status, web
 from tierd.daemon.activities import Activities, Activity, Liveness, Spawn
+from tierd.daemon.answers import Json, to_json
 from tierd.daemon.control import ControlServer
 from tierd.daemon.curves import CurveSampler
 from tierd.daemon.loop import ACT_SECONDS, FACTS_SECONDS, Daemon
 from tierd.daemon.metrics import MetricsContext, registry
 from tierd.daemon.requests import CHANGING_REQUESTS, ChangingRequests, OrderIntake, ReadingRequests, RequestHandler
-from tierd.daemon.status import StatusPublisher
+from tierd.daemon.status import StatusPublisher, StatusView
 from tierd.detect.history import History
 from tierd.sense import space
 from tierd.sense.changelogs.clearing import ChangelogClearing
@@ -59,7 +60,7 @@ def build_gate(
 ) -> tuple[Gate, Undo]:
     """The gate with its budget, breaker and guard; undoing heeds the pause file and the guard as well."""
     guard = SiteGuard(settings, OptOut(filesystem, clock), claim, clock)
-    standstill = MaintenanceGuard(settings.act.pause_file, settings.act.windows)
+    maintenance = MaintenanceGuard(settings.act.pause_file, settings.act.windows)
     gate = Gate(
         filesystem,
         mover,
@@ -69,19 +70,19 @@ def build_gate(
         clock,
         settings.act.dry_run,
         guard,
-        standstill,
+        maintenance,
         executor,
         settings.act.default_layouts_per_second,
         max(BATCH_MOVES, BATCH_MOVES_PER_THREAD * settings.movers.at_once),
     )
-    undo = Undo(filesystem, mover, journal, clock, lambda: standstill.by_file() or guard.blocked_by())
+    undo = Undo(filesystem, mover, journal, clock, lambda: maintenance.pause_file_refusal() or guard.blocked_by())
     return gate, undo
 
 
 def requeue_after_restart(gate: Gate, inbox: OrderInbox, fsname: str, settings: Settings, now: float) -> Iterator[str]:
     """What waited when tierd ended waits again, or is told of."""
-    for order, why in inbox.reload(lambda stamp: reason_out_of_date(stamp, fsname, settings, now)):
-        gate.not_requeued[why] += 1
+    for order, why in inbox.reload(lambda stamp: out_of_date_refusal(stamp, fsname, settings, now)):
+        gate.not_requeued[why.sentence] += 1
         yield f"not taken up after a restart: {order.what}: {why}"
     if gate.waiting or len(inbox):
         yield (f"{gate.waiting} moves and {len(inbox)} orders have waited since before the start: "
@@ -186,25 +187,29 @@ class Service:
             say(told)
 
     def _request_handler(self, undo: Undo) -> RequestHandler:
-        """The desk, with those who look and those who change."""
+        """Answers the requests of the control socket and of the page."""
         settings, reader = self._settings, JournalReader(Path(self._settings.act.journal))
-        looking = ReadingRequests(self._daemon, self._gate, reader, settings, self._publisher, self._clock, self._inbox,
+        view = StatusView(self._publisher, self._daemon, self._gate, settings, self._clock, self._inbox.__len__,
                           self._sources.states, lambda: self.activities.states)
-        changing = ChangingRequests(self._gate, undo, self._journal, settings, self._publish, self._filesystem,
+        looking = ReadingRequests(view, self._daemon, reader, settings, self._clock)
+        changing = ChangingRequests(view, self._gate, undo, self._journal, settings, self._publish, self._filesystem,
                             self._inbox, self._intake.made, self._daemon.taken_back, self._daemon.take_back,
                             self._wake_acts)
         return RequestHandler(looking, changing)
 
+    def _answer(self, request: Json) -> Json:
+        return to_json(self._handler(request))
+
     def _listen(self, settings: Settings, undo: Undo, nudge: Callable[[], None]) -> None:
         """Open the control socket and the port. Raises OSError for one that is taken."""
-        control = ControlServer(settings.act.socket, self._handler, settings.control.access, CHANGING_REQUESTS)
+        control = ControlServer(settings.act.socket, self._answer, settings.control.access, CHANGING_REQUESTS)
         self._closing.callback(control.close)
         if settings.web.enabled:
             beside = MetricsContext(self._filesystem.fsname, self._claim, self._journal.size_bytes,
                             lambda: self._sources.follower.positions, self._under_way_seconds,
                                     self._web_config)
             metrics = registry(self._daemon, self._gate, undo, settings, self._sources.states, beside)
-            app = web.App(metrics, self._handler, self._liveness.alive, nudge)
+            app = web.App(metrics, self._answer, self._liveness.alive, nudge)
             try:
                 self.web = web.listen(settings.web, app, self._web_config)
             except OSError as error:
@@ -232,7 +237,7 @@ class Service:
 
         def while_some(waiting: Callable[[], int]) -> Callable[[], float]:
             """Acts that wait for a limit are tried often. New ones, and the end of a pause, wake the activity."""
-            return lambda: ACT_SECONDS if waiting() and not gate.stance.paused else each_cycle()
+            return lambda: ACT_SECONDS if waiting() and not gate.operating_state.paused else each_cycle()
 
         def activity(name: str, doing: str, step: Callable[[], object], pause: Callable[[], float], *,
                      acts: bool = False, driven: bool = False) -> Activity:
@@ -303,7 +308,7 @@ class Service:
 
     def _judge(self) -> None:
         self._daemon.judge()
-        self._gate.stance.keep()
+        self._gate.operating_state.store()
         self._curve_sampler.draw(self._daemon, self._gate, self._clock.now())
 
     def _remove_old(self) -> None:

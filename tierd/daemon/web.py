@@ -6,10 +6,8 @@ cycles need some of them. TLS and passwords come from ``--web.config.file`` or `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from html import escape
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 from prometheus_client import CollectorRegistry
@@ -20,8 +18,9 @@ from httpserver.connections import Connections
 from httpserver.server import Address
 from httpserver.serving import BackgroundServer
 from tierd.config.settings import WebSettings
-from tierd.daemon.page import HOLD_WORDS, PAGE, not_done_html, short_time
-from tierd.text import html_safe, printable
+from tierd.daemon.answers import FaultsAnswer, HistoryAnswer, Json, StatusAnswer, from_json
+from tierd.daemon.page import status_page
+from tierd.text import printable
 
 MAX_CONNECTIONS = 16
 DROP_WAIT_SECONDS = 1.0
@@ -33,7 +32,7 @@ HEADERS = (
     ("Cache-Control", "no-store"),
     ("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"),
 )
-Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+Ask = Callable[[Json], Json]
 
 
 class App:
@@ -69,32 +68,14 @@ class App:
     def _health(self, path: str, start: StartResponse) -> Iterable[bytes]:
         if not self._alive():
             return respond(start, "503 Service Unavailable", "no cycle for too long\n")
-        faults = self._ask({"request": "status"})["faults"] if path == "/-/ready" else {}
+        faults = from_json(FaultsAnswer, self._ask({"request": "status"})).faults if path == "/-/ready" else {}
         if faults:
             return respond(start, "503 Service Unavailable", printable("; ".join(faults.values())) + "\n")
         return respond(start, "200 OK", "well\n")
 
     def _page(self) -> str:
-        status, history = self._ask({"request": "status"}), self._ask({"request": "history", "last": 20})
-        held = next((f"{word}: {status[what]}." for what, word in HOLD_WORDS.items() if status[what]), "At work.")
-        dry = " Dry run: nothing is changed." if status["dry_run"] else ""
-        faults = "".join(f'<p class="bad">Cannot see: {html_safe(words)}</p>' for words in status["faults"].values())
-        found = zip(status["finding_ids"], status["findings"], strict=True)
-        findings = "".join(f"<p>F{number}: {html_safe(sentence)}</p>{not_done_html(whys)}" for (number, sentence), whys
-                           in zip(found, status["why_not"], strict=True)) or "<p>None.</p>"
-        faults += "".join(f'<p class="bad">Stalled: {html_safe(words)}</p>' for words in status["stalled"])
-        rows = "".join(
-            f"<tr><td>{entry['id']}</td><td>{short_time(entry['time'])}</td><td>{escape(entry['outcome'])}</td>"
-            f"<td>{escape(entry['kind'])} {html_safe(entry['place'])}"
-            f"{html_safe(': ' + entry['detail']) if entry['detail'] else ''}</td>"
-            f"<td>{html_safe(str(entry['after']))}</td>"
-            f"<td>{html_safe(entry['reason'])}</td></tr>"
-            for entry in reversed(history["entries"])
-        )
-        acts = (f"<table><tr><th>No.</th><th>When (UTC)</th><th>Outcome</th><th>Act</th><th>Layout</th><th>Because</th>"
-                f"</tr>{rows}</table>" if rows else "<p>None.</p>")
-        return PAGE.format(state=html_safe(f"{held} Mode {status['mode']}.{dry}"), faults=faults, findings=findings,
-                            acts=acts)
+        status = from_json(StatusAnswer, self._ask({"request": "status"}))
+        return status_page(status, from_json(HistoryAnswer, self._ask({"request": "history", "last": 20})))
 
 
 def respond(start: StartResponse, status: str, body: str | bytes, kind: str = TEXT) -> list[bytes]:

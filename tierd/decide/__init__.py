@@ -1,1 +1,1 @@
-"""Pure: findings, candidates and free space in, plans out. Policies choose and order; they never act."""
+"""Policies: they turn findings, candidates and free space into plans. They are pure functions and never act."""

@@ -1,6 +1,6 @@
-"""Cold files leave flash, the longest unused first, until the pool has room again; never for another reason.
+"""Moves cold files from flash to disks, the longest unused first, until the pool has free space.
 
-That a neighbour is no longer noisy does not bring its files back: the next time it would all be done again.
+Files are not moved back when their job is no longer noisy: its next run would need the moves again.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tierd.decide.plans import FlashSettings as Pools
 from tierd.decide.plans import Plan
 from tierd.model import Action, Capacity, ColdOnFlashEvidence, Finding, StoredFile
 from tierd.refusal import Reason, Refusal
+from tierd.text import bytes_text
 
 
 @dataclass(frozen=True)
@@ -26,21 +27,21 @@ class Settings:
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     directories: tuple[str, ...] = ()
-    """Further directories (paths below the root of the file system) whose files may be demoted: those that tierd sent
-    to flash are known from its journal."""
+    """Further directories (paths below the root of the file system) whose files may be demoted. tierd knows files that
+    it moved to flash itself from its journal."""
     disk_reserve: Annotated[float, Gt(0), Lt(1)] = 0.1
-    """Share of the disk pool that stays free: full disks are slow for everybody."""
+    """Share of the disk pool that stays free: full disks are slow."""
     min_bytes: Annotated[int, Ge(0)] = 4096
-    """Smaller files free next to nothing."""
+    """Smaller files are not moved: they free almost nothing."""
     max_moves: Annotated[int, Ge(0)] = 500
-    """Files in one plan; the next may plan more."""
+    """Files in one plan, at the most."""
 
 
 def decide(
     finding: Finding, evidence: ColdOnFlashEvidence, stored: Sequence[StoredFile], capacity: Capacity, pools: Pools,
     settings: Settings,
 ) -> Plan:
-    """Moves of cold files, the coldest first, as many as bring the pool down to where demotion ends."""
+    """Moves of cold files, the coldest first, until the pool is down to its target share."""
     size, avail = capacity.size_bytes.get(pools.hdd_pool, 0), capacity.avail_bytes.get(pools.hdd_pool, 0)
     if not capacity.pools.get(pools.hdd_pool):
         return Plan((), (Refusal(Reason.NO_POOL, f"pool {pools.hdd_pool!r} does not exist or has no targets"),))
@@ -62,16 +63,16 @@ def decide(
         days = (finding.time - file.read_at) / 86_400
         actions.append(Action(
             ActKind.MIGRATE, layout,
-            f"pool {pools.flash_pool!r} is short of room and nobody used it for {days:.0f} days",
+            f"pool {pools.flash_pool!r} is short of space, and the file was not used for {days:.0f} days",
             finding.key, file.path.rpartition("/")[0] or "/", file.path, file.size_bytes, file.fid))
     if too_large and not actions:
-        return Plan((), (Refusal(Reason.NO_ROOM, f"pool {pools.hdd_pool!r} has {avail / 1e9:.1f} GB free: no room for "
-                                 f"what is cold on {pools.flash_pool!r}"),))
+        return Plan((), (Refusal(Reason.NO_ROOM, f"pool {pools.hdd_pool!r} has {bytes_text(avail)} free, too little "
+                                 f"for the cold files on {pools.flash_pool!r}"),))
     return Plan(tuple(actions), ())
 
 
 def disk_layout(present: Layout | None, pools: Pools) -> Layout | None:
-    """The layout a file gets on the disks: its tail's stripes. None for a file whose layout must not be flattened."""
+    """The layout of a file on disks, with the stripes of its last component. None if it must not be flattened."""
     if present is None or present.mirror_count > 1 or any(c.on_mdt or c.released or c.foreign is not None
                                                           for c in present.components):
         return None

@@ -1,4 +1,4 @@
-"""Plans, and what all policies share: pools and limits, the reserve of the flash pool, the layout with flash first."""
+"""Plans, and what policies share: pools, limits, the reserve of the flash pool, and the layout with flash first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tierd.model import Action, Capacity
 from tierd.refusal import Refusal
 
 NO_CHANGELOG_SENTENCE = (
-    "no changelog says where it works (is there a reader on each metadata target? lctl changelog_register)"
+    "no changelog shows where it works (does each metadata target have a changelog user? lctl changelog_register)"
 )
 
 
@@ -29,23 +29,23 @@ class FlashSettings:
     reserve: Annotated[float, Ge(0), Lt(1)] = 0.1
     """Share of the flash pool that stays free."""
     reaction_seconds: Annotated[float, Gt(0)] = 30.0
-    """The job's new files must fit this long; after that the default is taken back when room runs out."""
+    """Time for which the job's new files must fit. Later tierd undoes the default layout if space runs out."""
     settle_seconds: Annotated[float, Ge(0)] = 10.0
-    """A file that was closed less long ago may be written again."""
+    """Files closed more recently are not moved: they may be written again."""
     read_share: Annotated[float, Gt(0), Lt(1)] = 0.1
-    """Reads among the job's RPCs, at the least, for its existing files to be worth moving."""
+    """Share of reads among the job's RPCs from which its existing files are worth moving."""
     max_moves: Annotated[int, Ge(0)] = 1000
-    """Files in one plan; the next cycle may plan more."""
+    """Files in one plan, at the most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps in order, and what was considered and refused."""
+    """Actions in order, and refusals of what was considered."""
 
     actions: tuple[Action, ...]
     refusals: tuple[Refusal, ...]
     recommended: tuple[Action, ...] = ()
-    """What the modes of their scopes keep from being done."""
+    """Actions that the mode of their scope does not allow."""
 
 
 def reserved(capacity: Capacity, settings: FlashSettings) -> float:
@@ -54,7 +54,7 @@ def reserved(capacity: Capacity, settings: FlashSettings) -> float:
 
 
 def flash_first(component_bytes: int, present: Layout | None, settings: FlashSettings) -> Layout:
-    """First component on flash, the tail on disks as it was, so that no runaway file can fill the flash pool."""
+    """First component on flash, tail on disks with its present stripes: no large file can fill the flash pool."""
     tail = present.components[-1] if present is not None else Component()
     stripe_count = tail.stripe_count if tail.stripe_count == -1 else max(tail.stripe_count, 1)
     return Layout((
@@ -64,7 +64,7 @@ def flash_first(component_bytes: int, present: Layout | None, settings: FlashSet
 
 
 def covers(present: Layout | None, component_bytes: int, flash_pool: str) -> bool:
-    """Whether a default layout has the first bytes on flash, or on the MDT, already, as many as wanted."""
+    """Whether a default layout has the first ``component_bytes`` on flash or on the MDT."""
     if present is None:
         return False
     first = present.components[0]

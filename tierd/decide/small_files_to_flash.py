@@ -1,8 +1,7 @@
-"""Small files of a noisy neighbour go to flash: new files by the directory's default layout, existing ones if they are
-read.
+"""Puts small files of a noisy neighbour on flash: new files by a default layout, existing files by moves.
 
-New files come first, since that moves no data. Existing files follow only where the job reads them: rewriting files
-that nobody reads loads the disks it should relieve, and unlinking them frees the old objects anyway.
+New files come first, since that moves no data. Existing files move only if the job reads them: rewriting unread files
+loads the disks that the move should relieve.
 """
 
 from __future__ import annotations
@@ -15,13 +14,14 @@ from tierd.decide import sizing
 from tierd.decide.plans import NO_CHANGELOG_SENTENCE, FlashSettings, Plan, covers, flash_first, reserved
 from tierd.model import Action, Candidate, Capacity, DirectoryActivity, Finding, NoisyNeighbourEvidence
 from tierd.refusal import Reason, Refusal
+from tierd.text import bytes_text, rate_text
 
 
 def decide(
     finding: Finding, evidence: NoisyNeighbourEvidence, activities: Sequence[DirectoryActivity], capacity: Capacity,
     settings: FlashSettings,
 ) -> Plan:
-    """Plan for one finding and the directories it names. Plans nothing where anything needed is not known."""
+    """Plan for one finding and its directories. Whatever is unknown leads to a refusal."""
     if finding.advice_only:
         return Plan((), ())
     actions: list[Action] = []
@@ -36,26 +36,26 @@ def decide(
         actions += plan.actions
         refusals += plan.refusals
     if not activities:
-        refusals.append(Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).of(finding.aggressor))
+        refusals.append(Refusal(Reason.NO_CHANGELOG, NO_CHANGELOG_SENTENCE).about(finding.aggressor))
     return Plan(tuple(actions), tuple(refusals))
 
 
 def small_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: DirectoryActivity, capacity: Capacity,
                 settings: FlashSettings) -> Plan:
-    """A default layout for the directory, and moves of what it holds already."""
+    """A default layout for the directory, and moves of its existing files."""
     where = activity.directory
     size = sizing.component(activity.sizes, evidence.aggressor_bytes_per_file, evidence.aggressor_largest_rpc_bytes,
                             settings.sizing)
     refusal = refuse(where, size, evidence, activity, capacity, settings)
     if refusal:
-        return Plan((), (refusal.of(where),))
+        return Plan((), (refusal.about(where),))
     layout = flash_first(size.component_bytes, capacity.default_layouts.get(where), settings)
     actions = []
     if not covers(capacity.default_layouts.get(where), size.component_bytes, settings.flash_pool):
         outgrown = f"; {activity.outgrown} files outgrew the present first component" if activity.outgrown else ""
         actions.append(Action(
             ActKind.SET_DEFAULT_LAYOUT, layout,
-            f"new files of {finding.aggressor} then leave the disks of {finding.victim}: {size.reason}{outgrown}",
+            f"new files of {finding.aggressor} load the disks of {finding.victim}; {size.reason}{outgrown}",
             finding.key, directory=where,
         ))
     moves = tuple(existing_files(finding, evidence, activity, layout, capacity, settings))
@@ -64,35 +64,35 @@ def small_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: Di
 
 def refuse(where: str, size: sizing.Size, evidence: NoisyNeighbourEvidence, activity: DirectoryActivity,
            capacity: Capacity, settings: FlashSettings) -> Refusal | None:
-    """Why the directory gets no flash component; None when it does."""
+    """Why the directory gets no flash component; None if it gets one."""
     if not where.startswith("/"):
-        return Refusal(Reason.NO_PATH, "its path could not be found out")
+        return Refusal(Reason.NO_PATH, "its path is not known")
     if where == "/":
         return Refusal(Reason.ROOT_DIRECTORY, "the root of the file system keeps its default layout")
     for pool in (settings.flash_pool, settings.hdd_pool):
         if not capacity.pools.get(pool):
             return Refusal(Reason.NO_POOL, f"pool {pool!r} does not exist or has no targets")
     if where not in capacity.default_layouts:
-        return Refusal(Reason.NO_LAYOUT, "its present default layout could not be read")
+        return Refusal(Reason.NO_LAYOUT, "its default layout could not be read")
     if not size.component_bytes:
         return Refusal(size.refused or Reason.SIZES_UNKNOWN, size.reason)
     growth = growth_bytes_per_second(evidence, activity)
     if capacity.avail_bytes[settings.flash_pool] - growth * settings.reaction_seconds < reserved(capacity, settings):
         free = capacity.avail_bytes[settings.flash_pool]
-        return Refusal(Reason.NO_ROOM, f"pool {settings.flash_pool!r} has {free / 1e9:.1f} GB free, "
-                       f"and the job fills {growth / 1e6:.1f} MB/s")
+        return Refusal(Reason.NO_ROOM, f"pool {settings.flash_pool!r} has {bytes_text(free)} free, "
+                       f"and the job fills it at {rate_text(growth)}")
     return None
 
 
 def growth_bytes_per_second(evidence: NoisyNeighbourEvidence, activity: DirectoryActivity) -> float:
-    """Bytes per second by which the directory grows: what is created less what the job unlinks again."""
+    """Growth of the directory in bytes per second: created files less those that the job unlinks."""
     kept = 1 - min(activity.unlinks, activity.creates) / activity.creates if activity.creates else 1.0
     return evidence.aggressor_bytes_per_file * evidence.aggressor_files_per_second * kept
 
 
 def existing_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity: DirectoryActivity, layout: Layout,
                    capacity: Capacity, settings: FlashSettings) -> Iterator[Action]:
-    """Moves of closed files while the pool has room: those known to be read most, then the youngest (read soonest)."""
+    """Moves of closed files while the pool has space: the most read first, then the newest, which are read soonest."""
     if evidence.aggressor_read_share < settings.read_share:
         return
     left = capacity.avail_bytes[settings.flash_pool] - reserved(capacity, settings)
@@ -105,12 +105,12 @@ def existing_files(finding: Finding, evidence: NoisyNeighbourEvidence, activity:
             continue
         left -= size
         count += 1
-        yield Action(ActKind.MIGRATE, layout, f"{finding.aggressor} reads its files, and this one is on the disks of "
+        yield Action(ActKind.MIGRATE, layout, f"{finding.aggressor} reads its files, and the file is on the disks of "
                      f"{finding.victim}", finding.key, activity.directory, candidate.path, size, candidate.fid)
 
 
 def large_files(finding: Finding, activity: DirectoryActivity, capacity: Capacity, settings: FlashSettings) -> Plan:
-    """Small random I/O in large files: no first component helps; the whole file would have to be on flash."""
+    """Small I/O in large files: a first component does not help, so the whole file must be on flash."""
     actions: list[Action] = []
     refusals: list[Refusal] = []
     known: Mapping[str, Candidate] = {c.path: c for c in activity.candidates}
@@ -124,18 +124,17 @@ def large_files(finding: Finding, activity: DirectoryActivity, capacity: Capacit
         layout = Layout((Component(0, None, settings.flash_pool, min(4, len(members))),), composite=False)
         candidate = known.get(file.path)
         size = candidate.size_bytes if candidate else None
-        why = f"{finding.aggressor} does small I/O all over it on the disks of {finding.victim}"
+        why = f"{finding.aggressor} does small I/O in the whole file, on the disks of {finding.victim}"
         if left <= 0 or (size or 0) > left:
             refusals.append(Refusal(
-                Reason.NO_ROOM, f"{why}, and only the whole file on flash would help; pool {settings.flash_pool!r} has "
-                "no room for it").of(file.path))
+                Reason.NO_ROOM, f"{why}; only the whole file on flash would help, but pool {settings.flash_pool!r} has "
+                "no space for it").about(file.path))
         elif size is not None:
             left -= size
             actions.append(Action(ActKind.MIGRATE, layout, why, finding.key, activity.directory, file.path, size,
                                   file.fid))
         else:
-            still = "it is open" if candidate is None else "its size is not known"
-            actions.append(Action(ActKind.ADVISE, layout, f"{why}; only the whole file on flash would help, "
-                                  f"and {still}: migrate it when it is closed",
-                                  finding.key, activity.directory, file.path))
+            still = "the file is open" if candidate is None else "its size is not known"
+            actions.append(Action(ActKind.ADVISE, layout, f"{why}; only the whole file on flash would help, but "
+                                  f"{still}: migrate it when it is closed", finding.key, activity.directory, file.path))
     return Plan(tuple(actions), tuple(refusals))

@@ -1,1 +1,1 @@
-"""Pure: windows and facts in, findings out, each with its evidence."""
+"""Detectors: they turn windows and facts into findings with evidence. They are pure functions."""

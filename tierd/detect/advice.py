@@ -1,7 +1,7 @@
-"""Whether advice can help the jobs it is for, and which clients it names.
+"""Checks whether advice can help, and names the clients it is for.
 
-Detectors that advise use it. tierd gives no advice from which nothing can come, as far as job statistics show the
-files and requests of the jobs. Without job statistics no advice is dropped.
+tierd drops advice that cannot help, as far as job statistics show the files and requests of the jobs. Without job
+statistics it drops none.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from tierd.model import ClientLoad
 from tierd.text import first_names
 
 WHOLE_READ_BYTES = 2 << 20
-"""Files up to this size are read ahead whole, as the first page is asked for (``max_read_ahead_whole_mb``)."""
+"""Lustre reads files up to this size ahead in one piece (``max_read_ahead_whole_mb``)."""
 MIN_FREE_SHARE = 0.1
-"""Share of a pool that must be free for files to go there."""
+"""Free share of a pool below which no file is sent there."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobTraffic:
-    """What one job reads from, or writes to, some targets."""
+    """Bytes and RPCs of one job to some targets, in one direction."""
 
     job: Profile
     moved_bytes: float
@@ -31,13 +31,13 @@ class JobTraffic:
 
     @property
     def bytes_per_file(self) -> float:
-        """Of each file it opens, on average: no request for it can be larger. Infinite for a job that opens none."""
+        """Mean bytes per opened file, the limit of a request. Infinite for a job that opens no file."""
         files = max(self.job.opens, self.job.closes, self.job.creates)
         return self.moved_bytes / files if files else float("inf")
 
 
 def traffic(jobs: Mapping[str, Profile], targets: Collection[str], direction: str) -> Iterator[JobTraffic]:
-    """Of each job that reads from, or writes to, these targets; of ``read`` or ``write``."""
+    """Traffic of each job that reads from, or writes to, these targets. ``direction`` is ``read`` or ``write``."""
     for job in jobs.values():
         loads = [load for target, load in job.by_target.items() if target in targets]
         moved = sum(load.read_bytes if direction == "read" else load.write_bytes for load in loads)
@@ -47,9 +47,9 @@ def traffic(jobs: Mapping[str, Profile], targets: Collection[str], direction: st
 
 
 def rpcs_saved(parts: Iterable[JobTraffic], rpc_bytes: float) -> float | None:
-    """Share of the RPCs that would go if all were as large as the files allow, and no larger than that; None for none.
+    """Share of the RPCs that are saved if each has ``rpc_bytes``, or the size of the file. None if there are no RPCs.
 
-    Files of 1 MiB that are read whole cannot be read in larger requests than of 1 MiB, whatever may be set.
+    A file of 1 MiB is read in requests of 1 MiB at most, whatever the limit is.
     """
     sent = least = 0.0
     for part in parts:
@@ -59,7 +59,7 @@ def rpcs_saved(parts: Iterable[JobTraffic], rpc_bytes: float) -> float | None:
 
 
 def targets_of_pool(view: View, fsname: str, pool: str) -> frozenset[str]:
-    """Object targets of a pool; "" for those in no pool."""
+    """Object targets of a pool. The pool "" stands for targets in no pool."""
     if pool:
         return frozenset(view.facts.pools.get(pool, ()))
     pooled = {target for members in view.facts.pools.values() for target in members}
@@ -68,16 +68,16 @@ def targets_of_pool(view: View, fsname: str, pool: str) -> frozenset[str]:
 
 
 def has_free_space(view: View, targets: Collection[str]) -> bool:
-    """Whether there are such targets, and they are not short of room, as far as is known."""
+    """Whether there are such targets and they have free space. Unknown space counts as free."""
     fills = [view.facts.fill[target] for target in targets if target in view.facts.fill]
     size = sum(fill.size_bytes for fill in fills)
     return bool(targets) and (not size or sum(fill.avail_bytes for fill in fills) >= MIN_FREE_SHARE * size)
 
 
 def mean_concurrent_rpcs(jobs: Mapping[str, Profile], targets: Collection[str]) -> float | None:
-    """Bulk RPCs a target works on at a time, the mean of those that do any; None where servers do not tell times.
+    """Mean number of bulk RPCs that a busy target serves at a time. None if the servers report no times.
 
-    It is the time they spent in RPCs, for each second (Little's law).
+    By Little's law it is the service time of RPCs per second.
     """
     busy: dict[str, float] = {}
     for job in jobs.values():
@@ -88,18 +88,18 @@ def mean_concurrent_rpcs(jobs: Mapping[str, Profile], targets: Collection[str]) 
 
 
 STALE_SECONDS = 900.0
-"""A client that was looked at longer ago says nothing about now."""
+"""Readings of clients older than this are ignored."""
 ClientsByCause = Mapping[tuple[str, str], Sequence[ClientLoad]]
-"""File system and cause to the clients it was seen on."""
+"""Clients by file system and cause."""
 
 
 def recently_seen(view: View) -> Iterator[ClientLoad]:
-    """Clients of which something is known that is not old."""
+    """Clients with recent readings."""
     return (client for client in view.facts.clients if client.seconds > 0 and client.time > view.now - STALE_SECONDS)
 
 
 def by_cause(view: View, cause_of: Callable[[ClientLoad], str]) -> ClientsByCause:
-    """Clients with the same trouble together: an administrator sets a parameter for many, not for one."""
+    """Groups clients by cause: an administrator sets a parameter on many clients, not on one."""
     found: defaultdict[tuple[str, str], list[ClientLoad]] = defaultdict(list)
     for client in recently_seen(view):
         if cause := cause_of(client):
@@ -108,7 +108,7 @@ def by_cause(view: View, cause_of: Callable[[ClientLoad], str]) -> ClientsByCaus
 
 
 def client_names(clients: Sequence[ClientLoad]) -> str:
-    """The clients in a sentence."""
+    """The clients as words of a sentence."""
     names = list(dict.fromkeys(client.client for client in clients))
     return f"{'client' if len(names) == 1 else f'{len(names)} clients:'} {first_names(names)}"
 

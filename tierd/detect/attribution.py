@@ -1,4 +1,4 @@
-"""From a job to its directories: where the aggressor of a finding causes its load."""
+"""Finds the directories in which the aggressor of a finding works."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from dataclasses import replace
 from tierd.model import DirectoryActivity, Finding
 
 MIN_SHARE = 0.1
-"""A directory with less of the job's files than this is not where the noise is."""
+"""A directory with a smaller share of the job's file operations is not named."""
 STAY_SECONDS = 30.0
-"""In a directory of which nothing was heard for longer than this, before the last of the job, it does not stay."""
+"""A job has left a directory if its last record there is this much older than its newest record."""
 MAX_DIRECTORIES = 512
-"""Directories of one job that are named, the busiest; of more, what they lie in is named too."""
+"""The most directories that are named for one job. If there are more, their parents are named too."""
 COVERED_SHARE = 0.5
-"""Directories that together hold less of it do not tell where the noise is; what they lie in does."""
+"""If the active directories hold a smaller share than this, their parents are named instead."""
 
 
 def recent_weights(activities: Sequence[DirectoryActivity]) -> list[int]:
-    """Files a job worked on in each directory in the last minutes; where in none, since it began there.
+    """Files that a job created or opened in each directory in the last minutes; if none, since it began there.
 
-    A job may keep its name for months, and what it did where it was before must not hide where it is. One that holds
-    its files open for long works there all the same.
+    A job may keep its name for months: old work elsewhere must not hide where it works now. A job that holds its files
+    open for long has no recent records, but still works there.
     """
     lately = [activity.lately for activity in activities]
     return lately if any(lately) else [activity.creates + activity.opens for activity in activities]
@@ -32,13 +32,13 @@ Weighed = list[tuple[int, DirectoryActivity]]
 
 
 def _weighed(activities: Sequence[DirectoryActivity]) -> Weighed:
-    """Without places that nothing is known of, not even a FID: an open of a file that was gone before one could ask."""
+    """Weights of directories, without those whose path and FID are unknown: the file was gone when tierd asked."""
     return [(weight, activity) for weight, activity in zip(recent_weights(activities), activities, strict=True)
             if activity.directory]
 
 
 def active_directories(activities: Sequence[DirectoryActivity]) -> tuple[DirectoryActivity, ...]:
-    """Directories that hold a fair part of what the job does to files, the busiest first."""
+    """Directories with at least ``MIN_SHARE`` of the job's file operations, the busiest first."""
     return tuple(activity for _, activity in _active(_weighed(activities)))
 
 
@@ -49,13 +49,13 @@ def _active(weighed: Weighed) -> Weighed:
 
 
 def directories(activities: Sequence[DirectoryActivity]) -> tuple[str, ...]:
-    """Where the noise is: the active directories, or the hundreds in which the job stays; else what they lie in.
+    """Directories to name: the active ones, or up to ``MAX_DIRECTORIES`` in which the job stays, or their parents.
 
-    A job that makes a new directory for each step is told by what these lie in, as the next will lie there too. Of one
-    that stays where it is that would name a place that nothing of its work inherits from, and that is also others':
-    Lustre gives a new file the default layout of its own directory, or else that of the root, never one from between
-    (``lod_get_default_lov_striping`` in lustre/lod/lod_object.c). Of more directories than can be named, the busiest
-    are, and what they lie in for those still to be made.
+    If a job makes a new directory for each step, the parent is named: the next directory will be there too. If a job
+    stays in its directories, the parent is wrong: new files do not inherit from it, and other jobs use it. Lustre gives
+    a new file the default layout of its own directory, or that of the root, never one from between
+    (``lod_get_default_lov_striping`` in lustre/lod/lod_object.c). If there are too many directories, the busiest are
+    named, and their parents for directories still to be made.
     """
     weighed = _weighed(activities)
     total = sum(weight for weight, _ in weighed)
@@ -76,7 +76,7 @@ def directories(activities: Sequence[DirectoryActivity]) -> tuple[str, ...]:
 
 
 def _staying(weighed: Weighed) -> Weighed:
-    """Those of the directories that the job is still at work in, the busiest first, without what hardly counts."""
+    """Directories in which the job is still active, the busiest first, without negligible ones."""
     latest = max((a.last_time for _, a in weighed), default=0.0)
     least = MIN_SHARE * max((weight for weight, _ in weighed), default=0)
     return sorted(((weight, a) for weight, a in weighed if a.last_time >= latest - STAY_SECONDS and weight >= least),
@@ -84,7 +84,7 @@ def _staying(weighed: Weighed) -> Weighed:
 
 
 def activities_of_finding(finding: Finding, activities: Sequence[DirectoryActivity]) -> tuple[DirectoryActivity, ...]:
-    """What the aggressor did in each directory of the finding; in one it was rolled up to, all that lies below."""
+    """Activity of the aggressor in each directory of the finding; for a parent, the sum of its subdirectories."""
     by_place = {activity.directory: activity for activity in activities}
     found = []
     for place in finding.directories:
@@ -97,7 +97,7 @@ def activities_of_finding(finding: Finding, activities: Sequence[DirectoryActivi
 
 
 def merged_activity(place: str, parts: Sequence[DirectoryActivity]) -> DirectoryActivity:
-    """Several directories as one."""
+    """The sum of several directories, as activity in ``place``."""
     return DirectoryActivity(
         parts[0].job, place, sum(p.creates for p in parts), sum(p.opens for p in parts), sum(p.closes for p in parts),
         sum(p.unlinks for p in parts), sum(p.outgrown for p in parts),
@@ -107,5 +107,5 @@ def merged_activity(place: str, parts: Sequence[DirectoryActivity]) -> Directory
 
 
 def with_directories(finding: Finding, activities: Sequence[DirectoryActivity]) -> Finding:
-    """The finding with the aggressor's directories; as it was where changelogs say nothing of the job."""
+    """The finding with the aggressor's directories; none if the changelogs do not have the job."""
     return replace(finding, directories=directories(activities))

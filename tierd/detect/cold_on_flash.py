@@ -1,7 +1,7 @@
-"""Files on flash that nobody has used for long, told only while flash is short of room.
+"""Files on flash that were not used for long. Reported only while the flash pool is short of space.
 
-Coldness alone is no trouble: an idle file on an empty pool disturbs nobody. And that the noise it once made has
-stopped is no reason either, or files would go to and fro.
+An idle file on an empty pool is no problem. The end of the noise that brought a file to flash is no reason to demote
+it either: files would move back and forth.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from annotated_types import Ge, Gt, Lt
 from tierd.detect.advice import has_free_space
 from tierd.detect.plugin import Common, Detector, View
 from tierd.model import Advice, ColdOnFlashEvidence, Finding
-from tierd.text import percent, quoted
+from tierd.text import bytes_text, percent, quoted
 
 DAY_SECONDS = 86_400.0
 
@@ -25,11 +25,11 @@ class Settings(Common):
     """Thresholds."""
 
     enter: Annotated[float, Gt(0), Lt(1)] = 0.8
-    """Share of the flash pool in use, to begin."""
+    """The finding begins at this used share of the flash pool."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.7
-    """The same, to go on: demotion stops there."""
+    """The finding ends, and demotion stops, at this used share."""
     cold_days: Annotated[float, Gt(0)] = 7.0
-    """Days without an access. Clients write access times late: not below one day (``atime_diff``) without thought."""
+    """Days without access. Clients write access times late (``atime_diff``): one day at least is advisable."""
     min_files: Annotated[int, Ge(1)] = 1
 
 
@@ -40,12 +40,12 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
 
 
 def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[Finding]:
-    """The finding about one pool, whose cold files go to the disks beside it."""
+    """The finding about one pool. Its cold files go to the disk pool beside it."""
     members = view.facts.pools.get(pool, ())
     fills = [view.facts.fill[t] for t in members if t in view.facts.fill]
     size = sum(f.size_bytes for f in fills)
     if not size or len(fills) < len(members):
-        return  # what is not known is not short
+        return  # unknown space does not count as used
     used = 1 - sum(f.avail_bytes for f in fills) / size
     if used < (settings.leave if (DETECTOR.name, "", pool) in view.active else settings.enter):
         return
@@ -58,15 +58,15 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
     oldest = min(file.read_at for file in cold)
     yield Finding(
         DETECTOR.name, view.now, "", "", tuple(sorted(members)),
-        f"pool {quoted(pool)} is {percent(used)} full, and {len(cold)} of {len(stored)} files looked at "
-        f"there, {held / 1e9:.2f} GB, were not used for {settings.cold_days:g} days or more",
+        f"pool {quoted(pool)} is {percent(used)} full; {len(cold)} of {len(stored)} files examined there "
+        f"({bytes_text(held)}) were not used for at least {settings.cold_days:g} days",
         ColdOnFlashEvidence(
             used_share=used, cold_files=len(cold), cold_bytes=held, oldest_days=(view.now - oldest) / DAY_SECONDS,
             target_used_share=settings.leave, cold_before=limit,
             bytes_to_free=max(0.0, (used - settings.leave) * size)),
         tuple(sorted({file.path.rpartition("/")[0] or "/" for file in cold}))[:20], subject=pool,
         advice=(Advice(f"lfs migrate --non-block -p {quoted(disks)} FILE", "the coldest first",
-                       "room on flash for what is used; tierd does it for files it sent there, and in the directories "
+                       "frees flash for files in use; tierd does this for files it moved there, and in the directories "
                        "of [cold_to_disk]"),) if has_free_space(view, view.facts.pools.get(disks, ())) else (),
     )
 

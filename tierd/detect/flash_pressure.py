@@ -1,6 +1,6 @@
-"""The flash pool fills up: how full, how fast, when it will be full, and who writes there.
+"""A flash pool fills up: how full it is, how fast it grows, when it will be full, and which jobs write there.
 
-Full flash is worse than none: Lustre then puts new objects elsewhere or fails the write, and tierd refuses to help.
+A full pool is worse than none: Lustre puts new objects elsewhere or fails the write, and tierd refuses to act.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from annotated_types import Gt, Lt
 from tierd.detect.advice import has_free_space
 from tierd.detect.plugin import Common, Detector, View
 from tierd.model import Advice, Evidence, Finding
-from tierd.text import first_names, percent, quoted
+from tierd.text import bytes_text, first_names, percent, quoted, rate_text
 
 COLD_SECONDS = 7 * 86_400.0
 
@@ -25,13 +25,13 @@ class Settings(Common):
     """Thresholds, shares of the pool in use."""
 
     enter: Annotated[float, Gt(0), Lt(1)] = 0.8
-    """To begin."""
+    """The finding begins at this share."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.7
-    """To go on."""
+    """The finding ends at this share."""
     horizon_seconds: Annotated[float, Gt(0)] = 3600.0
-    """A pool that is half full and would be full sooner than this at the present rate is under pressure."""
+    """The finding also begins if a half full pool will be full within this time at its present growth."""
     half: Annotated[float, Gt(0), Lt(1)] = 0.5
-    """What counts as half full."""
+    """Share that counts as half full."""
     recent_seconds: Annotated[float, Gt(0)] = 60.0
 
 
@@ -57,7 +57,7 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
 
 
 def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[Finding]:
-    """The finding about one pool, beside which there are these disks."""
+    """The finding about one pool. ``disks`` is the disk pool beside it."""
     members = [t for t in view.facts.pools.get(pool, ()) if t in view.facts.fill]
     if not members:
         return
@@ -77,16 +77,16 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
     edge = settings.leave if (DETECTOR.name, "", pool) in view.active else settings.enter
     if used < edge and (used < settings.half or full_in > settings.horizon_seconds):
         return
-    when = f"; it grows by {rate / 1e6:.1f} MB/s and is full in {full_in / 60:.0f} minutes" if full_in < 86_400 else ""
+    when = f"; at {rate_text(rate)} of growth it is full in {full_in / 60:.0f} minutes" if full_in < 86_400 else ""
     who = (
         first_names(job for job, count in writers.most_common() if count >= 0.1 * writers.total())
         if written
-        else "nobody"
+        else "no job"
     )
     yield Finding(
         DETECTOR.name, view.now, "", "", tuple(sorted(members)),
-        f"pool {quoted(pool)} is {percent(used)} full ({avail / 1e9:.1f} GB free, {quoted(fullest)} "
-        f"{percent(fills[fullest].used)}); {who} write {written / 1e6:.1f} MB/s to it{when}",
+        f"pool {quoted(pool)} is {percent(used)} full ({bytes_text(avail)} free, fullest target {quoted(fullest)} at "
+        f"{percent(fills[fullest].used)}); writes: {rate_text(written)} by {who}{when}",
         FlashPressureEvidence(
             used_share=used, fullest_used_share=fills[fullest].used, avail_bytes=avail, write_bytes_per_second=written,
             growth_bytes_per_second=rate, seconds_to_full=min(full_in, 1e12)),
@@ -95,16 +95,16 @@ def of_pool(pool: str, disks: str, view: View, settings: Settings) -> Iterator[F
 
 
 def advise(view: View, pool: str, disks: str) -> Iterator[Advice]:
-    """What to change; both need disks with room."""
+    """What to change. Both need free space on the disks."""
     if not has_free_space(view, view.facts.pools.get(disks, ())):
         return
     stored = [file for file in view.facts.stored if pool in file.pools]
     if not stored or any(file.read_at < view.now - COLD_SECONDS for file in stored):
         yield Advice(f"lfs find MOUNT --pool {quoted(pool)} -atime +7 -size +1M", "on a client",
-                     "the cold files that take the room; tierd demotes those it knows of (cold-on-flash)")
+                     "lists cold files that take up space; tierd demotes those it knows of (cold-on-flash)")
     yield Advice("lctl set_param lod.*.pool.{0}.spill_target={1} lod.*.pool.{0}.spill_threshold_pct=90".format(
         quoted(pool), quoted(disks)), "on all MDS (2.15 and newer)",
-        "new files go to the disks before the pool is full, instead of failing")
+        "new files go to the disks before the pool is full, and do not fail")
 
 
 DETECTOR = Detector("flash-pressure", Settings, detect)

@@ -1,9 +1,9 @@
-"""The history of windows: the last minutes as they came, earlier ones in half minutes, without negligible loads.
+"""The history of windows: the last minutes unchanged, earlier ones as half minutes, without negligible loads.
 
-With 5,000 jobs on 400 targets a window may hold 50,000 loads, most of them a thousandth of the load of their target.
-A job with so little neither slows others there, nor can tierd see that it is slowed. Sums of half minutes grow as the
-short windows come, so that no single cycle pays for all of them. Old windows are packed into arrays of numbers, a
-third of the memory, and without the sizes of RPCs, as a job's profile comes from the newest windows.
+With 5,000 jobs on 400 targets a window may hold 50,000 loads, most of them a thousandth of their target's load. Such a
+job slows no other job, and tierd cannot measure whether it is slowed. Half minutes are summed as the short windows
+arrive, so that no single cycle has all the cost. Old windows are packed into arrays, which take a third of the memory.
+They lose the sizes of RPCs: profiles of jobs come from the newest windows.
 
 >>> load = JobLoad("l-OST0001", "j.1", write_bytes=5e6, writes=5.0, sizes={1 << 20: 5.0})
 >>> old = packed_loads({("l-OST0001", "j.1"): load})
@@ -27,11 +27,11 @@ from tierd.model import NO_SIZES, JobLoad, NamespaceLoad, Window
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 _ROWS: list[int] = []
-"""One object for each number, however many windows have so many loads."""
+"""Shared int objects for row numbers, to save memory."""
 
 
 class Packed(Mapping[Key, Value], Generic[Key, Value]):
-    """Values of a few numbers each."""
+    """A read-only mapping whose values are built from packed numbers."""
 
     __slots__ = ("_make", "_numbers", "_rows", "_width")
 
@@ -52,11 +52,11 @@ class Packed(Mapping[Key, Value], Generic[Key, Value]):
         return self[key] if key in self._rows else default
 
     def items(self) -> ItemsView[Key, Value]:
-        """All of them, made one after the other."""
+        """All items, built one after the other."""
         return _Items(self)
 
     def each(self) -> Iterator[tuple[Key, Value]]:
-        """The same; not looked up one by one."""
+        """All items, faster than by lookup."""
         make, numbers, width = self._make, self._numbers, self._width
         for key, at in zip(self._rows, range(0, len(numbers), width or 1), strict=False):
             yield key, make(key, numbers[at:at + width])
@@ -72,7 +72,7 @@ class Packed(Mapping[Key, Value], Generic[Key, Value]):
 
 
 class _Items(ItemsView[Key, Value]):
-    """Of a packed mapping."""
+    """Items of a packed mapping."""
 
     __slots__ = ()
     _mapping: Packed[Key, Value]
@@ -98,11 +98,11 @@ def packed_namespace(namespace: Mapping[str, NamespaceLoad]) -> Packed[str, Name
 
 
 WINDOWS_WITH_SIZES = 4
-"""Newest windows that keep the sizes of RPCs: what a job is like is told from these, and sizes take the most memory."""
+"""Newest windows that keep the sizes of RPCs, which take most memory. Profiles of jobs come from these."""
 
 
 class CoarseWindows:
-    """Takes short windows in and keeps long ones."""
+    """Sums short windows into long ones and keeps these."""
 
     def __init__(self, span_seconds: float = 30.0, history_seconds: float = 900.0, most_loads: float = float("inf"),
                  thin: Callable[[Window], Window] = lambda window: window) -> None:
@@ -120,11 +120,11 @@ class CoarseWindows:
 
     @property
     def windows(self) -> Sequence[Window]:
-        """Long windows that are complete, oldest first."""
+        """Complete long windows, oldest first."""
         return tuple(self._done)
 
     def add(self, window: Window) -> bool:
-        """Take one in; whether a long window is complete now. After a gap a new one begins."""
+        """Add a short window. Returns whether a long window is now complete. After a gap a new long window begins."""
         if window.start != self._end:
             self._begin(window.start)
         for key, load in window.loads.items():
@@ -147,7 +147,7 @@ class CoarseWindows:
 
 
 def packed(window: Window) -> Window:
-    """The same in little room, without the sizes of RPCs."""
+    """The window packed into arrays, without the sizes of RPCs."""
     return replace(window, loads=packed_loads(window.loads), namespace=packed_namespace(window.namespace))
 
 
@@ -159,21 +159,21 @@ def total_namespace(parts: Sequence[NamespaceLoad]) -> NamespaceLoad:
 
 
 WHOLE_SECONDS = 300.0
-"""Windows are kept as they came for so long, where there are few loads."""
+"""Windows are kept whole for this long if there are few loads."""
 MIN_WHOLE_SECONDS = 30.0
-"""At the least, however many loads there are."""
+"""Windows are kept whole for at least this long."""
 MAX_LOADS = 40_000
-"""In whole windows together."""
+"""Loads in all whole windows, at the most."""
 MAX_COARSE_LOADS = 100_000
-"""In coarse windows together: with very many loads the history is shorter."""
+"""Loads in all coarse windows, at the most. With very many loads the history is shorter."""
 CROWDED_JOBS = 16
-"""Jobs on a target up to which all are kept: only where there are more can one be too small to matter."""
+"""A target with at most this many jobs keeps all its loads."""
 MIN_SHARE = 0.02
-"""Share of a crowded target's operations or bytes below which a job is left out."""
+"""Share of a crowded target's operations or bytes below which a load is dropped."""
 
 
 class History:
-    """Takes windows in, and gives them back thinned: whole ones after coarse ones, oldest first."""
+    """Keeps windows without negligible loads: coarse windows, then whole ones, oldest first."""
 
     def __init__(self, history_seconds: float) -> None:
         self._history_seconds = history_seconds
@@ -186,18 +186,18 @@ class History:
         self._keys: dict[tuple[str, str], tuple[str, str]] = {}
         self._begun: float | None = None
         self.learnt: tuple[Window, ...] = ()
-        """What somebody else has seen before our start, until our own history is long enough."""
+        """Windows from Prometheus' history, until tierd's own history is long enough."""
 
     @property
     def windows(self) -> Sequence[Window]:
-        """All of it."""
+        """All windows, oldest first."""
         begun = self._whole[0].start if self._whole else float("inf")
         return (*self.learnt, *(w for w in self.coarse.windows if w.end <= begun), *self._whole)
 
     def add(self, window: Window) -> bool:
-        """Take one in; whether a coarse window is complete now."""
+        """Add a window. Returns whether a coarse window is now complete."""
         if self._whole and window.end <= self._whole[-1].end:
-            self._begin()  # the clock went back: what was before is not before any more
+            self._begin()  # the clock went back: the history is void
         self._begun = window.start if self._begun is None else self._begun
         if window.end - self._begun > self._history_seconds:
             self.learnt = ()
@@ -211,7 +211,7 @@ class History:
         return complete
 
     def _forget(self, now: float) -> None:
-        """Let whole windows go that coarse ones stand for, and that are old or too many."""
+        """Remove whole windows that coarse ones cover, if they are old or too many."""
         ends = {w.end for w in self.coarse.windows}
         while len(self._whole) > 1 and self._whole[0].end < now - MIN_WHOLE_SECONDS and self._is_due(now):
             while len(self._whole) > 1:
@@ -224,13 +224,13 @@ class History:
         return self._whole[0].end < now - min(WHOLE_SECONDS, self._history_seconds) or self._loads > MAX_LOADS
 
     def _with_known_keys(self, window: Window) -> Window:
-        """The same with one object for each pair of target and job, whichever window it stands in: it saves memory."""
+        """The window with shared key objects, to save memory."""
         known = self._keys
         return replace(window, loads={known.setdefault(key, key): load for key, load in window.loads.items()})
 
 
 def thinned(window: Window) -> Window:
-    """The window without loads that are small beside what their target had to do, where many jobs crowd it."""
+    """The window without negligible loads on crowded targets."""
     at: defaultdict[str, list[JobLoad]] = defaultdict(list)
     for load in window.loads.values():
         at[load.target].append(load)
@@ -250,6 +250,6 @@ def thinned(window: Window) -> Window:
 
 
 def thinned_namespace(namespace: Mapping[str, NamespaceLoad], jobs: Collection[str]) -> dict[str, NamespaceLoad]:
-    """Metadata of the jobs that are kept, and of those that ask for a thousandth of all or more."""
+    """Metadata loads of these jobs, and of jobs with at least a thousandth of all metadata operations."""
     total = sum(load.operations for load in namespace.values())
     return {job: load for job, load in namespace.items() if job in jobs or load.operations >= 0.001 * total}

@@ -1,7 +1,7 @@
-"""A job reads small files again and again, and they lie on the disks: on flash each read would cost no seek.
+"""A job reads small files on disks again and again. On flash these reads need no seeks.
 
-Three sources must agree: the changelog shows files opened that existed before, job statistics show reads that reach
-the disk targets (what a client has in its cache costs nothing), and bytes per open show that the files are small.
+Three sources must agree: the changelog shows opens of existing files, job statistics show reads that reach the disk
+targets (reads from a client's cache cost nothing), and the bytes per open show that the files are small.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ class Settings(Common):
 
     recent_seconds: Annotated[float, Gt(0)] = 30.0
     min_opens: Annotated[int, Ge(1)] = 100
-    """Opens of existing files in a directory lately; changelogs must record OPEN (it is off by default)."""
+    """Recent opens of existing files in a directory, at the least. Changelogs must record OPEN (off by default)."""
     reopened: Annotated[float, Gt(0)] = 2.0
-    """Opens of existing files for each file created, at the least: else it is a directory that is written."""
+    """Opens of existing files per created file, at the least. With fewer, the directory is mostly written."""
     enter_reads_per_second: Annotated[float, Gt(0)] = 10.0
-    """Read RPCs of the job that reach disk targets, to begin."""
+    """The finding begins at this rate of read RPCs to disk targets."""
     leave_reads_per_second: Annotated[float, Gt(0)] = 5.0
-    """The same, to go on."""
+    """The finding ends below this."""
     read_share: Annotated[float, Gt(0), Lt(1)] = 0.5
-    """Reads among the job's RPCs on the disks."""
+    """Share of reads among the job's RPCs to disk targets, at the least."""
     small_file_bytes: Annotated[int, Gt(0)] = 8 << 20
-    """Bytes read per open, at the most."""
+    """Mean bytes read per open, at the most."""
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
-    """One finding a job, naming its directories, the most read first."""
+    """One finding per job. It names the job's directories, the most opened first."""
     if not has_free_space(view, view.flash):
         return
     jobs = view.profiles(settings.recent_seconds)
@@ -77,15 +77,15 @@ def of_job(job: Profile, activities: Sequence[DirectoryActivity], view: View, se
     return Finding(
         DETECTOR.name, view.now, job.job, "", tuple(sorted(t for t, load in on_disk.items() if load.reads)),
         f"{quoted(job.job)} opens {opens:.0f} existing files/s in {quoted(places[0].directory)}"
-        f"{more} and reads {per_open / 1024:.0f} KiB of each, {percent(share)} of it from the disks with "
+        f"{more} and reads {per_open / 1024:.0f} KiB of each; {percent(share)} of the bytes come from disks, in "
         f"{reads / job.seconds:.0f} reads/s",
         HotSmallFilesEvidence(
             opens_per_second=opens, disk_reads_per_second=reads / job.seconds, read_bytes_per_open=per_open,
             disk_read_share=share, read_operations_share=reads / operations, usec_per_rpc=busy_usec),
         tuple(a.directory for a in places),
         advice=(Advice(f"lfs migrate --non-block -c 1 -p {quoted(view.pools_of(places[0].directory).flash)} FILE",
-                       f"files in {quoted(places[0].directory)}", "reads without seeks; tierd does it, the best first, "
-                       "where [act] on names hot-small-files"),),
+                       f"files in {quoted(places[0].directory)}", "reads need no seeks; "
+                       "tierd does this if [act] on names hot-small-files"),),
     )
 
 

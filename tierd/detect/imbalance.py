@@ -1,4 +1,4 @@
-"""One target of a pool is much fuller, or does much more, than the others: the slowest one sets everybody's speed."""
+"""One target of a pool is much fuller or busier than the others. The slowest target limits every striped file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from annotated_types import Gt, Lt
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Classes, Profile, is_small_files
 from tierd.model import Advice, Evidence, Finding, Window
-from tierd.text import percent, quoted
+from tierd.text import percent, quoted, rate_text
 
 
 @dataclass(frozen=True)
@@ -21,17 +21,17 @@ class Settings(Common):
     """Thresholds."""
 
     enter_fill: Annotated[float, Gt(0), Lt(1)] = 0.2
-    """Share in use above that of the pool's median target, to begin."""
+    """The finding begins if a target's used share exceeds the median of the others by this."""
     leave_fill: Annotated[float, Gt(0), Lt(1)] = 0.15
-    """The same, to go on."""
+    """The finding ends below this excess."""
     enter_load: Annotated[float, Gt(1)] = 3.0
-    """Bytes or operations of a target, in means of the others of its pool, to begin."""
+    """The finding begins if a target does this many times the bytes or operations of the others' mean."""
     leave_load: Annotated[float, Gt(1)] = 2.0
-    """The same, to go on."""
+    """The finding ends below this factor."""
     recent_seconds: Annotated[float, Gt(0)] = 60.0
     min_bytes_per_second: Annotated[float, Gt(0)] = 5e6
     min_operations_per_second: Annotated[float, Gt(0)] = 50.0
-    """What the target must do at the least for its load to mean something."""
+    """Load of the target, at the least; smaller loads are ignored."""
     classes: Classes = field(default_factory=Classes)
 
 
@@ -63,7 +63,7 @@ class OperationsEvidence(Evidence):
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
-    """The fullest and the busiest target of each pool, where they stand out."""
+    """The fullest and the busiest target of each pool, if they exceed the thresholds."""
     loads = loads_by_target(view.recent(settings.recent_seconds))
     for pool, members in sorted(view.facts.pools.items()):
         if len(members) > 1:
@@ -84,22 +84,23 @@ def fill_findings(pool: str, members: Sequence[str], view: View, settings: Setti
     name = quoted(fullest)
     yield Finding(
         DETECTOR.name, view.now, "", "", (fullest,),
-        f"{name} is {percent(known[fullest])} full, the others of pool {quoted(pool)} {percent(others)}",
+        f"{name} is {percent(known[fullest])} full; the median of the other targets of pool {quoted(pool)} is "
+        f"{percent(others)}",
         FillEvidence(used_share=known[fullest], others_used_share=others),
         advice_only=True, subject=f"fill of {fullest}",
         advice=(
             Advice(f"lfs find MOUNT --ost {name} -size +1G -print0 | xargs -0 -n 1 lfs migrate "
                    f"--non-block -p {quoted(pool)}",
-                   "on a client, when nobody computes", "large files spread over the pool anew"),
-            Advice(f"lctl set_param osp.{name}-osc-MDT*.max_create_count=0", "on all MDS, until it is even",
-                   "no new objects on it; files there stay usable. Undo with the value it had (20000)"),
+                   "on a client, at a quiet time", "moves large files to other targets of the pool"),
+            Advice(f"lctl set_param osp.{name}-osc-MDT*.max_create_count=0", "on all MDS, until the fill is even",
+                   "creates no new objects on the target; its files stay usable. To undo, set the old value (20000)"),
         ),
     )
 
 
 @dataclass(slots=True)
 class TargetLoad:
-    """What a target did, a second, and for whom."""
+    """Load of a target per second, and its operations by job."""
 
     moved_bytes: float = 0.0
     operations: float = 0.0
@@ -107,7 +108,7 @@ class TargetLoad:
 
 
 def loads_by_target(recent: Sequence[Window]) -> defaultdict[str, TargetLoad]:
-    """What each target did."""
+    """Load of each target."""
     seconds = sum(window.seconds for window in recent)
     found: defaultdict[str, TargetLoad] = defaultdict(TargetLoad)
     for window in recent:
@@ -121,7 +122,7 @@ def loads_by_target(recent: Sequence[Window]) -> defaultdict[str, TargetLoad]:
 
 def load_findings(pool: str, members: Sequence[str], loads: defaultdict[str, TargetLoad], view: View,
          settings: Settings) -> Iterator[Finding]:
-    """A target that does more than the others, in bytes or in operations."""
+    """A target that is busier than the others, in bytes or in operations."""
     least = {"moved_bytes": settings.min_bytes_per_second, "operations": settings.min_operations_per_second}
     for of, enough in least.items():
         rates = {target: float(getattr(loads[target], of)) for target in members}
@@ -133,24 +134,25 @@ def load_findings(pool: str, members: Sequence[str], loads: defaultdict[str, Tar
         (job, count), total = loads[busiest].jobs.most_common(1)[0], loads[busiest].jobs.total()
         profile = view.profiles(settings.recent_seconds).get(job)
         spread = profile is not None and can_spread(profile, busiest, members, settings)
-        shown, instead = ((f"{rate / 1e6:.1f} MB/s", f"{others / 1e6:.1f} MB/s") if of == "moved_bytes" else
-                          (f"{rate:.0f} operations/s", f"{others:.0f}"))
+        shown, instead = ((rate_text(rate), rate_text(others)) if of == "moved_bytes" else
+                          (f"{rate:.0f} operations/s", f"{others:.0f} operations/s"))
         yield Finding(
             DETECTOR.name, view.now, "", "", (busiest,),
-            f"{quoted(busiest)} does {shown}, the others of pool {quoted(pool)} {instead} on average; "
-            f"{quoted(job)} makes {percent(count / max(total, 1))} of its operations",
+            f"{quoted(busiest)} serves {shown}; the other targets of pool {quoted(pool)} serve {instead} on average; "
+            f"{quoted(job)} causes {percent(count / max(total, 1))} of the operations on {quoted(busiest)}",
             BytesEvidence(moved_bytes_per_second=rate, others_moved_bytes_per_second=others) if of == "moved_bytes" else
             OperationsEvidence(operations_per_second=rate, others_operations_per_second=others),
             advice_only=True, subject=f"load of {busiest}",
             advice=(Advice(f"lfs setstripe -c {min(4, len(members))} -p {quoted(pool)} DIRECTORY",
-                           f"directories of {quoted(job)} with few large files", "its bytes go to more targets"),)
+                           f"directories of {quoted(job)} with few large files",
+                           "spreads the bytes over more targets"),)
             if spread else (),
         )
         return
 
 
 def can_spread(job: Profile, target: str, members: Sequence[str], settings: Settings) -> bool:
-    """Whether more stripes would take something off a target: of large files, that do not lie on the others too."""
+    """Whether more stripes would relieve a target: the job has large files, mostly on this target."""
     here = job.by_target[target].moved_bytes if target in job.by_target else 0.0
     everywhere = sum(job.by_target[member].moved_bytes for member in members if member in job.by_target)
     return here >= 0.5 * everywhere > 0 and not is_small_files(job, settings.classes)

@@ -1,4 +1,4 @@
-"""Very many creates, opens and unlinks in one directory: one MDT, and one lock on the directory, serve them all.
+"""Very many creates, opens and unlinks in one directory: one MDT and one directory lock serve them all.
 
 A striped directory spreads names over MDTs. Measured with empty files in one shared directory (Cray, CUG 2018, slides
 and table 1), four MDTs did 1.95 times the creates of one, 2.36 times the stats, 3.97 times the reads and 2.34 times the
@@ -21,11 +21,11 @@ from tierd.model import Advice, DirectoryActivity, Evidence, Finding
 from tierd.text import first_names, percent, quoted
 
 DOM_BYTES = 64 << 10
-"""Of the component on the MDT that is advised."""
+"""Size of the advised component on the MDT."""
 CHANGE_SHARE = 0.25
-"""Creates and unlinks among all, from which on the lock on the directory is what they wait for: opens share it."""
+"""Share of creates and unlinks from which processes wait for the directory lock; opens share the lock."""
 CREATE_SHARE = 0.02
-"""Creates for each open of a file that was there, below which a layout for new files changes nothing."""
+"""Creates per open of an existing file, below which a layout for new files changes nothing."""
 
 
 @dataclass(frozen=True)
@@ -33,15 +33,15 @@ class Settings(Common):
     """Thresholds."""
 
     enter: Annotated[float, Gt(0)] = 500.0
-    """Creates, opens and unlinks a second in one directory, to begin."""
+    """The finding begins at this rate of creates, opens and unlinks in one directory."""
     leave: Annotated[float, Gt(0)] = 300.0
-    """The same, to go on."""
+    """The finding ends below this rate."""
     share: Annotated[float, Gt(0), Lt(1)] = 0.3
-    """Its part of all that the changelogs tell, at the least."""
+    """The directory's share of all operations in the changelogs, at the least."""
     min_seconds: Annotated[float, Gt(0)] = 60.0
-    """How long it must have been watched."""
+    """Observed time, at the least."""
     recent_seconds: Annotated[float, Gt(0)] = 60.0
-    """What jobs' files are like is told from their last so many seconds."""
+    """Period from which the sizes of jobs' files are estimated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +70,12 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
         done = sum(map(operations, parts))
         edge = settings.leave if (DETECTOR.name, "", place) in view.active else settings.enter
         if done / seconds < edge or done < settings.share * everything:
-            return  # those after it do less
+            return  # sorted: the directories after this one have fewer operations
         yield of_directory(place, parts, done / everything, view, settings)
 
 
 def operations(activity: DirectoryActivity) -> int:
-    """What the MDT had to do in a directory, closes aside: they follow opens."""
+    """Operations of the MDT in a directory, without closes, which follow opens."""
     return activity.creates + activity.opens + activity.unlinks
 
 
@@ -89,8 +89,8 @@ def of_directory(place: str, parts: Sequence[DirectoryActivity], share: float, v
     jobs = [p.job for p in sorted(parts, key=lambda p: (-operations(p), p.job))]
     return Finding(
         DETECTOR.name, view.now, "", "", (),
-        f"{creates:.0f} creates, {opens:.0f} opens and {unlinks:.0f} unlinks/s in {quoted(place)}, {percent(share)} of "
-        f"all, by {first_names(jobs)}",
+        f"{quoted(place)} has {creates:.0f} creates, {opens:.0f} opens and {unlinks:.0f} unlinks/s, "
+        f"{percent(share)} of all metadata operations, by {first_names(jobs)}",
         MetadataStormEvidence(creates_per_second=creates, opens_per_second=opens, unlinks_per_second=unlinks,
                               share=share, metadata_targets=view.facts.metadata_targets),
         (place,), advice_only=True, subject=place,
@@ -100,7 +100,7 @@ def of_directory(place: str, parts: Sequence[DirectoryActivity], share: float, v
 
 
 def files_are_tiny(jobs: Sequence[str], view: View, settings: Settings) -> bool:
-    """Whether what jobs read of a file fits the part of it that lies on the MDT, as far as is known."""
+    """Whether the bytes that jobs read per file fit the component on the MDT. Unknown sizes count as fitting."""
     known = view.profiles(settings.recent_seconds)
     every = frozenset(target for window in view.windows for target, _ in window.loads)
     parts = [part for part in traffic(known, every, "read") if part.job.job in jobs]
@@ -108,24 +108,24 @@ def files_are_tiny(jobs: Sequence[str], view: View, settings: Settings) -> bool:
 
 
 def advise(place: str, rates: tuple[float, float, float], metadata_targets: int, *, tiny: bool) -> Iterator[Advice]:
-    """What to change. ``rates`` are creates, opens and unlinks a second."""
+    """What to change. ``rates`` are creates, opens and unlinks per second."""
     creates, opens, unlinks = rates
     name = quoted(place)
     if metadata_targets != 1:
         count = f"{metadata_targets}" if metadata_targets else "COUNT"
         yield Advice(f"lfs mkdir -c {count} NEW_DIRECTORY (or lfs setdirstripe -D -c {count} {name} for directories "
-                     "made in it)", name, "names are spread over the MDTs: four did 1.95 times the creates of one, "
-                     "2.36 times the stats and 2.34 times the unlinks in one shared directory")
+                     "made in it)", name, "spreads names over the MDTs; in one shared directory, four MDTs did 1.95 "
+                     "times the creates of one MDT, 2.36 times the stats and 2.34 times the unlinks")
     if creates + unlinks >= CHANGE_SHARE * (creates + opens + unlinks):
         yield Advice("one directory for each process or node, instead of a shared one", "in the application",
-                     "processes no longer wait for one directory's lock")
+                     "processes do not wait for one directory lock")
     if opens > 3 * creates and tiny:
         made = creates >= CREATE_SHARE * opens
         yield Advice(f"lfs setstripe -E 64K -L mdt -E -1 -c 1 {name}" if made else
                      "lfs migrate --non-block -E 64K -L mdt -E -1 -c 1 FILE",
                      ("new files there" if made else f"the files in {name}, when closed") +
                      ", if they are smaller than 64 KiB and the MDTs have room",
-                     "reads are answered with the open (DoM) and ask no object target")
+                     "the open returns the data (DoM); no request goes to an object target")
 
 
 DETECTOR = Detector("metadata-storm", Settings, detect)

@@ -1,8 +1,8 @@
-"""Files of a directory outgrow the first component of its default layout: the boundary is too small for them.
+"""Files of a directory outgrow the first component of its default layout.
 
 When a file grows past a component, the MDT instantiates the next one and writes a layout record into the changelog. A
-file that lies half on flash and half on disk is worse than one on disk alone (Cray, CUG 2018), so the mend is a larger
-first component for new files, sized from the files there are, or none at all.
+file half on flash and half on disk is slower than one on disk alone (Cray, CUG 2018). The remedy is a larger first
+component for new files, sized from existing files, or no flash component.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ class Settings(Common):
     """Thresholds."""
 
     enter: Annotated[float, Gt(0), Lt(1)] = 0.05
-    """Share of the files created lately that outgrew their first component, to begin."""
+    """The finding begins at this share of recently created files that outgrew their first component."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.02
-    """The same, to go on."""
+    """The finding ends below this share."""
     min_files: Annotated[int, Ge(1)] = 20
-    """Files that outgrew it; fewer are no evidence."""
+    """Outgrown files, at the least."""
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
-    """Directories, that with the most such files first."""
+    """One finding per directory, the one with most outgrown files first."""
     by_place: defaultdict[str, list[DirectoryActivity]] = defaultdict(list)
     for activity in view.facts.directories:
         by_place[activity.directory].append(activity)
@@ -55,13 +55,13 @@ def of_directory(place: str, parts: Sequence[DirectoryActivity], view: View, set
         return None
     end = first_end(view.facts.default_layouts.get(place))
     if place in view.facts.default_layouts and end is None:
-        return None  # no components by default: what grows there was made with a layout of its own
+        return None  # no composite default layout: these files were created with a layout of their own
     pools = view.pools_of(place)
-    boundary = f"; new ones have {size_text(end)} now" if end else ""
+    boundary = f"; its present size is {size_text(end)}" if end else ""
     return Finding(
         DETECTOR.name, view.now, job, "", (),
-        f"{outgrown} of {max(created, outgrown)} files made lately in {quoted(place)} outgrew their first "
-        f"component ({percent(share)}{boundary}): such a file costs two objects and still seeks on the disks",
+        f"{outgrown} of {max(created, outgrown)} files created recently in {quoted(place)} outgrew their first "
+        f"component ({percent(share)}{boundary}); such a file has two objects and still needs seeks on disks",
         OutgrownComponentEvidence(files_outgrown=outgrown, files_created=created, share=share,
                                   component_bytes=end or 0, seconds=view.facts.directory_seconds),
         (place,), subject=place,

@@ -1,10 +1,9 @@
 """The interface of detectors: a name, the type of its settings, and a function from a frozen view to findings.
 
-The function is pure: it uses the view alone, keeps nothing between calls, and yields each trouble once. It runs each
-time a window of half a minute is complete. A finding begins only after several looks in a row, and ends only after
-several without it (``begin_looks`` and ``end_looks``, which every detector has). ``view.active`` holds the findings
-that hold now, for a second, laxer threshold. Other packages name their detectors in the entry point group
-``lustre_tierd.detectors``.
+The function is pure: it uses only the view, keeps no state, and yields each problem once. It runs each time a window of
+half a minute is complete. A finding begins after several runs in a row that yield it, and ends after several that do
+not (``begin_looks`` and ``end_looks``, settings of every detector). ``view.active`` has the keys of active findings,
+for a second, laxer threshold. Other packages name their detectors in the entry point group ``lustre_tierd.detectors``.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from tierd.detect.profile import Profile, profiles
 from tierd.model import Activities, DirectoryActivity, Facts, Finding, PoolPair, Window
 
 GROUP = "lustre_tierd.detectors"
-"""Entry points of detectors that are not built in."""
+"""Entry point group of detectors in other packages."""
 
 
 def no_activities(_: str, __: float) -> Sequence[DirectoryActivity]:
-    """Activities where no changelog is read."""
+    """No activities: for tierd without changelogs."""
     return ()
 
 
@@ -34,20 +33,20 @@ def default_pools(_: str) -> PoolPair:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a detector may look at."""
+    """The input of a detector."""
 
     windows: Sequence[Window]
-    """Of half a minute each, oldest first; at least one."""
+    """Windows of half a minute, oldest first; at least one."""
     facts: Facts = field(default_factory=Facts)
     activities: Activities = no_activities
     active: Collection[tuple[str, str, str]] = ()
-    """Keys of findings that hold."""
+    """Keys of active findings."""
     pool_pairs: Sequence[PoolPair] = (PoolPair("flash", "hdd"),)
     """Each flash pool with the disk pool beside it: that of the whole file system first, then those of scopes."""
     pools_of: Callable[[str], PoolPair] = default_pools
     """The pools for a path, by its scope."""
     memory: dict[float, Mapping[str, Profile]] = field(default_factory=dict, compare=False, repr=False)
-    """What ``profiles`` has worked out: several detectors ask for the same."""
+    """Cache of ``profiles``, for several detectors."""
 
     @property
     def now(self) -> float:
@@ -56,7 +55,7 @@ class View:
 
     @property
     def flash(self) -> Collection[str]:
-        """Full names of the flash targets, those of scopes among them; empty where nobody knows the pools."""
+        """Full names of the flash targets, including those of scopes; empty if the pools are not known."""
         return tuple(dict.fromkeys(target for pools in self.pool_pairs
                                    for target in self.facts.pools.get(pools.flash, ())))
 
@@ -71,11 +70,11 @@ class View:
         return self.pool_pairs[0].hdd
 
     def recent(self, seconds: float) -> Sequence[Window]:
-        """The windows of the last so many seconds."""
+        """The windows of the last ``seconds``."""
         return [window for window in self.windows if window.end > self.now - seconds]
 
     def profiles(self, seconds: float) -> Mapping[str, Profile]:
-        """What each job was like in the last so many seconds."""
+        """Profiles of all jobs over the last ``seconds``."""
         if seconds not in self.memory:
             self.memory[seconds] = profiles(self.recent(seconds))
         return self.memory[seconds]
@@ -89,9 +88,9 @@ class Common:
 
     enabled: bool = True
     begin_looks: Annotated[int, Ge(1)] = 2
-    """Half minutes in a row in which it must be seen to begin."""
+    """Consecutive half minutes with the problem before the finding begins."""
     end_looks: Annotated[int, Ge(1)] = 4
-    """Half minutes in a row in which it must not be seen to end."""
+    """Consecutive half minutes without the problem before the finding ends."""
 
 
 SettingsT = TypeVar("SettingsT", bound=Common)
@@ -99,10 +98,10 @@ SettingsT = TypeVar("SettingsT", bound=Common)
 
 @dataclass(frozen=True)
 class Detector(Generic[SettingsT]):
-    """One kind of finding and how it is found."""
+    """One kind of finding and the function that finds it."""
 
     name: str
-    """The kind of its findings: ``hot-small-files``; its table is ``[detect.hot_small_files]``."""
+    """Kind of the findings, such as ``hot-small-files``. The settings' table is ``[detect.hot_small_files]``."""
     settings: type[SettingsT]
     detect: Callable[[View, SettingsT], Iterable[Finding]]
 
@@ -145,7 +144,7 @@ class ConfiguredDetector:
     settings: Common
 
     def __call__(self, view: View) -> Iterable[Finding]:
-        """What it finds; nothing where it is not enabled."""
+        """Findings; none if the detector is not enabled."""
         return self.detector.find(view, self.settings) if self.settings.enabled else ()
 
 
@@ -154,7 +153,7 @@ Key = tuple[str, str, str]
 
 @dataclass(slots=True)
 class _Streak:
-    """A finding as last seen, and for how many looks in a row it was seen, or was not."""
+    """A finding as last seen, and the number of runs in a row that found it or did not."""
 
     finding: Finding
     detector: ConfiguredDetector
@@ -164,26 +163,26 @@ class _Streak:
 
 
 class DetectorRunner:
-    """The configured detectors, and what they saw before."""
+    """Runs the configured detectors and keeps findings from flickering."""
 
     def __init__(self, detectors: Iterable[ConfiguredDetector]) -> None:
         self._detectors = tuple(detectors)
         self._streaks: dict[Key, _Streak] = {}
         self.faults: dict[str, str] = {}
-        """Detectors that failed in the last look, and how: the others go on, and nothing is known of theirs."""
+        """Detectors that failed in the last run, and their errors. The other detectors are not affected."""
 
     @property
     def active(self) -> Collection[Key]:
-        """What holds."""
+        """Keys of active findings."""
         return frozenset(key for key, streak in self._streaks.items() if streak.holds)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What holds, each as it was seen last."""
+        """Active findings, each as last seen."""
         return tuple(streak.finding for streak in self._streaks.values() if streak.holds)
 
     def look(self, view: View) -> tuple[Finding, ...]:
-        """What holds after one more look."""
+        """Runs all detectors once and returns the active findings."""
         view = replace(view, active=self.active)
         self.faults = {}
         seen = {finding.key: (finding, detector) for detector in self._detectors
@@ -200,8 +199,8 @@ class DetectorRunner:
         return self.findings
 
     def _found(self, detector: ConfiguredDetector, view: View) -> Iterator[Finding]:
-        """Findings of one detector. One of somebody else's that fails must not stop the daemon."""
+        """Findings of one detector. An exception of a plug-in must not stop the daemon."""
         try:
             yield from detector(view)
-        except Exception as error:  # noqa: BLE001 -- whatever a plug-in raises, it is told, and only it is blind
+        except Exception as error:  # noqa: BLE001 -- any error of a plug-in is reported and disables only that detector
             self.faults[detector.detector.name] = f"{type(error).__name__}: {error}"

@@ -1,7 +1,7 @@
 """A job's profile from a few windows: a stream, a reader or writer of whole small files, or small random I/O.
 
-The size of operations alone does not tell: the neighbour of the paper (Cray, CUG 2018) writes files of 1-4 MB with
-full-size RPCs. So files closed per second and bytes per file count as much as bytes per RPC.
+The size of RPCs alone does not decide: the neighbour in the paper (Cray, CUG 2018) writes files of 1-4 MB with
+full-size RPCs. Files closed per second and bytes per file count as well.
 
 >>> first, second = JobLoad("l-OST0001", "j.1", writes=2.0, sizes={4096: 2.0}), JobLoad("l-OST0001", "j.1", reads=1.0)
 >>> total([first, second]) == JobLoad("l-OST0001", "j.1", reads=1.0, writes=2.0, sizes={4096: 2.0})
@@ -25,7 +25,7 @@ ByKey = defaultdict[tuple[str, str], list[JobLoad]]
 
 
 def by_key(windows: Iterable[Window]) -> ByKey:
-    """What each job did on each target, window by window."""
+    """Loads of each job on each target, window by window."""
     found: ByKey = defaultdict(list)
     for window in windows:
         for key, load in window.loads.items():
@@ -34,13 +34,13 @@ def by_key(windows: Iterable[Window]) -> ByKey:
 
 
 def total(loads: Sequence[JobLoad]) -> JobLoad:
-    """All of them together, of which there must be one; many have no more, and that is the sum."""
+    """The sum of loads of one job on one target; at least one load. A single load is returned as it is."""
     if len(loads) == 1:
         return loads[0]
     read_bytes = write_bytes = reads = writes = others = busy_usec = 0.0
     sizes: dict[int, float] = {}
     target, job = loads[0][:2]
-    for _, _, bytes_in, bytes_out, in_, out, other, busy, by_size in loads:  # of ten thousands: not by name
+    for _, _, bytes_in, bytes_out, in_, out, other, busy, by_size in loads:  # faster than by name
         read_bytes += bytes_in
         write_bytes += bytes_out
         reads += in_
@@ -53,37 +53,37 @@ def total(loads: Sequence[JobLoad]) -> JobLoad:
 
 
 SMALL_SHARE = 0.5
-"""Share of a job's RPCs that must be small for it to count as small I/O."""
+"""Share of small RPCs from which a job counts as small I/O."""
 STEADY_SHARE = 0.5
-"""Share of a job's windows in which it must finish files for it to count as a job of small files."""
+"""Share of windows with finished files from which a job counts as a job of small files."""
 
 
 @dataclass(frozen=True)
 class Classes:
-    """Where a stream ends and small I/O begins."""
+    """Limits between streams, small files and small I/O."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     stream_rpc_bytes: Annotated[int, Gt(0)] = 256 << 10
-    """Mean RPC of a stream at the least. Full RPCs are 1-16 MiB; a stream over short stripes sends less."""
+    """Mean RPC of a stream, at the least. Full RPCs have 1-16 MiB; a stream over short stripes sends smaller ones."""
     small_rpc_bytes: Annotated[int, Gt(0)] = 64 << 10
-    """RPCs up to this are small: they cost a seek and move little."""
+    """Largest RPC that counts as small: it costs a seek and moves few bytes."""
     small_file_bytes: Annotated[int, Gt(0)] = 8 << 20
-    """Mean bytes per closed file up to which files are small: twice the largest of the paper."""
+    """Largest mean bytes per closed file of small files: twice the largest file in the paper."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A job over a few windows, those in which it did something."""
+    """The load of a job over the windows in which it was active."""
 
     job: str
     seconds: float
-    """Length of these windows together: divide by it for rates."""
+    """Total length of these windows; divide by it for rates."""
     by_target: dict[str, JobLoad]
     closes: float
     creates: float
     closing_share: float
-    """Share of these windows in which it closed files. A job that opened its large files once works on no files."""
+    """Share of these windows in which it closed files. It is low for a job that keeps large files open."""
     opens: float = 0.0
 
     @property
@@ -113,16 +113,16 @@ class Profile:
 
     @property
     def files(self) -> float:
-        """Files finished. A close may be booked on a kernel thread instead of the job; then creates stand in."""
+        """Files finished. If closes were counted for a kernel thread instead of the job, creates are used."""
         return max(self.closes, self.creates) if self.closes >= 0.3 * self.creates else 0.0
 
     @property
     def bytes_per_file(self) -> float:
-        """Mean bytes moved per file finished; infinite for a job that finishes none."""
+        """Mean bytes moved per finished file; infinite for a job that finishes none."""
         return self.moved_bytes / self.files if self.files else float("inf")
 
     def small_rpc_share(self, small_bytes: int) -> float:
-        """Share of RPCs up to so many bytes; from the sizes where the kernel counts them, else from the mean."""
+        """Share of RPCs of at most ``small_bytes``, from the kernel's size histogram, or else from the mean size."""
         sizes: defaultdict[int, float] = defaultdict(float)
         for load in self.by_target.values():
             for upper, count in load.sizes.items():
@@ -134,7 +134,7 @@ class Profile:
 
 
 def is_small_files(profile: Profile, classes: Classes) -> bool:
-    """Whether the job works on whole small files all the time, whatever the size of its RPCs."""
+    """Whether the job steadily works on whole small files, with RPCs of any size."""
     return (profile.closing_share >= STEADY_SHARE and profile.moved_bytes > 0
             and profile.bytes_per_file <= classes.small_file_bytes)
 
@@ -150,21 +150,21 @@ def is_stream(profile: Profile, classes: Classes) -> bool:
 
 
 def is_in_between(profile: Profile, classes: Classes) -> bool:
-    """Whether its RPCs are too large for small I/O and too small for a stream: 128 KiB here and there, for instance.
+    """Whether the RPCs are too large for small I/O and too small for a stream, such as 128 KiB.
 
-    It costs the disks seeks as small I/O does; whether it is a stream over short stripes is not to be seen.
+    They may cost seeks like small I/O, or be a stream over short stripes. The counters do not tell which.
     """
     return (0 < profile.mean_rpc_bytes < classes.stream_rpc_bytes
             and not is_small_files(profile, classes) and not is_small_io(profile, classes))
 
 
 def is_suspect(profile: Profile, classes: Classes) -> bool:
-    """Whether a stream may get slow by what the job does, for another reason than that both stream."""
+    """Whether the job can slow a stream for another reason than a shared bandwidth."""
     return is_small_files(profile, classes) or is_small_io(profile, classes) or is_in_between(profile, classes)
 
 
 def profiles(windows: Sequence[Window]) -> dict[str, Profile]:
-    """Profiles of all jobs that did something in these windows."""
+    """Profiles of all jobs that are active in these windows."""
     active: defaultdict[str, list[Window]] = defaultdict(list)
     for window in windows:
         for job in window.jobs:
@@ -176,7 +176,7 @@ def profiles(windows: Sequence[Window]) -> dict[str, Profile]:
 
 
 def profile(job: str, active: Sequence[Window], loads: dict[str, JobLoad]) -> Profile:
-    """One job, from the windows it was active in and its loads by target."""
+    """Profile of one job, from the windows in which it was active and its loads by target."""
     namespace = [w.namespace[job] for w in active if job in w.namespace]
     return Profile(
         job, sum([w.end - w.start for w in active]), loads,

@@ -1,13 +1,13 @@
-"""Read-ahead that does not hit: readers wait for each page, or pages are fetched that nobody reads.
+"""Read-ahead with a low hit rate: readers wait for each page, or pages are fetched and never read.
 
-The counters of ``llite.*.read_ahead_stats`` tell the causes apart (names as of Lustre 2.16):
+The counters of ``llite.*.read_ahead_stats`` show the cause (names as of Lustre 2.16):
 
-* ``hit_max_readahead_issue``: the budget of the whole mount, ``max_read_ahead_mb``, was used up;
-* ``read_but_discarded``: pages fetched ahead were thrown away before anybody read them;
-* ``readpage_not_consecutive``: reads jump. A fixed stride is foreseen, one that does not fall on page borders since
-  2.14, which took IOR's hard read from 9 to 88% of hits (DDN, 2022); random reads cannot be foreseen.
+* ``hit_max_readahead_issue``: the mount's limit ``max_read_ahead_mb`` was reached;
+* ``read_but_discarded``: pages were read ahead and discarded before they were used;
+* ``readpage_not_consecutive``: reads are not sequential. Lustre detects a fixed stride; since 2.14 also one that is not
+  aligned to pages, which raised the hits of IOR's hard read from 9% to 88% (DDN, 2022). It cannot predict random reads.
 
-Of whole files of 2 MiB and less every first page is a miss, and Lustre reads the rest at once: no setting helps there.
+The first page of every file of at most 2 MiB is a miss; Lustre then reads the whole file. No setting helps there.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ class Settings(Common):
     """Thresholds."""
 
     enter: Annotated[float, Gt(0), Lt(1)] = 0.5
-    """Hits among the pages read, below which it begins."""
+    """The finding begins below this share of hits among the pages read."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.7
-    """Hits above which it ends."""
+    """The finding ends above this share of hits."""
     min_pages_per_second: Annotated[float, Gt(0)] = 50.0
-    """Pages read on a client, for its ratio to mean anything."""
+    """Pages read on a client, at the least."""
     limit_share: Annotated[float, Gt(0), Lt(1)] = 0.05
-    """Times the budget of the mount was used up, for each miss."""
+    """Times that the mount's limit was reached, per miss."""
     discarded_share: Annotated[float, Gt(0), Lt(1)] = 0.2
-    """Pages thrown away unread, for each page that was hit or thrown away."""
+    """Pages discarded unread, per page hit or discarded."""
     jumping_share: Annotated[float, Gt(0), Lt(1)] = 0.5
-    """Reads that jump, for each miss."""
+    """Reads that are not sequential, per miss."""
     recent_seconds: Annotated[float, Gt(0)] = 60.0
-    """What jobs' files are like is told from their last so many seconds."""
+    """Period from which the sizes of jobs' files are estimated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class ReadAheadEvidence(Evidence):
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
-    """A finding for each cause, naming its clients."""
+    """One finding per file system and cause, with the clients."""
     for (fsname, why), clients in by_cause(view, lambda client: cause(client, view, settings)).items():
         hits, misses = total_over(clients, lambda c: c.read_ahead.get("hits", 0)), total_over(
             clients, lambda c: c.read_ahead.get("misses", 0))
@@ -75,7 +75,7 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
             continue
         yield Finding(
             DETECTOR.name, view.now, "", "", (),
-            f"read-ahead hits {percent(hits / max(hits + misses, 1))} of {hits + misses:.0f} pages read on "
+            f"read-ahead hits {percent(hits / max(hits + misses, 1))} of {hits + misses:.0f} pages on "
             f"{client_names(clients)}: {words}",
             ReadAheadEvidence(
                 hits=hits, misses=misses, discarded=discarded, clients=len(clients),
@@ -86,7 +86,7 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
 
 
 def cause(client: ClientLoad, view: View, settings: Settings) -> str:
-    """Why read-ahead serves a client badly, or "" where it does not."""
+    """Why the client's read-ahead is inefficient; "" if it is not."""
     events = client.read_ahead
     hits, misses, discarded = (events.get(name, 0.0) for name in ("hits", "misses", "read_but_discarded"))
     if (hits + misses) / client.seconds < settings.min_pages_per_second:
@@ -106,42 +106,42 @@ def cause(client: ClientLoad, view: View, settings: Settings) -> str:
 
 
 def only_small_files(fsname: str, view: View, settings: Settings) -> bool:
-    """Whether all that jobs read are files so small that they are read ahead whole; False where no job is known."""
+    """Whether jobs read only files small enough to be read ahead whole. False if no job is known."""
     targets = {target for window in view.windows for target, _ in window.loads if target.startswith(f"{fsname}-")}
     parts = list(traffic(view.profiles(settings.recent_seconds), targets, "read"))
     return bool(parts) and all(part.bytes_per_file <= WHOLE_READ_BYTES for part in parts)
 
 
 DESCRIPTIONS = {
-    BUDGET: "the budget of the mount is used up again and again",
-    DISCARDED: "pages fetched ahead are thrown away unread",
-    JUMPING: "reads jump, at random or by a stride that is not foreseen",
+    BUDGET: "the limit max_read_ahead_mb of the mount is reached",
+    DISCARDED: "pages are read ahead and discarded unread",
+    JUMPING: "reads are random, or have a stride that Lustre does not detect",
 }
 
 
 def advise(why: str, fsname: str, clients: Sequence[ClientLoad]) -> Iterator[Advice]:
-    """What to change. Values are shown where the present one is known."""
+    """What to change, with a value if the present one is known."""
     where = f"on {client_names(clients)}"
     most = max(client.read_ahead_bytes for client in clients) / MIB
     per_file = max(client.read_ahead_file_bytes for client in clients) / MIB
     if why == BUDGET:
         yield Advice(f"lctl set_param llite.{fsname}-*.max_read_ahead_mb={2 * most:.0f}" if most else
-                     f"lctl set_param llite.{fsname}-*.max_read_ahead_mb=MEGABYTES (twice what it is)", where,
-                     "streams of several processes no longer stop each other's read-ahead; costs that much memory, "
-                     "half of the node's at the most")
+                     f"lctl set_param llite.{fsname}-*.max_read_ahead_mb=MEGABYTES (twice the present value)", where,
+                     "several streams read ahead at the same time; uses that much memory, half of the node's memory at "
+                     "most")
     elif why == DISCARDED:
         if not 0 < per_file <= 1:
             half = f"{max(per_file / 2, 1):.0f}" if per_file else "MEGABYTES (half)"
             yield Advice(f"lctl set_param llite.{fsname}-*.max_read_ahead_per_file_mb={half}", where,
-                         "fewer bytes are fetched for nothing, from disks others wait for")
+                         "reads fewer unused bytes from the disks")
         yield Advice(f"lctl get_param llite.{fsname}-*.max_cached_mb", where,
-                     "if the cache is full there, it is too small for what is read: more memory, or fewer readers")
+                     "a full cache is too small for the data: add memory, or run fewer readers")
     else:
         yield Advice("lctl get_param version", where,
-                     "before 2.14 a stride that does not fall on page borders is not foreseen; an update took IOR's "
-                     "hard read from 9 to 88% of hits")
-        yield Advice("posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM), larger reads, or data ordered as they are read",
-                     "in the application", "random reads cannot be foreseen: each costs the full latency")
+                     "before 2.14 Lustre does not detect a stride that is not aligned to pages; an update raised the "
+                     "hits of IOR's hard read from 9% to 88%")
+        yield Advice("posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM), larger reads, or data stored in the order of reads",
+                     "in the application", "Lustre cannot predict random reads: each read takes the full latency")
 
 
 DETECTOR = Detector("read-ahead", Settings, detect)

@@ -1,8 +1,8 @@
-"""RPCs that could be larger: a low limit that most of them reach, or large ones allowed and hardly any sent.
+"""RPCs that could be larger: most reach a low limit, or most are much smaller than a high limit.
 
-The first is a setting of the clients and of the targets; the second is what the application does, or memory too scarce
-to gather an RPC's worth of pages before it must go. Nothing is told where the files themselves are as small as the
-RPCs: a file of 1 MiB that is read whole is read in one RPC of 1 MiB.
+The limit is a setting of clients and targets. RPCs stay below it because of the application, or because memory is too
+scarce to gather a full RPC. There is no finding if the files are as small as the RPCs: a file of 1 MiB that is read
+whole is read in one RPC of 1 MiB.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from tierd.model import Advice, ClientLoad, Evidence, Finding, RpcLoad
 from tierd.text import percent, quoted
 
 PAGE_BYTES = 4096
-"""Of x86; on other machines the figures in bytes are too low, the shares are not."""
+"""Page size of x86. On machines with larger pages the figures in bytes are too low; shares are correct."""
 LARGE_BYTES = 4 << 20
-"""Of an RPC after the advice."""
+"""Advised size of an RPC."""
 RPCS_IN_WINDOW = 4
-"""RPCs that a read-ahead window must span for a stream to fill them."""
+"""RPCs that a read-ahead window must span so that a stream sends full ones."""
 AT_LIMIT, UNFILLED = "limit", "unfilled"
 
 
@@ -34,19 +34,19 @@ class Settings(Common):
     """Thresholds."""
 
     full_share: Annotated[float, Gt(0), Lt(1)] = 0.8
-    """Share of full RPCs that shows that the limit is what keeps them small."""
+    """Share of RPCs at the limit from which the limit is the cause."""
     large_pages: Annotated[int, Ge(1)] = 1024
-    """A limit of so many pages (4 MiB) is no low one."""
+    """A limit of at least this many pages (4 MiB) is not low."""
     enter_fill: Annotated[float, Gt(0), Lt(1)] = 0.25
-    """Mean RPC as a share of the limit, below which they count as unfilled."""
+    """The finding begins if the mean RPC is below this share of the limit."""
     leave_fill: Annotated[float, Gt(0), Lt(1)] = 0.35
-    """The same, to go on."""
+    """The finding ends above this share."""
     min_bytes_per_second: Annotated[float, Gt(0)] = 10e6
-    """What a client moves in them; less is not worth a word."""
+    """Throughput of a client in these RPCs, at the least."""
     recent_seconds: Annotated[float, Gt(0)] = 60.0
-    """What jobs' files are like is told from their last so many seconds."""
+    """Period from which the sizes of jobs' files are estimated."""
     min_saved: Annotated[float, Gt(0), Lt(1)] = 0.3
-    """Share of the RPCs of the jobs there that larger ones would save, at the least, given the size of their files."""
+    """Share of the jobs' RPCs that larger RPCs would save, at the least, given the sizes of files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class RpcSizeEvidence(Evidence):
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
-    """A finding for each file system, pool, direction and cause."""
+    """One finding per file system, pool, direction and cause."""
     found: defaultdict[tuple[str, str, str, str], list[tuple[ClientLoad, RpcLoad]]] = defaultdict(list)
     for client in recently_seen(view):
         for load in client.rpcs:
@@ -76,7 +76,7 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
 
 
 def mean_pages(load: RpcLoad) -> float:
-    """Pages of an RPC on average, by the upper bounds of the histogram.
+    """Mean pages per RPC, from the upper bounds of the histogram.
 
     >>> mean_pages(RpcLoad("osc", "hdd", "write", pages={1: 50, 256: 50}))
     128.5
@@ -86,13 +86,13 @@ def mean_pages(load: RpcLoad) -> float:
 
 
 def full_share(load: RpcLoad) -> float:
-    """Share of the RPCs that were as large as may be; their bucket's upper bound is at the limit or above it."""
+    """Share of the RPCs at the limit: the upper bound of their bucket reaches it."""
     sent = sum(load.pages.values())
     return sum(n for pages, n in load.pages.items() if pages >= load.max_pages) / sent if sent else 0.0
 
 
 def cause(client: ClientLoad, load: RpcLoad, view: View, settings: Settings) -> str:
-    """Why the RPCs of one client to one pool are small, or ""."""
+    """Why a client's RPCs to one pool are small; "" if they are not."""
     mean = mean_pages(load)
     if not load.max_pages or sum(load.pages.values()) * mean * PAGE_BYTES < (
             settings.min_bytes_per_second * client.seconds):
@@ -105,7 +105,7 @@ def cause(client: ClientLoad, load: RpcLoad, view: View, settings: Settings) -> 
 
 def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad, RpcLoad]], view: View,
             advice: tuple[Advice, ...]) -> Finding:
-    """What is told of one pool, direction and cause."""
+    """The finding about one pool, direction and cause."""
     _, pool, direction, why = subject
     clients = [client for client, _ in pairs]
     limit = min(load.max_pages for _, load in pairs)
@@ -113,12 +113,11 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
     mean = sum(mean_pages(load) * sum(load.pages.values()) for _, load in pairs) / rpcs
     at_limit = sum(full_share(load) * sum(load.pages.values()) for _, load in pairs) / rpcs
     kib, most_kib = mean * PAGE_BYTES / 1024, limit * PAGE_BYTES / 1024
-    words = (f"{percent(at_limit)} of {rpcs:.0f} {direction} RPCs are as large as may be, {most_kib:.0f} KiB"
-             if why == AT_LIMIT else
-             f"{direction} RPCs have {kib:.0f} KiB on average where {most_kib:.0f} KiB may be")
-    to = f" to pool {quoted(pool)}" if pool else ""
+    which = f"{direction} RPCs{f' to pool {quoted(pool)}' if pool else ''} on {client_names(clients)}"
+    words = (f"{percent(at_limit)} of {rpcs:.0f} {which} have the maximum size of {most_kib:.0f} KiB"
+             if why == AT_LIMIT else f"{which} have {kib:.0f} KiB on average; the maximum is {most_kib:.0f} KiB")
     return Finding(
-        DETECTOR.name, view.now, "", "", (), f"{words}{to}, on {client_names(clients)}",
+        DETECTOR.name, view.now, "", "", (), words,
         RpcSizeEvidence(mean_rpc_bytes=mean * PAGE_BYTES, max_rpc_bytes=limit * PAGE_BYTES, full_share=at_limit,
                         rpcs=rpcs, clients=len(clients)),
         advice_only=True, subject=" ".join(subject), advice=advice,
@@ -127,7 +126,7 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
 
 def advise(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad, RpcLoad]], view: View,
          settings: Settings) -> Iterator[Advice]:
-    """What to change; nothing where the files, or what is set already, leave nothing to win."""
+    """What to change. Empty if the sizes of files, or present settings, leave nothing to gain."""
     fsname, pool, direction, why = subject
     clients = [client for client, _ in pairs]
     where = f"on {client_names(clients)}"
@@ -138,24 +137,24 @@ def advise(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad,
         return
     if why == AT_LIMIT:
         yield Advice("lctl set_param obdfilter.*.brw_size=4", "on all OSS first",
-                     "targets then take RPCs of 4 MiB; clients learn of it when they connect anew")
+                     "targets accept RPCs of 4 MiB; clients notice when they reconnect")
         yield Advice(f"lctl set_param osc.{fsname}-OST*.max_pages_per_rpc=4M", where,
-                     "fewer and larger RPCs, fewer seeks on disks; costs memory on servers for each RPC under way")
+                     "fewer and larger RPCs, fewer seeks on disks; uses more memory on servers per RPC in flight")
     elif direction == "write":
         if not parts or any(not is_small_io(part.job, Classes()) for part in parts):
             yield Advice(f"lctl set_param osc.{fsname}-OST*.max_dirty_mb=MEGABYTES", where,
-                         "4 times max_rpcs_in_flight times the size of an RPC gives a client room to gather full ones")
+                         "4 times max_rpcs_in_flight times the size of an RPC lets a client gather full RPCs")
         yield Advice("writes of whole stripes, no fsync after each record, a stripe size of an RPC or more",
-                     "in the application", "what is synced or locked away early goes in small pieces")
+                     "in the application", "data that is synced, or whose lock is revoked, early goes in small RPCs")
     elif any(map(reads_in_sequence, clients)) and not all(
             client.read_ahead_file_bytes >= RPCS_IN_WINDOW * rpc_bytes for client in clients):
         yield Advice(f"lctl set_param llite.{fsname}-*.max_read_ahead_per_file_mb="
                      f"{RPCS_IN_WINDOW * rpc_bytes / (1 << 20):.0f}", where,
-                     "a stream reads ahead in full RPCs when the window spans several")
+                     "a stream reads ahead in full RPCs if the window spans several RPCs")
 
 
 def reads_in_sequence(client: ClientLoad) -> bool:
-    """Whether read-ahead serves what a client reads, as far as is known; random reads stay small, whatever is set."""
+    """Whether the client's reads are mostly sequential, by its read-ahead hits. Random reads stay small."""
     hits, misses = (client.read_ahead.get(name, 0.0) for name in ("hits", "misses"))
     return hits >= misses
 

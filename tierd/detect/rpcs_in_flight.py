@@ -1,8 +1,8 @@
-"""Clients that always have as many RPCs under way as they may: they could send more, if the limit let them.
+"""Clients that always have as many RPCs in flight as the limit allows.
 
-Seen in the histogram of ``rpc_stats``: the RPCs sent while the limit was reached. A higher limit helps a client whose
-targets have time to spare (flash, many disks, a long way through the network). Where the disks themselves are the
-limit it only makes the queue there longer, for everybody: nothing is told of them.
+The histogram in ``rpc_stats`` shows the RPCs sent while the limit was reached. A higher limit helps a client whose
+targets have idle time (flash, many disks, a network with high latency). If the disks are the bottleneck, it only
+lengthens their queue for all clients; then there is no finding.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class Settings(Common):
     """Thresholds."""
 
     enter: Annotated[float, Gt(0), Lt(1)] = 0.5
-    """Share of RPCs sent while the limit was reached, to begin."""
+    """The finding begins at this share of RPCs sent while the limit was reached."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.3
-    """The same, to go on."""
+    """The finding ends below this share."""
     min_rpcs_per_second: Annotated[float, Gt(0)] = 20.0
     recent_seconds: Annotated[float, Gt(0)] = 60.0
-    """How long what targets work on is looked at."""
+    """Period over which the load of targets is measured."""
     max_at_work: Annotated[float, Gt(0)] = 2.0
-    """RPCs that a disk target works on at a time, on average; with more it has no time to spare."""
+    """Mean RPCs that a disk target serves at a time, at the most; with more it has no idle time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class InFlightEvidence(Evidence):
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
-    """A finding for each pool and direction, naming its clients."""
+    """One finding per pool and direction, with the clients."""
     found: defaultdict[tuple[str, str, str, str], list[tuple[ClientLoad, RpcLoad]]] = defaultdict(list)
     for client in recently_seen(view):
         for load in client.rpcs:
@@ -68,7 +68,7 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
 
 
 def disks_busy(subject: tuple[str, str, str, str], view: View, settings: Settings) -> bool:
-    """Whether the disks of a pool have as much to do as they can: more under way would only wait there."""
+    """Whether the disks of a pool are saturated: more RPCs in flight would only wait there."""
     fsname, kind, pool, _ = subject
     if kind != "osc":
         return False
@@ -78,7 +78,7 @@ def disks_busy(subject: tuple[str, str, str, str], view: View, settings: Setting
 
 
 def saturated(load: RpcLoad) -> float:
-    """Share of the RPCs sent while as many were under way as may be.
+    """Share of the RPCs sent while the limit of RPCs in flight was reached.
 
     >>> saturated(RpcLoad("osc", "hdd", "write", {1: 10, 7: 10, 8: 60}, max_in_flight=8))
     0.75
@@ -88,7 +88,7 @@ def saturated(load: RpcLoad) -> float:
 
 
 def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad, RpcLoad]], view: View) -> Finding:
-    """What is told of one pool and direction."""
+    """The finding about one pool and direction."""
     fsname, kind, pool, direction = subject
     clients = [client for client, _ in pairs]
     limit = min(load.max_in_flight for _, load in pairs)
@@ -97,8 +97,8 @@ def finding(subject: tuple[str, str, str, str], pairs: Sequence[tuple[ClientLoad
     place = f"pool {quoted(pool)}" if kind == "osc" and pool else quoted(pool) if pool else "all targets"
     return Finding(
         DETECTOR.name, view.now, "", "", (),
-        f"{percent(share)} of {rpcs:.0f} {direction} RPCs to {place} were sent with all {limit:.0f} that may be under "
-        f"way, on {client_names(clients)}",
+        f"{percent(share)} of {rpcs:.0f} {direction} RPCs to {place} were sent at the limit of {limit:.0f} RPCs in "
+        f"flight, on {client_names(clients)}",
         InFlightEvidence(saturated_share=share, rpcs=rpcs, max_rpcs_in_flight=limit, clients=len(clients)),
         advice_only=True, subject=" ".join(subject),
         advice=tuple(advise(fsname, kind, direction, limit, f"on {client_names(clients)}")),
@@ -110,18 +110,18 @@ def advise(fsname: str, kind: str, direction: str, limit: float, where: str) -> 
     more = min(2 * limit, MAX_RPCS_IN_FLIGHT)
     if kind == "osc":
         yield Advice(f"lctl set_param osc.{fsname}-OST*.max_rpcs_in_flight={more:.0f}", where,
-                     "more throughput where the targets have time to spare (flash, latency of the network); on disks "
-                     "that are busy it only lengthens the queue, so watch noisy-neighbour and undo it if others slow")
+                     "more throughput if the targets have idle time (flash, network latency); on busy disks it only "
+                     "lengthens the queue: watch for noisy-neighbour, and undo it if other jobs slow down")
         if direction == "write":
             yield Advice(f"lctl set_param osc.{fsname}-OST*.max_dirty_mb=MEGABYTES", where,
-                         "at least max_rpcs_in_flight times the size of an RPC, or there is nothing to send them with")
+                         "at least max_rpcs_in_flight times the size of an RPC, to have data for that many RPCs")
     elif direction == "modify":
         yield Advice(f"lctl set_param mdc.{fsname}-MDT*.max_rpcs_in_flight={more + 1:.0f} "
                      f"mdc.{fsname}-MDT*.max_mod_rpcs_in_flight={more:.0f}", where,
-                     "more creates and unlinks at a time from one client; the MDT's own limit per client must allow it")
+                     "more parallel creates and unlinks from one client; the MDT's limit per client must allow it")
     else:
         yield Advice(f"lctl set_param mdc.{fsname}-MDT*.max_rpcs_in_flight={more:.0f}", where,
-                     "more look-ups at a time from one client; unlike creates they need no slot in the MDT's log")
+                     "more parallel lookups from one client; unlike creates, they need no slot in the MDT's log")
 
 
 DETECTOR = Detector("rpcs-in-flight", Settings, detect)

@@ -1,9 +1,9 @@
-"""Many processes have one file open, and its bytes go to few targets: they wait for each other's locks and disks.
+"""Many processes have one file open on few targets: they wait for each other's locks and disks.
 
-Two mends, by the rules of the striping guide (NOTUR) and of overstriping (DDN, Lustre 2.13): as long as there are
-targets the file does not use, stripe it over as many as processes write it; where it lies on all of them already,
-overstripe it, several objects on each target, since each object has its own lock. A file has no use for more objects
-than it has stripes; and locks of readers do not stand in each other's way.
+There are two remedies, from the NOTUR striping guide and from overstriping (DDN, Lustre 2.13). If the pool has targets
+that the file does not use, stripe it over as many targets as processes write it. If it uses all targets, overstripe it:
+several objects per target, each with its own lock. More objects than stripes are useless. Locks of readers do not
+conflict.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ class Settings(Common):
 
     recent_seconds: Annotated[float, Gt(0)] = 30.0
     min_openers: Annotated[int, Ge(2)] = 8
-    """Opens of one file at the same time."""
+    """Simultaneous opens of one file, at the least."""
     enter: Annotated[float, Gt(1)] = 4.0
-    """Openers per object of the file, to begin."""
+    """The finding begins at this number of opens per object of the file."""
     leave: Annotated[float, Gt(1)] = 3.0
-    """The same, to go on."""
+    """The finding ends below this number."""
     concentration: Annotated[float, Gt(0), Lt(1)] = 0.9
-    """Share of a job's bytes that its file's targets carry, where nobody could read the layout."""
+    """Share of the job's bytes that the file's targets carry. It is used if the layout could not be read."""
     min_bytes_per_second: Annotated[float, Gt(0)] = 1e6
     max_objects_per_target: Annotated[int, Ge(1)] = 8
-    """Overstriping beyond this costs more locks than it saves."""
+    """Objects per target, at the most. More objects cost more locks than they save."""
     read_share: Annotated[float, Gt(0), Le(1)] = 0.9
-    """Share of a job's bytes that it reads, from which on it counts as a reader: overstriping would not help it."""
+    """Share of read bytes from which a job counts as a reader; overstriping does not help readers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class ContentionEvidence(Evidence):
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
-    """The most shared file of each job that has one."""
+    """One finding per job, about its most shared file."""
     jobs = view.profiles(settings.recent_seconds)
     done: set[str] = set()
     for file in view.facts.shared_files:
@@ -87,8 +87,8 @@ def of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> F
     in_pool = f" -p {pool}" if pool else ""
     if wanted > objects:
         command = f"lfs setstripe -c {wanted}{in_pool}"
-        effect = (f"the bytes then go to {wanted} targets instead of {objects}: up to {wanted / objects:.0f} times the "
-                  "throughput, as far as the network and the processes give it")
+        effect = (f"uses {wanted} targets instead of {objects}: up to {wanted / objects:.0f} times the throughput, if "
+                  "the network and the processes can use it")
     else:
         wanted = min(file.openers, available * settings.max_objects_per_target, most)
         read = sum(load.read_bytes for load in job.by_target.values())
@@ -99,21 +99,21 @@ def of_file(file: SharedFile, job: Profile, view: View, settings: Settings) -> F
                   "(overstriping, Lustre 2.13 and newer on servers and clients)")
     return Finding(
         DETECTOR.name, view.now, job.job, "", targets,
-        f"{file.openers} opens of {quoted(file.path)} by {quoted(job.job)} share {objects} objects: they "
+        f"{quoted(job.job)} has {quoted(file.path)} open {file.openers} times on {objects} objects: the processes "
         "wait for each other's extent locks",
         ContentionEvidence(openers=file.openers, objects=objects, targets_available=available, wanted_objects=wanted,
                            bytes_per_second=job.moved_bytes / job.seconds),
         (directory,), advice_only=True, subject=file.path,
         advice=(
-            Advice(f"{command} {quoted(directory)}", f"before {quoted(job.job)} creates the file anew", effect),
+            Advice(f"{command} {quoted(directory)}", f"before {quoted(job.job)} creates the file again", effect),
             Advice(command.replace("lfs setstripe", "lfs migrate --non-block") + f" {quoted(file.path)}",
-                   "once nobody has it open", "the same for the file that exists; it is rewritten whole"),
+                   "when no process has it open", "applies the layout to the existing file; rewrites all its data"),
         ),
     )
 
 
 def carriers(job: Profile, share: float) -> tuple[str, ...]:
-    """The fewest targets that together carry this share of a job's bytes, the busiest first."""
+    """The fewest targets that carry this share of a job's bytes, the busiest first."""
     left = share * job.moved_bytes
     found = []
     for target, load in sorted(job.by_target.items(), key=lambda item: (-item[1].moved_bytes, item[0])):
@@ -125,14 +125,14 @@ def carriers(job: Profile, share: float) -> tuple[str, ...]:
 
 
 def stripes_of(file: SharedFile) -> int:
-    """Stripes that a file has, of the size of its last component: more objects than that stay empty."""
+    """Number of stripes in the file, by the stripe size of its last component. More objects stay empty."""
     if file.layout is None or file.size_bytes is None:
         return UNKNOWN_STRIPES
     return max(1, -(-file.size_bytes // max(file.layout.components[-1].stripe_size, 1)))
 
 
 def objects_of(layout: Layout | None) -> int:
-    """Objects that a file's bytes are spread over; 0 where it is not known."""
+    """Objects that hold the file's bytes; 0 if not known."""
     return max((len(c.objects) or max(c.stripe_count, 0) for c in layout.components), default=0) if layout else 0
 
 

@@ -1,7 +1,7 @@
-"""A job does small I/O all over large files on the disks: each RPC costs a seek and moves little.
+"""A job does small I/O in large files on disks: each RPC costs a seek and moves few bytes.
 
-Told for every such job, whether or not somebody suffers: whom it slows is the business of ``noisy-neighbour``. The
-measure is that of LASSi (arXiv 1906.03884): operations per MiB, of which a good job does about one.
+There is a finding for every such job, whether or not it slows another: ``noisy-neighbour`` finds victims. The measure
+is that of LASSi (arXiv 1906.03884): operations per MiB. An efficient job needs about one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tierd.detect.attribution import directories
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Classes, Profile
 from tierd.model import Advice, Evidence, Finding
-from tierd.text import percent, quoted
+from tierd.text import count_of, percent, quoted
 
 MIB = 1 << 20
 
@@ -30,15 +30,15 @@ class Settings(Common):
     classes: Classes = field(default_factory=Classes)
     recent_seconds: Annotated[float, Gt(0)] = 30.0
     enter: Annotated[float, Gt(0), Lt(1)] = 0.6
-    """Share of the job's RPCs that are small, to begin."""
+    """The finding begins at this share of small RPCs among the job's RPCs."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.5
-    """The same, to go on."""
+    """The finding ends below this share."""
     min_rpcs_per_second: Annotated[float, Gt(0)] = 5.0
-    """Small RPCs on one disk target; a spinning disk does 100 to 200 seeks a second."""
+    """Small RPCs on one disk target, at the least. A spinning disk does 100 to 200 seeks per second."""
     target_share: Annotated[float, Gt(0), Lt(1)] = 0.2
-    """The job's part of the read and write RPCs there."""
+    """The job's share of the bulk RPCs on that target, at the least."""
     rpcs_per_file: Annotated[float, Gt(0)] = 8.0
-    """A job that finishes a file for so few RPCs works on small files; ``hot-small-files`` is about those."""
+    """Jobs with at most this many RPCs per finished file work on small files: see ``hot-small-files``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class SmallRandomIoEvidence(Evidence):
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
-    """Jobs of small I/O, the busiest first."""
+    """Jobs with small I/O, the busiest first."""
     jobs = view.profiles(settings.recent_seconds)
     rates: defaultdict[str, float] = defaultdict(float)
     for job in jobs.values():
@@ -89,8 +89,8 @@ def of_job(job: Profile, rates: Mapping[str, float], view: View,
     return rate, Finding(
         DETECTOR.name, view.now, job.job, "", tuple(sorted(on_disk)),
         f"{quoted(job.job)} sends {rate:.0f} RPCs/s of {job.mean_rpc_bytes / 1024:.0f} KiB on average to "
-        f"{len(on_disk)} disk targets, {percent(small)} of them small: {per_mib:.0f} operations per MiB, where about "
-        "one is well",
+        f"{count_of(len(on_disk), 'disk target')}, {percent(small)} of them small: {per_mib:.0f} operations per MiB; "
+        "an efficient job needs about 1",
         SmallRandomIoEvidence(
             rpcs_per_second=rate, busiest_target_rpcs_per_second=busiest, small_rpc_share=small,
             mean_rpc_bytes=job.mean_rpc_bytes, operations_per_mib=per_mib, read_share=job.reads / job.bulk_operations),
@@ -98,10 +98,10 @@ def of_job(job: Profile, rates: Mapping[str, float], view: View,
         advice=(
             *([Advice(f"lfs migrate --non-block -c 1 -p {quoted(flash_pool)} FILE",
                       f"the files of {quoted(job.job)}, when closed",
-                      "flash has no seeks; the whole file must fit, a first component does not help")]
+                      "flash needs no seeks; move the whole file: a first component on flash does not help")]
               if has_free_space(view, view.flash) else []),
             Advice("larger records, collective buffering (MPI-IO, HDF5) or a node-local copy", f"in {quoted(job.job)}",
-                   f"up to {per_mib:.0f} times fewer operations for the same bytes"),
+                   f"needs up to {per_mib:.0f} times fewer operations for the same bytes"),
         ),
     )
 

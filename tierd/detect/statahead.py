@@ -1,7 +1,7 @@
-"""Statahead that foresees wrongly: the client asks the MDT for attributes of files that nobody then looks at.
+"""Statahead with a low hit rate: the client fetches attributes of files that no process then asks for.
 
-A thread that hits less than four times for each miss gives up and counts as wrong (``statahead_stats``). A thread that
-gives up early has cost next to nothing: where the release counts entries (2.16), those that were missed decide.
+A thread with fewer than four hits per miss stops and counts as wrong (``statahead_stats``). A thread that stops early
+costs almost nothing. If the release counts entries (2.16 and newer), the missed entries decide.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class Settings(Common):
     """Thresholds."""
 
     enter: Annotated[float, Gt(0), Lt(1)] = 0.3
-    """Share of statahead threads that gave up, or of entries foreseen in vain, to begin."""
+    """The finding begins at this share of wrong statahead threads, or of missed entries."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.2
-    """The same, to go on."""
+    """The finding ends below this share."""
     min_started: Annotated[int, Ge(1)] = 10
-    """Threads started between two looks at a client, where the release counts no entries."""
+    """Threads started between two readings of a client, at the least, if the release counts no entries."""
     min_misses: Annotated[int, Ge(1)] = 1000
-    """Entries missed (2.16 and newer), or it is not worth a word, however many threads gave up."""
+    """Missed entries (2.16 and newer), at the least."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +50,12 @@ class StataheadEvidence(Evidence):
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
-    """A finding for each file system, naming the clients."""
+    """One finding per file system, with the clients."""
     for (fsname, why), clients in by_cause(view, lambda client: wasteful(client, view, settings)).items():
         started, wrong, hits, misses = (total_over(clients, lambda c, n=name: c.statahead.get(n, 0.0))  # type: ignore[misc]
                                         for name in ("started", "wrong", "hits", "misses"))
         most = max(client.statahead_max for client in clients)
-        entries = f" and {misses:.0f} of {hits + misses:.0f} entries were missed" if hits + misses else ""
+        entries = f"; {misses:.0f} of {hits + misses:.0f} entries were missed" if hits + misses else ""
         less = max(most / 4, 8)
         yield Finding(
             DETECTOR.name,
@@ -63,8 +63,8 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
             "",
             "",
             (),
-            f"{wrong:.0f} of {started:.0f} statahead threads gave up{entries} "
-            f"({percent(waste(started, wrong, hits, misses))}) on {client_names(clients)}",
+            f"{wrong:.0f} of {started:.0f} statahead threads stopped because of a low hit rate{entries} "
+            f"({percent(waste(started, wrong, hits, misses))}), on {client_names(clients)}",
             StataheadEvidence(started=started, wrong=wrong, hits=hits, misses=misses, clients=len(clients)),
             advice_only=True,
             subject=f"{fsname}: {why}",
@@ -76,22 +76,21 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
                         Advice(
                             f"lctl set_param llite.{fsname}-*.statahead_max={less if most else 32:.0f}",
                             f"on {client_names(clients)}",
-                            "fewer requests to the MDT for nothing; listings that are foreseen well "
-                             "get a little slower",
+                            "fewer useless requests to the MDT; listings with a good hit rate get a little slower",
                         )
                     ]
                 ),
                 Advice(
                     f"lctl set_param llite.{fsname}-*.statahead_max=0",
-                    f"on {client_names(clients)}, if it stays so",
-                    "switches it off; ls -l of large directories then waits for each file",
+                    f"on {client_names(clients)}, if that does not help",
+                    "disables statahead; ls -l of a large directory then waits for each file",
                 ),
             ),
         )
 
 
 def wasteful(client: ClientLoad, view: View, settings: Settings) -> str:
-    """``waste`` for a client where statahead is in vain, else ""."""
+    """``waste`` for a client with a low hit rate of statahead, else ""."""
     started, wrong, hits, misses = (client.statahead.get(n, 0.0) for n in ("started", "wrong", "hits", "misses"))
     if misses < settings.min_misses if hits + misses else started < settings.min_started:
         return ""
@@ -101,7 +100,7 @@ def wasteful(client: ClientLoad, view: View, settings: Settings) -> str:
 
 
 def waste(started: float, wrong: float, hits: float, misses: float) -> float:
-    """Share that was in vain: of the entries where they are counted, else of the threads.
+    """Share of missed entries; share of wrong threads if the release counts no entries.
 
     >>> waste(42, 1, 27088, 107) < 0.03, waste(10, 5, 0, 0), waste(10, 5, 90, 10)
     (True, 0.5, 0.1)

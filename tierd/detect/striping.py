@@ -1,9 +1,9 @@
-"""The striping rules every site teaches (here those of the NOTUR guide), checked against what jobs do.
+"""Jobs that break the usual rules of striping (here those of the NOTUR guide).
 
-* Many clients and many files: do not stripe. Told where small files are made with several stripes: each costs an
-  object on every target, and a create or an unlink asks them all.
-* Some clients and few large files: stripe. Told where a stream keeps one target busy and the others idle.
-* Many clients and one file: stripe over as many as there are; ``shared-file-contention`` tells that.
+* Many clients and many files: do not stripe. The finding: a job creates small files with several stripes. Each file
+  needs an object per stripe, and each create or unlink involves all these targets.
+* Some clients and few large files: stripe. The finding: a stream keeps one target busy while others are idle.
+* Many clients and one file: stripe over all targets. See ``shared-file-contention``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tierd.detect.attribution import directories
 from tierd.detect.plugin import Common, Detector, View
 from tierd.detect.profile import Classes, Profile, is_small_files, is_stream
 from tierd.model import Advice, Evidence, Finding, Window
-from tierd.text import first_names, percent, quoted
+from tierd.text import first_names, percent, quoted, rate_text
 
 
 @dataclass(frozen=True)
@@ -29,15 +29,15 @@ class Settings(Common):
     classes: Classes = field(default_factory=Classes)
     recent_seconds: Annotated[float, Gt(0)] = 30.0
     min_files: Annotated[int, Ge(1)] = 50
-    """Small files made lately, for a rule about them to matter."""
+    """Small files created recently, at the least."""
     enter: Annotated[float, Gt(0), Lt(1)] = 0.9
-    """Share of a stream's bytes on one target, to begin."""
+    """The finding begins at this share of a stream's bytes on one target."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.8
-    """The same, to go on."""
+    """The finding ends below this share."""
     min_bytes_per_second: Annotated[float, Gt(0)] = 50e6
-    """Of a stream on that target; slower ones would gain little."""
+    """Throughput of the stream on that target, at the least. Slower streams would gain little."""
     stripes: Annotated[int, Ge(2)] = 4
-    """Advised for few large files: the guide found 2 to 8 best."""
+    """Advised stripe count for few large files. The guide found 2 to 8 best."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class SingleTargetEvidence(Evidence):
 
 
 def detect(view: View, settings: Settings) -> Iterator[Finding]:
-    """Small files with many stripes, then streams with one."""
+    """Small files with several stripes, then streams with one."""
     recent = view.recent(settings.recent_seconds)
     jobs = view.profiles(settings.recent_seconds)
     small = {job.job for job in jobs.values() if is_small_files(job, settings.classes)}
@@ -75,28 +75,28 @@ def detect(view: View, settings: Settings) -> Iterator[Finding]:
 
 
 def is_striped(layout: Layout) -> bool:
-    """Whether the first bytes of a file already go to several objects."""
+    """Whether the first component has several stripes."""
     first = layout.components[0]
     return not first.on_mdt and (first.stripe_count > 1 or first.stripe_count < 0)
 
 
 def striped_small_files(job: str, directory: str, creates: int, layout: Layout, view: View) -> Finding:
-    """Small files, striped."""
+    """The finding about small files with several stripes."""
     count = layout.components[0].stripe_count
     objects = f"{count} objects" if count > 0 else "an object on every target"
     name = quoted(directory)
     return Finding(
         DETECTOR.name, view.now, job, "", (),
-        f"{quoted(job)} makes small files in {name}, {creates} lately, with {objects} each",
+        f"{quoted(job)} creates small files in {name}, {creates} recently, each with {objects}",
         StripedSmallFilesEvidence(stripe_count=count, files_created=creates),
         (directory,), advice_only=True, subject=f"small files in {directory}",
         advice=(Advice(f"lfs setstripe -c 1 {name} (or -E 16M -c 1 -E -1 -c {max(count, 2)} for large files too)",
-                       "new files there", "one object a file: fewer RPCs for each create, stat and unlink"),),
+                       "new files there", "one object per file: fewer RPCs per create, stat and unlink"),),
     )
 
 
 def single_target_stream(job: Profile, recent: Sequence[Window], view: View, settings: Settings) -> Iterator[Finding]:
-    """A stream on one target while others of its pool are there."""
+    """The finding about a stream on one target of a pool with several targets."""
     target, load = max(job.by_target.items(), key=lambda item: (item[1].moved_bytes, item[0]))
     share, rate = load.moved_bytes / max(job.moved_bytes, 1.0), load.moved_bytes / job.seconds
     pool = view.facts.pool_of(target)
@@ -108,15 +108,15 @@ def single_target_stream(job: Profile, recent: Sequence[Window], view: View, set
     count = min(settings.stripes, len(members))
     places = directories(view.activities(job.job, recent[0].start))
     in_pool = f" -p {quoted(pool)}" if pool else ""
-    gain = f"up to {count} times the throughput, as far as the client gives it"
+    gain = f"up to {count} times the throughput, if the client can use it"
     yield Finding(
         DETECTOR.name,
         view.now,
         job.job,
         "",
         (target,),
-        f"{quoted(job.job)} streams {rate / 1e6:.0f} MB/s, {percent(share)} of it to {quoted(target)}, one of "
-        f"{len(members)} targets of its pool",
+        f"{quoted(job.job)} streams {rate_text(rate)} to {quoted(target)}, {percent(share)} of its throughput; the "
+        f"pool has {len(members)} targets",
         SingleTargetEvidence(target_share=share, bytes_per_second=rate, targets_available=len(members)),
         places,
         advice_only=True,

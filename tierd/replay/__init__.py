@@ -1,1 +1,1 @@
-"""``tierd replay TAPE``: what tierd would have found and planned, had it watched a recording."""
+"""``tierd replay TAPE``: shows what tierd would have found and planned during a recording."""

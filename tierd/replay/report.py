@@ -9,7 +9,8 @@ from lustre.layout.setstripe import setstripe_arguments
 from lustre.layout.size import size_text
 from tierd.acts import ActKind
 from tierd.daemon import log
-from tierd.daemon.answers import action_json, finding_json
+from tierd.daemon.answers import to_json
+from tierd.daemon.status import action_answer, finding_answer
 from tierd.model import Action
 from tierd.replay.run import Report
 from tierd.text import quoted
@@ -20,10 +21,10 @@ def as_json(report: Report) -> str:
     return json.dumps({
         "tape": report.tape.name,
         "fsname": report.tape.fsname,
-        "findings": [finding_json(f) for f in report.findings],
-        "plan": [action_json(a) for a in report.plan],
+        "findings": [to_json(finding_answer(f)) for f in report.findings],
+        "plan": [to_json(action_answer(a)) for a in report.plan],
         "refusals": list(report.refusals),
-        "advice": [finding_json(f) for f in report.advice],
+        "advice": [to_json(finding_answer(f)) for f in report.advice],
     }, indent=1)
 
 
@@ -34,25 +35,25 @@ def as_text(report: Report) -> str:
     lines = [(f"{report.tape.name}: {len(report.tape.times)} snapshots over {length:.0f} s of file system "
               f"{report.tape.fsname}, {len(report.tape.records)} changelog records")]
     if report.tape.undecoded_bytes:
-        lines.append(f"  {report.tape.undecoded_bytes} bytes at the ends of the changelogs were no whole record")
+        lines.append(f"  {report.tape.undecoded_bytes} bytes at the ends of the changelogs are no complete record")
     if not report.findings:
-        lines.append("Nothing found.")
+        lines.append("No findings.")
     for finding in report.findings:
         lines += ["", f"{finding.kind} after {finding.time - start:.0f} s: {finding.sentence}.",
                   f"  targets: {', '.join(finding.targets)}",
-                  f"  directories: {', '.join(map(quoted, finding.directories)) or 'not known'}"]
+                  f"  directories: {', '.join(map(quoted, finding.directories)) or 'unknown'}"]
     lines += ["", *plan_text(report.plan)]
     lines += [f"Not done: {refusal}." for refusal in report.refusals]
     for seen in report.advice:
-        lines += ["", f"Seen too: {seen.kind}: {seen.sentence}."]
+        lines += ["", f"Also found: {seen.kind}: {seen.sentence}."]
         lines += [f"  advice: {log.advice_sentence(advice)}" for advice in seen.advice]
     return "\n".join(lines)
 
 
 def plan_text(plan: Sequence[Action]) -> list[str]:
-    """The plan, as the commands an administrator would type; moves beyond the first ten as a sum."""
+    """The plan as commands of an administrator. Moves after the first ten are summed up."""
     if not plan:
-        return ["Plan: nothing to do."]
+        return ["Plan: no changes."]
     moves = [a for a in plan if a.kind == ActKind.MIGRATE]
     lines = ["Plan:"]
     for action in [a for a in plan if a.kind != ActKind.MIGRATE] + moves[:10]:

@@ -1,4 +1,4 @@
-"""Replays a recording: what tierd would have found and planned. Changes nothing.
+"""Replays a recording and returns what tierd would have found and planned. Changes nothing.
 
 Time is the tape's: each snapshot is one cycle. Changelog records are read with the first snapshot taken after them.
 """
@@ -22,7 +22,7 @@ from tierd.sense.tape import Tape
 
 
 class TapeFacts:
-    """What the further detectors need, from the tape: clients, room, recent directories and their layouts."""
+    """Facts for the further detectors, from the tape: clients, space, recent directories and their layouts."""
 
     def __init__(self, tape: Tape, table: ActivityTable) -> None:
         self._tape = tape
@@ -54,23 +54,23 @@ class TapeFacts:
 
 
 INTERFERENCE = frozenset({"noisy-neighbour", "shared-bandwidth"})
-"""Kinds that tell who slows whom: what a recording is judged by."""
+"""Kinds of findings that name an aggressor and a victim."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Findings in the order they began, the plan, and why other things were not planned."""
+    """Findings in order of their start, the plan, and the refusals."""
 
     tape: Tape
     findings: tuple[Finding, ...]
     plan: tuple[Action, ...]
     refusals: tuple[str, ...]
     advice: tuple[Finding, ...]
-    """What else was seen, each once: for people, not for the plan."""
+    """Further findings, each once, which the plan does not use."""
 
 
 def replay(tape: Tape, settings: Settings) -> Report:
-    """Sense, detect and decide over the whole tape."""
+    """Run sense, detect and decide over the whole tape."""
     engine = Engine(settings)
     table = ActivityTable(tape.resolve)
     facts = TapeFacts(tape, table)
@@ -104,7 +104,7 @@ def replay(tape: Tape, settings: Settings) -> Report:
 
 
 def widen(known: Finding | None, now: Finding) -> Finding:
-    """A finding as it began, with the targets and directories it came to involve."""
+    """Add the present targets and directories to a finding."""
     if known is None:
         return now
     return replace(known, targets=union(known.targets, now.targets),
@@ -112,5 +112,5 @@ def widen(known: Finding | None, now: Finding) -> Finding:
 
 
 def union(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
-    """Both, in order, each once."""
+    """Combine two sequences in order, without duplicates."""
     return tuple(dict.fromkeys((*first, *second)))

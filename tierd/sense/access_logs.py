@@ -33,18 +33,18 @@ class AccessLog(Protocol):
     """One access log, open."""
 
     def read(self, limit_bytes: int) -> tuple[bytes, bool]:
-        """What came, and whether it has ended. Raises OSError."""
+        """New entries, and whether the log has ended. Raises OSError."""
 
     def dropped(self) -> int:
         """Entries lost since it was opened."""
 
     def close(self) -> None:
-        """Give it back."""
+        """Close the log."""
 
 
 @dataclass(slots=True)
 class RecentAccesses:
-    """What was done to one file on one OST; rates fade by half in five minutes."""
+    """Recent reads and writes of one file on one OST. Counts lose half in five minutes."""
 
     fid: Fid
     target: str
@@ -65,7 +65,7 @@ class RecentAccesses:
             self.read_bytes += access.size_bytes
 
     def decay(self, now: float) -> None:
-        """Let the past count less."""
+        """Reduce the counts by age: by half in five minutes."""
         if now > self.at:
             part = 0.5 ** ((now - self.at) / HALF_LIFE_SECONDS) if self.at else 0.0
             self.reads, self.writes = self.reads * part, self.writes * part
@@ -89,11 +89,11 @@ class AccessLogs:
 
     @property
     def age(self) -> SourceAge:
-        """The source, as it stands."""
+        """The source with the time of its last data and its present problem."""
         return SourceAge("access-log", self._read_at, self._stale_seconds, self._problem)
 
     def read(self) -> None:
-        """Take in what has come. Trouble is kept for status: nothing but a ranking rests on these logs."""
+        """Read new entries. A problem is kept for status: these logs only rank files."""
         problems = []
         present = [path for path in sorted(glob.glob(self._pattern)) if not path.endswith("/control")]
         for path in present:
@@ -113,7 +113,7 @@ class AccessLogs:
             self._read_at = self._clock.now()
 
     def hot(self, most: int = 1000) -> list[RecentAccesses]:
-        """Files by what was read of them lately, the most first."""
+        """Recently read files, the most read first."""
         now = self._clock.now()
         for heat in self._table.values():
             heat.decay(now)
@@ -128,7 +128,7 @@ class AccessLogs:
         return dict(found)
 
     def close(self) -> None:
-        """Give all logs back."""
+        """Close all logs."""
         for path in list(self._logs):
             self._drop(path)
 
@@ -167,7 +167,7 @@ NAME_LOOKUP_SECONDS = 60.0
 
 
 class HotFiles:
-    """What the logs say of files, put to activities. Logs that are too old say nothing."""
+    """Adds recent reads, by the access logs, to activities. Logs that are too old add nothing."""
 
     def __init__(self, logs: AccessLogs, flash_pools: Collection[str], clock: Clock) -> None:
         """Files with bytes in ``flash_pools`` are where they should be."""
@@ -178,7 +178,7 @@ class HotFiles:
         self._looked_at: float | None = None
 
     def with_recent_reads(self, activities: list[DirectoryActivity], filesystem: Filesystem) -> list[DirectoryActivity]:
-        """Activities, each file with what was read of it, and with hot files of these directories nobody knew."""
+        """The activities with the recent reads of each file, and with hot files that no changelog record named."""
         now = self._clock.now()
         age = self._logs.age
         if not activities or age.age_seconds(now) > age.limit_seconds:

@@ -90,7 +90,7 @@ MIB = 1 << 20
 
 
 def read_mounts(tree: Tree, pools: Mapping[str, str]) -> Iterator[ClientCounters]:
-    """Counters of every mount of this node. ``pools`` says which pool a target (full name) is in."""
+    """Counters of every mount of this node. ``pools`` gives the pool of a target (full name)."""
     for name in tree.devices("llite"):
         device = parse_device(name)
         found = ClientCounters(THIS_NODE, name, device.fsname)
@@ -152,7 +152,7 @@ def add_histogram(into: dict[int, float], table: Histogram | None, column: int) 
 
 
 def keep_lowest_limits(rpcs: RpcCounters, in_flight: float, pages: float) -> None:
-    """Keep the lowest limit seen; 0 is none seen."""
+    """Keep the lowest limit seen; 0 means that no limit was seen."""
     rpcs.max_in_flight = min(filter(None, (rpcs.max_in_flight, in_flight)), default=0.0)
     rpcs.max_pages = min(filter(None, (rpcs.max_pages, pages)), default=0.0)
 
@@ -205,7 +205,7 @@ class _MountSamples:
         return self._mounts.setdefault(key, ClientCounters(self._client, key[1], key[0]))
 
     def add(self, name: str, labels: Mapping[str, str], value: float) -> None:
-        """Take one sample. Raises ValueError for a bound of a bucket that is none."""
+        """Take one sample. Raises ValueError for a bucket bound that is not a number."""
         if "fs" not in labels or "mount" not in labels:
             return
         if name in _STATAHEAD:

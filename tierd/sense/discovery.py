@@ -28,14 +28,14 @@ class TargetSource(Protocol):
 
     @property
     def problem(self) -> str:
-        """What is wrong with it, in words; "" when it is well."""
+        """What is wrong with it; "" when it works."""
 
     def __call__(self) -> tuple[str, ...]:
         """URLs, as they are now."""
 
 
 def url_of(target: str, scheme: str = "http", path: str = "/metrics") -> str:
-    """URL of an exporter from ``host:port``. Raises ValueError for what is none.
+    """URL of an exporter from ``host:port``. Raises ValueError for anything else.
 
     >>> url_of("oss1:9169")
     'http://oss1:9169/metrics'
@@ -59,7 +59,7 @@ def url_of(target: str, scheme: str = "http", path: str = "/metrics") -> str:
 
 
 class Discovery:
-    """A fixed list and whatever is discovered beside it."""
+    """A fixed list of exporters, and those that files and DNS names add."""
 
     def __init__(self, fixed: Sequence[str], places: Sequence[TargetSource], log: Callable[[str], None]) -> None:
         self._fixed = fixed
@@ -69,13 +69,13 @@ class Discovery:
         self._last: frozenset[str] | None = None
 
     def __call__(self) -> tuple[str, ...]:
-        """URLs now, each once. What changed, and what is wrong with a place, is said."""
+        """URLs now, each once. Logs changes, and problems of the sources."""
         urls = dict.fromkeys(self._fixed)
         for number, place in enumerate(self._places):
             urls.update(dict.fromkeys(place()))
             if place.problem != self._logged.get(number, ""):
                 self._logged[number] = place.problem
-                self._log(f"discovery: {place.problem}" if place.problem else "discovery: well again")
+                self._log(f"discovery: {place.problem}" if place.problem else "discovery: works again")
         found = frozenset(urls)
         if self._last is not None and found != self._last:
             self._log(f"discovery: {len(found - self._last)} exporters came, {len(self._last - found)} went, "
@@ -85,7 +85,7 @@ class Discovery:
 
     @property
     def problem(self) -> str:
-        """What is wrong with places that name exporters, in words."""
+        """What is wrong with the files and names of exporters."""
         return "; ".join(filter(None, (place.problem for place in self._places)))
 
 
@@ -133,7 +133,7 @@ def _parse_yaml(data: bytes) -> object:
 
 
 class FileTargets:
-    """Files that match patterns, looked at again when they changed."""
+    """Files that match patterns, read again when they changed."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._patterns = patterns
@@ -142,16 +142,16 @@ class FileTargets:
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """Where the files are, for whoever watches for changes."""
+        """Directories of the files, to watch for changes."""
         return tuple(dict.fromkeys(os.path.dirname(os.path.abspath(pattern)) for pattern in self._patterns))
 
     @property
     def problem(self) -> str:
-        """What is wrong with files, in words."""
+        """What is wrong with the files."""
         return "; ".join(self._problems.values())
 
     def __call__(self) -> tuple[str, ...]:
-        """URLs of all files as they are now; of a bad one, as it was when it was good."""
+        """URLs of all files. A file that cannot be read keeps the URLs that it had."""
         present: dict[str, None] = {}
         self._problems = {pattern: f"{pattern}: no such file" for pattern in self._patterns if not glob.glob(pattern)}
         for pattern in self._patterns:
@@ -181,7 +181,7 @@ class FileTargets:
 
 
 LIFETIME_SECONDS = 3.0
-"""A question may take so long, all name servers together."""
+"""Limit of one query, over all name servers."""
 NO_DNS = "exporter_dns needs the package dnspython (pip install 'lustre-tierd[dns]')"
 ResolveDns = Callable[[str, str], Sequence[str]]
 """Records of a name and a kind (``SRV``, ``A``, ``AAAA``) in the form of a zone file; none: ().
@@ -241,7 +241,7 @@ def targets_of(name: str, resolve: ResolveDns) -> tuple[str, ...]:
 
 
 class DnsTargets:
-    """Names, asked for again now and then."""
+    """DNS names, resolved again after ``refresh_seconds``."""
 
     def __init__(self, names: Sequence[str], resolve: ResolveDns, clock: Clock, refresh_seconds: float,
                  scheme: str = "http") -> None:
@@ -256,11 +256,11 @@ class DnsTargets:
 
     @property
     def problem(self) -> str:
-        """Names that could not be asked for, in words."""
+        """Names that could not be resolved, and the errors."""
         return "; ".join(self._problems.values())
 
     def __call__(self) -> tuple[str, ...]:
-        """URLs, of a name that cannot be asked for as they were last."""
+        """URLs of all names. A name that cannot be resolved keeps the URLs that it had."""
         now = self._clock.now()
         if self._asked_at is None or not 0 <= now - self._asked_at < self._refresh_seconds:
             self._asked_at = now

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 from lustre.background import DaemonExecutor
 from tierd.clock import Clock
-from tierd.config.sources import ServerAccess
+from tierd.config.sense import ServerAccess
 from tierd.sense import exposition
 from tierd.sense.exposition import ExporterView
 from tierd.sense.http_client import HttpClient, SourceError, redacted
@@ -70,15 +70,15 @@ class ParallelFetch(Generic[Found]):
         return (self._retry_executor if url in self._failed else self._executor).submit(self._ask, url)
 
 
-MAX_COMPLAINTS = 3
-"""Of many complaints, so many are told in full."""
+MAX_NAMED_ERRORS = 3
+"""Errors that are logged in full."""
 
 
 class ExporterReadings:
     """Scrapes a list that may change.
 
-    An exporter that does not answer makes the view half, unless all targets it ever showed are shown by others now, as
-    when a server is down and its partner has taken its targets over. One that never answered may have shown anything.
+    An exporter that does not answer is an error, unless other exporters now show all targets that it ever showed, as
+    when a server is down and its partner has taken over its targets. Targets of one that never answered are unknown.
     """
 
     def __init__(self, urls: Callable[[], Sequence[str]], client: HttpClient, clock: Clock, deadline_seconds: float,
@@ -92,7 +92,7 @@ class ExporterReadings:
         self._shown: dict[str, frozenset[str]] = {}
         """URL to the targets it showed when it answered last."""
         self.missing = ""
-        """Exporters that are silent while others show their targets, in words."""
+        """Errors of exporters whose targets others show."""
 
     def __call__(self) -> Reading:
         """Counters now. Raises SourceError naming the exporters that did not answer as they should."""
@@ -106,7 +106,7 @@ class ExporterReadings:
             raise SourceError(summary_of_errors(lost))
         if summary_of_errors(problems) != self.missing:
             self.missing = summary_of_errors(problems)
-            self._log(f"exporters that are silent, whose targets others show: {self.missing or 'none any more'}")
+            self._log(f"exporters that do not answer, whose targets others show: {self.missing or 'none'}")
         self._shown = {url: self._shown[url] for url in urls if url in self._shown}
         self._shown.update({url: frozenset(view.targets) for url, view in found.items()})
         return reading
@@ -124,14 +124,14 @@ class ExporterReadings:
 
 
 def summary_of_errors(problems: Mapping[str, SourceError]) -> str:
-    """The first few complaints, and how many more there are; "" for none."""
-    told = [str(error) for _, error in sorted(problems.items())]
-    more = f" (and {len(told) - MAX_COMPLAINTS} more)" if len(told) > MAX_COMPLAINTS else ""
-    return "; ".join(told[:MAX_COMPLAINTS]) + more
+    """The first few errors, and how many more there are; "" without errors."""
+    texts = [str(error) for _, error in sorted(problems.items())]
+    more = f" (and {len(texts) - MAX_NAMED_ERRORS} more)" if len(texts) > MAX_NAMED_ERRORS else ""
+    return "; ".join(texts[:MAX_NAMED_ERRORS]) + more
 
 
 def scrape_fixed_list(urls: Sequence[str], clock: Clock, timeout_seconds: float) -> ExporterReadings:
-    """Readings over HTTP from a fixed list. Half a view is none: one exporter that does not answer is an error."""
+    """Readings over HTTP from a fixed list. One exporter that does not answer is an error."""
     def fixed() -> Sequence[str]:
         return urls
 

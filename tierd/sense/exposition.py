@@ -22,12 +22,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from sys import intern
 from typing import TypeVar
 
-from tierd.config.sources import ServerAccess
+from tierd.config.sense import ServerAccess
 from tierd.sense.http_client import HttpClient, SourceError
 from tierd.sense.readings import FULL_FRACTION, UNKNOWN_RECOVERY, ChangelogState, JobCounters, Reading, number_of
 
 LONGEST_LABEL_BYTES = 1024
-"""Job ids have 32 bytes in Lustre; what is far longer was not written by our exporter."""
+"""Job ids have 32 bytes in Lustre; a far longer one is not of lustre-exporter."""
 _LONGEST_LINE_BYTES = 8 * LONGEST_LABEL_BYTES
 _LABEL = re.compile(rb'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"(?:,|$)')
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
@@ -237,11 +237,11 @@ class ExporterView:
         return self._changelogs[target]
 
     def changelogs(self) -> dict[str, ChangelogState]:
-        """What MDTs say of their changelogs."""
+        """Changelog users and masks of the MDTs."""
         return {target: state for target, log in self._changelogs.items() if (state := log.state()) is not None}
 
     def conditions(self) -> dict[str, str]:
-        """Why a target's speed says nothing at the moment; healthy targets are left out."""
+        """Why the throughput of a target cannot be compared now; healthy targets are left out."""
         return conditions_of(self.targets, self.gauges)
 
     def counters(self) -> dict[tuple[str, str], JobCounters]:
@@ -250,7 +250,7 @@ class ExporterView:
 
 
 def conditions_of(targets: set[str], gauges: defaultdict[str, dict[str, float]]) -> dict[str, str]:
-    """Why each target's speed says nothing, from its gauges."""
+    """Why the throughput of each target cannot be compared, from its gauges."""
     found = {}
     for target in targets:
         seen = gauges[target]
@@ -276,7 +276,7 @@ def tail_of(tail: bytes) -> Tail:
 
 
 def bucket_bound(text: str) -> float:
-    """Upper bound of a bucket, +Inf included. Raises ValueError for what is none."""
+    """Upper bound of a bucket, +Inf included. Raises ValueError for anything else."""
     upper = float(text)
     if not upper >= 0:
         raise ValueError(f"not the upper bound of a bucket: {text[:80]!r}")
@@ -332,7 +332,7 @@ def exporter_view(body: bytes, origin: str) -> ExporterView:
     if not body.endswith(b"\n"):
         raise SourceError(f"{origin}: the answer is cut short: its last line has no end")
     if collected.failed:
-        raise SourceError(f"{origin}: its collector {collected.failed} did not finish: half a view is none")
+        raise SourceError(f"{origin}: its collector {collected.failed} failed: incomplete counters are not used")
     return collected
 
 

@@ -32,7 +32,7 @@ class FillRates:
         self._past: deque[tuple[float, Mapping[str, TargetFill]]] = deque()
 
     def measured(self, fill: Mapping[str, TargetFill], now: float) -> dict[str, TargetFill]:
-        """The targets with the bytes a second by which they filled since the oldest look; 0 at the first."""
+        """The targets with the bytes a second by which they filled since the oldest reading; 0 at the first."""
         self._past.append((now, fill))
         while len(self._past) > 1 and self._past[0][0] < now - self._span_seconds:
             self._past.popleft()
@@ -53,7 +53,7 @@ MIN_PLACES = 1000
 
 
 class RecentDirectories:
-    """Keeps a snapshot of the tallies now and then, and tells what came since the oldest of them.
+    """Keeps a snapshot of the tallies now and then, and gives the difference to the oldest of them.
 
     Each tally has its place in all snapshots, which are numbers one after the other: ten snapshots of ten thousand
     tallies take as much memory as one would in mappings.
@@ -67,7 +67,7 @@ class RecentDirectories:
 
     def since_oldest_snapshot(self, activities: Sequence[DirectoryActivity], now: float,
                    ) -> tuple[tuple[DirectoryActivity, ...], float]:
-        """What was done since the oldest snapshot, and how many seconds that is; nothing at the first look."""
+        """Activity since the oldest snapshot, and the seconds since; nothing at the first call."""
         if not self._snapshots or now - self._snapshots[-1][0] >= self._step_seconds:
             self._snapshots.append((now, self._snapshot(activities)))
         while len(self._snapshots) > 1 and self._snapshots[0][0] < now - self._span_seconds:
@@ -136,18 +136,18 @@ WALK_ABOVE_USED = 0.6
 
 
 class ClientSource(Protocol):
-    """Whoever looks at clients."""
+    """Reads counters of clients."""
 
     @property
     def faults(self) -> Mapping[str, str]:
-        """Nodes that could not be looked at when it was their turn, and why."""
+        """Nodes that could not be read when it was their turn, and the error."""
 
     def __call__(self, pools: Mapping[str, str], /) -> Sequence[ClientLoad]:
-        """What is known of all. ``pools`` says which pool a target (full name) is in."""
+        """Loads of all clients. ``pools`` gives the pool of a target (full name)."""
 
 
 class NoClients:
-    """Where none is looked at."""
+    """For sites where no client is read."""
 
     faults: Mapping[str, str] = MappingProxyType({})
 
@@ -170,7 +170,7 @@ class FactsCollector:
         self._recent = RecentDirectories()
         self._growth = FillRates()
         self.faults: dict[str, str] = {}
-        """What could not be had at the last look."""
+        """What could not be read last time."""
 
     def facts(self, now: float) -> Facts:
         """Look at everything."""
@@ -221,7 +221,7 @@ class FactsCollector:
                 yield replace(file, layout=self._filesystem.layout(file.path),
                               size_bytes=self._filesystem.status(file.path).size_bytes)
             except OSError:
-                yield file  # told without its stripes
+                yield file  # without its stripes
 
 
 class LatestFacts:

@@ -33,7 +33,7 @@ class SourceState:
 
     name: str
     age_seconds: float
-    """Infinite for one that never told anything."""
+    """Infinite for a source that never gave data."""
     limit_seconds: float
     stale: bool
     text: str
@@ -41,32 +41,32 @@ class SourceState:
 
 @dataclass(frozen=True, slots=True)
 class SourceAge:
-    """One source, as it stands."""
+    """One source: the time of its last data and its present problem."""
 
     name: str
     """``exporters``, ``prometheus``, ``changelog MDT0000``, …: few and fixed, as it becomes a label."""
     seen_at: float | None
-    """When what it last told was true, by its own account where it gives one; epoch seconds. None: never."""
+    """Time of its last data, by its own clock where it gives one; epoch seconds. None: no data yet."""
     limit_seconds: float
     problem: str = ""
-    """What is wrong at present, in words."""
+    """What is wrong now."""
     note: str = ""
-    """What else is to be known of it, in words."""
+    """A remark for status."""
 
     def age_seconds(self, now: float) -> float:
-        """Infinite for one that never told anything. A source ahead of our clock is 0 s old."""
+        """Infinite for a source that never gave data. A source ahead of this node's clock is 0 s old."""
         return float("inf") if self.seen_at is None else max(0.0, now - self.seen_at)
 
     def at(self, now: float) -> SourceState:
-        """The source as of a moment."""
+        """The state of the source at a time."""
         return SourceState(self.name, self.age_seconds(now), self.limit_seconds, self.stale(now), self.state(now))
 
     def stale(self, now: float) -> bool:
-        """Whether it may not be acted on."""
+        """Whether it must not be acted on."""
         return bool(self.problem) or self.age_seconds(now) > self.limit_seconds
 
     def state(self, now: float) -> str:
-        """In words, for status."""
+        """Text for status."""
         age = self.age_seconds(now)
         note = f"; {self.note}" if self.note else ""
         old = "nothing yet" if age == float("inf") else f"{age:.0f} s old"
@@ -82,7 +82,7 @@ FORGET_SECONDS = 3600.0
 
 
 class CheckedReadings:
-    """Between a source of counters and whoever believes them."""
+    """Checks that counters are complete, recent and plausible before they are used."""
 
     def __init__(self, name: str, read: Callable[[], Reading], clock: Clock, stale_seconds: float,
                  skew_seconds: float) -> None:
@@ -92,14 +92,14 @@ class CheckedReadings:
         self._stale_seconds = stale_seconds
         self._skew_seconds = skew_seconds
         self._seen: dict[str, float] = {}
-        """Target to when it was seen last, by our clock."""
+        """Target to the time when it was seen last, by this node's clock."""
         self._last: float | None = None
         self._problem = ""
         self.jobs: frozenset[str] = frozenset()
         """Jobs of the last reading."""
 
     def __call__(self) -> Reading:
-        """A reading that may be believed. Raises OSError with what is wrong."""
+        """A checked reading. Raises OSError with what is wrong."""
         try:
             reading = self._read()
             self._check(reading)
@@ -113,7 +113,7 @@ class CheckedReadings:
 
     @property
     def age(self) -> SourceAge:
-        """The source, as it stands."""
+        """The source with the time of its last data and its present problem."""
         return SourceAge(self._name, self._last, self._stale_seconds, self._problem)
 
     def _check(self, reading: Reading) -> None:
@@ -122,7 +122,7 @@ class CheckedReadings:
             raise SourceError(f"{self._name}: no target is seen at all: is this a server's node, or the right "
                               "exporters, or the right file system name?")
         if reading.time > now + self._skew_seconds:
-            raise SourceError(f"{self._name}: its samples are {reading.time - now:.0f} s ahead of our clock")
+            raise SourceError(f"{self._name}: its samples are {reading.time - now:.0f} s ahead of this node's clock")
         if now - reading.time > self._stale_seconds:
             raise SourceError(f"{self._name}: stale: its samples are {now - reading.time:.0f} s old, and may be "
                               f"{self._stale_seconds:g} s old")
@@ -149,7 +149,7 @@ class CheckedReadings:
         if missing:
             names = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
             raise SourceError(f"{self._name}: {names} not to be seen for {now - self._seen[missing[0]]:.0f} s: "
-                              "half a view is none. A target that was removed for good is forgotten after an hour, or "
+                              "incomplete counters are not used. A removed target is forgotten after an hour, or "
                               "at a restart")
 
 
@@ -168,7 +168,7 @@ class CheckedRecords:
 
     def __init__(self, name: str, follower: RecordSource, clock: Clock, stale_seconds: float, skew_seconds: float,
                  note: Callable[[], str] = str) -> None:
-        """``note`` says what else is to be known of the source."""
+        """``note`` adds a remark to the state of the source."""
         self._name = name
         self._note = note
         self._follower = follower
@@ -186,8 +186,8 @@ class CheckedRecords:
                 ahead = max(ahead, max(map(_time, batch), default=0.0) - self._clock.now())
                 yield batch
             if ahead > self._skew_seconds:
-                raise ChangelogError(f"{self._name}: records from {ahead:.0f} s ahead of our clock: mend the time "
-                                     "service; how long files have been closed cannot be told")
+                raise ChangelogError(f"{self._name}: records from {ahead:.0f} s ahead of this node's clock: repair the "
+                                     "time service; how long files have been closed is unknown")
         except OSError as error:
             self._problem = str(error)
             raise
@@ -195,5 +195,5 @@ class CheckedRecords:
 
     @property
     def age(self) -> SourceAge:
-        """The source, as it stands."""
+        """The source with the time of its last data and its present problem."""
         return SourceAge(self._name, self._read_at, self._stale_seconds, self._problem, self._note())

@@ -20,7 +20,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tierd.config.sources import ServerAccess
+from tierd.config.sense import ServerAccess
 from tierd.text import printable
 
 
@@ -51,7 +51,7 @@ def read_secret(file: str, variable: str, environment: Mapping[str, str], what: 
 
 
 def authorization_header(access: ServerAccess, environment: Mapping[str, str]) -> dict[str, str]:
-    """The header that says who asks; none where nobody need to. Raises SourceError."""
+    """The header with the credentials; empty without credentials. Raises SourceError."""
     if access.user:
         password = read_secret(access.password_file, access.password_env, environment, "password")
         word = base64.b64encode(f"{access.user}:{password}".encode()).decode()
@@ -61,7 +61,7 @@ def authorization_header(access: ServerAccess, environment: Mapping[str, str]) -
 
 
 def tls_context(access: ServerAccess) -> ssl.SSLContext:
-    """Whom we trust, and who we are, for TLS. Raises SourceError naming the files."""
+    """Trusted certificates, and the client certificate, for TLS. Raises SourceError naming the files."""
     try:
         context = ssl.create_default_context(cafile=access.ca_file or None)
         if access.cert_file:
@@ -108,16 +108,16 @@ _EXPLAINED_BYTES = 300
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a server said."""
+    """The answer of a server."""
 
     body: bytes
     date: float | None
-    """Its own clock, epoch seconds, to a second; None where it does not tell."""
+    """Its clock, epoch seconds, to a second; None without a ``Date`` header."""
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
 def redacted(url: str) -> str:
-    """A URL for logs: without the password somebody may have put into it.
+    """A URL for logs: without user and password.
 
     >>> redacted("http://me:secret@host:1/x")
     'http://***@host:1/x'
@@ -127,7 +127,7 @@ def redacted(url: str) -> str:
 
 
 def one_line(words: str) -> str:
-    r"""What a server said, or what is said of it, in a log: no more than a line, and no orders for a terminal.
+    r"""A text about a server for a log: one line, of limited length, without control characters.
 
     >>> one_line("500 Oh\x1b[31m"), len(one_line("x" * 5000)) < 700
     ('500 Oh\\x1b[31m', True)
@@ -214,9 +214,9 @@ class HttpClient:
 
     def _body(self, response: http.client.HTTPResponse) -> bytes:
         most = self._access.max_bytes
-        told = response.length
-        if told is not None and told > most:
-            raise SourceError(f"an answer of {told} bytes; {most} are allowed (max_bytes)")
+        length = response.length
+        if length is not None and length > most:
+            raise SourceError(f"an answer of {length} bytes; {most} are allowed (max_bytes)")
         chunks: list[bytes] = []
         size = 0
         while chunk := response.read1(CHUNK_BYTES):
@@ -224,8 +224,8 @@ class HttpClient:
             if size > most:
                 raise SourceError(f"an answer of more than {most} bytes, which are allowed (max_bytes)")
             chunks.append(chunk)
-        if told is not None and size < told:
-            raise SourceError(f"the answer ended after {size} of {told} bytes")
+        if length is not None and size < length:
+            raise SourceError(f"the answer ended after {size} of {length} bytes")
         return b"".join(chunks)
 
 

@@ -19,16 +19,16 @@ from tierd.sense.paths import join
 MAX_FILES = 50_000
 """Kept in memory; the coldest matter, so those used last fall out."""
 ColdestFirst = Callable[[str], Sequence[str]]
-"""Names in a directory that are worth a look first; a hint, which may be old and may name what is not there."""
+"""Names in a directory to examine first. A hint, which may be old and may name files that are gone."""
 
 
 def no_hints(_: str) -> Sequence[str]:
-    """Where there is no robinhood."""
+    """Hints without robinhood: none."""
     return ()
 
 
 class Inventory:
-    """What the walk has seen, and where it is."""
+    """The files that the walk has seen, and its position."""
 
     def __init__(self, filesystem: Filesystem, pools: Collection[str], directories: Callable[[], Collection[str]],
                  coldest_first: ColdestFirst = no_hints) -> None:
@@ -41,11 +41,11 @@ class Inventory:
 
     @property
     def files(self) -> tuple[StoredFile, ...]:
-        """All that were seen on one of the pools and not seen elsewhere since."""
+        """Files seen on one of the flash pools, and not seen elsewhere since."""
         return tuple(self._found.values())
 
     def step(self, most: int = 500) -> None:
-        """Look at some more files; begin again after the last."""
+        """Examine some more files; begin again after the last."""
         names = list(islice(self._walk, most))
         if not names:
             self._walk = self._paths()
@@ -57,7 +57,7 @@ class Inventory:
             self._found = {file.fid: file for file in coldest}
 
     def forget(self) -> None:
-        """Flash has room again: what was seen need not be kept true."""
+        """Forget all files: flash has space again."""
         self._found.clear()
         self._walk = iter(())
 

@@ -30,21 +30,21 @@ REMEMBER_SECONDS = 600.0
 MAX_FILES = 100_000
 _MOVE_RECORDS = {RecordType.OPEN, RecordType.CLOSE, RecordType.LAYOUT, RecordType.SETATTR, RecordType.MTIME,
            RecordType.ATIME, RecordType.CTIME}
-"""What a move leaves behind on the file. Creating, renaming and removing files is never ours."""
+"""Record types of a move. tierd never creates, renames or removes files."""
 MovedSince = Callable[[Fid, float], bool]
-"""Whether we have begun to move a file, or to take that back, since a time; the journal knows, over a restart too."""
+"""Whether tierd began to move a file, or to undo that, since a time, by the journal, across restarts."""
 
 
 class OwnMoves(Protocol):
-    """Tells records of our own moves from those of others."""
+    """Distinguishes records of tierd's own moves from others."""
 
     @property
     def tags(self) -> frozenset[str]:
-        """Jobs of which records may be ours."""
+        """Jobs whose records may be of tierd's own moves."""
 
     @property
     def files(self) -> Mapping[Fid, float]:
-        """Files of which records may be ours, whatever the job. Of all other records it need not be asked."""
+        """Files whose records may be of tierd's own moves, whatever the job. Other records need no check."""
 
     def __call__(self, record: Record, job: str) -> bool:
         """Whether a record is an echo."""
@@ -62,18 +62,18 @@ class NoOwnMoves:
 
 
 class OwnMoveFilter:
-    """Recognises records of our own moves."""
+    """Recognises records of tierd's own moves."""
 
     def __init__(self, jobs: Collection[str], nids: Callable[[], Collection[str]], now: Callable[[], float],
                  ours: MovedSince) -> None:
         """``nids`` are this node's addresses; where they are not to be seen, file and user have to do."""
         self._ours = ours
         self.tags = frozenset(jobs)
-        """Jobs of which records may be ours."""
+        """Jobs whose records may be of tierd's own moves."""
         self._nids = nids
         self._now = now
         self.files: OrderedDict[Fid, float] = OrderedDict()
-        """Files of which a move was tried lately, and when: their records may be ours, whatever the job."""
+        """Files with a recent move and its time: their records may be of tierd's own moves, whatever the job."""
 
     def moved(self, fid: Fid) -> None:
         """Remember a file that a move was tried of."""
@@ -108,21 +108,21 @@ PASSES = 4
 FILE_BYTES = 256 << 10
 """More, for each file: transfers are of whole pages."""
 MIN_BYTES = 4 << 20
-"""Less in a window is nobody's move: root also runs ``lfs`` on a file or two by hand."""
+"""Fewer in a window do not count as another mover: root also runs ``lfs`` on a file or two by hand."""
 QUIET_SECONDS = 300.0
 """So long nothing more of another mover has to be seen until it counts as gone."""
 MovedAmount = Callable[[float], tuple[int, int]]
-"""Files and bytes we moved, or took back, since a time: the journal knows, over a restart too."""
+"""Files and bytes that tierd moved, or moved back, since a time, by the journal, across restarts."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnJobsVerdict:
-    """Whose what is called ours was."""
+    """Whether the I/O under tierd's job ids was its own."""
 
     own_jobs: Collection[str]
-    """Jobs to leave out of the window; none where it was somebody else's."""
+    """Jobs to leave out of the window; empty when another mover uses their ids."""
     problem: str = ""
-    """Who else moves files, in words; "" for nobody."""
+    """Which other mover moves files; "" when there is no other."""
 
 
 class OwnJobs:

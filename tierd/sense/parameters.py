@@ -34,7 +34,7 @@ def reading(tree: Tree, time: float) -> Reading:
 
 
 def changelogs(tree: Tree) -> dict[str, ChangelogState]:
-    """What MDTs of this node say of their changelogs; nothing of those whose users cannot be read."""
+    """Changelog users and masks of the MDTs of this node. MDTs whose users cannot be read are left out."""
     found = {}
     for target in tree.devices("mdd"):
         data = tree.read(f"mdd/{target}/changelog_users")
@@ -65,7 +65,7 @@ def job_counters(data: bytes) -> Iterator[tuple[str, JobCounters]]:
 
 
 def condition_of(tree: Tree, subsystem: str, target: str) -> str:
-    """Why the target's speed says nothing at the moment, or "" when it is healthy as far as can be seen."""
+    """Why the throughput of the target cannot be compared now, or "" when it is healthy."""
     if df.integer(tree.read(f"{subsystem}/{target}/degraded") or b""):
         return "degraded"
     recovery = recovery_status.parse(tree.read(f"{subsystem}/{target}/recovery_status") or b"")
@@ -100,7 +100,7 @@ def pool_capacity(tree: Tree) -> Capacity:
 
 
 def why_jobs_are_unnamed(tree: Tree) -> str:
-    """Why no job has a name, as far as the client on this node tells; "" where it names them, or does not say."""
+    """Why no job has a name, by ``jobid_var`` of the client on this node; "" when it is set, or unknown."""
     if (tree.read("jobid_var") or b"").strip() != b"disable":
         return ""
     return ("Lustre counts nothing by job, for jobid_var is 'disable' on this node: nothing can be found. On the MGS: "
@@ -108,7 +108,7 @@ def why_jobs_are_unnamed(tree: Tree) -> str:
 
 
 def mdt_free_share(tree: Tree, fsname: str) -> float | None:
-    """The share, or None where any MDT of the file system does not tell."""
+    """Lowest free share of bytes and inodes over all MDTs, or None when one of them is unknown."""
     shares = []
     for name in tree.devices("mdc"):
         if parse_device(name).fsname == fsname:

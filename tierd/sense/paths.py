@@ -22,7 +22,7 @@ class PathCache:
         self._nameless: dict[Fid, str] = {}
         """Their FIDs in brackets: one string for all the files of a directory."""
         self.changes = 0
-        """How often it happened that what was said of a FID may no longer be so."""
+        """Number of times that cached paths may have become wrong."""
 
     def __call__(self, fid: Fid) -> str:
         """Path of a FID, or "" where it has none any more."""

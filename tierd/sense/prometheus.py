@@ -18,7 +18,7 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 from tierd.clock import Clock
-from tierd.config.sources import PrometheusSettings
+from tierd.config.sense import PrometheusSettings
 from tierd.sense.exposition import (
     CHANGELOG_FAMILIES,
     CHANGELOG_RECORDS,
@@ -40,7 +40,7 @@ JSON_TYPES = ("application/json",)
 
 
 def run_query(client: HttpClient, url: str, form: Mapping[str, str], now: float, skew_seconds: float) -> list[object]:
-    """The series a query comes to. Raises SourceError for anything but a whole answer by a clock that is near ours."""
+    """The series of a query. Raises SourceError for a partial answer, and for a server whose clock is off."""
     answer = client.post(url, urlencode(form).encode(), JSON_TYPES, JSON_TYPES[0])
     if answer.date is not None and abs(answer.date - now) > skew_seconds:
         raise SourceError(f"{redacted(url)}: its clock differs from this node's by {answer.date - now:+.0f} s: "
@@ -77,7 +77,7 @@ def result_of(document: object) -> list[object]:
 
 
 def series_of(document: object) -> Series:
-    """One series. Raises ValueError for values that no counter or gauge of ours can have.
+    """One series. Raises ValueError for values that a counter or gauge of lustre-exporter cannot have.
 
     >>> series_of({"metric": {"__name__": "lustre_jobs", "target": "OST0000"}, "values": [[1795000000.5, "3"]]})
     Series(name='lustre_jobs', labels={'target': 'OST0000'}, points=((1795000000.5, 3.0),))
@@ -124,7 +124,7 @@ def escaped(text: str) -> str:
 Point = tuple[float, float]
 """Epoch seconds and value."""
 Origin = tuple[tuple[str, str], ...]
-"""Labels that say who scraped whom: ``instance``, a replica, a cluster."""
+"""Labels of the scrape: ``instance``, a replica, a cluster."""
 STORED_OLD_JOBID = f"exported_{OLD_JOBID}"
 """What Prometheus makes of the label of older exporters, as its own ``job`` names the scrape configuration."""
 _JOB_LABELS = (JOBID, STORED_OLD_JOBID, OLD_JOBID)
@@ -248,7 +248,7 @@ def _joined(better: Sequence[Point], other: Sequence[Point]) -> Sequence[Point]:
 
 
 def _changelogs(about: Iterable[Series], collected: ExporterView) -> None:
-    """What MDTs said of their changelogs in the last scrape. A user that is not in it is one no more."""
+    """Changelog users and masks of the last scrape. A user missing from it is no longer registered."""
     series = [one for one in about if one.name in CHANGELOG_FAMILIES]
     last = {target_of(one.labels): one.points[-1][0] for one in series if one.name == CHANGELOG_RECORDS}
     for one in series:  # those of a server that had the target before come first, and are older
@@ -258,7 +258,7 @@ def _changelogs(about: Iterable[Series], collected: ExporterView) -> None:
 
 
 _GAUGE_SECONDS = 90.0
-"""A condition said so long before the counters says nothing of them."""
+"""A condition this much older than the counters is not used with them."""
 
 
 def target_of(labels: Mapping[str, str]) -> str:
@@ -291,7 +291,7 @@ def value_at(points: Sequence[Point], time: float, scrapes: Sequence[float]) -> 
     >>> value_at(points, 5.0, [0.0, 10.0]), value_at(points, 30.0, [10.0, 20.0, 30.0])
     (None, None)
 
-    Between a sample and a lower one the counter began anew, nobody knows when; it stands where it stood until then.
+    Between a sample and a lower one the counter began again at an unknown time; it counts as unchanged until then.
 
     >>> value_at([(10.0, 100.0), (20.0, 3.0)], 19.0, [10.0, 20.0])
     100.0
@@ -337,7 +337,7 @@ class PrometheusCounters:
             about = list(self._series((*CONDITION_FAMILIES, *TARGET_FAMILIES, *CHANGELOG_FAMILIES), (), now))
             time, oldest = oldest_last_scrape(about)
             if oldest and now - time > self._stale_seconds:
-                raise SourceError(f"{oldest} was last scraped {now - time:.0f} s ago: half a view is none")
+                raise SourceError(f"{oldest} was last scraped {now - time:.0f} s ago: incomplete counters are not used")
             if self._last is None or self._last.time != time:
                 self._last = merged_reading(about, self._jobs(about, now))
         except ValueError as error:

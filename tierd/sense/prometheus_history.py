@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from tierd.clock import Clock
-from tierd.config.sources import PrometheusSettings
+from tierd.config.sense import PrometheusSettings
 from tierd.model import JobLoad, Window
 from tierd.sense.exposition import JOBID
 from tierd.sense.http_client import HttpClient, SourceError, redacted
@@ -37,11 +37,11 @@ MAX_LOADS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class LearnedHistory:
-    """Windows of before the start, oldest first, and whom they tell of."""
+    """Windows before the start, oldest first, and their jobs."""
 
     windows: tuple[Window, ...]
     jobs: frozenset[str]
-    """Of others they say nothing: neither that they were there nor that they were not."""
+    """Jobs in the windows. Other jobs may have run or not."""
 
 
 class PrometheusHistory:

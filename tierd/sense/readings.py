@@ -171,9 +171,9 @@ def fast_ost_load(target: str, job: str, before: JobCounters, after: JobCounters
 
 __all__ = ("JobCounters", "Reading", "window")
 UNKNOWN_RECOVERY = "recovery not to be seen"
-"""The condition of a target of which nobody says that it is not in recovery: debugfs is closed to whoever looks."""
+"""The condition of a target whose recovery status cannot be read, as debugfs is closed."""
 FULL_FRACTION = 0.05
-"""Below this share of free space an OST allocates slowly, and its speed says nothing about neighbours."""
+"""Below this share of free space an OST allocates slowly, and its throughput is no evidence about neighbours."""
 IMPLAUSIBLE = "counters that make no sense"
 """The condition of a target whose counters differ by no number, by less than nothing, or by more than can be."""
 MAX_BYTES, MAX_OPERATIONS = 1e13, 1e8
@@ -181,19 +181,19 @@ MAX_BYTES, MAX_OPERATIONS = 1e13, 1e8
 MAX_JOB_ID_CHARACTERS = 256
 """Characters of a job id, of which a kernel gives 64 bytes at the most."""
 _CLOCK_SLACK_SECONDS = 5.0
-"""A server's clock and ours may differ by this much without a new entry being taken for an old one."""
+"""Clock difference of a server up to which a new entry is not taken for an old one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangelogState:
-    """What an MDT says of its changelog (``mdd.*.changelog_users``)."""
+    """State of the changelog of an MDT (``mdd.*.changelog_users``)."""
 
     last_index: int | None
     """Of the last record written."""
     users: frozenset[str]
     """Registered readers, without the names they were registered with: ``cl1``."""
     recorded: frozenset[str] | None = None
-    """Types of records that are written, as Lustre prints them (``CREAT``); None where nobody shows the mask."""
+    """Types of records that are written, as Lustre prints them (``CREAT``); None when the mask is unknown."""
 
 
 def number_of(user: str) -> str:
@@ -207,7 +207,7 @@ def number_of(user: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one look at the counters of a file system gave."""
+    """One reading of the counters of a file system."""
 
     time: float
     jobs: Mapping[tuple[str, str], JobCounters]
@@ -283,7 +283,7 @@ def window(before: Reading, after: Reading) -> Window:
 
 
 def says_nothing(new: JobCounters, before: Reading, after: Reading) -> bool:
-    """Whether an entry that was not there in the reading before tells nothing about the time since."""
+    """Whether an entry that was not in the reading before gives no counts for the time since."""
     # overlooked last time, so its age says nothing about this window
     return began_before(new.start, before.time - _CLOCK_SLACK_SECONDS) or (
         after.omits_idle_jobs and not new.start

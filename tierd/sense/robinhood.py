@@ -20,15 +20,15 @@ from typing import Protocol, TypeVar
 
 from lustre.fid import Fid
 from tierd.clock import Clock
-from tierd.config.sources import RobinhoodSettings
+from tierd.config.sense import RobinhoodSettings
 from tierd.model import Candidate, DirectoryActivity
 from tierd.sense.freshness import SourceAge
 from tierd.sense.http_client import SourceError, read_secret
 from tierd.sense.paths import join
 
 PAGE_ROWS = 500
-LOOK_SECONDS = 60.0
-"""Between two looks at how old the database is."""
+CHECK_SECONDS = 60.0
+"""Interval of the checks of the database's age."""
 FILES_QUERY = (
     "SELECT n.pkn, n.name, n.id, e.size, e.last_mod, e.last_mdchange, e.creation_time, e.last_access"
     " FROM NAMES n FORCE INDEX (parent_id_index) JOIN ENTRIES e ON e.id = n.id"
@@ -51,38 +51,38 @@ class Connection(Protocol):
         """All rows. Raises OSError."""
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
 
 
 @dataclass(slots=True)
 class Robinhood:
-    """The database, asked when a finding names a directory, and never otherwise."""
+    """The database. It is queried only when a finding names a directory, and for its age."""
 
     settings: RobinhoodSettings
     connect: Callable[[], Connection]
     clock: Clock
     _checked: bool = False
-    _looked_at: float | None = None
+    _checked_at: float | None = None
     _valid_at: float | None = None
-    """When what it tells was true: the latest of its own stamps."""
+    """When its rows were true: its latest time stamp."""
     _problem: str = ""
     _connection: Connection | None = field(default=None)
 
     @property
     def age(self) -> SourceAge:
-        """The source, as it stands."""
+        """The source with the time of its last data and its present problem."""
         return SourceAge("robinhood", self._valid_at, self.settings.stale_seconds, self._problem)
 
     def due(self) -> bool:
-        """Whether its age should be looked at again."""
+        """Whether its age should be checked again."""
         now = self.clock.now()
-        if self._looked_at is not None and 0 <= now - self._looked_at < LOOK_SECONDS:
+        if self._checked_at is not None and 0 <= now - self._checked_at < CHECK_SECONDS:
             return False
-        self._looked_at = now
+        self._checked_at = now
         return True
 
     def check(self) -> None:
-        """See how old the database is, and whether it is the one we know. Trouble is kept, not raised."""
+        """Check the age of the database and its columns. A problem is kept for status, not raised."""
         with suppress(OSError):
             self._asking(self._check)
 
@@ -96,14 +96,14 @@ class Robinhood:
     def coldest_first(self, directory: Fid) -> list[str]:
         """Names of the files the database knows in a directory, those first that were not used for longest.
 
-        A hint of where to look: whoever acts reads the times anew. Raises OSError.
+        A hint only: the times are read from the files again before anything moves. Raises OSError.
         """
         rows = self._asking(lambda connection: self._rows(connection, directory))
         used = [(max(seconds_of(row[7]), seconds_of(row[4])), label) for row in rows if (label := name_of(row[1]))]
         return [label for _, label in sorted(used)]
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -132,7 +132,7 @@ class Robinhood:
         now = self.clock.now()
         if self._valid_at is None or now - self._valid_at > self.settings.stale_seconds:
             old = "never finished a scan" if self._valid_at is None else f"is {(now - self._valid_at) / 3600:.0f} h old"
-            raise SourceError(f"its database {old}; nothing of it is used")
+            raise SourceError(f"its database {old}; it is not used")
         self._checked = True
 
     def _rows(self, connection: Connection, directory: Fid) -> list[Row]:
@@ -193,13 +193,13 @@ class MySqlConnection:
             raise SourceError(error_text(error)) from error
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         with suppress(Exception):
             self._connection.close()
 
 
 def error_text(error: Exception) -> str:
-    """What the server or the driver says, without the number alone.
+    """The error message of the server or the driver, without its number.
 
     >>> error_text(OSError(1045, "Access denied for user 'tierd'"))
     "Access denied for user 'tierd'"

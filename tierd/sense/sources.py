@@ -29,7 +29,7 @@ from tierd.sense.watched import WatchedDirectories
 
 
 class LiveSource:
-    """A way to read counters, and a follower of changelogs."""
+    """Counters and changelog records."""
 
     def __init__(
         self, read: Callable[[], Reading], follower: RecordSource, recording: RecordingCheck | None = None
@@ -57,7 +57,7 @@ LogFunction = Callable[[str], None]
 def counter_source(
     sense: SenseSettings, fsname: str, tree: Tree, clock: Clock, environment: Mapping[str, str], log: LogFunction
 ) -> ReadCounters:
-    """Where counters come from: Prometheus, else exporters, else this node. Raises OSError for what cannot be."""
+    """Where counters come from: Prometheus, else exporters, else this node. Raises OSError."""
     if sense.prometheus.url:
         client = HttpClient(sense.prometheus.access, sense.timeout_seconds, environment)
         return PrometheusCounters(sense.prometheus, fsname, clock, client, sense.timeout_seconds, sense.stale_seconds,
@@ -78,7 +78,7 @@ def counter_source(
 def history_source(
     sense: SenseSettings, fsname: str, clock: Clock, environment: Mapping[str, str]
 ) -> PrometheusHistory | None:
-    """Who remembers what was before a start; None where nobody does."""
+    """The source of the time before a start; None when none is configured."""
     settings = sense.prometheus
     if not settings.url or not settings.learn_seconds:
         return None
@@ -87,7 +87,7 @@ def history_source(
 
 
 def counter_source_name(sense: SenseSettings) -> str:
-    """What the source of counters is called."""
+    """Name of the source of counters, for status and metrics."""
     if sense.prometheus.url:
         return "prometheus"
     return "exporters" if sense.exporters or sense.exporter_files or sense.exporter_dns else "counters"
@@ -96,7 +96,7 @@ def counter_source_name(sense: SenseSettings) -> str:
 def exporter_discovery(
     sense: SenseSettings, clock: Clock, asking: Callable[[], ResolveDns] | None, log: LogFunction
 ) -> Discovery:
-    """Exporters from all places the configuration names."""
+    """Exporters of the list, the files and the DNS names of the configuration."""
     places: list[TargetSource] = []
     if sense.exporter_files:
         places.append(FileTargets(sense.exporter_files))
@@ -106,7 +106,7 @@ def exporter_discovery(
 
 
 class Sources:
-    """What is listened to at present."""
+    """The sources of one configuration."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class Sources:
         mark: MakeMark | None = None,
         marks_allowed: Callable[[], bool] = lambda: True,
     ) -> None:
-        """``mark`` makes a file on an MDT whose record must come by; ``may_mark``: whether anything may be written."""
+        """``mark`` makes a file on an MDT, whose record must appear; ``marks_allowed``: whether it may now."""
         self._clock = clock
         self.counters = CheckedReadings(
             counter_source_name(sense), read, clock, sense.stale_seconds, sense.skew_seconds
@@ -130,7 +130,7 @@ class Sources:
         self.history = history_source(sense, filesystem.fsname, clock, environment)
         self._watcher: Watcher | None = None
         self.timed_calls = TimedCalls(clock)
-        """With the changelogs."""
+        """Calls to the changelogs."""
         self.follower: Follower | WatchedDirectories
         recording = None
         if sense.watch:
@@ -152,22 +152,22 @@ class Sources:
         self._hot_files = HotFiles(self.access_logs, flash_pools, clock) if self.access_logs is not None else None
 
     def refresh(self) -> None:
-        """Take in what has come from sources on which nothing rests alone."""
+        """Read new access log entries, and check robinhood: the sources of hints."""
         if self.access_logs is not None:
             self.access_logs.read()
         if self.robinhood is not None and self.robinhood.due():
             self.robinhood.check()
 
     def states(self) -> tuple[SourceState, ...]:
-        """Each source, as it stands."""
+        """The state of each source."""
         beside = [source.age for source in (self.robinhood, self.access_logs) if source is not None]
         now = self._clock.now()
         return tuple(age.at(now) for age in (self.counters.age, self.records.age, *beside))
 
     def enriched(self, activities: Sequence[DirectoryActivity], filesystem: Filesystem) -> list[DirectoryActivity]:
-        """Activities with files no record told of, and with how much of each file was read.
+        """Activities with files that no changelog record named, and with the recent reads of each file.
 
-        Sources that do not answer add nothing: their age says why.
+        A source that does not answer adds nothing; its state has the reason.
         """
         done = list(activities)
         if self.robinhood is not None:
@@ -175,7 +175,7 @@ class Sources:
         return done if self._hot_files is None else self._hot_files.with_recent_reads(done, filesystem)
 
     def coldest_first(self, directory: str, filesystem: Filesystem) -> Sequence[str]:
-        """Names of a directory worth a look first when it is about coldness; none where robinhood does not tell."""
+        """Names in a directory, the longest unused first, by robinhood; empty without robinhood."""
         if self.robinhood is None:
             return ()
         try:
@@ -193,7 +193,7 @@ class Sources:
             return activity
 
     def close(self) -> None:
-        """Give everything back."""
+        """Close all sources."""
         for source in (self.robinhood, self.access_logs, self._watcher):
             if source is not None:
                 source.close()

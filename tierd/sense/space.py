@@ -13,7 +13,7 @@ from lustre.layout.model import Layout
 from tierd.model import Candidate, Capacity, DirectoryActivity
 
 BATCH_FILES = 32
-"""Files of a directory that are looked at between two questions whether that is enough."""
+"""Files of a directory that are examined between two calls of ``enough``."""
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 SAMPLE_FILES = 200
@@ -59,8 +59,8 @@ def with_sizes(filesystem: Filesystem, activities: Sequence[DirectoryActivity], 
              executor: Executor | None = None, enough: Callable[[], bool] = lambda: False) -> list[DirectoryActivity]:
     """The activities with sizes, of at most ``limit`` files a directory; those that are gone fall out.
 
-    The files known to be read come first, then the youngest. Some of each directory are looked at in any case; once
-    ``enough`` says so, no more: they are candidates again in the next plan.
+    The files known to be read come first, then the youngest. Some of each directory are examined in any case; once
+    ``enough`` returns true, no more: the others are candidates again in the next plan.
     """
     waiting = [deque(sorted(activity.candidates, key=lambda c: (-c.reads, -c.closed_at))[:limit])
                for activity in activities]
@@ -69,8 +69,8 @@ def with_sizes(filesystem: Filesystem, activities: Sequence[DirectoryActivity], 
     while any(waiting) and (first or not enough()):
         piece = [(number, files.popleft()) for number, files in enumerate(waiting)
                  for _ in range(min(len(files), BATCH_FILES if len(activities) < BATCH_FILES else 1))]
-        looked = call_each(lambda one: _looked_at(filesystem, one[1]), piece, executor)
-        for (number, _), candidate in zip(piece, looked, strict=True):
+        examined = call_each(lambda one: _with_size(filesystem, one[1]), piece, executor)
+        for (number, _), candidate in zip(piece, examined, strict=True):
             if candidate is not None:
                 known[number].append(candidate)
         first = False
@@ -79,7 +79,7 @@ def with_sizes(filesystem: Filesystem, activities: Sequence[DirectoryActivity], 
             for activity, found in zip(activities, known, strict=True)]
 
 
-def _looked_at(filesystem: Filesystem, candidate: Candidate) -> Candidate | None:
+def _with_size(filesystem: Filesystem, candidate: Candidate) -> Candidate | None:
     """With its size; None for one that is gone, or another file by now."""
     try:
         status = filesystem.status(candidate.path)

@@ -60,7 +60,7 @@ class Tape:
             raise FileNotFoundError(f"{fid} is not named on the tape") from None
 
     def layouts_of(self, directories: Iterable[str]) -> dict[str, Layout | None]:
-        """Default layouts of directories, as far as the tape tells; a directory it names without one has none."""
+        """Default layouts of directories on the tape. A directory that it names without a default has None."""
         named = set(self.paths.values())
         return {d: self.layouts.get(d) for d in directories if d in self.layouts or d in named}
 

@@ -38,7 +38,7 @@ from tierd.sense.paths import join
 MAX_DIRECTORIES = 8192
 MAX_FILES = 200_000
 _VOLATILE = ".\x0c\x13\x14\x12:VOLATILE"
-"""How Lustre names the file a migration writes to: our own doing, and nobody else's business."""
+"""Prefix of the volatile file that a migration writes to. Its events are ignored."""
 
 
 class WatchedDirectories:
@@ -80,7 +80,7 @@ class WatchedDirectories:
             raise ChangelogError(f"watched directories: {'; '.join(problems)}")
 
     def batches(self) -> Iterator[Sequence[Record]]:
-        """The same, one at a time: there are few."""
+        """Records since the last call, in batches of one, as there are few."""
         for record in self.records():
             yield (record,)
 
@@ -97,7 +97,7 @@ class WatchedDirectories:
         return True
 
     def _below(self, directory: str, pattern: str) -> None:
-        """Watch what lies below as well."""
+        """Watch the directories below, too."""
         try:
             with os.scandir(self._mount + directory) as entries:
                 inside = sorted(e.name for e in entries if e.is_dir(follow_symlinks=False))

@@ -1,1 +1,1 @@
-"""tierd on the simulated cluster, in virtual time: what would this policy do to my workload?"""
+"""Runs tierd on a simulated cluster in virtual time, to show what a policy does to a workload."""

@@ -1,6 +1,6 @@
-"""The variants of a scenario, compared: alone, with its neighbour, with flash large or small, and with tierd.
+"""Compares the variants of a scenario: alone, with its neighbour, with large or small flash components, and with tierd.
 
-A scenario may name its variants itself. For one with streams and small files that names none, they follow from it. The
+A scenario may define its variants. Otherwise they are derived from its streams and its jobs of small files. The
 comparison is available as data and as tables.
 """
 
@@ -24,12 +24,12 @@ WITH_TIERD = "tierd"
 
 
 def streams(jobs: Sequence[Job]) -> list[Job]:
-    """The jobs whose throughput is looked at: those that stream, or all where none does."""
+    """Jobs whose throughput is compared: the streaming jobs, or all jobs without any."""
     return [job for job in jobs if isinstance(job, (StreamingWriter, StreamingReader))] or list(jobs)
 
 
 def variants(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
-    """Name and scenario of each; the last is the scenario as it stands, to be run with tierd."""
+    """Yield name and scenario of each variant. The last is the unchanged scenario, for the run with tierd."""
     named = scenario.variants()
     if not named and any(isinstance(job, SmallFileWriter) for job in scenario.jobs):
         flowing = tuple(job for job in scenario.jobs if isinstance(job, (StreamingWriter, StreamingReader)))
@@ -44,14 +44,14 @@ def variants(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
 
 
 def without_missing_jobs(scenario: Scenario) -> Scenario:
-    """Without the events that change a job it does not have."""
+    """Remove the events that change jobs which the scenario lacks."""
     present = {job.job_id for job in scenario.jobs}
     events = tuple(e for e in scenario.events if "job" not in e.values or e.text("job") in present)
     return replace(scenario, events=events)
 
 
 def on_flash(job: Job, whole: bool) -> Job:
-    """A job of small files with a flash component that holds them, or that holds a quarter of the largest."""
+    """Give a job of small files a flash component that covers its files, or a quarter of the largest."""
     if not isinstance(job, SmallFileWriter):
         return job
     largest = max(job.sizes)
@@ -71,17 +71,17 @@ class Comparison:
     title: str
     jobs: tuple[Job, ...]
     outcomes: Mapping[str, Outcome]
-    """By the name of the variant."""
+    """Outcomes by name of the variant."""
     since: float
     until: float
-    """The interval that is compared: when the neighbour had been at work for a minute, up to the end."""
+    """End of the compared interval. It starts one minute after the last job."""
     phases: tuple[tuple[float, float], ...] = ()
-    """From one change of who is at work, or of what happens to the cluster, to the next."""
+    """Intervals between changes of the running jobs or of the cluster."""
 
 
 def compare(title: str, jobs: Sequence[Job], outcomes: Mapping[str, Outcome], seconds: float,
             changes: Iterable[float] = ()) -> Comparison:
-    """Compare over the last part of the run, when tierd has had a minute since the last job came."""
+    """Compare the outcomes from one minute after the last job's start."""
     came = max(job.start_seconds for job in jobs)
     stops = min((job.stop_seconds for job in jobs), default=seconds)
     until = min(seconds, stops)
@@ -90,7 +90,7 @@ def compare(title: str, jobs: Sequence[Job], outcomes: Mapping[str, Outcome], se
 
 
 def phases(changes: Iterable[float], seconds: float) -> tuple[tuple[float, float], ...]:
-    """Spans of some length between changes.
+    """Intervals between changes, without very short ones.
 
     >>> phases([0.0, 30.0, 31.0, float("inf")], 100.0)
     ((0.0, 30.0), (30.0, 100.0))
@@ -103,13 +103,13 @@ def phases(changes: Iterable[float], seconds: float) -> tuple[tuple[float, float
 
 
 def streaming_rate(comparison: Comparison, variant: str) -> float:
-    """MB/s of all streams together."""
+    """Sum of the MB/s of all streams."""
     outcome = comparison.outcomes[variant]
     return sum(outcome.mean(job.job_id, comparison.since, comparison.until) for job in streams(comparison.jobs))
 
 
 def comparison_data(comparison: Comparison) -> dict[str, Any]:
-    """For programs. Rates in MB/s (10^6 bytes), times in virtual seconds from the beginning."""
+    """The comparison for programs. Rates in MB/s (10^6 bytes), times in virtual seconds."""
     base = streaming_rate(comparison, "alone") if "alone" in comparison.outcomes else 0.0
     return {
         "scenario": comparison.title,
@@ -120,7 +120,7 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
 
 
 def variant_data(comparison: Comparison, name: str, base: float) -> dict[str, Any]:
-    """One variant."""
+    """The data of one variant."""
     outcome = comparison.outcomes[name]
     rate = streaming_rate(comparison, name)
     found: dict[str, Any] = {
@@ -153,7 +153,7 @@ def variant_data(comparison: Comparison, name: str, base: float) -> dict[str, An
 
 
 def slowdown(comparison: Comparison, name: str, job: str) -> float | None:
-    """How many times slower a job is than without neighbours (where it was alone), or than without tierd."""
+    """Slowdown of a job against the run without neighbours, or else without tierd; None without such a run."""
     for reference in ("alone", "contended"):
         base = comparison.outcomes.get(reference)
         rate = comparison.outcomes[name].mean(job, comparison.since, comparison.until)
@@ -164,7 +164,7 @@ def slowdown(comparison: Comparison, name: str, job: str) -> float | None:
 
 
 def recovery_seconds(comparison: Comparison, base: float) -> float | None:
-    """Seconds from the first finding until the streams were at 97 % of alone again, over 10 s; None if never."""
+    """Seconds from the first finding until the streams reach 97% of their rate alone, over 10 s; None if never."""
     outcome = comparison.outcomes[WITH_TIERD]
     if not outcome.findings or not base:
         return None
@@ -182,14 +182,14 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 3)
 
 
-VARIANT_NAMES = {"alone": "alone", "contended": "as it stands, without tierd",
-         "flash_covers": "flash component that holds the files",
-         "flash_too_small": "flash component too small", WITH_TIERD: "tierd decides"}
+VARIANT_NAMES = {"alone": "alone", "contended": "unchanged, without tierd",
+         "flash_covers": "flash component covers the files",
+         "flash_too_small": "flash component too small", WITH_TIERD: "with tierd"}
 PHASES_SHOWN = 8
 
 
 def comparison_text(comparison: Comparison) -> str:
-    """All of it: each variant, each job, each phase, what tierd did."""
+    """The comparison for people: variants, jobs, phases and the log of tierd."""
     data = comparison_data(comparison)
     return "\n".join([
         _safe(comparison.title), *_variants(comparison, data), *_jobs(data), *_phases(data), *_tierd(comparison, data),
@@ -210,9 +210,9 @@ def _variants(comparison: Comparison, data: dict[str, Any]) -> Iterator[str]:
 
 
 def _jobs(data: dict[str, Any]) -> Iterator[str]:
-    """MB/s and slowdown of every job in every variant; operations where a job does no other."""
+    """Yield MB/s, slowdown and operations of every job in every variant."""
     yield ""
-    yield "Each job, MB/s, and how many times slower than without neighbours (or, a neighbour, than without tierd):"
+    yield "MB/s of each job, and its slowdown against the run without neighbours (for a neighbour: without tierd):"
     jobs = list(dict.fromkeys(job for found in data["variants"].values() for job in found["jobs_mb_s"]))
     for job in jobs:
         yield f"  {quoted(job)}"
@@ -232,7 +232,7 @@ def _phases(data: dict[str, Any]) -> Iterator[str]:
         return
     yield ""
     heads = " ".join(f"{span['since']:4.0f}-{span['until']:3.0f} s" for span in spans)
-    yield f"From one change to the next, MB/s:  {heads}"
+    yield f"MB/s between changes:              {heads}"
     for name, found in data["variants"].items():
         if name not in {"contended", WITH_TIERD}:
             continue
@@ -253,7 +253,7 @@ def _tierd(comparison: Comparison, data: dict[str, Any]) -> Iterator[str]:
         size = found["bytes_moved"] / 1e6
         yield f"It moved {found['files_moved']} files, {size:,.1f} MB, between {first:.0f} s and {last:.0f} s."
     if found["recovered_after_seconds"] is not None:
-        yield f"The streams were at 97 % of alone {found['recovered_after_seconds']:.0f} s after the finding."
+        yield f"The streams were at 97% of alone {found['recovered_after_seconds']:.0f} s after the finding."
 
 
 def _variant_name(name: str) -> str:
@@ -261,5 +261,5 @@ def _variant_name(name: str) -> str:
 
 
 def _safe(text: str) -> str:
-    """Without what could disturb a terminal."""
+    """Escape characters that could disturb a terminal."""
     return text if text.isprintable() else ascii(text)

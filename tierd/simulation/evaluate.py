@@ -1,7 +1,7 @@
-"""``tierctl evaluate``: many random scenarios, each without neighbours, without tierd and with it.
+"""``tierctl evaluate``: runs random scenarios without neighbours, without tierd and with tierd.
 
-The truth is measured, not declared: a suspect is an aggressor when a stream loses at least 15% against the same run
-without the suspects, and innocent when every stream loses less than 5%. Losses between the two count as neither.
+Each scenario is classified by measurement: a suspect is an aggressor when a stream loses at least 15% against the same
+run without the suspects, and innocent when every stream loses less than 5%. A loss between the two counts as neither.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from tierd.simulation.run import Outcome, run
 
 AGGRESSOR_LOSS, INNOCENT_LOSS, HARMFUL_LOSS = 0.15, 0.05, 0.02
 FOUND_SOON_SECONDS = 30.0
-"""From the onset."""
+"""Seconds from the onset within which a finding counts as early."""
 TAIL_SECONDS = 30.0
-"""The end of the noise, when tierd has had its time: recovery is measured there."""
+"""Length of the interval before the end of the noise in which recovery is measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One scenario. Fractions are of throughput."""
+    """Result of one scenario. Fractions are of throughput."""
 
     seed: int
     kind: str
     truth: str
-    """``aggressor``, ``innocent`` or ``slight``."""
+    """Class by measurement: ``aggressor``, ``innocent`` or ``slight``."""
     loss: float
-    """Of the stream that loses most, without tierd."""
+    """Largest loss of a stream without tierd."""
     found_after: float | None
     """Seconds from the onset to the first finding that names a suspect; None when there was none."""
     acted: bool
     harm: float
-    """Loss of the job that fares worst with tierd, against the run without it; negative when all gain."""
+    """Largest loss of a job with tierd against the run without it; negative when all gain."""
     recovery: float | None
-    """Throughput of the streams at the end of the noise with tierd, as a fraction of that without neighbours."""
+    """Throughput of the streams with tierd at the end of the noise, as a fraction of that without neighbours."""
 
 
 def evaluate(seed: int, policy: Settings) -> Verdict:
@@ -75,14 +75,14 @@ def evaluate(seed: int, policy: Settings) -> Verdict:
 
 
 def ratio(of: Outcome, to: Outcome, job: str, since: float, until: float) -> float:
-    """Throughput of a job in one run as a fraction of that in another; 1 where there was none to lose."""
+    """Throughput of a job in one run as a fraction of another run; 1 where the other run has none."""
     base = to.mean(job, since, until)
     return of.mean(job, since, until) / base if base else 1.0
 
 
 def evaluate_all(seeds: Sequence[int], policy: Settings, processes: int,
                  progress: Callable[[], None] = lambda: None) -> list[Verdict]:
-    """All seeds, on several processors."""
+    """Evaluate all seeds in several processes."""
     with ProcessPoolExecutor(processes) as pool:
         return list(_reported(pool.map(evaluate, seeds, [policy] * len(seeds)), progress))
 
@@ -94,7 +94,7 @@ def _reported(verdicts: Iterator[Verdict], progress: Callable[[], None]) -> Iter
 
 
 def summary(verdicts: Sequence[Verdict]) -> dict[str, float]:
-    """The figures an administrator asks for first."""
+    """Summary of the verdicts."""
     guilty = [v for v in verdicts if v.truth == "aggressor"]
     innocent = [v for v in verdicts if v.truth == "innocent"]
     recoveries = [v.recovery for v in guilty if v.recovery is not None and v.acted]
@@ -112,7 +112,7 @@ def summary(verdicts: Sequence[Verdict]) -> dict[str, float]:
 
 
 def doubtful(verdicts: Sequence[Verdict]) -> dict[str, list[Verdict]]:
-    """Those worth a look, by what is wrong with them."""
+    """Verdicts with a problem, by kind of problem."""
     guilty = [v for v in verdicts if v.truth == "aggressor"]
     return {
         "not_found": [v for v in guilty if v.found_after is None],
@@ -123,13 +123,13 @@ def doubtful(verdicts: Sequence[Verdict]) -> dict[str, list[Verdict]]:
 
 
 def summary_json(verdicts: Sequence[Verdict]) -> str:
-    """The summary for programs, with the seeds worth a look."""
+    """The summary for programs, with the seeds of problems."""
     seeds = {what: [v.seed for v in of] for what, of in doubtful(verdicts).items()}
     return json.dumps(summary(verdicts) | {"seeds": seeds}, indent=1)
 
 
 def summary_text(verdicts: Sequence[Verdict]) -> str:
-    """The summary for people, by kind of workload, with the seeds worth a look."""
+    """The summary for people, by kind of workload, with the seeds of problems."""
     figures = summary(verdicts)
     lines = [f"{name.replace('_', ' '):20} {value:g}" for name, value in figures.items()]
     lines += ["", f"{'workload':38} {'true':>6} {'found':>6} {'innocent':>9} {'acted':>6} {'harmed':>7}"]

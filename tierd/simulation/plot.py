@@ -1,4 +1,4 @@
-"""A picture of a comparison: the streams' throughput over time in each variant, and what tierd did when."""
+"""Plots a comparison: throughput of the streams over time in each variant, and the acts of tierd."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COLOURS = {"alone": "0.6", "contended": "tab:red", "flash_covers": "tab:green", 
 
 
 def plot(comparison: Comparison, path: Path, smooth_seconds: int = 5) -> None:
-    """Write a PNG or SVG, by the ending of the name. Raises ValueError for another ending."""
+    """Write a PNG or SVG file, by the suffix of its name. Raises ValueError for another suffix."""
     figure = Figure(figsize=(10, 5), layout="constrained")
     axes = figure.add_subplot()
     for name, outcome in comparison.outcomes.items():

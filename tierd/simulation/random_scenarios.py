@@ -29,7 +29,7 @@ class RandomScenario:
 
 
 def random_scenario(seed: int) -> RandomScenario:
-    """The scenario of a seed; the same each time."""
+    """Make the scenario of a seed. It is the same for each call."""
     rng = Random(f"tierd-scenario-{seed}")  # noqa: S311 -- a model, not a secret
     starts = rng.uniform(45, 65)
     streams = [stream(rng, number) for number in range(rng.choice((1, 1, 1, 2)))]
@@ -51,7 +51,7 @@ def stream(rng: Random, number: int) -> Job:
 
 
 def sizes(rng: Random) -> tuple[int, ...]:
-    """Sizes of small files: one, a few, or a spread."""
+    """Draw the sizes of small files: one, three or twenty sizes."""
     largest = rng.choice((16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB))
     return tuple(max(4096, int(largest * rng.uniform(0.1, 1.0))) for _ in range(rng.choice((1, 3, 20))))
 
@@ -64,7 +64,7 @@ def small_files(rng: Random) -> list[Job]:
 
 
 def small_files_read_again(rng: Random) -> list[Job]:
-    """The same, reading its files again."""
+    """A job that creates small files on the disks and reads them again."""
     return [replace(job, rereads_per_second=rng.uniform(4, 20)) for job in small_files(rng)
             if isinstance(job, SmallFileWriter)]
 
@@ -84,22 +84,22 @@ def random_writes(rng: Random) -> list[Job]:
 
 
 def nobody(_: Random) -> list[Job]:
-    """The streams stay alone."""
+    """No neighbour."""
     return []
 
 
 def another_stream(rng: Random) -> list[Job]:
-    """A further stream: bandwidth is shared, and nobody is noisy."""
+    """A further stream, which shares the bandwidth and is not noisy."""
     return [replace(stream(rng, 7), job_id="late.1700")]
 
 
 def few_small_files(rng: Random) -> list[Job]:
-    """Small files, but hardly any."""
+    """A job that creates small files at a low rate."""
     return [SmallFileWriter(job_id="trickle.1504", sizes=(64 * KIB,), files_per_second=rng.uniform(0.2, 1.5))]
 
 
 def small_files_on_flash(rng: Random) -> list[Job]:
-    """Small files that a flash component holds already."""
+    """A job whose small files are already on a flash component."""
     (job,) = small_files(rng)
     assert isinstance(job, SmallFileWriter)
     end = 8 * MIB
@@ -107,7 +107,7 @@ def small_files_on_flash(rng: Random) -> list[Job]:
 
 
 def another_stream_and_few_small_files(rng: Random) -> list[Job]:
-    """A further stream does the harm, a trickle of small files comes at the same time."""
+    """A further stream that causes the loss, and at the same time a low rate of small files."""
     return [*another_stream(rng), *few_small_files(rng)]
 
 
@@ -118,7 +118,7 @@ KINDS: tuple[tuple[str, Callable[[Random], list[Job]]], ...] = tuple(
 
 
 def slow_disk(rng: Random) -> tuple[float, Callable[[Cluster], None]]:
-    """One disk, or all of them, gets slow at some time."""
+    """Slow one disk or all disks at a random time."""
     targets = (rng.randrange(2, 6),) if rng.random() < 0.5 else (2, 3, 4, 5)
     factor = rng.uniform(1.3, 3.0)
 

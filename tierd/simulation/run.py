@@ -1,4 +1,4 @@
-"""One simulated run, with or without tierd: rates of the jobs, findings, and what tierd did."""
+"""One simulated run, with or without tierd: rates of the jobs, findings, and acts of tierd."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from tierd.simulation.world import world
 
 CYCLE_SECONDS = 5.0
 REQUESTS_IN_FLIGHT = 8
-"""Requests to MDTs that tierd has under way at the same time."""
+"""Number of concurrent requests of tierd to MDTs."""
 TimedChanges = Sequence[tuple[float, Callable[[Cluster], None]]]
-"""Virtual times, and what happens to the cluster then: a disk that gets slow, for instance."""
+"""Virtual times and the change to the cluster at each, such as a slow disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What each job got and what tierd did. Rates in MB/s, times in virtual seconds."""
+    """Result of a run. Rates in MB/s, times in virtual seconds."""
 
     seconds: float
     rates: dict[str, tuple[float, ...]]
-    """By job, second by second."""
+    """By job, the rate in each second."""
     findings: tuple[tuple[float, Finding], ...]
-    """With the time each began."""
+    """Findings with the time each began."""
     entries: tuple[Entry, ...]
     log: tuple[tuple[float, str], ...]
     pools_used: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """By pool, the share of its room in use, once a cycle."""
+    """By pool, the used share of its space, once per cycle."""
     acted_at: tuple[float, ...] = ()
-    """When each of the entries was begun."""
+    """Start time of each of the entries."""
     operations: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """By job and kind, operations a second, of jobs that do other than move bytes."""
+    """By job and kind, operations per second of metadata jobs."""
 
     def mean(self, job: str, since: float, until: float) -> float:
         """Mean rate of a job."""
@@ -49,7 +49,7 @@ class Outcome:
 
 def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedChanges = (),
         policy: Settings | None = None, progress: Callable[[float], None] = lambda _: None) -> Outcome:
-    """Let a new cluster with these jobs live so long; with a policy, tierd is at work on it, acting for real."""
+    """Run a new cluster with these jobs. With a policy, tierd runs on it and executes its plans."""
     log: list[tuple[float, str]] = []
     findings: dict[tuple[str, str, str], tuple[float, Finding]] = {}
     used: dict[str, list[float]] = {}
@@ -87,14 +87,14 @@ def run(cluster: Cluster, jobs: Sequence[Job], seconds: float, changes: TimedCha
 
 
 def begun_at(entry: Entry, clocks: Sequence[tuple[float, float]]) -> float:
-    """When an act was begun, in virtual seconds; ``clocks`` says since when the nodes' clocks are how far ahead."""
+    """Start of an act in virtual seconds. ``clocks``: since when the nodes' clocks are ahead by how much."""
     ends = [since for since, _ in clocks[1:]] + [float("inf")]
     times = [(entry.intended_at - ahead, since, end) for (since, ahead), end in zip(clocks, ends, strict=True)]
     return next((time for time, since, end in times if since - CYCLE_SECONDS <= time < end), times[-1][0])
 
 
 def shares_used(filesystem: Filesystem) -> dict[str, float]:
-    """By pool, the share of its room in use, as df has it: of what is used and what is available."""
+    """By pool, the used share of used plus available space, as df prints it."""
     space = filesystem.space()
     found = {}
     for pool, targets in filesystem.pools().items():

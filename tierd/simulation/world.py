@@ -1,4 +1,4 @@
-"""tierd over a simulated cluster in virtual time: the daemon's own parts, with a clock that is the cluster's."""
+"""tierd over a simulated cluster in virtual time: the parts of the daemon, with the clock of the cluster."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from simulator.cluster import Cluster
 from simulator.filesystem import SimulatedFilesystem
 from simulator.scheduler import VirtualScheduler
 from tierd.act.claim import FilesystemClaim, NoClaim
-from tierd.act.consent import OptOut
 from tierd.act.gate import Gate
 from tierd.act.guard import SiteGuard
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import Budget, CircuitBreaker
 from tierd.act.movers.moves import PortMover
+from tierd.act.opt_out import OptOut
 from tierd.act.undo import Undo
 from tierd.config.settings import Settings
 from tierd.daemon.log import LogFunction
@@ -35,29 +35,29 @@ from tierd.sense.readings import Reading
 from tierd.sense.sources import LiveSource
 
 IN_MEMORY = Path("/dev/shm")  # noqa: S108 -- a folder of its own below it, as tempfile makes it
-"""Where the files of a run go if there is such a place: they are written and read hundreds of times."""
+"""Directory in memory for the files of a run, if it exists. They are written and read hundreds of times."""
 
 
 class VirtualClock:
-    """The cluster's time; waiting advances it."""
+    """A clock with the time of a cluster. Waiting advances it."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
     def now(self) -> float:
-        """Epoch seconds of the cluster."""
+        """Present epoch seconds of the cluster."""
         return self._cluster.epoch
 
     def wait(self, seconds: float) -> bool:
-        """Let the cluster live so long."""
+        """Advance the cluster by a time."""
         self._cluster.advance(seconds)
         return False
 
 
 def parameter_files(cluster: Cluster, root: Path) -> Callable[[], Reading]:
-    """Readings by way of the parameter files the cluster's servers write. Raises OSError while nobody reaches them.
+    """Make a reader of the servers' parameter files. It raises OSError while the exporter is unreachable.
 
-    Each takes virtual time, as the cluster's costs say.
+    Each reading takes virtual time by the costs of the cluster.
     """
     calls = Calls(cluster, cluster.settings.costs, cluster.wait_for)
     tree = Tree(Roots.of(root / "proc", root / "sys"))
@@ -74,7 +74,7 @@ def parameter_files(cluster: Cluster, root: Path) -> Callable[[], Reading]:
 
 @dataclass
 class World:
-    """A cluster with tierd at work on it."""
+    """A cluster on which tierd runs."""
 
     cluster: Cluster
     filesystem: SimulatedFilesystem
@@ -85,13 +85,13 @@ class World:
     daemon: Daemon
 
     def run(self, until: float, cycle_seconds: float = 5.0) -> None:
-        """Cycle until a virtual time."""
+        """Run cycles until a virtual time."""
         while self.cluster.now < until:
             self.cluster.advance(min(cycle_seconds, until - self.cluster.now))
             self.daemon.cycle(cycle_seconds / 2)
 
     def start(self, scheduler: VirtualScheduler, cycle_seconds: float = 5.0) -> None:
-        """Let the activities of the daemon go on beside each other, as they do on a real node."""
+        """Start the activities of the daemon, which run concurrently as on a real node."""
         daemon = self.daemon
         daemon.gather_facts_beforehand()
         scheduler.every("records", cycle_seconds, daemon.take_in_records)
@@ -109,13 +109,13 @@ class World:
 
 
 SourceHook = Callable[[LiveSource, VirtualClock], Source]
-"""Puts something between the cluster and tierd: an exporter, a fault."""
+"""Wraps the source of a cluster, with an exporter or a fault for instance."""
 
 
 def wire(cluster: Cluster, settings: Settings, say: LogFunction, folder: Path, dry_run: bool = False,
           hook: SourceHook | None = None, claim: FilesystemClaim | None = None, history: AskHistory | None = None,
           executor: Executor | None = None) -> World:
-    """Wire tierd to a cluster; parameter files and journal lie in ``folder``."""
+    """Connect tierd to a cluster. Parameter files and journal are in ``folder``."""
     filesystem = SimulatedFilesystem(cluster)
     clock = VirtualClock(cluster)
     journal = Journal(folder / "journal.sqlite")
@@ -145,7 +145,7 @@ def wire(cluster: Cluster, settings: Settings, say: LogFunction, folder: Path, d
 @contextmanager
 def world(cluster: Cluster, settings: Settings, say: LogFunction, dry_run: bool = False,
           executor: Executor | None = None) -> Iterator[World]:
-    """The same in a temporary folder, which is gone afterwards."""
+    """Connect tierd to a cluster with a temporary folder, which is deleted at the end."""
     with tempfile.TemporaryDirectory(prefix="tierd-simulate-", dir=IN_MEMORY if IN_MEMORY.is_dir() else None) as folder:
         at = wire(cluster, settings, say, Path(folder), dry_run, executor=executor)
         try:

@@ -1,1 +1,1 @@
-"""Whether an act helped: the verdict that keeps it or undoes it."""
+"""Judges whether an act helped: the verdict keeps it or undoes it."""

@@ -1,8 +1,8 @@
-"""Did an act help, and did it harm? Throughput after it against before, and against jobs that it does not concern.
+"""Judges whether an act helped or harmed: throughput after it and before it, compared with unaffected jobs.
 
-Difference in differences: if jobs on other targets got faster or slower by a tenth meanwhile, a tenth of the victim's
-change is not due to the act. Jobs that share the victim's targets, or the flash targets that the files went to, or the
-metadata targets, must not pay for it: another steady job that got clearly slower is a reason to undo the act at once.
+This is a difference in differences: if jobs on other targets became 10% faster or slower meanwhile, the victim's
+throughput is corrected by that. Jobs that share the victim's targets, the flash targets of the files or the metadata
+targets must not lose: if another steady job became clearly slower, tierd undoes the act at once.
 
 Rates are bytes per second, and metadata operations per second, of each job in a window on all targets together.
 """
@@ -23,31 +23,31 @@ from tierd.model import Finding, SlowdownEvidence, Window
 
 @dataclass(frozen=True)
 class Settings:
-    """When to judge, and by what."""
+    """Times and thresholds of judgements."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     settle_seconds: Annotated[float, Gt(0)] = 10.0
-    """Time for files that were open at the change, and for data still to be written, before measuring begins."""
+    """Time before measuring begins, for files open at the change and data still to be written."""
     moving_seconds: Annotated[float, Gt(0)] = 600.0
-    """An act that only moves files is judged once they are moved, or after so long. Places a job goes on to within this
-    time are judged together with the first."""
+    """An act that only moves files is judged when they are moved, or after this time. Directories to which a job moves
+    on within this time are judged together with the first."""
     judge_seconds: Annotated[float, Gt(0)] = 60.0
-    """Measuring time after that."""
+    """Measuring time after ``settle_seconds``."""
     min_gain: Annotated[float, Gt(0), Lt(1)] = 0.2
-    """Part of the loss that must be won back, at the least, for an act to be kept."""
+    """Part of the loss that the victim must regain for the act to be kept."""
     harm_seconds: Annotated[float, Gt(0)] = 30.0
-    """Measuring time after which an act is taken back when others pay for it."""
+    """Measuring time after which an act is undone if other jobs lose."""
     max_harm: Annotated[float, Gt(0), Lt(1)] = 0.1
-    """Fraction of its throughput that a steady job may lose since the act."""
+    """Fraction of its throughput that a steady job may lose after the act."""
     min_controls: Annotated[int, Ge(1)] = 3
-    """Jobs on other targets, at the least, to tell how the whole file system fared meanwhile."""
+    """Jobs on other targets, at the least, to measure the change of the whole file system."""
     cooldown_seconds: Annotated[float, Ge(0)] = 21600.0
-    """A directory whose default was taken back is left alone so long."""
+    """Time for which a directory is left alone after its default layout was undone."""
 
 
 class JobTotals:
-    """What jobs did in a window on all targets and metadata targets: summed once, however many acts it judges."""
+    """Cache of rates of jobs by window, for judgements of many acts."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Window, Mapping[str, float], Mapping[str, float]]] = {}
@@ -62,14 +62,14 @@ class JobTotals:
         return self._of(window)[2]
 
     def settle(self) -> None:
-        """Let go of windows nobody has asked for since the last time: most acts are judged within two minutes."""
+        """Drop windows not used since the last call: most acts are judged within two minutes."""
         self._known = {key: known for key, known in self._known.items() if key in self._asked}
         self._asked = set()
 
     def _of(self, window: Window) -> tuple[Window, Mapping[str, float], Mapping[str, float]]:
         self._asked.add(id(window))
         known = self._known.get(id(window))
-        if known is None:  # the window is held with it, so that no other gets its id
+        if known is None:  # the entry keeps the window, so that its id stays unique
             known = self._known[id(window)] = (
                 window,
                 bytes_per_second_by_job(window),
@@ -97,7 +97,7 @@ def operations_per_second_by_job(window: Window) -> dict[str, float]:
 
 
 Rates = Mapping[str, Sequence[float]]
-"""Job to what it got in each window, in units that are its own; only jobs that were active in all of them."""
+"""Rate of each job in each window, only for jobs active in all windows."""
 
 
 def steady_rates(windows: Sequence[Window], of: Callable[[Window], Mapping[str, float]]) -> Rates:
@@ -111,20 +111,20 @@ def steady_rates(windows: Sequence[Window], of: Callable[[Window], Mapping[str, 
 
 
 def jobs_on_targets(windows: Sequence[Window], targets: Collection[str]) -> set[str]:
-    """Jobs that did something there in these windows."""
+    """Jobs that were active on these targets."""
     return {job for window in windows for target, job in window.loads if target in targets}
 
 
 def control_ratio(before: Sequence[Window], later: Sequence[Window], was: Rates, now: Rates, finding: Finding,
             settings: Settings) -> float:
-    """What jobs that never touched the finding's targets get now as a fraction of before; 1 where few can tell."""
+    """Rate now by rate before, over jobs that never used the finding's targets. 1 if there are too few."""
     touched = jobs_on_targets((*before, *later), set(finding.targets))
     ratios = [median(now[job]) / median(was[job]) for job in was.keys() & now.keys() - touched - {finding.aggressor}]
     return min(2.0, max(0.5, median(ratios))) if len(ratios) >= settings.min_controls else 1.0
 
 
 def harmed_jobs(was: Rates, now: Rates, whom: Set[str], elsewhere: float, settings: Settings) -> dict[str, float]:
-    """Steady jobs among these that lost more than they may, and how much of what they got before."""
+    """Steady jobs in ``whom`` that lost more than allowed, with the fraction that they lost."""
     found: dict[str, float] = {}
     for job in whom & was.keys() & now.keys():
         lost = 1 - median(now[job]) / min(1.0, elsewhere) / median(was[job])
@@ -134,15 +134,15 @@ def harmed_jobs(was: Rates, now: Rates, whom: Set[str], elsewhere: float, settin
 
 
 def relative_variation(values: Sequence[float]) -> float:
-    """How far a job's rates lie apart by themselves: all but the outer tenths, as a share of the median."""
+    """Variation of a job's rates: the range between the 10th and 90th percentile, as a share of the median."""
     if len(values) < 4:
-        return 1.0  # too few to tell
+        return 1.0  # too few values
     cuts = quantiles(values, n=10, method="inclusive")
     return (cuts[-1] - cuts[0]) / median(values)
 
 
 MAX_GAIN = 3.0
-"""A victim that gets so many times what it got before its neighbour came does not owe that to the act."""
+"""A victim with more than this multiple of its usual throughput does not owe it to the act."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,37 +156,37 @@ class Judgement:
     usual: float
     contended: float
     after: float
-    """Of the victim, less what happened to everybody."""
+    """Rate of the victim after the act, corrected by ``elsewhere``."""
     elsewhere: float = 1.0
-    """What jobs on other targets got, as a fraction of what they got before; 1 where too few can tell."""
+    """Rate of jobs on other targets as a fraction of their rate before; 1 if there are too few."""
     harmed: Mapping[str, float] = field(default_factory=dict)
-    """Job to the fraction it lost."""
+    """Fraction of its rate that each job lost."""
 
     @property
     def won_back(self) -> float:
-        """Part of the loss that was won back; 1 is all of it."""
+        """Part of the loss that the victim regained; 1 is all of it."""
         loss = self.usual - self.contended
         return (self.after - self.contended) / loss if loss > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """What is judged."""
+    """An act to judge."""
 
     finding: Finding
     begun_at: float
     acted_at: float
-    """When the last move of it was."""
+    """Time of its last move."""
     flash: Collection[str] = ()
-    """Targets the files went to."""
+    """Flash targets that the files went to."""
 
 
 def judge(act: Act, windows: Sequence[Window], now: float, settings: Settings,
           totals: JobTotals | None = None) -> Judgement:
-    """Judge one act by the windows before and since.
+    """Judge one act by the windows before and after it.
 
-    ``cannot-tell`` when the victim or the aggressor has gone, when their targets were not well or told nonsense, or
-    when the victim gets more than can be the doing of the act: then nothing was proven, and nothing disproven.
+    The verdict is ``cannot-tell`` if the victim or the aggressor has ended, if their targets were unhealthy, or if the
+    victim is faster than the act can explain. It proves nothing for or against the act.
     """
     finding, evidence, totals = act.finding, act.finding.evidence, totals or JobTotals()
     if not isinstance(evidence, SlowdownEvidence):

@@ -68,9 +68,9 @@ class World:
             self.journal,
             self.clock,
             dry_run,
-            standstill=still,
+            maintenance=still,
         )
-        self.undo = Undo(self.port, self.engine, self.journal, self.clock, still.by_file)
+        self.undo = Undo(self.port, self.engine, self.journal, self.clock, still.pause_file_refusal)
         self.finding = self.journal.add_finding(FINDING)
 
     def files(self, count: int, size: int = 100) -> list[str]:

@@ -17,6 +17,7 @@ from tests.tierd.act.test_default_layouts import done, given
 from tierd.act.recovery import close_unfinished
 from tierd.act.undo import MAX_SEARCH_SECONDS, Undo
 from tierd.model import Action
+from tierd.refusal import Reason, Refusal
 
 OTHER = Layout((Component(pool="hdd", stripe_count=3),), composite=False)
 
@@ -121,7 +122,7 @@ def test_it_takes_no_longer_than_it_may(world: World) -> None:
 def test_a_claim_that_is_lost_meanwhile_ends_it(world: World) -> None:
     given(world, FLASH)
     make(world, "/d/a")
-    said = iter(("", "another tierd has taken this file system over"))
+    said = iter((None, Refusal(Reason.CLAIM_LOST, "another tierd has taken this file system over")))
     undo = Undo(world.port, world.engine, world.journal, world.clock, lambda: next(said))
     assert "another tierd" in undo(done(world), "")[1]
     assert world.port.defaults == {"/d": HDD, "/d/a": FLASH}

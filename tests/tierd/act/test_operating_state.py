@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tierd.act.operating_state import MaintenanceGuard
-from tierd.config.act import DAYS, outside_windows, parse_window
+from tierd.config.act import DAYS, parse_window, window_refusal
 from tierd.config.load import ConfigurationError
 from tierd.config.load import parse as configuration
 
@@ -33,23 +33,23 @@ def berlin() -> Iterator[None]:
 
 
 def test_no_window_is_always() -> None:
-    assert outside_windows((), FRIDAY_NOON) == ""
+    assert window_refusal((), FRIDAY_NOON) is None
 
 
 def test_over_midnight_the_end_belongs_to_the_day_it_began() -> None:
     nights = ("Mon-Fri 20:00-06:00",)
-    assert "outside of the maintenance windows" in outside_windows(nights, FRIDAY_NOON)
-    assert outside_windows(nights, FRIDAY_NOON + 8 * HOUR) == ""
-    assert outside_windows(nights, FRIDAY_NOON + 17 * HOUR) == ""  # Saturday 05:00
-    assert outside_windows(nights, FRIDAY_NOON + 32 * HOUR) != ""  # Saturday 20:00
-    assert outside_windows((*nights, "sat,Sun 0:00-24:00"), FRIDAY_NOON + 32 * HOUR) == ""
+    assert "outside of the maintenance windows" in str(window_refusal(nights, FRIDAY_NOON))
+    assert window_refusal(nights, FRIDAY_NOON + 8 * HOUR) is None
+    assert window_refusal(nights, FRIDAY_NOON + 17 * HOUR) is None  # Saturday 05:00
+    assert window_refusal(nights, FRIDAY_NOON + 32 * HOUR) is not None  # Saturday 20:00
+    assert window_refusal((*nights, "sat,Sun 0:00-24:00"), FRIDAY_NOON + 32 * HOUR) is None
 
 
 @pytest.mark.usefixtures("berlin")
 def test_hours_are_those_of_this_node_in_summer_and_winter() -> None:
-    assert outside_windows(("12:00-13:00",), datetime.fromisoformat("2026-07-01T10:30:00+00:00").timestamp()) == ""
-    assert outside_windows(("12:00-13:00",), datetime.fromisoformat("2026-12-01T11:30:00+00:00").timestamp()) == ""
-    assert outside_windows(("12:00-13:00",), datetime.fromisoformat("2026-12-01T10:30:00+00:00").timestamp()) != ""
+    assert window_refusal(("12:00-13:00",), datetime.fromisoformat("2026-07-01T10:30:00+00:00").timestamp()) is None
+    assert window_refusal(("12:00-13:00",), datetime.fromisoformat("2026-12-01T11:30:00+00:00").timestamp()) is None
+    assert window_refusal(("12:00-13:00",), datetime.fromisoformat("2026-12-01T10:30:00+00:00").timestamp()) is not None
 
 
 @given(st.sampled_from(DAYS), st.sampled_from(DAYS), st.integers(0, 1439), st.integers(0, 1440))
@@ -74,24 +74,24 @@ def test_what_is_no_window_stops_the_start(text: str) -> None:
 def test_a_touched_file_stops_everything(tmp_path: Path) -> None:
     pause = tmp_path / "pause"
     still = MaintenanceGuard(str(pause))
-    assert still(FRIDAY_NOON) == still.by_file() == ""
+    assert still.refusal(FRIDAY_NOON) is still.pause_file_refusal() is None
     pause.touch()
-    assert still(FRIDAY_NOON) == f"{pause} is there; remove it to go on"
+    assert str(still.refusal(FRIDAY_NOON)) == f"{pause} exists; remove it to continue"
     pause.write_bytes(b"disk swap, \xff ann\nsecond line")
-    assert "('disk swap, \ufffd ann')" in still.by_file()
+    assert "('disk swap, \ufffd ann')" in str(still.pause_file_refusal())
     pause.unlink()
-    assert still(FRIDAY_NOON) == ""
+    assert still.refusal(FRIDAY_NOON) is None
 
 
 def test_whatever_has_the_name_counts_and_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    assert MaintenanceGuard(str(tmp_path / "pipe")).by_file()
-    assert MaintenanceGuard(str(tmp_path)).by_file()
+    assert MaintenanceGuard(str(tmp_path / "pipe")).pause_file_refusal()
+    assert MaintenanceGuard(str(tmp_path)).pause_file_refusal()
     (tmp_path / "file").touch()
-    assert "Not a directory" in MaintenanceGuard(str(tmp_path / "file" / "pause")).by_file()
+    assert "Not a directory" in str(MaintenanceGuard(str(tmp_path / "file" / "pause")).pause_file_refusal())
 
 
 def test_outside_of_a_window_things_may_still_be_taken_back() -> None:
     still = MaintenanceGuard("", ("20:00-21:00",))
-    assert still(FRIDAY_NOON)
-    assert still.by_file() == ""
+    assert still.refusal(FRIDAY_NOON)
+    assert still.pause_file_refusal() is None

@@ -8,9 +8,9 @@ from typing import cast
 
 from tests.tierd.simulated import World
 from tierd.config.settings import Settings
-from tierd.daemon.log import FindingKey, FindingLog, LoopCounters
+from tierd.daemon.log import FindingLog, LoopCounters
 from tierd.daemon.planning import Planner
-from tierd.daemon.remediation import Remediation, Remediations
+from tierd.daemon.remediation import Remediations, RemediationStore
 from tierd.decide.plans import Plan
 from tierd.model import Action, DirectoryActivity, Finding
 from tierd.sense.own_moves import OwnMoveFilter
@@ -39,7 +39,7 @@ class Desk:
     at: World
     planned: Planned
     settings: Settings = field(default_factory=Settings)
-    cases: dict[FindingKey, Remediation] = field(default_factory=dict)
+    store: RemediationStore = field(default_factory=RemediationStore)
     telling: FindingLog = field(init=False)
     casework: Remediations = field(init=False)
 
@@ -47,7 +47,7 @@ class Desk:
         at, clock = self.at, VirtualClock(self.at.cluster)
         self.telling = FindingLog(at.said.append, at.journal, clock, self.settings, LoopCounters())
         echo = OwnMoveFilter((), tuple, clock.now, at.journal.was_moved)
-        self.casework = Remediations(self.cases, cast(Planner, self.planned), at.gate, at.journal, self.telling, echo,
+        self.casework = Remediations(self.store, cast(Planner, self.planned), at.gate, at.journal, self.telling, echo,
                                  at.filesystem, clock, self.settings)
 
     def act(self, findings: Sequence[Finding]) -> None:

@@ -25,8 +25,10 @@ from tests.tierd.daemon.test_hung_filesystem import Door
 from tests.tierd.simulated import COVERING, NOISE, STREAM
 from tests.tierd.site import READ_AGAIN, Clearing
 from tierd.act.movers.moves import PortMover
+from tierd.acts import ActKind
 from tierd.config.settings import Settings
 from tierd.daemon.activities import Activity, Wake
+from tierd.daemon.answers import to_json
 from tierd.daemon.client import ask
 from tierd.daemon.service import Service
 from tierd.model import Action
@@ -116,7 +118,7 @@ class Busy:
         assert self.service.beat()
 
     def status(self) -> dict[str, Any]:
-        return self.service._handler({"request": "status"})
+        return to_json(self.service._handler({"request": "status"}))
 
 
 @pytest.fixture
@@ -167,7 +169,7 @@ def test_an_idle_daemon_runs_each_activity_about_once_a_cycle(busy: Busy) -> Non
 def test_what_is_queued_wakes_the_activity_that_does_it(busy: Busy) -> None:
     busy.at_once.run_until(ONSET - 2.5)
     before = busy.steps["move"]
-    busy.service._gate.submit([Action("migrate", COVERING, "test", ("request", "root", "/f"), "/", "/f", 1)], 1)
+    busy.service._gate.submit([Action(ActKind.MIGRATE, COVERING, "test", ("request", "root", "/f"), "/", "/f", 1)], 1)
     busy.at_once.run_until(ONSET - 2.4)
     assert busy.steps["move"] == before + 1
 

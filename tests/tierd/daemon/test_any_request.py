@@ -30,7 +30,7 @@ VALUES = st.recursive(
 @pytest.fixture
 def control(site: Site) -> Iterator[ControlServer]:
     site.run(until=10)
-    server = ControlServer(str(site.folder / "any.sock"), site.service._handler)
+    server = ControlServer(str(site.folder / "any.sock"), site.service._answer)
     yield server
     server.close()
 
@@ -49,7 +49,7 @@ def control(site: Site) -> Iterator[ControlServer]:
 @given(st.one_of([st.fixed_dictionaries({"request": st.just(name)}, optional=dict.fromkeys(KEYS[name], VALUES))
                   for name in sorted(KEYS)]))
 def test_any_request_is_answered_in_json(site: Site, control: ControlServer, request: dict[str, object]) -> None:
-    answer = control.answer(json.dumps(request).encode(), site.service._handler, Peer(0))
+    answer = control.answer(json.dumps(request).encode(), site.service._answer, Peer(0))
     json.dumps(answer).encode()
     assert isinstance(answer.get("error", ""), str)
     assert list(site.service._journal.entries()) == []
@@ -58,4 +58,4 @@ def test_any_request_is_answered_in_json(site: Site, control: ControlServer, req
 @pytest.mark.parametrize("number", [True, 1.0, "1", None, [1]])
 def test_an_act_is_undone_by_its_number_alone(site: Site, control: ControlServer, number: object) -> None:
     line = json.dumps({"request": "undo", "id": number}).encode()
-    assert "undo takes the number of an act" in control.answer(line, site.service._handler, Peer(0))["error"]
+    assert "undo takes the number of an act" in control.answer(line, site.service._answer, Peer(0))["error"]

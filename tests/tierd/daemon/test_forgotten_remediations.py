@@ -9,7 +9,9 @@ from lustre.layout.model import Component, Layout
 from tests.tierd.simulated import world
 from tests.tierd.worlds import noise
 from tierd.act.outcomes import CompletedAct
+from tierd.acts import Verdict
 from tierd.daemon.remediation import MAX_CLOSED, Remediation
+from tierd.daemon.states import State
 from tierd.model import Action, Finding
 
 JOBS = 100_000
@@ -26,9 +28,10 @@ def test_closed_cases_of_a_hundred_thousand_jobs_are_forgotten(tmp_path: Path) -
             daemon.tally.gained[finding.victim] = 1.0
             daemon.tally.gains[finding.victim] = 1.0, 1.0
             case = Remediation(
-                finding, number, float(number), float(number), FLASH, judged=True, verdict="helped", over=True
+                finding, number, float(number), float(number), FLASH, state=State.CLOSED,
+                verdict=Verdict.HELPED, over=True,
             )
-            daemon._cases[finding.key] = case
+            daemon._store.add(case)
             if number % 1000 == 0:
                 daemon.plan()
     daemon.plan()
@@ -40,8 +43,8 @@ def test_a_case_that_is_open_or_being_taken_back_is_kept_however_old(tmp_path: P
     daemon = world(tmp_path, jobs=()).daemon
     for number in range(3 * MAX_CLOSED):
         finding = Finding("noisy-neighbour", 0.0, f"{number}", "v", (), "it is slow", noise(), ())
-        case = Remediation(finding, number, float(number), float(number), FLASH, judged=True, over=True)
-        daemon._cases[finding.key] = replace(case, judged=number > 1, undo_reason="not yet" * (number == 2))
+        state = {0: State.ACTING, 1: State.JUDGING, 2: State.UNDOING}.get(number, State.CLOSED)
+        daemon._store.add(Remediation(finding, number, float(number), float(number), FLASH, state=state, over=True))
     daemon.plan()
     assert [case.number for case in daemon.cases][:4] == [0, 1, 2, 2 * MAX_CLOSED]
 
@@ -56,12 +59,13 @@ def test_default_layouts_of_forgotten_cases_are_still_taken_back_when_flash_runs
     (outcome,) = at.gate.set_defaults()
     assert outcome.result == "done"
     case = Remediation(
-        finding, number, 0.0, 0.0, FLASH, [CompletedAct(action, "done", "", outcome.entry)], judged=True, over=True
+        finding, number, 0.0, 0.0, FLASH, [CompletedAct(action, "done", "", outcome.entry)],
+        state=State.CLOSED, over=True
     )
-    at.daemon._cases[finding.key] = case
+    at.daemon._store.add(case)
     for other in range(MAX_CLOSED):
         later = replace(finding, aggressor=f"later{other}")
-        at.daemon._cases[later.key] = Remediation(later, 0, 9.0, 9.0, FLASH, judged=True, over=True)
+        at.daemon._store.add(Remediation(later, 0, 9.0, 9.0, FLASH, state=State.CLOSED, over=True))
     at.daemon.plan()
     assert finding.key not in {case.finding.key for case in at.daemon.cases}
     full = {target: replace(room, avail_bytes=0) for target, room in at.filesystem.space().items()}

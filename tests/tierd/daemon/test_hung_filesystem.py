@@ -87,7 +87,7 @@ def test_the_watchdog_hears_of_us_while_the_claim_cannot_be_renewed(site: Site, 
     """The claim lies on the file system: renewing it in the thread that tells the watchdog got the process killed."""
     door = Door()
     site.service._claim = Claim(Hanging(door), "we", lambda: site.cluster.now, ClaimSettings())
-    assert site.service._claim.hold() == ""
+    assert site.service._claim.hold() is None
     door.open.clear()
     with heard(tmp_path) as (systemd, notify):
         pulses = start_heartbeats(site.service, notify, 0.01)

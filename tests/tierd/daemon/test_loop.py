@@ -190,5 +190,5 @@ class TestGate:
         outcomes = at.gate.pump(at.cluster.epoch + 600)
         assert [o.result for o in outcomes] == ["failed"] * 10 + ["gave-way"] * 6
         assert at.gate.waiting == 20
-        assert "of the last moves failed" in at.gate.stance.paused
+        assert "of the last moves failed" in at.gate.operating_state.paused
         assert at.gate.pump(at.cluster.epoch + 600) == []

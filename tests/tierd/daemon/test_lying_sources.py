@@ -98,7 +98,7 @@ EXPLAINED = {
 }
 """What is said of lies that do not make tierd blind as a whole."""
 TOLD = {"half of the targets": "not to be seen", "no targets": "no target is seen", "yesterday": "stale",
-        "the same moment for ever": "older than those before|stale", "tomorrow": "ahead of our clock",
+        "the same moment for ever": "older than those before|stale", "tomorrow": "ahead of this node's clock",
         "time to and fro": "older than those before"}
 
 
@@ -160,7 +160,7 @@ def test_a_lie_while_there_is_a_neighbour_makes_no_unsafe_act_and_is_explained(t
         assert entry.layout_after.components[0].pool == "flash"
         assert (entry.layout_after.components[0].extent_end or 0) >= 1 << 20, "the whole small file"
         assert "FOUND noisy-neighbour" in told
-        assert "because new files of mdt_small.1001 then leave the disks" in told
+        assert "because new files of mdt_small.1001 load the disks" in told
         assert entry.outcome == "done", "no lie takes back what helps"
     assert any(words in told for words in (EXPLAINED.get(name) or TOLD[name]).split("|"))
     parts = at.journal.judgements.won_back("noisy-neighbour", "flash", 1 << 20)

@@ -82,7 +82,7 @@ def test_a_directory_is_promoted_and_taken_back_to_the_disks(site: Site, capsys:
     for inode in (small, large):
         assert inode.layout is not None
         assert inode.layout.components[0].pool == "flash"
-    assert "left out: 2: it is there already" in shown(capsys, "promote", "/proj/keep", site=site)
+    assert "left out: 2: it is in pool 'flash' already" in shown(capsys, "promote", "/proj/keep", site=site)
     shown(capsys, "demote", "/proj/keep", site=site)
     site.run(until=40)
     assert [c.pool for i in (small, large) for c in (i.layout.components if i.layout else ())] == ["hdd", "hdd"]
@@ -107,8 +107,8 @@ def test_data_on_the_mdt_is_not_on_the_disks_whatever_pool_stands_on_it(
 
 
 def test_what_is_being_moved_is_waited_for_though_nothing_seems_to_wait(capsys: pytest.CaptureFixture[str],
-                                                                        tmp_path: Path) -> None:
-    idle = {"waiting_moves": 0, "waiting_orders": 0, "held": "", "outcomes": {}, "under_way_moves": 0}
+                                                                        site: Site, tmp_path: Path) -> None:
+    idle = {**ask(site.socket, {"request": "status"}), "waiting_moves": 0, "outcomes": {}, "under_way_moves": 0}
     answers = [idle | {"under_way_moves": 1}, idle | {"outcomes": {"migrate gave-way": 1}}]
     server = ControlServer(str(tmp_path / "s"), lambda _: answers.pop(0))
     chosen = parser().parse_args(["promote", "/a", "--socket", str(tmp_path / "s"), "--wait"])
@@ -136,7 +136,7 @@ def test_an_order_keeps_its_bounds_the_room_and_the_owners_wish(site: Site, caps
         site.cluster.make_file(f"/proj/keep/{number}", 1000)
     said = shown(capsys, "promote", "/proj/keep", "--max-files", "3", "--preview", site=site)
     assert "would queue 3 files" in said
-    assert "this one and all after it: 3 files are the most" in said
+    assert "this file and all further ones: the limit of 3 files is reached" in said
     assert "2k" not in shown(capsys, "promote", "/proj/keep", "--max-bytes", "2K", "--preview", site=site)
     site.filesystem.set_xattr("/proj/keep", "user.tierd", b"off")
     shown(capsys, "promote", "/proj/keep", site=site)
@@ -179,7 +179,7 @@ def test_what_robinhood_hands_over_goes_as_the_mode_allows(site: Site, capsys: p
     assert "\x1b" not in history
     told = "\n".join(site.said)
     assert "left out: 1 (No such file or directory)" in told
-    assert "left out: 1 (it is a directory: files are handed over one by one)" in told
+    assert "left out: 1 (it is a directory: submit files one by one)" in told
 
 
 def test_handing_over_never_waits_for_a_move(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

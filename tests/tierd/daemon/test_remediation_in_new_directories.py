@@ -10,8 +10,10 @@ import pytest
 from tests.tierd.daemon.remediation_world import Desk, Planned
 from tests.tierd.simulated import COVERING, HDD, NOISE, STREAM, World, world
 from tests.tierd.worlds import noise
+from tierd.acts import Verdict
 from tierd.config.settings import Settings
-from tierd.daemon.remediation import UNDONE_BY_HAND, Remediation
+from tierd.daemon.remediation import Remediation
+from tierd.daemon.states import State
 from tierd.model import Action, Finding
 
 LONG_SECONDS, SHORT_SECONDS = 60.0, 20.0
@@ -63,7 +65,9 @@ class Following(Desk):
 
     @property
     def case(self) -> Remediation:
-        return self.cases[FOUND.key]
+        case = self.store.get(FOUND.key)
+        assert case is not None
+        return case
 
 
 def defaults(finding: Finding) -> tuple[Action, ...]:
@@ -102,19 +106,21 @@ def test_one_that_always_goes_on_is_judged_some_time(desk: Following) -> None:
     assert desk.case.acted_at == begun_at
 
 
-@pytest.mark.parametrize("verdict", ["did-not-help", "harmed-others", UNDONE_BY_HAND])
-def test_what_was_taken_back_is_not_tried_elsewhere_while_the_finding_holds(desk: Following, verdict: str) -> None:
+@pytest.mark.parametrize("verdict", [Verdict.DID_NOT_HELP, Verdict.HARMED_OTHERS, Verdict.UNDONE_BY_HAND])
+def test_what_was_taken_back_is_not_tried_elsewhere_while_the_finding_holds(desk: Following, verdict: Verdict) -> None:
     desk.found_in("/a")
-    desk.case.judged, desk.case.verdict = True, verdict
+    desk.case.verdict = verdict
+    desk.case.settle(State.UNDONE)
     assert desk.found_in("/a", "/b") == []
-    desk.case.over = True
+    desk.case.finding_ended()
     assert desk.found_in("/b") == ["/b"]
 
 
-@pytest.mark.parametrize("verdict", ["helped", "cannot-tell"])
-def test_what_was_judged_stays_judged_and_the_next_place_is_another_case(desk: Following, verdict: str) -> None:
+@pytest.mark.parametrize("verdict", [Verdict.HELPED, Verdict.CANNOT_TELL])
+def test_what_was_judged_stays_judged_and_the_next_place_is_another_case(desk: Following, verdict: Verdict) -> None:
     desk.found_in("/a")
-    desk.case.judged, desk.case.verdict = True, verdict
+    desk.case.verdict = verdict
+    desk.case.settle(State.KEPT)
     assert desk.found_in("/a", "/b") == ["/b"]
     assert not desk.case.judged
     assert [outcome.action.directory for outcome in desk.case.earlier] == ["/a"]

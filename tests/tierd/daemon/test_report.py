@@ -13,6 +13,7 @@ from tests.tierd.site import Site, failed, shown
 from tests.tierd.site import site as site
 from tierd.act.journal.reader import JournalReader
 from tierd.act.journal.writer import Journal
+from tierd.daemon.answers import ReportAnswer, from_json
 from tierd.daemon.client import ask
 from tierd.daemon.report import plot, report_page
 from tierd.daemon.requests import MAX_CURVE_POINTS
@@ -24,12 +25,12 @@ def test_a_report_loads_nothing(site: Site, capsys: pytest.CaptureFixture[str], 
     now = site.cluster.epoch
     answer = ask(site.socket, {"request": "report", "since": now - 200, "until": now})
     answer["findings"][0]["sentence"] += "<script>\x1b\udcff</script>"
-    text = report_page(answer)
+    text = report_page(from_json(ReportAnswer, answer))
     text.encode("utf-8")
     assert "<script>" not in text
     assert "\x1b" not in text
     assert not re.search(r"(src|href)\s*=|url\(|@import|http", text)
-    assert "1 noisy-neighbour; 1 acts, 0 files moved, 0.00 GB; of what was judged: 1 helped, kept." in text
+    assert "1 noisy-neighbour; 1 acts, 0 files moved, 0.00 GB; verdicts: 1 helped; kept." in text
     assert text.count("<svg") == 4
     assert "ior_stream.1002" in text
     assert set(answer["samples"]) >= {"findings", "waiting moves", "pool flash", "pool hdd", "victim ior_stream.1002"}
@@ -76,12 +77,13 @@ def test_a_report_of_a_day_with_a_million_acts_is_as_large_as_one_of_an_hour(tmp
 def test_the_first_hour_is_not_a_stroke_in_a_week(site: Site) -> None:
     site.run(until=190)
     now = site.cluster.epoch
-    week = report_page(ask(site.socket, {"request": "report", "since": now - 7 * 86400, "until": now}))
+    week = report_page(from_json(
+        ReportAnswer, ask(site.socket, {"request": "report", "since": now - 7 * 86400, "until": now})))
     assert "Nothing was recorded before 20" in week
     across = [float(x) for x in re.findall(r"[ML]([\d.]+) ", re.findall(r' d="([^"]*)"', week)[0])]
     assert max(across) - min(across) > 600
-    assert "Nothing was recorded" not in report_page(
-        ask(site.socket, {"request": "report", "since": now - 60, "until": now})
+    assert "Nothing was recorded" not in report_page(from_json(
+        ReportAnswer, ask(site.socket, {"request": "report", "since": now - 60, "until": now}))
     )
 
 
@@ -93,7 +95,7 @@ def test_a_week_is_a_curve_and_not_dots() -> None:
 
 
 def test_more_history_than_can_be_read_is_refused(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "history gives the last 10000 acts at the most" in failed(capsys, "history", "--last", "10001", site=site)
+    assert "history returns at most 10000 acts" in failed(capsys, "history", "--last", "10001", site=site)
 
 
 def test_a_curve_is_broken_where_nothing_was_recorded() -> None:

@@ -137,7 +137,7 @@ def late(site: Site) -> None:
     (other_file, "another file has this name now"), (no_file, "No such file or directory"),
     (full, "pool 'flash' has no room for it above its reserve"),
     (of_another_file_system, "it was meant for file system other"), (dry, "tierd is in a dry run now"),
-    (other_pools, "pool 'flash' is not the one of the configuration any more"), (late, "it is older than 7 days")])
+    (other_pools, "pool 'flash' is no longer the configured one"), (late, "it is older than 7 days")])
 def test_what_is_not_as_it_was_is_told_and_left_alone(site: Site, capsys: pytest.CaptureFixture[str],
                                                       change: Callable[[Site], None], why: str) -> None:
     waiting(site, capsys, "/proj/keep/a")
@@ -176,7 +176,7 @@ def test_an_order_is_for_what_had_the_name_then(site: Site, capsys: pytest.Captu
     other_file(site)
     site.start()
     site.run(until=site.cluster.now + 20)
-    assert "left out: 1 (something else has this name now)" in told_of(site)
+    assert "left out: 1 (another file has this name now)" in told_of(site)
     assert pool(site, "/proj/keep/a") != "flash"
 
 
@@ -213,7 +213,7 @@ def test_moves_of_a_case_go_on_with_it(reading: Site) -> None:
     assert reading.service._gate.waiting == before
     reading.run(until=reading.cluster.now + 20)
     assert "moves of F1" in told_of(reading)
-    assert ask(reading.socket, {"request": "status"})["waits_for"] == "1 files a second are reached"
+    assert ask(reading.socket, {"request": "status"})["waits_for"] == "the limit of 1 files a second is reached"
     moved = [e for e in reading.service._journal.entries("done") if e.kind == "migrate"]
     assert len({e.place for e in moved}) == len(moved) > 5
 
@@ -222,7 +222,8 @@ def test_moves_of_a_case_that_is_over_are_left_to_the_next_finding(reading: Site
     reading.service._journal.end(1, "undone", "before a kill, when its moves could not be dropped any more", 0.0)
     restarted(reading)
     reading.run(until=reading.cluster.now + 10)
-    assert "its case is over, or too old to be judged; what still holds is found again" in told_of(reading)
+    assert ("its remediation is over, or too old to be judged; a finding that still holds is detected again"
+            in told_of(reading))
     assert reading.service._gate.waiting == 0
 
 
@@ -270,4 +271,4 @@ def test_a_finding_whose_numbers_the_journal_lacks_is_named_and_not_judged(readi
     reading.said.clear()
     reading.start()
     assert reading.service._daemon.cases == ()
-    assert "F1: the journal lacks numbers of this finding, its acts are not judged" in told_of(reading)
+    assert "F1: the journal lacks numbers of this finding, so its acts are not judged" in told_of(reading)

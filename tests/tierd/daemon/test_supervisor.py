@@ -213,7 +213,7 @@ def test_who_asks_while_the_journal_fails_is_told(site: Site) -> None:
     Path(site.settings.act.journal).unlink()
     with pytest.raises(ControlError, match="history: the journal: unable to open database file"):
         ask(site.socket, {"request": "history"})
-    assert site.service._gate.stance.paused, "it holds all the same"
+    assert site.service._gate.operating_state.paused, "it holds all the same"
     site.service._journal._db.execute("PRAGMA query_only = OFF")
 
 

@@ -70,7 +70,7 @@ def test_on_a_client_it_is_known_by_clearing_or_by_a_mark(tmp_path: Path, reader
     at.run(22 + 3 * CYCLE)
     (said,) = [words for words in at.said if words.startswith("changelog of MDT0000: ")]
     assert "lctl --device lustre-MDT0000 changelog_register" in said
-    assert "nothing new is done" in said
+    assert "begins nothing new" in said
     status = shown(capsys, "status", site=at)  # type: ignore[arg-type] # only its socket is asked for
     assert "source changelog: " in status
     assert "lctl --device lustre-MDT0000 changelog_register" in status

@@ -13,6 +13,7 @@ from tests.tierd.site import site as site
 from tierd.act.journal.writer import Journal
 from tierd.cli.tierctl import main
 from tierd.daemon.client import ControlError, ask
+from tierd.daemon.states import State
 
 
 def judged(journal: Journal) -> int:
@@ -28,7 +29,7 @@ def test_a_layout_taken_back_by_hand_ends_its_case(reading: Site, capsys: pytest
     reading.run(until=reading.cluster.now + 100)
     assert "UNDONE default layout of /proj/ingest: by " in shown(capsys, "explain", "F1", site=reading)
     status = shown(capsys, "status", site=reading)
-    assert ": it was taken back by hand\n" in status
+    assert ": undone by hand\n" in status
     assert "no moves wait" in status
     assert "settled since follow" not in shown(capsys, "plan", site=reading)
     assert judged(reading.service._journal) == 0
@@ -116,9 +117,9 @@ def test_what_stands_since_before_a_restart_is_taken_back_once(site: Site) -> No
 
 def test_a_taking_back_that_is_to_be_tried_again_is_over_with_one_by_hand(reading: Site) -> None:
     (case,) = reading.service._daemon.cases
-    case.judged, case.undo_reason = True, "it did not help"  # which failed
+    case.begin_undo("it did not help")  # which failed
     assert ask(reading.socket, {"request": "undo", "id": 1})["result"] == "undone"
-    assert case.undo_reason == ""
+    assert (case.state, case.undo_reason) == (State.UNDONE, "")
 
 
 def test_what_is_not_taken_back_is_no_success(site: Site, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ def test_a_few_huge_files_do_not_raise_the_boundary() -> None:
 def test_files_that_would_be_split_refuse() -> None:
     size = from_distribution([MIB] * 50 + [20 * MIB] * 50, SETTINGS)
     assert size.component_bytes == 0
-    assert "would split 50 of 100 files" in size.reason
+    assert "would split 50 of 100 sampled files" in size.reason
 
 
 def test_few_samples_fall_back_to_the_mean() -> None:

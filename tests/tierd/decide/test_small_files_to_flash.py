@@ -123,7 +123,7 @@ def test_without_changelogs_nothing_is_planned_and_that_is_said() -> None:
     plan = decide(replace(FINDING, directories=()), NOISE, [], ROOM, FlashSettings())
     assert plan.actions == ()
     assert [refusal.reason for refusal in plan.refusals] == [Reason.NO_CHANGELOG]
-    assert str(plan.refusals[0]).startswith("m.2: no changelog says where it works (is there a reader on each ")
+    assert str(plan.refusals[0]).startswith("m.2: no changelog shows where it works (does each metadata target ")
 
 
 def test_advice_is_never_acted_on() -> None:

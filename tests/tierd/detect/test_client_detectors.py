@@ -70,7 +70,7 @@ def test_a_client_that_hardly_reads_or_was_looked_at_long_ago_says_nothing() -> 
 
 def test_statahead_that_gives_up_is_told() -> None:
     (found,) = look(statahead.DETECTOR, facts=facts(replace(WELL, statahead={"started": 50, "wrong": 25})))
-    assert found.sentence == "25 of 50 statahead threads gave up (50%) on client n1"
+    assert found.sentence == "25 of 50 statahead threads stopped because of a low hit rate (50%), on client n1"
     assert found.advice[0].command == "lctl set_param llite.lustre-*.statahead_max=32"
 
 
@@ -88,7 +88,7 @@ def rpcs(in_flight: dict[int, float], pages: dict[int, float] | None = None, max
 
 def test_a_limit_that_is_always_reached_is_told_with_twice_of_it() -> None:
     (found,) = look(rpcs_in_flight.DETECTOR, facts=facts(rpcs({1: 100, 5: 900, 8: 4000, 9: 100})))
-    assert found.sentence == ("80% of 5100 write RPCs to pool hdd were sent with all 8 that may be under way, on "
+    assert found.sentence == ("80% of 5100 write RPCs to pool hdd were sent at the limit of 8 RPCs in flight, on "
                               "client n1")
     assert found.advice[0].command == "lctl set_param osc.lustre-OST*.max_rpcs_in_flight=16"
 
@@ -111,13 +111,13 @@ def test_an_unknown_limit_is_never_reached() -> None:
 
 def test_full_rpcs_at_a_low_limit_should_be_larger() -> None:
     (found,) = look(rpc_size.DETECTOR, facts=facts(rpcs({1: 5000}, {64: 100, 256: 4900}, max_pages=256)))
-    assert found.sentence == "98% of 5000 write RPCs are as large as may be, 1024 KiB to pool hdd, on client n1"
+    assert found.sentence == "98% of 5000 write RPCs to pool hdd on client n1 have the maximum size of 1024 KiB"
     assert found.advice[1].command == "lctl set_param osc.lustre-OST*.max_pages_per_rpc=4M"
 
 
 def test_small_rpcs_where_large_may_be_are_the_applications() -> None:
     (found,) = look(rpc_size.DETECTOR, facts=facts(rpcs({1: 5000}, {64: 5000})))
-    assert found.sentence == "write RPCs have 256 KiB on average where 4096 KiB may be to pool hdd, on client n1"
+    assert found.sentence == "write RPCs to pool hdd on client n1 have 256 KiB on average; the maximum is 4096 KiB"
     assert "in the application" in {a.where for a in found.advice}
 
 

@@ -27,7 +27,7 @@ def pressure(used: float, growth: float = 0.0, active: bool = False) -> list[Fin
 def test_a_full_pool_is_told_with_who_writes_there() -> None:
     (found,) = pressure(0.85)
     assert "pool flash is 85% full (30.0 GB free" in found.sentence
-    assert "s.1 write 40.0 MB/s to it" in found.sentence
+    assert "writes: 40.0 MB/s by s.1" in found.sentence
     assert found.advice_only
     assert "spill_target=hdd" in found.advice[1].command
 
@@ -40,7 +40,7 @@ def test_it_begins_higher_than_it_ends(used: float, active: bool, told: bool) ->
 
 def test_a_pool_that_will_be_full_within_the_hour_is_told_before() -> None:
     (found,) = pressure(0.6, growth=20e6)
-    assert "it grows by 40.0 MB/s and is full in 33 minutes" in found.sentence
+    assert "at 40.0 MB/s of growth it is full in 33 minutes" in found.sentence
     assert pressure(0.6, growth=1e6) == []
     assert pressure(0.2, growth=40e6) == [], "files that come and go on an empty pool"
     assert pressure(0.6, growth=-20e6) == []
@@ -64,7 +64,7 @@ def cold(used: float, *files: StoredFile, active: bool = False, fill: dict[str, 
 
 def test_cold_files_on_short_flash_are_told_with_what_must_go() -> None:
     (found,) = cold(0.9, stored(1, 30), stored(2, 8), stored(3, 1))
-    assert "90% full, and 2 of 3 files looked at there, 2.00 GB, were not used for 7 days or more" in found.sentence
+    assert "90% full; 2 of 3 files examined there (2.0 GB) were not used for at least 7 days" in found.sentence
     assert found.evidence.numbers()["bytes_to_free"] == pytest.approx(0.2 * 200 * GB)
     assert (found.directories, found.advice_only) == (("/proj/old",), False)
 
@@ -101,7 +101,7 @@ def test_the_flash_of_a_scope_counts_as_that_of_the_whole_file_system() -> None:
                 pool_pairs=(DEFAULT_POOLS, PoolPair("nvme", "hdd")))
     (found,) = cold_on_flash.DETECTOR.detect(view, cold_on_flash.Settings())
     assert (found.subject, found.targets, found.directories) == ("nvme", NVME, ("/proj/old",))
-    assert "1 of 1 files looked at there" in found.sentence
+    assert "1 of 1 files examined there" in found.sentence
     assert "-p hdd" in found.advice[0].command
     (found,) = flash_pressure.DETECTOR.detect(view, flash_pressure.Settings())
     assert found.subject == "nvme"

@@ -18,7 +18,7 @@ def filling(*used: float, active: bool = False) -> list[Finding]:
 
 def test_a_target_much_fuller_than_the_others_is_told() -> None:
     (found,) = filling(0.4, 0.42, 0.41, 0.7)
-    assert found.sentence == "lustre-OST0005 is 70% full, the others of pool hdd 41%"
+    assert found.sentence == "lustre-OST0005 is 70% full; the median of the other targets of pool hdd is 41%"
     assert found.targets == (TARGETS[3],)
     assert "lctl set_param osp.lustre-OST0005-osc-MDT*.max_create_count=0" in {a.command for a in found.advice}
 
@@ -32,7 +32,9 @@ def test_a_target_that_does_most_is_told_with_its_job() -> None:
     parts = (stream("even.1", 20, seconds=30.0), stream("one.2", 60, seconds=30.0, targets=TARGETS[1:2]))
     (found,) = look(DETECTOR, halves(*parts))
     assert found.targets == (TARGETS[1],)
-    assert "does 65.0 MB/s, the others of pool hdd 5.0 MB/s on average; one.2 makes 92%" in found.sentence
+    assert found.sentence == (
+        "lustre-OST0003 serves 65.0 MB/s; the other targets of pool hdd serve 5.0 MB/s on average; one.2 causes 92% of "
+        "the operations on lustre-OST0003")
 
 
 def test_operations_count_as_well_as_bytes() -> None:

@@ -17,7 +17,8 @@ def storm(rate: float, opens: float = 0.0, job: str = "m.1", place: str = "/proj
 
 def test_a_storm_in_one_directory_is_told_with_its_jobs() -> None:
     (finding,) = found(storm(400), storm(300, job="n.2"), storm(50, place="/proj/else"))
-    assert finding.sentence == ("700 creates, 0 opens and 0 unlinks/s in /proj/out, 93% of all, by m.1, n.2")
+    assert finding.sentence == ("/proj/out has 700 creates, 0 opens and 0 unlinks/s, 93% of all metadata "
+                                "operations, by m.1, n.2")
     assert finding.advice[0].command.startswith("lfs mkdir -c 2 NEW_DIRECTORY")
 
 

@@ -23,7 +23,7 @@ def found(outgrown: int, creates: int, layout: Layout | None = TOO_SMALL, active
 def test_files_that_outgrow_the_component_are_told_with_its_size() -> None:
     (finding,) = found(500, 1000)
     assert (finding.aggressor, finding.directories, finding.advice_only) == ("m.2", ("/proj/in",), False)
-    assert "500 of 1000 files made lately in /proj/in outgrew their first component (50%; " in finding.sentence
+    assert "500 of 1000 files created recently in /proj/in outgrew their first component (50%; " in finding.sentence
     assert finding.evidence.numbers()["component_bytes"] == 128 * KIB
 
 

@@ -192,4 +192,4 @@ def test_all_places_together_each_exporter_once_and_changes_are_said() -> None:
     place.problem = ""
     found()
     assert said == ["discovery: file x is bad", "discovery: 1 exporters came, 1 went, 2 are known",
-                    "discovery: well again"]
+                    "discovery: works again"]

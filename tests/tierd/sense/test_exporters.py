@@ -12,7 +12,7 @@ import pytest
 from tests.tierd.sense.clocks import SettableClock
 from tests.tierd.sense.loopback_server import Behave, head, liar, says, silent
 from tierd.clock import SystemClock
-from tierd.config.sources import ServerAccess
+from tierd.config.sense import ServerAccess
 from tierd.sense.changelogs.follow import ChangelogError
 from tierd.sense.exporters import MAX_THREADS, ExporterReadings, ParallelFetch
 from tierd.sense.freshness import FORGET_SECONDS, CheckedReadings, CheckedRecords
@@ -167,7 +167,7 @@ class Source:
 @pytest.mark.parametrize(("reading", "words"), [
     (replace(WELL, targets=frozenset()), "no target is seen at all"),
     (replace(WELL, time=909.0), "stale: its samples are 91 s old, and may be 90 s old"),
-    (replace(WELL, time=1031.0), "31 s ahead of our clock"),
+    (replace(WELL, time=1031.0), "31 s ahead of this node's clock"),
     (replace(WELL, targets=frozenset({"l-OST0000"})), "l-OST0001 not to be seen"),
     (replace(WELL, time=990.0), "its samples are 10 s older than those before"),
 ])
@@ -240,5 +240,5 @@ def test_records_state_their_age_and_may_not_come_from_the_future() -> None:
         list(aged.batches())
     assert "records 3 to 9 are missing" in aged.age.state(clock.at)
     source.fault, source.found = "", (Record(clock.at + 3600),)
-    with pytest.raises(ChangelogError, match="3600 s ahead of our clock"):
+    with pytest.raises(ChangelogError, match="3600 s ahead of this node's clock"):
         list(aged.batches())

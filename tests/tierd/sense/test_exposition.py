@@ -58,7 +58,7 @@ def test_no_bytes_do_worse_than_an_error(data: bytes) -> None:
     (f"{JOB} 1\n{WELL[:-1]}", "cut short"),
     ("<html>\n", "not an exposition"),
     ("", "not an exposition"),
-    ('lustre_exporter_collector_success{collector="jobs"} 0\n', "its collector jobs did not finish"),
+    ('lustre_exporter_collector_success{collector="jobs"} 0\n', "its collector jobs failed"),
     ('lustre_job_io_size_bytes_bucket{fs="l",target="O",jobid="j",direction="read",le="x"} 1\n', "x"),
 ])
 def test_one_thing_that_cannot_be_spoils_all_of_it(text: str, words: str) -> None:

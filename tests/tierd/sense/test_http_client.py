@@ -10,7 +10,7 @@ import pytest
 from tests.tierd.sense import loopback_server
 from tests.tierd.sense.loopback_server import Behave, liar, says, written
 from tierd.clock import SystemClock
-from tierd.config.sources import ServerAccess
+from tierd.config.sense import ServerAccess
 from tierd.sense.http_client import HttpClient, SourceError
 
 KINDS = ("text/plain",)

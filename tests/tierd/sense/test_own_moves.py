@@ -41,7 +41,7 @@ class World:
                          lambda fid, since: fid in self.begun and since == self.time - REMEMBER_SECONDS)
         self.echo.moved(MOVED)
 
-    def heard(self, target: Fid = MOVED, job: str = "node17", uid: int | None = 0, nid: str = "10.0.0.5@tcp",
+    def is_own(self, target: Fid = MOVED, job: str = "node17", uid: int | None = 0, nid: str = "10.0.0.5@tcp",
               kind: RecordType = RecordType.OPEN) -> bool:
         return self.echo(Record(1, kind, 1.0, target=target, uid=uid, nid=nid, job_id=job.encode()), job)
 
@@ -52,42 +52,42 @@ def world() -> World:
 
 
 def test_by_the_job_tag(world: World) -> None:
-    assert world.heard(OTHER, job="lfs.0", uid=7, nid="other@tcp")
+    assert world.is_own(OTHER, job="lfs.0", uid=7, nid="other@tcp")
 
 
 def test_a_layout_is_ours_only_where_we_moved_the_file(world: World) -> None:
     layout = RecordType.LAYOUT
-    assert world.heard(job="lfs.0", kind=layout)
-    assert not world.heard(OTHER, job="lfs.0", kind=layout)
-    assert not world.heard(job="lfs.0", kind=layout, nid="10.0.0.6@tcp")
+    assert world.is_own(job="lfs.0", kind=layout)
+    assert not world.is_own(OTHER, job="lfs.0", kind=layout)
+    assert not world.is_own(job="lfs.0", kind=layout, nid="10.0.0.6@tcp")
     world.begun = frozenset({OTHER})
-    assert world.heard(OTHER, job="lfs.0", kind=layout)
+    assert world.is_own(OTHER, job="lfs.0", kind=layout)
 
 
 def test_by_file_user_and_node_where_the_tag_says_nothing(world: World) -> None:
-    assert world.heard()
-    assert world.heard(kind=RecordType.LAYOUT)
-    assert not world.heard(OTHER)
-    assert not world.heard(uid=1001)
-    assert not world.heard(nid="10.0.0.6@tcp")
+    assert world.is_own()
+    assert world.is_own(kind=RecordType.LAYOUT)
+    assert not world.is_own(OTHER)
+    assert not world.is_own(uid=1001)
+    assert not world.is_own(nid="10.0.0.6@tcp")
 
 
 def test_what_no_move_does_is_never_an_echo(world: World) -> None:
     for kind in (RecordType.UNLINK, RecordType.RENAME, RecordType.CREATE, RecordType.TRUNCATE):
-        assert not world.heard(kind=kind)
+        assert not world.is_own(kind=kind)
 
 
 def test_where_addresses_are_not_to_be_seen_file_and_user_have_to_do(world: World) -> None:
     world.nids = frozenset()
-    assert world.heard(nid="10.0.0.6@tcp")
+    assert world.is_own(nid="10.0.0.6@tcp")
     world.nids = frozenset({"10.0.0.5@tcp"})
-    assert world.heard(nid="")  # a record without one
-    assert world.heard(uid=None)
+    assert world.is_own(nid="")  # a record without one
+    assert world.is_own(uid=None)
 
 
 def test_ten_minutes_later_it_is_somebody_else(world: World) -> None:
     world.time += REMEMBER_SECONDS + 1
-    assert not world.heard()
+    assert not world.is_own()
 
 
 def test_it_is_bounded(world: World) -> None:

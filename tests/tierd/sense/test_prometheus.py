@@ -20,7 +20,7 @@ from tests.servers import Prometheus, free_port, program, running
 from tests.tierd.sense.loopback_server import Behave, endless, liar, says, says_json, silent
 from tests.tierd.simulated import NOISE, STREAM
 from tierd.clock import SystemClock
-from tierd.config.sources import PrometheusSettings, ServerAccess
+from tierd.config.sense import PrometheusSettings, ServerAccess
 from tierd.demo import await_exporter, running_exporter
 from tierd.sense import exposition
 from tierd.sense.http_client import HttpClient, SourceError
@@ -190,7 +190,7 @@ LYING = {"metric": {"__name__": "lustre_job_write_bytes_total", **labels(jobid="
     (answer({**LYING, "values": [[NOW, "-3"]]}), "a value that cannot be"),
     (answer({**LYING, "values": [[NOW, "1"], [NOW - 1, "1"]]}), "out of order"),
     (answer({"metric": {"x": "y" * 5000}, "values": [[NOW, "1"]]}), "a label 'x' of 5000"),
-    (answer({**RECENT, "values": [[NOW - 95, "1"]]}), "l-OST0000 was last scraped 95 s ago: half a view is none"),
+    (answer({**RECENT, "values": [[NOW - 95, "1"]]}), "l-OST0000 was last scraped 95 s ago: incomplete"),
     (says("{}", "application/json", "Date: Wed, 18 Nov 2026 12:06:40 GMT"), r"its clock differs .* by \+3600 s"),
     (endless, "'text/plain' in place of"),
 ])

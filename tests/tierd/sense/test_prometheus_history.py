@@ -14,7 +14,7 @@ from tests.tierd.sense.clocks import StoppedClock
 from tests.tierd.sense.loopback_server import Behave, liar, says_json
 from tests.tierd.sense.test_prometheus import NOW
 from tierd.clock import Clock, SystemClock
-from tierd.config.sources import PrometheusSettings, ServerAccess
+from tierd.config.sense import PrometheusSettings, ServerAccess
 from tierd.model import JobLoad, Window
 from tierd.sense.http_client import HttpClient, SourceError
 from tierd.sense.prometheus_history import BYTES, MAX_JOBS, OPERATIONS, PrometheusHistory, busiest

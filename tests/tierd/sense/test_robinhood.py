@@ -12,7 +12,7 @@ import pytest
 from lustre.fid import Fid
 from tests.tierd.sense.loopback_server import written
 from tests.tierd.sense.mariadb import Root, mariadb
-from tierd.config.sources import RobinhoodSettings
+from tierd.config.sense import RobinhoodSettings
 from tierd.model import Candidate, DirectoryActivity
 from tierd.sense import robinhood
 from tierd.sense.http_client import SourceError
@@ -91,7 +91,7 @@ def test_names_come_by_last_use_whatever_their_order() -> None:
     asked = asking(Recorded([*rows, row(5, name=b"../x")]))
     assert asked.coldest_first(DIRECTORY) == ["f2", "f4", "f3", "f1"]
     stale = asking(Recorded(rows, ages=((b"LastScanEndTime", str(NOW - 90 * 3600).encode()),)))
-    with pytest.raises(SourceError, match="nothing of it is used"):
+    with pytest.raises(SourceError, match="it is not used"):
         stale.coldest_first(DIRECTORY)
 
 

@@ -155,8 +155,8 @@ def _archive(move: Move, facts: FileFacts) -> Refusal | None:
     if HsmFlags.DIRTY in hsm.flags:
         return Refusal(Reason.ARCHIVED_DIRTY, "changed since it was archived")
     if hsm.left_behind or (hsm.copied and not facts.status.size_bytes):  # that of an empty file is lost up to 2.17.51
-        return Refusal(Reason.ARCHIVED, "it has a copy in the archive that this Lustre would no longer accept as current "
-                       "after a move: the file could not be released any more")
+        return Refusal(Reason.ARCHIVED, "it has a copy in the archive that this Lustre would no longer accept as "
+                       "current after a move: the file could not be released any more")
     if hsm.flags & ~_SETTLED or hsm.unknown_flags:
         return Refusal(Reason.ARCHIVE_STATE, f"archive state {hsm.flags!r}"
                        + (f" and {hsm.unknown_flags:#x}, which is not known here" if hsm.unknown_flags else ""))

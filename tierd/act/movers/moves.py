@@ -28,13 +28,15 @@ from lustre.errors import (
 from lustre.fid import Fid
 from lustre.filesystem import Filesystem
 from lustre.layout.model import Layout
+from tierd.refusal import Refusal
 
-Halt = Callable[[], str]
+Halt = Callable[[], Refusal | None]
+"""Refuses further moves. Engines call it before each file, or before each process that moves several."""
 
 
-def never_halt() -> str:
-    """Nothing stands in the way."""
-    return ""
+def never_halt() -> Refusal | None:
+    """Refuse nothing."""
+    return None
 
 
 class MoveResult(StrEnum):
@@ -125,9 +127,9 @@ def outcome_of_error(move: Move, error: OSError, before: Layout | None = None) -
     return MoveOutcome(move, MoveResult.FAILED, "error", str(error), before, before, error=error)
 
 
-def halted_outcome(move: Move, why: str) -> MoveOutcome:
-    """The outcome of a move whose turn did not come any more."""
-    return MoveOutcome(move, MoveResult.GAVE_WAY, "halted", why)
+def halted_outcome(move: Move, refusal: Refusal) -> MoveOutcome:
+    """The outcome of a move that was not begun since ``halt`` refused."""
+    return MoveOutcome(move, MoveResult.GAVE_WAY, "halted", refusal.sentence)
 
 
 def one_at_a_time(mover: Mover) -> Callable[[str, Layout], None]:

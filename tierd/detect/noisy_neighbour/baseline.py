@@ -1,7 +1,6 @@
-"""The baseline of a stream: its throughput with and without a suspect, window by window, and from where on it counts as
-slow.
+"""The baseline of a stream: its throughput with and without a suspect, and the threshold below which it is slow.
 
-A victim is compared with its own past. Loads of a job on a target are looked up once a cycle and kept for the next.
+A victim is compared with its own past. Loads of a job on a target are looked up once and kept for the next cycle.
 """
 
 from __future__ import annotations
@@ -26,30 +25,29 @@ LoadArrays = tuple["array[float]", "array[float]"]
 
 
 class LoadTracks:
-    """What jobs did on targets, window by window. Each is looked up once, however many pairs of jobs it is in.
+    """Loads of jobs on targets, window by window. Each is looked up once, for any number of pairs of jobs.
 
-    ``before`` is that of the cycle before, of which what was looked up is taken over, as most windows are the same: it
-    has it no more then.
+    ``before`` are the tracks of the previous cycle. Their arrays are moved into these, since most windows are the same.
     """
 
     def __init__(self, windows: Sequence[Window], before: LoadTracks | None = None) -> None:
         self.windows = windows
         self._seconds = [window.seconds for window in windows]
         self.marks = [(window.start, window.end, id(window.conditions)) for window in windows]
-        """What windows are known by: one that was packed is the same here."""
+        """Identity of the windows; packing a window does not change it."""
         self.known: dict[tuple[str, str], LoadArrays] = {}
         self._old: dict[tuple[str, str], LoadArrays] = {}
         self._from = self._to = 0
-        """Where the windows at the front stand in ``before``."""
+        """Position of the common windows in ``before``."""
         if before is not None and windows and self.marks[0] in before.marks:
             self._old = before.known
             self._from = before.marks.index(self.marks[0])
             self._to = self._from + sum(takewhile(bool, map(eq, self.marks, before.marks[self._from:])))
         self._loads = [window.loads for window in windows[self._to - self._from:]]
-        """Of the windows that were not there before."""
+        """Loads of the windows that ``before`` does not have."""
 
     def of(self, target: str, job: str) -> LoadArrays:
-        """Of one job on one target."""
+        """Bytes and operations of one job on one target."""
         key = target, job
         known = self.known.get(key)
         if known is None:
@@ -68,32 +66,32 @@ class LoadTracks:
         return track
 
     def settle(self) -> None:
-        """Let go of what was taken over; nothing more is looked up."""
+        """Release the rest of the previous cycle's arrays. No more lookups follow."""
         self._old = {}
 
     def on(self, targets: Collection[str], job: str) -> LoadSeries:
-        """Of one job on several targets together."""
+        """Bytes and operations of one job, summed over several targets."""
         return self.moved(targets, job), self.operations(targets, job)
 
     def moved(self, targets: Collection[str], job: str) -> Sequence[float]:
-        """Bytes of one job on several targets together."""
+        """Bytes of one job, summed over several targets."""
         if len(targets) == 1:
             return self.of(next(iter(targets)), job)[0]
         return summed([self.of(target, job)[0] for target in targets])
 
     def operations(self, targets: Collection[str], job: str) -> Sequence[float]:
-        """Operations of one job on several targets together."""
+        """Operations of one job, summed over several targets."""
         if len(targets) == 1:
             return self.of(next(iter(targets)), job)[1]
         return summed([self.of(target, job)[1] for target in targets])
 
     def rates(self, targets: Collection[str], job: str) -> list[float]:
-        """Bytes per second of one job on several targets together, in the windows it was active in."""
+        """Bytes per second of one job over several targets, in the windows in which it was active."""
         return [moved / seconds for moved, seconds in zip(self.moved(targets, job), self._seconds, strict=True)
                 if moved]
 
     def learnt_rates(self, targets: Collection[str], job: str) -> list[float]:
-        """The same, in the windows somebody else saw before our start."""
+        """Bytes per second of one job over several targets, in the windows from Prometheus' history."""
         if not (self.windows and self.windows[0].learnt):
             return []
         return [moved / w.seconds for moved, w in zip(self.moved(targets, job), self.windows, strict=True)
@@ -101,7 +99,7 @@ class LoadTracks:
 
 
 def append_loads(track: LoadArrays, key: tuple[str, str], windows: Iterable[Mapping[tuple[str, str], JobLoad]]) -> None:
-    """What a job did on a target in further windows."""
+    """Append the loads of a job on a target in further windows."""
     moved, operations = track
     for loads in windows:
         load = loads.get(key)
@@ -114,7 +112,7 @@ def append_loads(track: LoadArrays, key: tuple[str, str], windows: Iterable[Mapp
 
 
 def summed(parts: Sequence[Sequence[float]]) -> Sequence[float]:
-    """Sums, window by window."""
+    """Element-wise sums."""
     total = parts[0]
     for part in parts[1:]:
         total = list(map(add, total, part))
@@ -123,7 +121,7 @@ def summed(parts: Sequence[Sequence[float]]) -> Sequence[float]:
 
 @dataclass(frozen=True, slots=True)
 class StreamSeries:
-    """Bytes per second of one stream on shared targets, window by window, and which windows the suspect was in."""
+    """Throughput of a stream on shared targets in bytes per second, and the windows in which the suspect was active."""
 
     rates: tuple[float, ...]
     disturbed: tuple[bool, ...]
@@ -131,35 +129,35 @@ class StreamSeries:
     suspect: tuple[float, ...]
     """The suspect's operations per second."""
     learnt: int = 0
-    """How many of the windows, the oldest, somebody else saw before our start."""
+    """Number of the oldest windows that come from Prometheus' history."""
     begun: float = 0.0
-    """When the first of our own windows begins."""
+    """Start of tierd's first own window; epoch seconds."""
 
     @property
     def own(self) -> StreamSeries:
-        """The same, without what somebody else saw."""
+        """The series without windows from Prometheus' history."""
         first = self.learnt
         return StreamSeries(self.rates[first:], self.disturbed[first:], self.ends[first:], self.suspect[first:],
                       begun=self.begun)
 
     @property
     def contended_seconds(self) -> float:
-        """How long we have seen the present stay ourselves."""
+        """Duration of the present stay in tierd's own windows; seconds."""
         return self.ends[-1] - max(self.begun, self.ends[self.onset - 1] if self.onset else self.begun)
 
     @property
     def learnt_quiet(self) -> int:
-        """Windows without the suspect that somebody else saw."""
+        """Number of windows without the suspect in Prometheus' history."""
         return sum(not disturbed for disturbed in self.disturbed[:self.learnt])
 
     @property
     def quiet(self) -> list[float]:
-        """Rates while the suspect was away."""
+        """Rates in windows without the suspect."""
         return [rate for rate, disturbed in zip(self.rates, self.disturbed, strict=True) if not disturbed]
 
     @property
     def contended(self) -> list[float]:
-        """Rates since the suspect came the last time, oldest first; empty while it is away."""
+        """Rates in the suspect's present stay, oldest first; empty while it is away."""
         return list(self.rates[self.onset:])
 
     @property
@@ -182,11 +180,11 @@ class StreamSeries:
         return self.ends[self.onset] if self.onset < len(self.ends) else float("inf")
 
     def now(self, count: int) -> float:
-        """What the stream gets of late, while the suspect is there; it must be there."""
+        """Median of the last rates in the suspect's present stay. There must be such a stay."""
         return median(self.contended[-count:])
 
     def halves(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """The stay in two: median rate of the victim and of the suspect's operations, early and late."""
+        """Median rates of the victim and of the suspect's operations in the first and second half of the stay."""
         middle = self.onset + (len(self.rates) - self.onset) // 2
         early, late = slice(self.onset, middle), slice(middle, None)
         return ((median(self.rates[early]), median(self.suspect[early])),
@@ -198,23 +196,23 @@ class StreamSeries:
                 if not disturbed][-count:]
 
     def usual(self, count: int) -> float:
-        """What the stream gets without the suspect: its median, but no more than it got just before the suspect came.
+        """Throughput without the suspect: the median, or the median just before the suspect came if that is lower.
 
-        So a stream that had got slow for another reason, a sick disk or the nightly backup, is compared with that.
+        A stream that was already slow for another reason, such as a failing disk, is compared with its slow state.
         """
         return min(median(self.quiet), median(self.before_onset(count) or self.quiet))
 
     def usual_mean(self, count: int) -> float:
-        """The same as a mean: what a stream with large calls does not get done in one window it does in the next."""
+        """Mean throughput without the suspect. Large calls spread over windows change a median, but not a mean."""
         return min(fmean(self.quiet), fmean(self.before_onset(count) or self.quiet))
 
 
 def stream_series(
     tracks: LoadTracks, victim: str, suspect: str, targets: Collection[str], presence: float
 ) -> StreamSeries:
-    """Rates of the victim on these targets in the windows it was active in.
+    """Rates of the victim on these targets in the windows in which it was active.
 
-    A window is disturbed when the suspect did at least ``presence`` of the operations of the two.
+    A window is disturbed if the suspect has at least ``presence`` of the two jobs' operations.
     """
     rates, disturbed, ends, operations, learnt = [], [], [], [], 0
     mine, theirs = tracks.on(targets, victim), tracks.on(targets, suspect)
@@ -230,7 +228,7 @@ def stream_series(
 
 
 def spread(rates: Sequence[float]) -> float:
-    """How much a stream varies by itself: the middle half of its rates as a share of its median.
+    """Variation of a stream: the interquartile range of its rates as a share of the median.
 
     >>> spread([100.0] * 8), spread([90.0, 110.0, 100.0, 95.0, 105.0])
     (0.0, 0.1)
@@ -240,7 +238,7 @@ def spread(rates: Sequence[float]) -> float:
 
 
 def lower_edge(rates: Sequence[float], fraction: float) -> float:
-    """Below this a rate is slower than the stream's own ups and downs: a share of its median, or its first quintile.
+    """Rates below this are slower than the stream's own variation: a share of its median, or its first quintile.
 
     >>> lower_edge([100.0] * 8, 0.85)
     85.0
@@ -253,9 +251,9 @@ def lower_edge(rates: Sequence[float], fraction: float) -> float:
 
 
 STEADY_WINDOWS = 8
-"""Undisturbed windows that tell how steady a stream is by itself; fewer may look steady by chance."""
+"""Undisturbed windows needed to measure a stream's own variation; fewer may look steady by chance."""
 DOUBT_MARGIN = 0.03
-"""Fraction of its throughput by which a stream must be slower than its own variation explains."""
+"""Loss beyond a stream's own variation, as a fraction of its throughput, from which it counts as slow."""
 
 
 @dataclass(frozen=True)
@@ -269,25 +267,25 @@ class SlowdownSettings:
 
     classes: Classes = field(default_factory=Classes)
     recent_seconds: Annotated[float, Gt(0)] = 30.0
-    """What a job is like is told from its last so many seconds."""
+    """Period from which profiles of jobs are made."""
     enter: Annotated[float, Gt(0), Lt(1)] = 0.85
     """Throughput below this fraction begins a finding."""
     leave: Annotated[float, Gt(0), Lt(1)] = 0.91
     """Throughput above this fraction ends it: 1/1.1."""
     enter_steady: Annotated[float, Gt(0), Lt(1)] = 0.94
-    """The same for a stream that hardly varies by itself: of it less is enough to be sure."""
+    """Begins a finding about a steady stream: a smaller loss is significant there."""
     leave_steady: Annotated[float, Gt(0), Lt(1)] = 0.965
-    """Where a finding about such a stream ends."""
+    """Ends a finding about a steady stream."""
     min_windows: Annotated[int, Ge(2)] = 4
-    """Windows with and windows without the aggressor, at the least: fewer are no evidence."""
+    """Windows with and windows without the aggressor, at the least."""
     before_windows: Annotated[int, Ge(1)] = 6
-    """Windows before the aggressor came that tell what the victim got then."""
+    """Windows just before the aggressor came that count for the usual throughput."""
     slow_windows: Annotated[float, Gt(0), Lt(1)] = 0.6
     """Share of the windows since the aggressor came in which the victim must have been slow."""
     target_share: Annotated[float, Gt(0), Lt(1)] = 0.1
-    """Aggressor's part of the operations or of the bytes of the two on a target, for the target to count as shared."""
+    """Aggressor's share of the two jobs' operations or bytes from which a target counts as shared."""
     presence: Annotated[float, Gt(0), Lt(1)] = 0.05
-    """Aggressor's part of the operations of the two for a window to count as disturbed."""
+    """Aggressor's share of the two jobs' operations from which a window counts as disturbed."""
     load_share: Annotated[float, Gt(0), Lt(1)] = 0.25
     """Suspects' part of the load that was added to the shared targets since they came, without the victim's."""
     operation_seconds: Annotated[float, Gt(0)] = 0.1
@@ -296,7 +294,7 @@ class SlowdownSettings:
 
 
 def threshold(quiet: Sequence[float], held: bool, settings: SlowdownSettings) -> float:
-    """Fraction of its usual throughput below which this stream is slow: the steadier it is by itself, the higher.
+    """Fraction of the usual throughput below which a stream is slow. It is higher for steadier streams.
 
     >>> steady, varying = [100.0] * 8, [80.0, 100.0, 90.0, 120.0]
     >>> threshold(steady, False, SlowdownSettings()), threshold(varying, False, SlowdownSettings())

@@ -1,18 +1,17 @@
-"""Which suspects to blame: those that made most of the load that came to the targets on which the victim became slow.
+"""Selects the suspects to blame: those that caused most of the load increase on the victim's targets.
 
-The increase decides, not the total: a job that asks for no more than before did not make the victim slower than
-before. Several suspects may do together what none does alone, as the tasks of an array, each with a job id of its
-own. Then the few that make most of the increase are named, and small ones are not.
+The increase decides, not the total: a job with the same load as before did not slow the victim. Several suspects
+together may cause what none causes alone, such as the tasks of an array job, each with its own job id. Then the few
+that cause most of the increase are named, and small ones are not.
 
 >>> sorted(named({"m.1": 0.9, "n.2": 0.1}, (), 0.25)), sorted(named({"m.1": 0.1, "n.2": 0.1}, (), 0.25))
 (['m.1'], [])
 >>> len(named({f"task.{n}": 0.1 for n in range(8)}, (), 0.25))
 7
 
-A neighbour can take from a stream only as much as its operations cost the disks: three operations a second cannot
-have halved a stream, however the windows look. In recordings of a real file system (``tests/tapes``) an operation
-cost its neighbour 8 to 11 ms; in simulations up to 74 ms, as all stripes of a stream may wait for the slowest
-(``docs/evaluation.md``).
+A neighbour can cost a stream only as much time as its operations cost the disks: three operations per second cannot
+halve a stream. In recordings of a real file system (``tests/tapes``) an operation cost the neighbour 8 to 11 ms; in
+simulations up to 74 ms, since all stripes of a stream may wait for the slowest (``docs/evaluation.md``).
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from tierd.detect.noisy_neighbour.pairs import HEAVY_SHARE, SlowdownView
 from tierd.detect.noisy_neighbour.slowdown import Slowdown
 
 BYTE_COST = 4.0
-"""A byte of a small file costs no more than so many of a stream: stripes of a RAID are read and written for a part."""
+"""Cost of a byte of a small file in bytes of a stream, at the most: a RAID reads and writes whole stripes."""
 
 
 def most_taken(operations_per_second: float, bytes_per_second: float, usual: float, operation_seconds: float) -> float:
-    """Fraction of a stream's usual throughput, in bytes per second, that a neighbour with so much work can take.
+    """Largest fraction of a stream's usual throughput (bytes per second) that a neighbour with this load can cost.
 
     >>> round(most_taken(1.6, 50e3, 26e6, 0.1), 3), most_taken(40.0, 5e6, 50e6, 0.1)
     (0.168, 1.0)
@@ -39,12 +38,12 @@ def most_taken(operations_per_second: float, bytes_per_second: float, usual: flo
 
 
 NAMED_SHARE = 0.8
-"""Of what the suspects of a victim ask for together: those that do so much of it are named."""
+"""Suspects are named, largest first, until they cause this share of all suspects' increase."""
 
 
 def blamed(at: SlowdownView, slowed: Sequence[Slowdown], known: Collection[tuple[str, str]],
            load_share: float) -> Iterator[Slowdown]:
-    """Those of the slowdowns whose suspects made the load. ``known``: pairs of aggressor and victim told before."""
+    """Slowdowns whose suspects caused the load increase. ``known`` are active pairs of aggressor and victim."""
     for victim, group in groupby(slowed, key=lambda slow: slow.victim.job):
         mine = list(group)
         parts = {
@@ -55,9 +54,9 @@ def blamed(at: SlowdownView, slowed: Sequence[Slowdown], known: Collection[tuple
 
 
 def named(parts: Mapping[str, float], known: Collection[str], load_share: float) -> Collection[str]:
-    """Suspects of one victim to be named, by each one's part of what came upon the targets.
+    """Suspects of one victim to name, by each suspect's share of the load increase on the targets.
 
-    Together they must have made ``load_share`` of it; who was named before stays so while it does a fair part.
+    Together they must have caused ``load_share`` of it. A suspect named before stays named while its share is fair.
     """
     names = {job for job, part in parts.items() if part >= load_share}
     together = sum(parts.values())
@@ -77,7 +76,7 @@ Rates = Mapping[str, tuple[float, float]]
 
 
 def rates(at: SlowdownView, targets: Collection[str]) -> Rates:
-    """What each job asked of the targets of late."""
+    """Recent rates of each job on the targets."""
     totals: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
     for target in targets:
         for profile in at.on.get(target, ()):
@@ -89,7 +88,7 @@ def rates(at: SlowdownView, targets: Collection[str]) -> Rates:
 
 
 def rates_before(at: SlowdownView, slow: Slowdown) -> Rates:
-    """The same of the same jobs, in as many windows just before the suspect came."""
+    """Rates of the same jobs on the targets, in as many windows just before the suspect came."""
     windows = at.tracks.windows
     last = bisect_left([window.end for window in windows], slow.course.onset_end)
     span = slice(max(0, last - len(at.recent)), last)
@@ -103,7 +102,7 @@ def rates_before(at: SlowdownView, slow: Slowdown) -> Rates:
 
 
 def share_of_increase(slow: Slowdown, now: Rates, before: Rates) -> float:
-    """Suspect's part of what came upon the targets since it came: mean of its parts of operations and of bytes."""
+    """Suspect's share of the load increase on the targets: the mean of its shares of operations and of bytes."""
     def part(of: int) -> float:
         more = {job: max(0.0, rate[of] - before.get(job, (0.0, 0.0))[of]) for job, rate in now.items()
                 if job != slow.victim.job}

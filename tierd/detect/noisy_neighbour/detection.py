@@ -1,7 +1,7 @@
-"""Finds noisy neighbours: the pairs of aggressor and victim of the newest window, with their evidence.
+"""Finds noisy neighbours: the pairs of aggressor and victim in the newest window, with their evidence.
 
-A finding also continues while the aggressor stays so long that the victim's earlier throughput is no longer
-remembered: the aggressor is at work beside the victim, and the victim gets no more than it did.
+A finding continues if the aggressor stays longer than the history: it is still active beside the victim, and the
+victim is as slow as before.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tierd.detect.noisy_neighbour.signature import Signature, signatures
 from tierd.detect.noisy_neighbour.slowdown import Slowdown, bystander_gain, slowdowns
 from tierd.detect.profile import Classes, Profile, is_in_between, is_small_files, is_suspect
 from tierd.model import Finding, NoisyNeighbourEvidence, SlowdownEvidence
-from tierd.text import count_of, percent
+from tierd.text import count_of, percent, rate_text
 
 
 class AggressorNumbers(TypedDict):
@@ -62,7 +62,7 @@ def detect(view: SlowdownView, settings: SlowdownSettings) -> Iterator[Finding]:
 
 
 def within_reach(slow: Slowdown, operation_seconds: float) -> bool:
-    """Whether the suspect can have taken as much as the victim lost."""
+    """Whether the suspect's operations can cost as much throughput as the victim lost."""
     here = [slow.other.by_target[target] for target in slow.targets]
     seconds = slow.other.seconds
     taken = most_taken(sum(load.operations for load in here) / seconds,
@@ -145,12 +145,12 @@ def bystanders_gain(tracks: LoadTracks, slow: Slowdown, streams: Collection[Prof
 
 
 def sentence(slow: Slowdown, classes: Classes) -> str:
-    """The finding, as one would tell it to a colleague."""
+    """The finding in one sentence."""
     suspect = slow.other
-    return (f"{slow.victim.job} streams at {slow.now / 1e6:.1f} MB/s instead of {slow.usual / 1e6:.1f} MB/s "
+    return (f"{slow.victim.job} streams at {rate_text(slow.now)} instead of {rate_text(slow.usual)} "
             f"({percent(slow.now / slow.usual)}) since {suspect.job} works on the same "
-            f"{count_of(len(slow.targets), 'target')}: {work_sentence(suspect, classes)}, "
-            f"{percent(operations_share(slow))} of the operations of the two there")
+            f"{count_of(len(slow.targets), 'target')} with {work_sentence(suspect, classes)}, "
+            f"{percent(operations_share(slow))} of the two jobs' operations there")
 
 
 def signature_sentence(seen: Signature, aggressor: Profile, classes: Classes) -> str:
@@ -158,9 +158,9 @@ def signature_sentence(seen: Signature, aggressor: Profile, classes: Classes) ->
     share, error = seen.share([aggressor.job])
     low, high = seen.now * seen.gain.low, seen.now * seen.gain.high
     return (f"{aggressor.job} takes {percent(share)} (±{percent(error)}) of the device time of the "
-            f"{count_of(len(seen.targets), 'target')} to which {seen.victim.job} streams at {seen.now / 1e6:.1f} MB/s: "
-            f"{work_sentence(aggressor, classes)}; without it the stream would get "
-            f"{seen.now * seen.gain.expected / 1e6:.1f} MB/s ({low / 1e6:.1f} to {high / 1e6:.1f}). "
+            f"{count_of(len(seen.targets), 'target')} to which {seen.victim.job} streams at {rate_text(seen.now)}, "
+            f"with {work_sentence(aggressor, classes)}; without it the stream would get "
+            f"{rate_text(seen.now * seen.gain.expected)} ({rate_text(low)} to {rate_text(high)}). "
             f"Evidence: {', '.join(seen.kinds)}; both were there before tierd")
 
 
@@ -172,10 +172,10 @@ def work_sentence(suspect: Profile, classes: Classes) -> str:
 
 
 def continued_finding(finding: Finding, view: SlowdownView, settings: SlowdownSettings) -> Finding | None:
-    """The finding, as of now, where too little is remembered to judge it anew; None when it can be judged, or is over.
+    """The finding as of now, if the history no longer reaches back before the aggressor.
 
-    ``finding`` is one that the rules of :mod:`tierd.detect.noisy_neighbour.slowdown` found in the cycle before, and
-    not in this one.
+    ``finding`` was found in the previous cycle and not in this one. None if the history suffices to judge it, or if it
+    is over.
     """
     if not isinstance(finding.evidence, SlowdownEvidence):
         return None

@@ -1,7 +1,7 @@
-"""Which streams and suspects are compared: tens of thousands of pairs are tested in each cycle.
+"""Selects the streams and suspects to compare: each cycle tests tens of thousands of pairs.
 
-A stream is worth a comparison when it was slower lately than in most of its history. A suspect is when it makes
-enough of the load of a shared target, and when there are windows with and without it.
+A stream is compared if it is slower now than in most of its history. A suspect is compared if it causes enough load on
+a shared target, and if there are windows with and without it.
 
 >>> stream = active_windows(([5e6, 5e6, 0.0, 5e6, 5e6], [10.0, 10.0, 0.0, 10.0, 10.0]))
 >>> stream
@@ -24,21 +24,21 @@ from tierd.detect.profile import Profile, is_stream, profiles
 from tierd.model import Finding, Window
 
 Demand = Mapping[str, tuple[float, float]]
-"""By target: operations and bytes that a job asked for."""
+"""Operations and bytes of a job by target."""
 ActiveWindows = Sequence[tuple[int, float]]
-"""Windows in which a stream moved anything, the newest first, and its operations in them."""
+"""Index of each window in which a stream moved bytes, newest first, with its operations."""
 
 
 def demand_by_target(job: Profile) -> Demand:
-    """Of one job, of late."""
+    """Recent operations and bytes of one job by target."""
     return {target: (load.reads + load.writes + load.other_operations, load.read_bytes + load.write_bytes)
             for target, load in job.by_target.items()}
 
 
 def shared_targets(mine: Demand, theirs: Demand, ill: Collection[str], share: float) -> tuple[str, ...]:
-    """Healthy targets where both work and the other does at least its share of the operations or bytes of the two.
+    """Healthy targets used by both jobs where the other has at least ``share`` of their operations or bytes.
 
-    Either is enough: 4 KiB writes are many operations and hardly any bytes, 4 MiB files the other way round.
+    Either suffices: 4 KiB writes are many operations and few bytes; 4 MiB files are the opposite.
     """
     found = []
     for target in mine if len(mine) < len(theirs) else theirs:
@@ -51,15 +51,15 @@ def shared_targets(mine: Demand, theirs: Demand, ill: Collection[str], share: fl
 
 
 def active_windows(stream: LoadSeries) -> ActiveWindows:
-    """When a stream was there, and how much it asked for."""
+    """Windows in which a stream was active, with its operations."""
     both = list(zip(*stream, strict=True))
     return [(at, both[at][1]) for at in range(len(both) - 1, -1, -1) if both[at][0]]
 
 
 def comparable(mine: ActiveWindows, theirs: Sequence[float], presence: float, least: int) -> bool:
-    """Whether there are windows enough with and without the suspect, the former of late: else a series tells nothing.
+    """Whether enough recent windows have the suspect, and enough windows lack it, for a comparison.
 
-    ``theirs`` are its operations, window by window. Of half of all pairs the last windows tell it.
+    ``theirs`` are the suspect's operations, window by window. For half of all pairs the newest windows decide.
     """
     stay = gap = quiet = 0
     stays = False
@@ -82,11 +82,11 @@ def comparable(mine: ActiveWindows, theirs: Sequence[float], presence: float, le
 
 
 FEW_JOBS, HEAVY_SHARE = 4, 0.05
-"""On a target with more such jobs than that, those that do less than this share of what they all do slow nobody."""
+"""If a target has more suspects than ``FEW_JOBS``, those with a smaller share of their load are ignored."""
 
 
 def significant_jobs(others: Iterable[Profile]) -> Mapping[str, Sequence[Profile]]:
-    """By target: the others that could slow somebody there. Where many crowd, a twentieth of it is asked for."""
+    """Suspects by target, without those whose load is negligible on a crowded target."""
     on: defaultdict[str, list[Profile]] = defaultdict(list)
     for other in others:
         for target in other.by_target:
@@ -102,10 +102,10 @@ def significant_jobs(others: Iterable[Profile]) -> Mapping[str, Sequence[Profile
 
 
 def may_have_slowed(victim: Profile, tracks: LoadTracks, settings: SlowdownSettings) -> bool:
-    """Whether it is worth looking at its neighbours: of late it is slower than in most of its history, somewhere.
+    """Whether the stream is slower now than in most of its history, on all its targets or on one.
 
-    A stream that has been slow for most of the history, and unnoticed, is not found any more. That is the price for
-    not comparing thousands of healthy streams with thousands of jobs.
+    A stream that was slow for most of the history is missed. This saves comparing thousands of healthy streams with
+    thousands of jobs.
     """
     def fraction(targets: Collection[str]) -> float:
         rates = tracks.rates(targets, victim.job)
@@ -119,7 +119,7 @@ def may_have_slowed(victim: Profile, tracks: LoadTracks, settings: SlowdownSetti
 
 
 def mostly(rates: Sequence[float]) -> float:
-    """What a stream gets when it is well: its median, or nearly its third quartile; 0 where nothing is known.
+    """Healthy throughput of a stream: its median, or 97% of its third quartile if that is more. 0 without rates.
 
     >>> mostly([]), mostly([10.0, 10.0, 100.0, 100.0])
     (0.0, 97.0)
@@ -129,7 +129,7 @@ def mostly(rates: Sequence[float]) -> float:
 
 
 def middle(ordered: Sequence[float]) -> float:
-    """The median of what is in order already; some thousand are asked for in each cycle.
+    """The median of sorted values; it is called thousands of times per cycle.
 
     >>> middle([1.0, 2.0, 4.0]), middle([1.0, 2.0, 4.0, 5.0])
     (2.0, 3.0)
@@ -140,25 +140,25 @@ def middle(ordered: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class SlowdownView:
-    """The history as detectors of slowness look at it; made once a cycle."""
+    """The input of detectors of slowdowns, made once per cycle."""
 
     windows: Sequence[Window]
     recent: Sequence[Window]
     jobs: Mapping[str, Profile]
-    """What each job is like of late."""
+    """Recent profiles by job."""
     tracks: LoadTracks
     active: Collection[tuple[str, str, str]]
-    """Keys of findings that hold: their thresholds are laxer."""
+    """Keys of active findings: their thresholds are laxer."""
     on: Mapping[str, Sequence[Profile]] = field(repr=False)
-    """Who did something on a target of late."""
+    """Recently active jobs by target."""
     streams: Sequence[Profile] = ()
     """Jobs that stream."""
     device_time: Mapping[str, TargetTime] = field(default_factory=dict, repr=False)
-    """What each job takes of the service time of targets, of late; only targets whose costs of service are known."""
+    """Recent service time of targets by job; only targets whose costs of service are known."""
     slow: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
-    """What ``may_be_slow`` has said: several detectors ask for the same."""
+    """Cache of ``may_have_slowed`` by victim, for several detectors."""
     asked: dict[str, Demand] = field(default_factory=dict, compare=False, repr=False)
-    """What jobs ask for of late, as far as it was looked up."""
+    """Cache of ``demand_of`` by job."""
 
     @property
     def now(self) -> float:
@@ -166,7 +166,7 @@ class SlowdownView:
         return self.windows[-1].end
 
     def demand_of(self, job: Profile) -> Demand:
-        """What a job asks for of late, by target."""
+        """Recent operations and bytes of a job by target."""
         known = self.asked.get(job.job)
         if known is None:
             known = self.asked[job.job] = demand_by_target(job)

@@ -1,4 +1,4 @@
-"""Streams that became slow after another job came to their targets: what all kinds of neighbours have in common."""
+"""Finds streams that slowed down after another job came to their targets, whatever that job does."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from tierd.detect.noisy_neighbour.pairs import (
 from tierd.detect.profile import Profile
 
 MIN_STAY_SECONDS = 120.0
-"""What others saw before our start are means over so long: as long a stay is compared with them, and no shorter one."""
+"""Windows from Prometheus' history have this length. A stay must be as long to be compared with them."""
 
 
 def is_slowed(course: StreamSeries, held: bool, settings: SlowdownSettings) -> bool:
-    """Whether the victim has been slow in most windows of late, against what it got just before the other came.
+    """Whether the victim was slow in most recent windows, compared with its throughput before the other job came.
 
-    Of late is the second half of the other's stay: noise may build up, as when a directory fills.
+    Recent is the second half of the other job's stay: load may build up, for instance as a directory fills.
     """
     quiet, contended = course.quiet, course.contended
     if len(quiet) < settings.min_windows or len(contended) < settings.min_windows:
@@ -42,23 +42,23 @@ def is_slowed(course: StreamSeries, held: bool, settings: SlowdownSettings) -> b
         return False
     usual, edge = course.usual(settings.before_windows), threshold(quiet[course.learnt_quiet:], held, settings)
     if course.learnt and fmean(course.own.contended) > edge * usual:
-        return False  # single windows may be slow by chance: what they are compared with are means
+        return False  # history holds means: single windows may be slow by chance
     if course.now(settings.min_windows) > edge * usual:
         return False
     limit = min(edge * usual, lower_edge(quiet, edge))
     late = contended[-max(settings.min_windows, len(contended) // 2):]
     if fmean(late) > edge * course.usual_mean(settings.before_windows):
-        return False  # a call more or less in a window makes a median, and of few windows it tells nothing
+        return False  # with large calls a median of few windows is chance
     if sum(rate <= limit for rate in late) < settings.slow_windows * len(late):
         return False
     return len(contended) < 2 * settings.min_windows or dose_fits(course, usual)
 
 
 def dose_fits(course: StreamSeries, usual: float) -> bool:
-    """Whether as much of the other did some harm early in its stay too.
+    """Whether the victim's loss fits the aggressor's load over time.
 
-    A victim that bore it well for long, and then got slow while the other did no more than before, got slow for
-    another reason: a disk that fails, for instance.
+    If the victim kept its speed for the first half of the aggressor's activity and slowed down only later at the same
+    load, the aggressor is not the cause. A failing disk may be.
     """
     (early, early_dose), (late, late_dose) = course.halves()
     return early_dose < late_dose / 2 or usual - early >= (usual - late) / 3
@@ -66,16 +66,16 @@ def dose_fits(course: StreamSeries, usual: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Slowdown:
-    """A victim, the other job, where they meet, and how the victim fared."""
+    """A victim, the other job, their shared targets and the victim's throughput there."""
 
     victim: Profile
     other: Profile
     targets: tuple[str, ...]
     course: StreamSeries
     usual: float
-    """Bytes per second the victim gets there without the other."""
+    """Throughput of the victim there without the other job; bytes per second."""
     now: float
-    """What it gets now."""
+    """Throughput of the victim there now; bytes per second."""
 
     @property
     def factor(self) -> float:
@@ -90,7 +90,7 @@ class Slowdown:
 
 def slowdowns(at: SlowdownView, victims: Iterable[Profile], others: Iterable[Profile], kind: str,
               settings: SlowdownSettings) -> Iterator[Slowdown]:
-    """Every victim that is slow since one of the others came. Findings of ``kind`` that hold have laxer thresholds."""
+    """Every victim that slowed down since one of the others came. Active findings of ``kind`` have laxer thresholds."""
     on = significant_jobs(others)
     known = {job for of, _, job in at.active if of == kind}
     for victim in victims:
@@ -122,9 +122,9 @@ def slowdowns(at: SlowdownView, victims: Iterable[Profile], others: Iterable[Pro
 def bystander_gain(
     tracks: LoadTracks, bystander: str, slow: Slowdown, targets: Collection[str], settings: SlowdownSettings
 ) -> float:
-    """Bytes per second a stream has won on these targets since the victim got slow, which leaves it room.
+    """Throughput that another stream gained on these targets since the victim slowed down; bytes per second.
 
-    0 where it is not clearly faster than by itself, or was not there before: then nothing is known of it.
+    0 if it is not clearly faster than its own variation, or if it was not there before.
     """
     course = slow.course
     alone = {end for end, disturbed in zip(course.ends, course.disturbed, strict=True) if not disturbed}

@@ -14,9 +14,8 @@ from tierd.clock import Clock
 from tierd.sense.changelogs.follow import ClearChangelog, Follower
 
 CLEAR_AGAIN_SECONDS = 10.0
-"""So often the last index is cleared again where there is nothing to clear: two cycles after a reader was deregistered
-that is known, and for Lustre a reader that does so is not idle."""
-"""Clear the records of an MDT up to an index for a reader (``cl1``)."""
+"""Interval at which the last index is cleared again when there is nothing to clear. So a deregistered reader is
+noticed within two cycles, and Lustre does not count the reader as idle."""
 
 
 class ChangelogClearing:
@@ -35,7 +34,7 @@ class ChangelogClearing:
         self._logged: dict[str, str] = {}
 
     def __call__(self) -> None:
-        """Clear what has been dealt with since. Only after the positions are in the journal."""
+        """Clear the records that were handled. Call it only after the positions are in the journal."""
         positions = self._follower.positions
         now = self._clock.now()
         for mdt, reader in self._readers.items():

@@ -38,19 +38,19 @@ cycle have their turn all the same."""
 
 
 class Follower:
-    """Where each MDT's changelog was read to."""
+    """Position in the changelog of each MDT."""
 
     def __init__(self, read: ReadFrom, mdts: Iterable[str], positions: Mapping[str, int] | None = None,
                  max_reads: int = MAX_READS, recording: RecordingCheck | None = None) -> None:
         self._read = read
         self.recording = recording
-        """Tells whether MDTs record at all; None: that is taken for granted."""
+        """Checks whether MDTs record at all; None: they are assumed to record."""
         self._max_reads = max_reads
         self._positions: dict[str, int] = {mdt: (positions or {}).get(mdt, 0) for mdt in mdts}
         self._lost: dict[tuple[str, str], str] = {}
-        """MDTs that keep no records for us at present, by who says so, and why."""
+        """MDTs that keep no records for tierd now, by the check that found it, and the reason."""
         self._missed: dict[str, str] = {}
-        """MDTs that have kept none for a while; told once, with the next records."""
+        """MDTs that kept no records for a while, and the reason; reported once, with the next records."""
 
     @property
     def positions(self) -> Mapping[str, int]:
@@ -58,17 +58,17 @@ class Follower:
         return dict(self._positions)
 
     def mark_lost(self, mdt: str, why: str, by: str = "") -> None:
-        """Take note that an MDT keeps no records for us, which its records themselves do not show; and who says so."""
+        """Mark an MDT as one that keeps no records for tierd. ``by`` is the check that found it."""
         self._lost[mdt, by] = why
 
     def restored(self, mdt: str, by: str = "") -> None:
-        """It does again, by the same. What happened meanwhile nobody knows."""
+        """Mark the MDT as recording again, by the same check. Records of the time between are missing."""
         why = self._lost.pop((mdt, by), "")
         if why:
             self._missed[mdt] = f"records are missing, for {why}"
 
     def restart_from_zero(self, mdt: str) -> None:
-        """Its changelog was begun anew, and ends before the record that was read last."""
+        """Read an MDT from its first record: its changelog began again, and ends before the last position."""
         self._positions[mdt] = 0
         self._missed[mdt] = "it was begun anew"
 
@@ -81,7 +81,7 @@ class Follower:
 
         Once all that could be read was given out, raises MissingRecordsError where records are missing (Lustre forgot
         them, as it does when a reader was deregistered), or ChangelogError: naming an MDT whose device cannot be read,
-        data that is no changelog, or an MDT that keeps no records for us.
+        data that is no changelog, or an MDT that keeps no records for tierd.
         """
         problems: list[str] = []
         gaps: list[str] = []
@@ -91,7 +91,7 @@ class Follower:
                 self._judge(mdt, before, self.recording)
         gaps += [f"changelog of {mdt}: {why}" for mdt, why in self._missed.items()]
         self._missed.clear()
-        lost = {mdt: why for (mdt, by), why in sorted(self._lost.items())}  # one sentence for each: they say the same
+        lost = {mdt: why for (mdt, by), why in sorted(self._lost.items())}  # one sentence for each MDT
         problems += [f"changelog of {mdt}: {why}" for mdt, why in lost.items()]
         if gaps:
             raise MissingRecordsError("; ".join(gaps + problems))
@@ -99,7 +99,7 @@ class Follower:
             raise ChangelogError("; ".join(problems))
 
     def _judge(self, mdt: str, before: int, recording: RecordingCheck) -> None:
-        """Take note of what has come to light of an MDT that could be read."""
+        """Apply the verdict on an MDT that could be read."""
         verdict = recording.check(mdt, before, self._positions[mdt])
         if verdict.problem:
             self.mark_lost(mdt, verdict.problem, "recording")

@@ -36,10 +36,10 @@ class DirectoryRescan:
 
     def __str__(self) -> str:
         done = self._count - len(self._left)
-        return f"{done} of {self._count} directories looked at again"
+        return f"{done} of {self._count} directories scanned again"
 
     def go_on(self, until: float) -> bool:
-        """Look at directories until that time, one at the least; whether all are done."""
+        """Scan directories until that time, at least one; whether all are done."""
         while self._left:
             place = self._left.pop(0)
             try:
@@ -75,7 +75,7 @@ class ChangelogIngest:
         self._missed = ""
         self._catch_up: DirectoryRescan | None = None
         self.gap_closed = ""
-        """What was missed and is made up for since the last look, in words."""
+        """What was missed, and is known again since the last call; "" for nothing."""
 
     @property
     def records_read(self) -> int:
@@ -84,13 +84,13 @@ class ChangelogIngest:
 
     @property
     def oldest_time(self) -> float:
-        """Time of the oldest of them; infinite where there were none."""
+        """Time of the oldest record of the last call; infinite without records."""
         return self._table.oldest_time
 
     def take_in(self, records: Iterable[Record], until: float) -> str:
         """Take records in, and catch up until that time where some were missed.
 
-        "" when everything is known; else what is not, and then nothing new should be done.
+        Returns "" when everything is known; else the reason why nothing new may be done.
         """
         problem = self.gap_closed = ""
         self._table.mark(self._now())

@@ -75,7 +75,7 @@ class _Mdt:
 
 @dataclass(frozen=True, slots=True)
 class RecordingVerdict:
-    """What a look at one MDT has shown."""
+    """The result of a check of one MDT."""
 
     problem: str = ""
     """Why it cannot be relied on; "" while it can."""
@@ -86,11 +86,11 @@ class RecordingVerdict:
 
 
 class RecordingCheck:
-    """Compares what MDTs say of their changelogs, and what is marked there, with what is read."""
+    """Compares the changelog users and marks of MDTs with the records that are read."""
 
     def __init__(self, fsname: str, readers: Mapping[str, str], clock: Clock, mark: MakeMark | None = None,
                  marks_allowed: Callable[[], bool] = lambda: True) -> None:
-        """``readers``: MDT to the user registered for us (``cl1``), where one is configured."""
+        """``readers``: MDT to the user registered for tierd (``cl1``), where one is configured."""
         self._fsname = fsname
         self._readers = readers
         self._clock = clock
@@ -99,19 +99,19 @@ class RecordingCheck:
         self._states: Mapping[str, ChangelogState] = {}
         self._mdts: dict[str, _Mdt] = {}
         self.unchecked: dict[str, str] = {}
-        """MDTs that gave nothing at the last look, of which nothing tells whether they record, and why."""
+        """MDTs without records in the last check that may not be recording, and why that is unknown."""
 
     def set_states(self, states: Mapping[str, ChangelogState]) -> None:
-        """Take note of what MDTs (by full name) said of their changelogs, before these are read."""
+        """Set the changelog states of MDTs (by full name), as read before their changelogs."""
         self._states = states
 
     def note(self) -> str:
-        """Of which quiet MDTs nothing tells whether they record, for status; "" for none."""
+        """Text for status: quiet MDTs that may not be recording; "" without such."""
         whys = "; ".join(sorted(set(self.unchecked.values())))
         return f"whether {first_names(sorted(self.unchecked))} still records is not known: {whys}" if whys else ""
 
     def without_marks(self, mdt: str, records: Sequence[Record]) -> Sequence[Record]:
-        """Records without those of our own mark, which are taken note of."""
+        """Records without those of the pending mark, which are noted."""
         mark = self._mdts[mdt].mark if mdt in self._mdts else None
         if mark is None:
             return records
@@ -137,7 +137,7 @@ class RecordingCheck:
             return replace(verdict, problem=self._marked(mdt, known, self._mark, moved=after != before, rarely=rarely))
         known.mark, known.problem = None, ""
         if state is None and before == after and mdt not in self._readers:
-            self.unchecked[mdt] = "nobody shows its changelog_users, and nothing is written to find out"
+            self.unchecked[mdt] = "its changelog_users cannot be read, and tierd may write no mark"
         return verdict
 
     def _compared(self, mdt: str, known: _Mdt, state: ChangelogState, before: int, after: int) -> RecordingVerdict:

@@ -29,7 +29,7 @@ class JobTallies:
 
     name: str
     tagged: bool
-    """Whether its records may be our own."""
+    """Whether its records may be of tierd's own moves."""
     places: dict[Fid, Tally] = field(default_factory=dict)
     """Its tallies by directory; some may have fallen out of the table."""
 

@@ -143,7 +143,7 @@ class ActivityTable:
         self.records_read = 0
         """Records of the last call."""
         self.oldest_time = float("inf")
-        """Time of the oldest of them; infinite where there were none."""
+        """Time of the oldest record of the last call; infinite without records."""
 
     def add(self, records: Iterable[Record]) -> None:
         """Take records in, in the order of one MDT's changelog. Our own (by job id) are not activity.
@@ -178,7 +178,7 @@ class ActivityTable:
                 self._known.mark()
 
     def other_mover_in(self, directory: str, since: float) -> str:
-        """Job that has moved several files of a directory since then, which is not ours; "" for none."""
+        """Job of another mover that has moved several files of a directory since then; "" without one."""
         with self._lock:
             return self._movers.at_work(directory, since)
 
@@ -208,7 +208,7 @@ class ActivityTable:
             return activities_of_job(self._known, job, since)
 
     def counts_of_job(self, job: str, since: float) -> list[DirectoryActivity]:
-        """The same without the files: cheap."""
+        """Counts of a job by directory, without its files: cheap."""
         with self._lock:
             return counts_of_job(self._known, job, since)
 

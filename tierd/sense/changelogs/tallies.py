@@ -91,7 +91,7 @@ class Tallies:
         """By job: the directories of its tallies."""
 
     def tally(self, job: str, directory: str, time: float) -> Tally:
-        """Of a job in a directory, where something was heard of it at that time."""
+        """The tally of a job in a directory, which had a record at ``time``."""
         key = job, directory
         tally = self.by_job_and_directory.get(key)
         if tally is None:

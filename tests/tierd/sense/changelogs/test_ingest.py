@@ -42,7 +42,7 @@ class World:
         self.tree = Tree()
         self.table = ActivityTable(self.tree.path_of)
         self.time = 0.0
-        self.ears = ChangelogIngest(self.table, self.tree, lambda: self.time)  # type: ignore[arg-type]
+        self.ingest = ChangelogIngest(self.table, self.tree, lambda: self.time)  # type: ignore[arg-type]
         self.number = 0
 
     def made(self, parent: Fid, name: str, fid: Fid, job: bytes = b"j.1") -> Iterator[Record]:
@@ -66,36 +66,36 @@ def gap() -> Iterator[Record]:
 def world() -> World:
     made = World()
     for name, fid in (("a", Fid(2, 1)), ("b", Fid(2, 2))):
-        assert made.ears.take_in(made.made(ONE, name, fid), 1.0) == ""
-    assert made.ears.take_in(made.made(TWO, "c", Fid(2, 3)), 1.0) == ""
+        assert made.ingest.take_in(made.made(ONE, name, fid), 1.0) == ""
+    assert made.ingest.take_in(made.made(TWO, "c", Fid(2, 3)), 1.0) == ""
     return made
 
 
 def test_what_was_renamed_removed_or_made_meanwhile(world: World) -> None:
     world.tree.directories["/one"] = {"renamed": Fid(2, 1), "new": Fid(2, 9)}
-    assert world.ears.take_in(gap(), 1.0) == ""
+    assert world.ingest.take_in(gap(), 1.0) == ""
     assert world.files() == {"/one": ["/one/new", "/one/renamed"], "/two": ["/two/c"]}
 
 
 def test_a_directory_that_went_away_is_forgotten(world: World) -> None:
     del world.tree.directories["/one"]
-    world.ears.take_in(gap(), 1.0)
+    world.ingest.take_in(gap(), 1.0)
     assert world.files() == {"/two": ["/two/c"]}
 
 
 def test_another_directory_of_that_name_is_not_taken_for_it(world: World) -> None:
     world.tree.directories["/one"] = {"a": Fid(3, 1)}
-    world.ears.take_in(gap(), 1.0)
+    world.ingest.take_in(gap(), 1.0)
     assert world.files() == {"/two": ["/two/c"]}
 
 
 def test_it_takes_as_many_cycles_as_it_takes_and_says_how_far_it_is(world: World) -> None:
     world.time = 10.0
-    said = world.ears.take_in(gap(), until=1.0)
-    assert said == ("changelog of MDT0000: records 10 to 20 are missing; catching up: 1 of 2 directories looked at "
+    said = world.ingest.take_in(gap(), until=1.0)
+    assert said == ("changelog of MDT0000: records 10 to 20 are missing; catching up: 1 of 2 directories scanned "
                     "again")
     assert world.tree.asked == ["/two"]  # where something happened last
-    assert world.ears.take_in(iter(()), until=1.0) == ""
+    assert world.ingest.take_in(iter(()), until=1.0) == ""
     assert world.tree.asked == ["/two", "/one"]
 
 
@@ -105,9 +105,9 @@ def test_it_waits_while_the_changelog_cannot_be_read(world: World) -> None:
         raise ChangelogError("changelog of MDT0000: Permission denied")
 
     world.time = 10.0
-    world.ears.take_in(gap(), until=1.0)
-    assert world.ears.take_in(blind(), until=1.0) == "changelog of MDT0000: Permission denied"
-    assert world.ears.take_in(iter(()), until=1.0) == ""
+    world.ingest.take_in(gap(), until=1.0)
+    assert world.ingest.take_in(blind(), until=1.0) == "changelog of MDT0000: Permission denied"
+    assert world.ingest.take_in(iter(()), until=1.0) == ""
 
 
 def test_of_very_many_directories_the_latest_are_looked_at(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,5 +121,5 @@ def test_records_after_the_gap_are_known_too(world: World) -> None:
         yield from world.made(TWO, "d", Fid(2, 4))
         raise MissingRecordsError("a gap before them")
 
-    assert world.ears.take_in(records(), 1.0) == ""
+    assert world.ingest.take_in(records(), 1.0) == ""
     assert world.files()["/two"] == ["/two/c", "/two/d"]

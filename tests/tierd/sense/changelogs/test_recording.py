@@ -186,8 +186,8 @@ def test_an_index_below_the_position_is_a_log_begun_anew_unless_it_is_only_old()
 def test_where_nothing_may_be_written_and_nothing_is_shown_the_status_says_so() -> None:
     site = Site(shown=False, reader="", marks_allowed=False)
     assert site.cycle() == ([], "")
-    assert site.recording.note() == ("whether MDT0000 still records is not known: nobody shows its changelog_users, "
-                                     "and nothing is written to find out")
+    assert site.recording.note() == ("whether MDT0000 still records is not known: its changelog_users cannot be read, "
+                                     "and tierd may write no mark")
     site.work()
     site.cycle()
     assert site.recording.note() == ""

@@ -13,7 +13,7 @@ from simulator.filesystem import SimulatedFilesystem
 from simulator.settings import recorded_test_bed
 from tests.tierd.act.gate_world import submitted
 from tests.tierd.simulated import COVERING, HDD, NOISE, STREAM, world
-from tierd.act.consent import OptOut
+from tierd.act.opt_out import OptOut
 from tierd.config.scopes import Scope
 from tierd.config.settings import Settings
 from tierd.model import Action
@@ -34,37 +34,37 @@ def consent(filesystem: SimulatedFilesystem) -> OptOut:
 
 
 def test_without_a_word_everything_may_be_moved(filesystem: SimulatedFilesystem) -> None:
-    assert consent(filesystem).of_file("/proj/a/b/file") == ""
-    assert consent(filesystem).of_directory("/proj/a") == ""
+    assert consent(filesystem).of_file("/proj/a/b/file") is None
+    assert consent(filesystem).of_directory("/proj/a") is None
 
 
 @pytest.mark.parametrize("value", [b"off", b"OFF\n", b" off\0"])
 def test_off_holds_for_all_below(filesystem: SimulatedFilesystem, value: bytes) -> None:
     filesystem.set_xattr("/proj", "user.tierd", value)
     said = "user.tierd is off at /proj: its owner wants it left alone"
-    assert consent(filesystem).of_file("/proj/a/b/file") == said
-    assert consent(filesystem).of_directory("/proj/a/b") == said
-    assert consent(filesystem).of_directory("/") == ""
+    assert str(consent(filesystem).of_file("/proj/a/b/file")) == said
+    assert str(consent(filesystem).of_directory("/proj/a/b")) == said
+    assert consent(filesystem).of_directory("/") is None
 
 
 def test_the_nearest_word_counts(filesystem: SimulatedFilesystem) -> None:
     filesystem.set_xattr("/proj", "user.tierd", b"off")
     filesystem.set_xattr("/proj/a/b", "user.tierd", b"on")
-    assert consent(filesystem).of_file("/proj/a/b/file") == ""
+    assert consent(filesystem).of_file("/proj/a/b/file") is None
     filesystem.set_xattr("/proj/a/b/file", "user.tierd", b"off")
-    assert "off at /proj/a/b/file" in consent(filesystem).of_file("/proj/a/b/file")
+    assert "off at /proj/a/b/file" in str(consent(filesystem).of_file("/proj/a/b/file"))
 
 
 def test_what_is_not_understood_counts_as_off(filesystem: SimulatedFilesystem) -> None:
     filesystem.set_xattr("/proj/a", "user.tierd", b"\x1b[2Jmaybe\xff")
-    said = consent(filesystem).of_file("/proj/a/b/file")
+    said = str(consent(filesystem).of_file("/proj/a/b/file"))
     assert "neither on nor off, so it is left alone" in said
     assert said.isprintable()
 
 
 def test_a_pin_is_quoted(filesystem: SimulatedFilesystem) -> None:
     filesystem.set_xattr("/proj/a/b/file", "lustre.pin", b"- pool: nvme\n")
-    assert consent(filesystem).of_file("/proj/a/b/file") == "it is pinned: - pool: nvme"
+    assert str(consent(filesystem).of_file("/proj/a/b/file")) == "it is pinned: - pool: nvme"
 
 
 def test_what_cannot_be_read_is_left_alone(filesystem: SimulatedFilesystem) -> None:
@@ -73,8 +73,8 @@ def test_what_cannot_be_read_is_left_alone(filesystem: SimulatedFilesystem) -> N
             raise OSError(errno.EIO, "Input/output error")
 
     asked = consent(Hung(filesystem._cluster))
-    assert "could not be read: Input/output error" in asked.of_file("/proj/a/b/file")
-    assert "could not be read at /proj: Input/output error" in asked.of_directory("/proj")
+    assert "could not be read: Input/output error" in str(asked.of_file("/proj/a/b/file"))
+    assert "could not be read at /proj: Input/output error" in str(asked.of_directory("/proj"))
 
 
 def test_the_gate_refuses_and_the_journal_says_why(tmp_path: Path) -> None:
@@ -136,19 +136,19 @@ def test_a_scope_has_limits_of_its_own_and_does_not_keep_others_waiting(tmp_path
 
 def test_paused_stays_paused_over_a_restart(tmp_path: Path) -> None:
     at = world(tmp_path, jobs=(STREAM,))
-    at.gate.stance.pause("a disk is being changed")
-    at.gate.stance.keep()
+    at.gate.operating_state.pause("a disk is being changed")
+    at.gate.operating_state.store()
     again = world(tmp_path, jobs=(STREAM,))
-    assert again.gate.stance.paused == "a disk is being changed"
-    again.gate.stance.resume()
-    again.gate.stance.keep()
-    assert world(tmp_path, jobs=(STREAM,)).gate.stance.paused == ""
+    assert again.gate.operating_state.paused == "a disk is being changed"
+    again.gate.operating_state.resume()
+    again.gate.operating_state.store()
+    assert world(tmp_path, jobs=(STREAM,)).gate.operating_state.paused == ""
 
 
 def test_a_plan_leaves_out_single_files_whose_owners_want_that(tmp_path: Path) -> None:
     noise = replace(NOISE, rereads_per_second=8.0, files_per_second=10.0, keep=300)
     at = world(tmp_path, jobs=(STREAM, noise))
-    at.gate.stance.drain("looking first")
+    at.gate.operating_state.drain("looking first")
     at.run(until=60)
     ((_, plan, _),) = at.daemon.preview()
     first, second, third, *_ = [action.path for action in plan.actions if action.kind == "migrate"]

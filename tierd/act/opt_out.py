@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from lustre.filesystem import Filesystem
 from tierd.clock import Clock
+from tierd.refusal import Reason, Refusal
 from tierd.text import quoted
 
 OPT_OUT = "user.tierd"
@@ -26,21 +27,22 @@ class OptOut:
         self._remember_seconds = remember_seconds
         self._known: dict[str, tuple[float, bytes]] = {}
 
-    def of_file(self, path: str) -> str:
-        """Why a file is left alone, or ""."""
+    def of_file(self, path: str) -> Refusal | None:
+        """Refuses a file that its owner has taken out, that is pinned, or whose attributes cannot be read."""
         try:
             pin = self._filesystem.xattr(path, PIN)
             own = self._filesystem.xattr(path, OPT_OUT)
         except FileNotFoundError:
-            return ""  # whoever wants to move it will find out
+            return None  # the mover finds out
         except OSError as error:
-            return f"whether its owner wants it moved could not be read: {error.strerror or error}"
+            return Refusal(Reason.OPT_OUT_UNREADABLE,
+                           f"whether its owner wants it moved could not be read: {error.strerror or error}")
         if pin:
-            return f"it is pinned: {' '.join(pin.decode('utf-8', 'replace').split())}"
+            return Refusal(Reason.PINNED, f"it is pinned: {' '.join(pin.decode('utf-8', 'replace').split())}")
         return self._meaning(own, path) if own else self.of_directory(path.rpartition("/")[0] or "/")
 
-    def of_directory(self, path: str) -> str:
-        """Why a directory is left alone, or ""."""
+    def of_directory(self, path: str) -> Refusal | None:
+        """Refuses a directory that its owner has taken out, or whose attributes cannot be read."""
         for directory in with_parents(path):
             try:
                 value = self._of(directory)
@@ -48,18 +50,20 @@ class OptOut:
                 continue
             except OSError as error:
                 why = error.strerror or error
-                return f"whether its owner wants it changed could not be read at {quoted(directory)}: {why}"
+                return Refusal(Reason.OPT_OUT_UNREADABLE,
+                               f"whether its owner wants it changed could not be read at {quoted(directory)}: {why}")
             if value:
                 return self._meaning(value, directory)
-        return ""
+        return None
 
-    def _meaning(self, value: bytes, place: str) -> str:
+    def _meaning(self, value: bytes, place: str) -> Refusal | None:
         word = value.rstrip(b"\0\n").decode("utf-8", "replace").strip().lower()
         if word == "on":
-            return ""
+            return None
         if word == "off":
-            return f"{OPT_OUT} is off at {quoted(place)}: its owner wants it left alone"
-        return f"{OPT_OUT} is {word!r} at {quoted(place)}, neither on nor off, so it is left alone"
+            return Refusal(Reason.OPTED_OUT, f"{OPT_OUT} is off at {quoted(place)}: its owner wants it left alone")
+        return Refusal(Reason.OPTED_OUT,
+                       f"{OPT_OUT} is {word!r} at {quoted(place)}, neither on nor off, so it is left alone")
 
     def _of(self, directory: str) -> bytes:
         now = self._clock.now()

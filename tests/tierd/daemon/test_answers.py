@@ -1,0 +1,86 @@
+"""Answers of the control socket survive the way through JSON, also between two releases."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.tierd.site import Site
+from tests.tierd.site import reading as reading
+from tests.tierd.site import site as site
+from tierd.daemon import answers
+from tierd.daemon.answers import (
+    Answer,
+    ErrorAnswer,
+    ExplainAnswer,
+    FindingsAnswer,
+    HistoryAnswer,
+    OrderAnswer,
+    PlanAnswer,
+    RemediationAnswer,
+    ReportAnswer,
+    StatusAnswer,
+    TopAnswer,
+    UndoAnswer,
+    UndoFindingAnswer,
+    from_json,
+    to_json,
+    undo_from_json,
+)
+
+CLASSES: list[type[Answer]] = [
+    StatusAnswer, TopAnswer, FindingsAnswer, HistoryAnswer, PlanAnswer, ExplainAnswer, OrderAnswer, UndoAnswer,
+    UndoFindingAnswer, ReportAnswer, ErrorAnswer]  # fmt: skip
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+@given(data=st.data())
+@settings(max_examples=20, deadline=None)
+def test_an_answer_is_the_same_after_json(cls: type[Answer], data: st.DataObject) -> None:
+    st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))
+    answer = data.draw(st.from_type(cls))
+    assert from_json(cls, json.loads(json.dumps(to_json(answer)))) == answer
+
+
+def test_the_keys_of_json_stay_those_of_earlier_releases(reading: Site) -> None:
+    status = to_json(reading.service._handler({"request": "status"}))
+    assert {"cases", "left_over_moves", "not_kept_moves", "not_taken_up", "finding_ids", "why_not"} <= set(status)
+    (case,) = status["cases"]  # type: ignore[misc, attr-defined]
+    assert set(case) == {"finding", "aggressor", "victim", "since", "state", "judged", "verdict", "directories",
+                         "waiting_defaults", "waiting_moves", "moves_held", "taking_back"}
+    explained = to_json(reading.service._handler({"request": "explain", "id": "F1"}))
+    assert {"finding", "holds", "ordered", "advice", "acts", "all_acts", "files_moved", "bytes_moved", "outcomes",
+            "told", "judgements", "same"} == set(explained)
+    (finding,) = to_json(reading.service._handler({"request": "findings"}))["findings"]  # type: ignore[misc, attr-defined]
+    assert {"id", "kind", "t", "aggressor", "victim", "targets", "directories", "advice_only", "subject", "advice",
+            "evidence"} == set(finding)
+
+
+def test_a_later_release_may_add_keys_and_an_earlier_one_lack_some() -> None:
+    earlier = {"finding": 1, "aggressor": "a", "victim": "v", "since": 0.0, "judged": True, "verdict": "helped",
+               "directories": [], "waiting_defaults": 0, "waiting_moves": 0, "moves_held": False}
+    assert from_json(RemediationAnswer, earlier).state == ""
+    assert from_json(RemediationAnswer, {**earlier, "state": "kept", "colour": "red"}).state == "kept"
+
+
+@pytest.mark.parametrize(("data", "words"), [
+    ([], "no JSON object"), ({}, "findings is missing"), ({"findings": 1, "looked": True}, "a list is expected"),
+    ({"findings": [None], "looked": True}, "no JSON object")])  # fmt: skip
+def test_what_is_no_answer_is_refused(data: object, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        from_json(FindingsAnswer, data)
+
+
+def test_an_undo_of_an_act_and_of_a_finding_are_told_apart() -> None:
+    assert isinstance(undo_from_json({"result": "undone", "finding": 1, "dropped_moves": 0, "acts": [],
+                                      "moved_files": []}), UndoFindingAnswer)
+
+
+def test_every_field_has_a_key_of_its_own() -> None:
+    for cls in CLASSES:
+        keys = [answers._key(each) for each in fields(cls)]
+        assert len(keys) == len(set(keys)), cls

@@ -1,0 +1,82 @@
+"""The states of a remediation, the steps between them, and the words for them in all output.
+
+A remediation is what tierd does about one finding::
+
+    planned -> acting -> judging -> kept | undoing -> undone
+    kept, undone -> closed (the finding has ended) -> forgotten
+
+This module imports the standard library only: tierctl uses its words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """State of a remediation."""
+
+    PLANNED = "planned"
+    """Its acts are queued; none was done yet."""
+    ACTING = "acting"
+    """Default layouts were set or files moved; more are queued."""
+    JUDGING = "judging"
+    """All default layouts are set. The throughput of the victim is measured."""
+    KEPT = "kept"
+    """Its acts stand: they helped, cannot be judged, or there was nothing to judge."""
+    UNDOING = "undoing"
+    """Its default layouts are being restored. What fails is tried again."""
+    UNDONE = "undone"
+    """Its default layouts were restored, by tierd or by hand."""
+    CLOSED = "closed"
+    """The finding has ended, and nothing more is done, but for moves of a neighbour that was there before tierd."""
+    FORGOTTEN = "forgotten"
+    """Only the journal has it."""
+
+
+OPEN = frozenset({State.PLANNED, State.ACTING, State.JUDGING})
+"""States before the verdict."""
+TRANSITIONS: Mapping[State, frozenset[State]] = {
+    State.PLANNED: frozenset({State.ACTING, State.JUDGING, State.KEPT, State.UNDOING, State.UNDONE}),
+    State.ACTING: frozenset({State.JUDGING, State.KEPT, State.UNDOING, State.UNDONE}),
+    # a job that goes on to other directories gets default layouts there too
+    State.JUDGING: frozenset({State.ACTING, State.KEPT, State.UNDOING, State.UNDONE}),
+    # flash runs full, or an administrator undoes the acts
+    State.KEPT: frozenset({State.UNDOING, State.UNDONE, State.CLOSED}),
+    State.UNDOING: frozenset({State.UNDONE}),
+    # a default layout that was being set meanwhile has to be restored too
+    State.UNDONE: frozenset({State.UNDOING, State.CLOSED}),
+    State.CLOSED: frozenset({State.UNDOING, State.UNDONE, State.FORGOTTEN}),
+    State.FORGOTTEN: frozenset(),
+}
+"""Each state, and the states that may follow it."""
+
+_OPEN_TEXTS = {State.PLANNED: "acts are queued", State.ACTING: "acts are under way", State.JUDGING: "being judged"}
+VERDICT_TEXTS = {
+    "helped": "helped; kept", "did-not-help": "did not help; undone", "harmed-others": "slowed other jobs; undone",
+    "taken-back": "undone by hand", "cannot-tell": "cannot be judged; kept",
+}
+"""Verdicts as the journal and the metrics name them, and what people read."""
+
+
+def verdict_text(verdict: str) -> str:
+    """A verdict for people.
+
+    >>> verdict_text("helped"), verdict_text("")
+    ('helped; kept', 'nothing to judge')
+    """
+    return VERDICT_TEXTS.get(verdict, verdict or "nothing to judge")
+
+
+def result_text(state: str, verdict: str, *, judged: bool) -> str:
+    """What became of a remediation. ``state`` is empty in answers of older daemons.
+
+    >>> result_text("judging", "", judged=False), result_text("kept", "helped", judged=True)
+    ('being judged', 'helped; kept')
+    >>> result_text("", "", judged=False)
+    'being judged'
+    """
+    if judged:
+        return verdict_text(verdict)
+    return _OPEN_TEXTS[State(state)] if state in OPEN else _OPEN_TEXTS[State.JUDGING]
