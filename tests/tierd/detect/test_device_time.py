@@ -184,7 +184,7 @@ def simulate(folder: Path, seed: int, jobs: Sequence[Job] | None = None, seconds
     read = parameter_files(cluster, folder / f"{seed}-{jobs is None}")
     done = Run(scenario, [], [])
     before, served = read(), seconds_served(cluster)
-    pending = sorted(scenario.timeline, key=lambda event: event[0])
+    pending = sorted(scenario.changes, key=lambda event: event[0])
     while cluster.now < seconds:
         until = cluster.now + 5
         while pending and pending[0][0] <= until:
@@ -250,7 +250,7 @@ def test_gain_agrees_with_a_run_without_the_suspects(runs: Sequence[Run], tmp_pa
     errors = []
     for run in runs:
         suspects = run.scenario.suspects
-        if not suspects or run.scenario.timeline:
+        if not suspects or run.scenario.changes:
             continue
         seed = 8100 + runs.index(run)
         without = simulate(tmp_path, seed, [job for job in run.scenario.jobs if job.job_id not in suspects])
