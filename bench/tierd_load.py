@@ -202,7 +202,7 @@ SINCE_SECONDS = 55.0
 BEGUN_SECONDS = 120.0
 
 
-def learnt(seen: Window, before: float) -> LearnedHistory:
+def learned(seen: Window, before: float) -> LearnedHistory:
     """A day of the jobs the daemon would ask for, at the points in time it would ask for."""
     jobs = busiest(seen)
     loads = [load for load in seen.loads.values() if load.job in jobs]
@@ -210,7 +210,7 @@ def learnt(seen: Window, before: float) -> LearnedHistory:
                    for number in range(int((end - begin) / step) + 1))
     windows = [Window(time - RATE_SECONDS, time, {(load.target, load.job): JobLoad(
         load.target, load.job, write_bytes=load.moved_bytes / seen.seconds * RATE_SECONDS,
-        writes=load.bulk_operations / seen.seconds * RATE_SECONDS) for load in loads}, {}, learnt=True)
+        writes=load.bulk_operations / seen.seconds * RATE_SECONDS) for load in loads}, {}, learned=True)
         for time in times]
     return LearnedHistory(tuple(windows), jobs)
 

@@ -48,7 +48,7 @@ class CycleFindings:
 
 
 class Engine:
-    """Holds the history of windows and the active findings, both of which hysteresis needs."""
+    """Runs the detectors and policies. Holds the history of windows and the active findings, which hysteresis needs."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -65,7 +65,7 @@ class Engine:
         """Loads of jobs from the previous cycle, reused in the next."""
 
     @property
-    def blind(self) -> Mapping[str, str]:
+    def detector_faults(self) -> Mapping[str, str]:
         """Detectors that failed in the last run, and their errors."""
         return self._watch.faults
 
@@ -79,21 +79,21 @@ class Engine:
         """The history, for an engine with other settings that replaces this one."""
         return self._history
 
-    def remember(self, history: History) -> None:
-        """Continue with the history of a previous engine with the same sources."""
+    def take_over(self, history: History) -> None:
+        """Continue with the history of a previous engine that had the same sources."""
         self._history = history
 
-    def learn(self, windows: Sequence[Window], jobs: Collection[str]) -> None:
-        """Use Prometheus' history of these jobs until the own history is long enough."""
-        self._history.learnt = tuple(packed(without_jobs(window, self._settings.own_jobs)) for window in windows)
+    def use_history(self, windows: Sequence[Window], jobs: Collection[str]) -> None:
+        """Use Prometheus' history of these jobs until this engine's own history is long enough."""
+        self._history.learned = tuple(packed(without_jobs(window, self._settings.own_jobs)) for window in windows)
         self._learned_jobs = frozenset(jobs)
 
-    def think(self, window: Window, activities: Activities, facts: Callable[[], Facts] = Facts,
-              own_jobs: Collection[str] | None = None, counts: Activities | None = None) -> CycleFindings:
-        """Add a window and return the findings. ``facts`` is called every half minute, for the other detectors.
+    def run_cycle(self, window: Window, activities: Activities, facts: Callable[[], Facts] = Facts,
+                  own_jobs: Collection[str] | None = None, counts: Activities | None = None) -> CycleFindings:
+        """Add a window and return the findings. ``facts`` is called every half minute, for the further detectors.
 
-        ``own_jobs`` are ignored in the window; the default are those of the settings. ``counts`` returns activities
-        without their files, which is cheaper, and suffices in every cycle.
+        Jobs in ``own_jobs`` are removed from the window; by default these are the own jobs of the settings. ``counts``
+        returns activities without their files: it is cheaper than ``activities`` and is called in every cycle.
         """
         window = without_jobs(window, self._settings.own_jobs if own_jobs is None else own_jobs)
         complete = self._history.add(window)
@@ -142,11 +142,11 @@ class Engine:
         return self._device_time
 
     def _slowed(self, view: SlowdownView) -> Iterator[Finding]:
-        """Slowdowns found in this cycle, and those that continue."""
+        """Slowdowns found in this cycle, and earlier slowdowns that continue."""
         seen = set()
         for detector in SLOWDOWNS:
             for finding in detector.detect(view, self._settings.noisy_neighbour):
-                if not uses_learnt_windows(finding) or {finding.aggressor, finding.victim} <= self._learned_jobs:
+                if not uses_learned_windows(finding) or {finding.aggressor, finding.victim} <= self._learned_jobs:
                     seen.add(finding.key)
                     yield finding
         for key, finding in self._active.items():
@@ -166,7 +166,7 @@ class Engine:
 
     def plan(self, finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity) -> plans.Plan:
         """The plan for a finding."""
-        suffering = {target for other in self._active.values()
+        targets_of_victims = {target for other in self._active.values()
                      if isinstance(other.evidence, NoisyNeighbourEvidence) for target in other.targets}
         return policies.plan_by_scope(
             finding,
@@ -174,17 +174,17 @@ class Engine:
             capacity,
             self._settings,
             self._facts.stored,
-            not suffering.isdisjoint(finding.targets),
+            not targets_of_victims.isdisjoint(finding.targets),
         )
 
 
-def uses_learnt_windows(finding: Finding) -> bool:
+def uses_learned_windows(finding: Finding) -> bool:
     """Whether the victim's usual throughput comes from Prometheus' history, at least in part."""
     return isinstance(finding.evidence, SlowdownEvidence) and finding.evidence.learnt_windows is not None
 
 
 def without_jobs(window: Window, jobs: Collection[str]) -> Window:
-    """The window without some jobs: tierd's own moves are not a finding."""
+    """The window without these jobs: tierd's own moves cause no finding."""
     if not any(job in window.namespace or job in window.jobs for job in jobs):
         return window
     return replace(window, loads={key: load for key, load in window.loads.items() if key[1] not in jobs},
@@ -192,7 +192,7 @@ def without_jobs(window: Window, jobs: Collection[str]) -> Window:
 
 
 def without_duplicates(actions: Sequence[Action]) -> tuple[Action, ...]:
-    """The actions without duplicates: the first for each directory and each path."""
+    """The first action of each kind for each path, or for each directory if the action has no path."""
     seen: dict[tuple[str, str], Action] = {}
     for action in actions:
         seen.setdefault((action.kind, action.path or action.directory), action)

@@ -140,7 +140,7 @@ class Daemon:
         if self._observer.blind:
             self._detection.fresh = ()
         elif seen is not None and seen.window is not None:
-            self._detection.think(seen.window, seen.time)
+            self._detection.run_cycle(seen.window, seen.time)
             self._remediations.drop_moves_of_departed_jobs(self._detection.windows)
         self._seen, self._seen_at = seen, self._clock.now()
 
@@ -282,9 +282,9 @@ class Daemon:
         """What was seen, for the daemon that takes this one's place at a reload."""
         return self._engine.history
 
-    def remember(self, history: History) -> None:
+    def take_over(self, history: History) -> None:
         """Go on from what the daemon before has seen."""
-        self._engine.remember(history)
+        self._engine.take_over(history)
         self._detection.windows = history.windows
 
     @property

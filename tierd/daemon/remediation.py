@@ -473,7 +473,7 @@ def has_departed(job: str, windows: Sequence[Window]) -> bool:
     """Whether a job did nothing in the last looks, two of them and ten seconds at the least."""
     seconds = looks = 0.0
     for window in reversed(windows):
-        if (seconds >= DEPARTED_SECONDS and looks >= DEPARTED_WINDOWS) or window.learnt:
+        if (seconds >= DEPARTED_SECONDS and looks >= DEPARTED_WINDOWS) or window.learned:
             break
         if job in window.jobs or job in window.namespace:
             return False

@@ -79,16 +79,16 @@ def replay(tape: Tape, settings: Settings) -> Report:
     plans: dict[tuple[str, str, str], tuple[Action, ...]] = {}
     refusals: dict[str, None] = {}
     before = parameters.reading(tape.trees[0], tape.times[0])
-    heard = 0
+    records_read = 0
     for time, tree in zip(tape.times[1:], tape.trees[1:], strict=True):
-        while heard < len(tape.records) and tape.records[heard].time <= time:
-            table.add([tape.records[heard]])
-            heard += 1
+        while records_read < len(tape.records) and tape.records[records_read].time <= time:
+            table.add([tape.records[records_read]])
+            records_read += 1
         after = parameters.reading(tree, time)
-        thought = engine.think(window(before, after), table.of_job, partial(facts, tree, time))
+        result = engine.run_cycle(window(before, after), table.of_job, partial(facts, tree, time))
         before = after
-        advice.update((f.key, f) for f in thought.findings if f.kind not in INTERFERENCE)
-        for finding in thought.findings:
+        advice.update((f.key, f) for f in result.findings if f.kind not in INTERFERENCE)
+        for finding in result.findings:
             if finding.kind not in INTERFERENCE:
                 continue
             findings[finding.key] = widen(findings.get(finding.key), finding)

@@ -130,12 +130,12 @@ class CheckedReadings:
         self._complete(reading, now)
 
     def _forward(self, time: float) -> None:
-        """Time must not go back: after a little it is waited for, after much everything is learnt anew."""
+        """Time must not go back: after a little it is waited for, after much everything is learned anew."""
         back = (self._last or time) - time
         if back > self._stale_seconds:
             self._last = None
             self._seen.clear()
-            raise SourceError(f"{self._name}: time went back by {back:.0f} s; what was learnt is of no use now")
+            raise SourceError(f"{self._name}: time went back by {back:.0f} s; what was learned is of no use now")
         if back > 0:
             raise SourceError(f"{self._name}: its samples are {back:.0f} s older than those before: later ones are "
                               "waited for")

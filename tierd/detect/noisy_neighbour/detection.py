@@ -182,8 +182,8 @@ def continued_finding(finding: Finding, view: SlowdownView, settings: SlowdownSe
     if isinstance(finding.evidence, NoisyNeighbourEvidence) and finding.evidence.lacks_past:
         return None  # its usual throughput is a prediction, which the next cycle makes anew
     usual, window = finding.evidence.victim_usual_bytes_per_second, view.windows[-1]
-    both, ill = {finding.victim, finding.aggressor}, window.conditions.keys()
-    if not usual or not both <= view.jobs.keys() or not ill.isdisjoint(finding.targets):
+    both, unhealthy = {finding.victim, finding.aggressor}, window.conditions.keys()
+    if not usual or not both <= view.jobs.keys() or not unhealthy.isdisjoint(finding.targets):
         return None
     course = stream_series(view.tracks, finding.victim, finding.aggressor, finding.targets, settings.presence)
     least = settings.min_windows
