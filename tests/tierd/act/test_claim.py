@@ -213,7 +213,7 @@ def test_a_user_starts_a_second_tierd(tmp_path: Path) -> None:
     assert [e.outcome for e in sites["a"].journal.entries()] == ["done"]
     assert list(sites["b"].journal.entries()) == []  # its plan finds the layout set already
     assert sum("another tierd moves files of this file system: host a" in s for s in said["b"]) == 1
-    assert "claim: well again" in said["b"]
+    assert "claim: recovered" in said["b"]
 
 
 def test_one_that_is_taken_over_stops_before_its_next_act(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_a_users_own_mover_is_given_way_to(tmp_path: Path) -> None:
     faults.start_second_mover(at.cluster, noise.directory, "flash", 60)
     at.run(until=80)
     told = "\n".join(at.said)
-    assert "not done: /proj/ingest: lfs.1500 moves its files; two never do" in told
+    assert "not done: /proj/ingest: lfs.1500 moves files there; tierd leaves the directory alone" in told
     assert not [e for e in at.journal.entries() if e.outcome in {"failed", "doubtful"}]
     places = [e.place for e in at.journal.entries("done")]
     assert len(places) == len(set(places))

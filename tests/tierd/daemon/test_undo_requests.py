@@ -25,7 +25,7 @@ def test_a_layout_taken_back_by_hand_ends_its_case(reading: Site, capsys: pytest
     waited = ask(reading.socket, {"request": "status"})["waiting_moves"]
     assert "undone: set-default-layout of /proj/ingest" in shown(capsys, "undo", "1", site=reading)
     assert any(sentence.startswith("UNDONE default layout of /proj/ingest: by ") for sentence in reading.said)
-    assert any(sentence.startswith(f"dropped {waited} waiting moves: ") for sentence in reading.said)
+    assert any(sentence.startswith(f"dropped {waited} queued moves: ") for sentence in reading.said)
     reading.run(until=reading.cluster.now + 100)
     assert "UNDONE default layout of /proj/ingest: by " in shown(capsys, "explain", "F1", site=reading)
     status = shown(capsys, "status", site=reading)
