@@ -18,7 +18,7 @@ from lustre.formats.histogram import Histogram
 from lustre.parameters import Tree, parse_device
 from tierd.clock import Clock
 from tierd.model import ClientLoad, RpcLoad
-from tierd.sense.exposition import labels_of, samples
+from tierd.sense.exposition import ACCEPT_TEXT, TEXT_TYPES, labels_of, samples
 from tierd.sense.http_client import HttpClient, SourceError, redacted
 
 K = TypeVar("K", str, int)
@@ -157,8 +157,6 @@ def keep_lowest_limits(rpcs: RpcCounters, in_flight: float, pages: float) -> Non
     rpcs.max_pages = min(filter(None, (rpcs.max_pages, pages)), default=0.0)
 
 
-TEXT_TYPES = ("text/plain",)
-ACCEPT_TEXT = "text/plain; version=0.0.4"
 _TABLES = {"rpcs_in_flight_at_send_bucket": "in_flight", "pages_per_rpc_bucket": "pages",
            "modify_rpcs_in_flight_at_send_bucket": "modify"}
 _SUMMED = frozenset({"max_rpcs_in_flight", "max_modify_rpcs_in_flight", "targets"})

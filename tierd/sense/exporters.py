@@ -136,3 +136,12 @@ def scrape_fixed_list(urls: Sequence[str], clock: Clock, timeout_seconds: float)
         return urls
 
     return ExporterReadings(fixed, HttpClient(ServerAccess(), timeout_seconds), clock, timeout_seconds, float("inf"))
+
+
+def fetch_exposition(url: str, timeout_seconds: float) -> str:
+    """The exposition of one exporter, as text. Raises SourceError naming the URL."""
+    return (
+        HttpClient(ServerAccess(), timeout_seconds)
+        .get(url, (*exposition.TEXT_TYPES, "text/html"), exposition.ACCEPT_TEXT)
+        .body.decode("utf-8", "replace")
+    )

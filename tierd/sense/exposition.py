@@ -22,8 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from sys import intern
 from typing import TypeVar
 
-from tierd.config.sense import ServerAccess
-from tierd.sense.http_client import HttpClient, SourceError
+from tierd.sense.http_client import SourceError
 from tierd.sense.readings import FULL_FRACTION, UNKNOWN_RECOVERY, ChangelogState, JobCounters, Reading, number_of
 
 LONGEST_LABEL_BYTES = 1024
@@ -296,15 +295,6 @@ JOB_FAMILIES = ("lustre_job_operations_total", "lustre_job_operation_seconds_tot
 TARGET_FAMILIES = ("lustre_jobs",)
 """Shown for every target of which there are job statistics, by the same collector at the same moment."""
 _BEGINNINGS = (b"lustre_job", b"lustre_ost_", b"lustre_mdt_", b"lustre_changelog_", COLLECTOR_SUCCESS.encode())
-
-
-def fetch_exposition(url: str, timeout_seconds: float) -> str:
-    """The exposition of one exporter, as text. Raises SourceError naming the URL."""
-    return (
-        HttpClient(ServerAccess(), timeout_seconds)
-        .get(url, (*TEXT_TYPES, "text/html"), ACCEPT_TEXT)
-        .body.decode("utf-8", "replace")
-    )
 
 
 def reading(expositions: Sequence[str | bytes], time: float, origins: Sequence[str] = ()) -> Reading:

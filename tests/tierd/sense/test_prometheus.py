@@ -22,7 +22,7 @@ from tests.tierd.simulated import NOISE, STREAM
 from tierd.clock import SystemClock
 from tierd.config.sense import PrometheusSettings, ServerAccess
 from tierd.demo import await_exporter, running_exporter
-from tierd.sense import exposition
+from tierd.sense import exporters, exposition
 from tierd.sense.http_client import HttpClient, SourceError
 from tierd.sense.prometheus import PrometheusCounters, Series, merged_reading, oldest_last_scrape, series_of, value_at
 from tierd.sense.readings import ChangelogState, Reading, window
@@ -254,7 +254,7 @@ CLUSTERS = ("now", "now honor", "before", "before honor", "mixed", "mixed honor"
 def of_the_version_before(url: str, only: str = "") -> Behave:
     """What an exporter shows now as the version before showed it: of all targets or of those that begin so."""
     def behave(to: socket.socket, request: str) -> None:
-        shown = exposition.fetch_exposition(url, 10.0)
+        shown = exporters.fetch_exposition(url, 10.0)
         says("".join(f"{old_label(line)}\n" for line in shown.splitlines() if f'target="{only}' in line))(to, request)
 
     return behave
@@ -263,7 +263,7 @@ def of_the_version_before(url: str, only: str = "") -> Behave:
 def of_other_targets(url: str, but: str) -> Behave:
     """What an exporter shows, without targets that begin so."""
     def behave(to: socket.socket, request: str) -> None:
-        shown = exposition.fetch_exposition(url, 10.0)
+        shown = exporters.fetch_exposition(url, 10.0)
         says("".join(f"{line}\n" for line in shown.splitlines() if f'target="{but}' not in line))(to, request)
 
     return behave
@@ -322,7 +322,7 @@ def test_a_real_prometheus_says_what_its_exporter_says(scraped: tuple[Cluster, P
 
     since = max(read(name, 0).time for name in CLUSTERS) + 2  # by then every server has been scraped
     before = {name: read(name, since) for name in CLUSTERS}
-    far = exposition.reading([exposition.fetch_exposition(url, 10.0)], since)
+    far = exposition.reading([exporters.fetch_exposition(url, 10.0)], since)
     for reading in before.values():
         assert reading.targets == far.targets
         assert reading.jobs == far.jobs
@@ -331,7 +331,7 @@ def test_a_real_prometheus_says_what_its_exporter_says(scraped: tuple[Cluster, P
     cluster.write_parameters(root)
     since = clock.now() + 2
     after = {name: read(name, since) for name in CLUSTERS}
-    far = exposition.reading([exposition.fetch_exposition(url, 10.0)], since)
+    far = exposition.reading([exporters.fetch_exposition(url, 10.0)], since)
     for name, reading in after.items():
         assert reading.jobs == far.jobs
         assert {job for _, job in window(before[name], reading).loads} == {STREAM.job_id, NOISE.job_id}
