@@ -183,7 +183,7 @@ def parse_mounts(body: bytes, url: str) -> list[ClientCounters]:
         for name, head, tail, value in samples(body, _BEGINNINGS):
             taken.add(name, {**labels_of(head), **labels_of(tail)}, value)
     except ValueError as error:
-        raise SourceError(f"{redacted(url)}: not to be believed: {error}") from error
+        raise SourceError(f"{redacted(url)}: invalid data: {error}") from error
     return taken.done()
 
 

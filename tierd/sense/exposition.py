@@ -316,7 +316,7 @@ def exporter_view(body: bytes, origin: str) -> ExporterView:
         for name, head, tail, value in samples(body, _BEGINNINGS):
             collected.add(name, head, tail, value)
     except ValueError as error:
-        raise SourceError(f"{origin}: not to be believed: {error}") from error
+        raise SourceError(f"{origin}: invalid data: {error}") from error
     if b"lustre_" not in body:
         raise SourceError(f"{origin}: not an exposition of lustre-exporter")
     if not body.endswith(b"\n"):

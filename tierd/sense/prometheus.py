@@ -341,7 +341,7 @@ class PrometheusCounters:
             if self._last is None or self._last.time != time:
                 self._last = merged_reading(about, self._jobs(about, now))
         except ValueError as error:
-            raise SourceError(f"{redacted(self._settings.url)}: not to be believed: {error}") from error
+            raise SourceError(f"{redacted(self._settings.url)}: invalid data: {error}") from error
         return self._last
 
     def _jobs(self, about: Sequence[Series], now: float) -> list[Series]:

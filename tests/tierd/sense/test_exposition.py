@@ -110,7 +110,7 @@ ANSWER = 'lustre_ost_recovering{fs="l",target="OST0000"} 0'
 @pytest.mark.parametrize(("lines", "conditions"), [
     (ANSWER, {}),
     ('lustre_ost_degraded{fs="l",target="OST0000"} 1', {"l-OST0000": "degraded"}),
-    ('lustre_ost_degraded{fs="l",target="OST0000"} 0', {"l-OST0000": "recovery not to be seen"}),
+    ('lustre_ost_degraded{fs="l",target="OST0000"} 0', {"l-OST0000": "recovery status unknown"}),
     ('lustre_ost_degraded{fs="l",target="OST0000"} 0\n' + ANSWER, {}),
     ('lustre_ost_size_bytes{fs="l",target="OST0000"} 100\nlustre_ost_avail_bytes{fs="l",target="OST0000"} 4\n' + ANSWER,
      {"l-OST0000": "full"}),

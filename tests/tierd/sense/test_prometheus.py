@@ -134,7 +134,7 @@ def test_conditions_are_those_last_said() -> None:
     series = [*about("OST0000", 0, 10), Series("lustre_ost_degraded", labels(), [(0, 0.0), (10, 1.0)]),
               Series("lustre_jobs", labels("MDT0000"), [(10, 1.0)])]
     reading = merged_reading(series, [])
-    assert reading.conditions == {"l-OST0000": "degraded", "l-MDT0000": "recovery not to be seen"}
+    assert reading.conditions == {"l-OST0000": "degraded", "l-MDT0000": "recovery status unknown"}
 
 
 def test_a_changelog_user_of_an_earlier_scrape_is_one_no_more() -> None:
@@ -184,7 +184,7 @@ LYING = {"metric": {"__name__": "lustre_job_write_bytes_total", **labels(jobid="
     (says_json("nonsense"), "Expecting value"),
     (says_json("[" * 100_000), "http://127"),
     (says("<html>login</html>", "text/html"), "'text/html' in place of 'application/json'"),
-    (answer({"metric": {"target": "x"}, "values": [["soon", "1"]]}), "not to be believed"),
+    (answer({"metric": {"target": "x"}, "values": [["soon", "1"]]}), "invalid data"),
     (answer({"metric": None, "values": []}), "not a series"),
     (answer({**LYING, "values": [[NOW, "NaN"]]}), "a value that cannot be"),
     (answer({**LYING, "values": [[NOW, "-3"]]}), "a value that cannot be"),
