@@ -288,6 +288,8 @@ EVIDENCE_BY_KIND: Mapping[str, type[Evidence]] = MappingProxyType({
     "cold-on-flash": ColdOnFlashEvidence,
 })
 """Kinds whose evidence is read again after it was stored in the journal."""
+ACTIONABLE_KINDS: tuple[str, ...] = ("noisy-neighbour", "outgrown-component", "hot-small-files", "cold-on-flash")
+"""Kinds that have a policy (:mod:`tierd.policies`): ``act.on`` may name them."""
 
 
 def evidence_of(kind: str, numbers: Mapping[str, float]) -> Evidence:

@@ -305,6 +305,33 @@ class StatusAnswer(StateAnswer):
     """Sentences of the findings that are acted on, in the order of ``finding_ids``."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueAnswer:
+    """The part of ``tierctl status`` that ``--wait`` needs."""
+
+    held: str
+    waiting_moves: int
+    waiting_orders: int
+    under_way_moves: int
+    outcomes: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageAnswer:
+    """The part of ``tierctl status`` that the page shows."""
+
+    mode: str
+    dry_run: bool
+    paused: str
+    held: str
+    draining: str
+    faults: Mapping[str, str]
+    findings: tuple[str, ...]
+    finding_ids: tuple[int | None, ...]
+    why_not: tuple[tuple[RefusalAnswer, ...], ...]
+    stalled: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class FaultsAnswer:
     """The part of ``tierctl status`` that the readiness check needs."""
@@ -366,7 +393,7 @@ class HistoryAnswer:
     """``tierctl history``."""
 
     entries: tuple[ActAnswer, ...]
-    all_outcomes: Mapping[str, int]
+    all_outcomes: Mapping[str, int] = field(default_factory=dict)
     """Number of acts by outcome, where ``entries`` is empty."""
     complete_since: float | None = None
     removed_acts: int = 0

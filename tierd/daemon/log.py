@@ -1,4 +1,4 @@
-"""What the daemon logs: findings, acts and verdicts as sentences, each once, and the counters behind its metrics.
+"""What the daemon logs: findings, acts and verdicts, each once; and the counters of its metrics.
 
 Sentences about a finding go to the journal too.
 """
@@ -19,7 +19,7 @@ from tierd.clock import Clock
 from tierd.config.settings import Settings
 from tierd.model import Action, Advice, Finding
 from tierd.refusal import Refusal
-from tierd.text import count_of, first_names, percent, quoted, without_figures
+from tierd.text import bytes_text, count_of, first_names, percent, quoted, without_figures
 from tierd.verify.judgement import Judgement
 
 TARGETS_NAMED = PLACES_NAMED = 16
@@ -52,8 +52,8 @@ def planned_sentence(defaults: Sequence[Action], moves: Sequence[Action]) -> str
     """What is going to be done for a finding, in one sentence."""
     places = first_names(action.directory for action in defaults)
     layouts = {explain(action.layout) for action in defaults}
-    layout = layouts.pop() if len(layouts) == 1 else "a flash component each that holds their files"
-    then = (f"; then move {count_of(len(moves), 'existing file')}, {sum(a.size_bytes for a in moves) / 1e6:.0f} MB"
+    layout = layouts.pop() if len(layouts) == 1 else "a flash component that holds their files"
+    then = (f"; then move {count_of(len(moves), 'existing file')}, {bytes_text(sum(a.size_bytes for a in moves))}"
             if moves else "")
     return (f"PLAN: set the default layout of {count_of(len(defaults), 'directory', 'directories')}, most active first "
             f"({places}), to {layout}{then}")
@@ -77,8 +77,8 @@ def default_layout_sentences(outcomes: Sequence[CompletedAct]) -> Iterator[str]:
 
 def departed_sentence(finding: Finding, dropped: int) -> str:
     """Moves that were dropped since nobody reads their files any more."""
-    return (f"dropped {count_of(dropped, 'waiting move')}: {finding.aggressor} does nothing any more, and moving its "
-            "files would only load the disks")
+    return (f"dropped {count_of(dropped, 'waiting move')}: {finding.aggressor} has stopped, so moving its files "
+            "would only load the disks")
 
 
 def recommended_sentences(actions: Sequence[Action], settings: Settings) -> Iterator[tuple[str, str, list[str]]]:
@@ -92,17 +92,17 @@ def recommended_sentences(actions: Sequence[Action], settings: Settings) -> Iter
     for directory in dict.fromkeys(a.directory for a in moves):
         mine = [a for a in moves if a.directory == directory]
         mode = settings.resolved_scopes.of(directory).mode
-        files, megabytes = count_of(len(mine), "existing file"), sum(a.size_bytes for a in mine) / 1e6
-        what = f"move {files} of {quoted(directory)}, {megabytes:.0f} MB"
+        files, size = count_of(len(mine), "existing file"), bytes_text(sum(a.size_bytes for a in mine))
+        what = f"move {files} of {quoted(directory)}, {size}"
         sentence = f"RECOMMENDED (mode {mode}): {what}, to {explain(mine[0].layout)}: {mine[0].reason}"
         yield f"moves in {directory}", mode, [sentence]
 
 
 def queued_sentence(moves: Sequence[Action]) -> str:
-    """Moves that now wait for their turn."""
-    files, megabytes = count_of(len(moves), "existing file"), sum(a.size_bytes for a in moves) / 1e6
-    return (f"QUEUED {files}, {megabytes:.0f} MB, to move to {explain(moves[0].layout)}: "
-            f"{moves[0].reason}")
+    """Moves that were queued."""
+    files, size = count_of(len(moves), "file"), bytes_text(sum(a.size_bytes for a in moves))
+    first = f"next: {quoted(moves[0].path)}, {bytes_text(moves[0].size_bytes)}"
+    return f"QUEUED {files} for migration, {size} ({first}), to {explain(moves[0].layout)}: {moves[0].reason}"
 
 
 def moved_sentences(outcomes: Sequence[CompletedAct], waiting: int) -> Iterator[str]:
@@ -113,17 +113,18 @@ def moved_sentences(outcomes: Sequence[CompletedAct], waiting: int) -> Iterator[
         names = ", ".join(quoted(o.action.path) for o in went[:2])
         more = f" and {len(went) - 2} more" if len(went) > 2 else ""
         pools = sorted({o.action.layout.components[0].pool for o in went})
-        yield f"{verb} {names}{more} to {', '.join(pools)}; {waiting} wait"
+        yield f"{verb} {names}{more} to {', '.join(pools)}; {waiting} queued"
     gone = sum(o.result == Outcome.GONE for o in outcomes)
     if gone:
-        yield f"{gone} of the waiting files are gone: their job unlinked them"
+        why = "it no longer exists" if gone == 1 else "they no longer exist"
+        yield f"skipped {count_of(gone, 'queued file')}: {why}"
     already = sum(o.result == Outcome.ALREADY and not o.detail for o in outcomes)
     if already:
-        yield f"{already} of the waiting files have the wanted layout already"
+        yield f"skipped {count_of(already, 'queued file')}: already in the wanted layout"
     left = Counter(o.detail for o in outcomes if o.result in NOT_MOVED and o.detail)
     for detail, count in left.items():
         example = next(o.action.path for o in outcomes if o.detail == detail)
-        yield f"left alone: {quoted(example)}{f' and {count - 1} more' if count > 1 else ''}: {detail}"
+        yield f"not moved: {quoted(example)}{f' and {count - 1} more' if count > 1 else ''}: {detail}"
 
 
 def remeasured_sentence(finding: Finding, judgement: Judgement) -> str:
@@ -139,10 +140,10 @@ def judged_sentence(finding: Finding, judgement: Judgement) -> str:
     if judgement.verdict == Verdict.HELPED:
         return f"KEPT: it helped. {numbers} ({percent(judgement.won_back)} of the loss won back)"
     if judgement.verdict == Verdict.CANNOT_TELL:
-        return f"KEPT: it cannot be judged, since a job has gone, or what was measured cannot be believed. {numbers}"
+        return f"KEPT: it cannot be judged: a job has ended, or the measurement is in doubt. {numbers}"
     if judgement.verdict == Verdict.HARMED_OTHERS:
         who = ", ".join(f"{quoted(job)} lost {percent(part)}" for job, part in sorted(judgement.harmed.items()))
-        return f"UNDOING: others paid for it: {who}. {numbers}"
+        return f"UNDOING: other jobs got slower: {who}. {numbers}"
     return f"UNDOING: it did not help. {numbers}"
 
 
@@ -182,7 +183,7 @@ FindingKey = tuple[str, str, str]
 
 
 class FindingLog:
-    """Remembers what was said already, and under which number a finding stands in the journal. For any thread."""
+    """Logs each sentence once, and knows the number of each finding in the journal. For any thread."""
 
     def __init__(
         self, say: LogFunction, journal: Journal, clock: Clock, settings: Settings, tally: LoopCounters
@@ -257,14 +258,14 @@ class FindingLog:
         with self._lock:
             if words == self._faults.get(source, ""):
                 return
-            self.say(words or f"{source}: well again")
+            self.say(words or f"{source}: recovered")
             self._faults[source] = words
 
     def held(self, held: str) -> None:
         """Say it when something keeps acts from being done, and when nothing does any more."""
         with self._lock:
             if bool(held) != bool(self._held):
-                self.say(f"nothing new is done: {held}" if held else "changes are made again")
+                self.say(f"no new acts: {held}" if held else "acts are possible again")
             self._held = held
 
     def refusals(self, finding: Finding, refusals: Iterable[Refusal]) -> None:

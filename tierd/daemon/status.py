@@ -278,7 +278,7 @@ def stalled_sentences(daemon: Daemon, gate: Gate, activities: Sequence[ActivityS
     """What goes on no more, or is late, and why: a sentence each."""
     found = []
     if daemon.stale_for:
-        found.append(f"the last look at the counters is {daemon.stale_for:.0f} s old: nothing is begun until the next")
+        found.append(f"the last reading of the counters is {daemon.stale_for:.0f} s old: no acts start before the next")
     moving = next((state for state in activities if state.name == "move"), None)
     idle = now - max(gate.last_move_at, gate.waiting_since)
     if gate.waiting and idle > STALLED_SECONDS:
@@ -286,7 +286,7 @@ def stalled_sentences(daemon: Daemon, gate: Gate, activities: Sequence[ActivityS
         if not why and moving is not None and moving.begun_at:
             why = moving.waits_for or f"{moving.doing} has taken {now - moving.begun_at:.0f} s so far"
         why = why or "the reason is not known"
-        found.append(f"no move has ended for {idle:.0f} s while {gate.waiting} wait: {why}")
+        found.append(f"no move has ended for {idle:.0f} s while {gate.waiting} are queued: {why}")
     return found
 
 
@@ -339,7 +339,7 @@ def rates_by(window: Window, place: int) -> tuple[dict[str, tuple[float, float, 
 def cycle_sentence(view: StatusSnapshot, gate: Gate) -> str:
     """What is seen, what is done, and what keeps more from being done."""
     if view.window is None:
-        seen = "looked; the next look tells what goes on"
+        seen = "first reading; findings need a second one"
     else:
         targets, jobs = len({target for target, _ in view.window.loads}), len(view.window.jobs)
         advice = sum(f.advice_only for f in view.findings)
@@ -348,11 +348,11 @@ def cycle_sentence(view: StatusSnapshot, gate: Gate) -> str:
     open_cases = sum(not case.judged for case in view.cases)
     parts = [seen, f"{view.cycle_seconds:.1f} s"] if view.window else [seen]
     if open_cases:
-        parts.append(f"{count_of(open_cases, 'case')} being judged")
+        parts.append(f"{count_of(open_cases, 'remediation')} without a verdict")
     if view.waiting:
-        parts.append(f"{count_of(view.waiting, 'move')} waiting")
+        parts.append(f"{count_of(view.waiting, 'move')} queued")
     if gate.operating_state.held:
-        parts.append(f"nothing is changed: {sentence_of(gate.operating_state.held)}")
+        parts.append(f"no acts: {sentence_of(gate.operating_state.held)}")
     elif gate.operating_state.draining:
-        parts.append(f"nothing new is begun: {gate.operating_state.draining}")
+        parts.append(f"no new acts: {gate.operating_state.draining}")
     return "; ".join([*parts, *view.faults.values()])

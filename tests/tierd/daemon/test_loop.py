@@ -95,7 +95,7 @@ def test_a_blind_source_stops_everything_and_says_so(tmp_path: Path) -> None:
     assert list(at.journal.entries()) == []
     at.source.fault = None
     at.run(until=140)
-    assert "blind: well again" in at.said
+    assert "blind: recovered" in at.said
     assert [e.outcome for e in at.journal.entries()] == ["done"]
 
 

@@ -76,7 +76,7 @@ def test_a_directory_is_promoted_and_taken_back_to_the_disks(site: Site, capsys:
     assert "would queue 2 files, 42.6 MB, of /proj/keep to flash" in preview
     assert "lfs migrate --non-block -E 1M -c 1 -p flash -E -1 " in preview
     site.run(until=10)
-    assert shown(capsys, "history", site=site) == "nothing was done yet\n"
+    assert shown(capsys, "history", site=site) == "no acts yet\n"
     assert "queued 2 files" in shown(capsys, "promote", "/proj/keep", site=site)
     site.run(until=20)
     for inode in (small, large):
@@ -156,7 +156,7 @@ def test_a_dry_run_goes_through_an_order_and_moves_nothing(site: Site, capsys: p
     site.start()
     inode = site.cluster.make_file("/proj/keep/f", 1000)
     before = inode.layout
-    assert "a dry run" in shown(capsys, "promote", "/proj/keep/f", site=site)
+    assert "; dry run" in shown(capsys, "promote", "/proj/keep/f", site=site)
     site.run(until=10)
     assert inode.layout == before
     assert "dry-run" in shown(capsys, "history", site=site)
@@ -169,7 +169,7 @@ def test_what_robinhood_hands_over_goes_as_the_mode_allows(site: Site, capsys: p
     moved, kept, odd = (site.cluster.make_file(path, 1000) for path in ("/proj/keep/f", "/proj/looked-at/f", HOSTILE))
     path = f"/mnt/lustre{moved.path}"
     assert shown(capsys, "submit", "--reason", "old rule", path, kept.path, odd.path, "/none", "/proj", site=site) == (
-        "taken in: 5\n")
+        "accepted: 5\n")
     site.run(until=10)
     history = shown(capsys, "history", "--long", site=site)
     assert "mode recommend holds there" in history

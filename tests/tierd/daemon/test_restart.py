@@ -69,8 +69,8 @@ def test_moves_that_wait_go_on_after_a_restart(site: Site, capsys: pytest.Captur
     assert "3 moves and 0 orders have waited since before the start: each is looked at again" in told_of(site)
     site.run(until=site.cluster.now + 5)
     status = shown(capsys, "status", site=site)
-    assert "3 moves wait, 2.1 MB" in status
-    assert "3 of them from before the start, still to be looked at again" in status
+    assert "3 moves queued, 2.1 MB" in status
+    assert "3 moves from before the restart to be checked again" in status
     site.run(until=site.cluster.now + 10)
     assert "taken up again after a restart: 3 moves of F1" in told_of(site)
     assert {pool(site, path) for path in paths} == {"flash"}
@@ -91,7 +91,7 @@ def test_orders_that_nobody_took_in_go_on_after_a_restart(site: Site, capsys: py
     end(site)
     assert "0 moves and 2 orders have waited since before the start" in told_of(site)
     site.run(until=site.cluster.now + 10)
-    assert "2 orders wait for the next cycle" in shown(capsys, "status", site=site)
+    assert "2 orders queued for the next cycle" in shown(capsys, "status", site=site)
     shown(capsys, "resume", site=site)
     site.run(until=site.cluster.now + 10)
     assert {pool(site, path) for path in paths} == {"flash"}
@@ -147,9 +147,9 @@ def test_what_is_not_as_it_was_is_told_and_left_alone(site: Site, capsys: pytest
     site.run(until=site.cluster.now + 20)
     assert f"not taken up after a restart: 1 move of F1: {why}" in told_of(site)
     status = shown(capsys, "status", site=site)
-    assert f"not taken up after the start: 1 that waited: {why}" in status
-    assert "no moves wait" in status
-    assert shown(capsys, "history", site=site) == "nothing was done yet\n"
+    assert f"not requeued after the restart: 1: {why}" in status
+    assert "no moves queued" in status
+    assert shown(capsys, "history", site=site) == "no acts yet\n"
     restarted(site)
     assert ask(site.socket, {"request": "status"})["waiting_moves"] == 0
 
@@ -240,7 +240,7 @@ def test_what_is_more_than_the_journal_keeps_is_told(site: Site, capsys: pytest.
     kept = QueueStore(site.service._journal._db, maximum=2)
     site.service._journal.queue = kept
     waiting(site, capsys, "/proj/keep/a", "/proj/keep/b", "/proj/keep/c")
-    assert "1 of them more than the journal keeps: a restart would lose them" in shown(capsys, "status", site=site)
+    assert "1 move above what the journal stores: a restart loses them" in shown(capsys, "status", site=site)
     restarted(site)
     assert "2 moves and 0 orders have waited since before the start" in told_of(site)
 

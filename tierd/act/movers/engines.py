@@ -14,11 +14,11 @@ from lustre.mounted import MountedFilesystem, archives_follow_swaps, read_pools,
 from lustre.mounted_calls import MountedCalls
 from lustre.mounts import Mount
 from lustre.parameters import Tree
-from tierd.act.movers.capacity import Destination
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.lfs import LfsMover, command_runner, parent_death_prefix
 from tierd.act.movers.moves import one_at_a_time
 from tierd.act.movers.parallel import Engine
+from tierd.act.movers.space_and_quota import Destination
 from tierd.config.act import MoverSettings
 
 """Changes to ``lease``, here alone, with the first run of the acceptance suite that passes (docs/decisions, 6)."""

@@ -15,9 +15,9 @@ from lustre.errors import Gone, Stale
 from lustre.filesystem import Calls, Status
 from lustre.layout.model import Layout, same_shape
 from tierd.act.movers import checks
-from tierd.act.movers.capacity import DestinationState
 from tierd.act.movers.checks import FileFacts, layout_objects, leaves_mdt, read_facts, read_open_facts
 from tierd.act.movers.moves import Move, MoveOutcome, MoveResult, outcome_of_error
+from tierd.act.movers.space_and_quota import DestinationState
 from tierd.clock import Clock
 from tierd.refusal import Refusal
 

@@ -25,9 +25,10 @@ from zlib import crc32
 from lustre.errors import Busy, LustreError, NotPermitted, Stale
 from lustre.filesystem import Calls, FileFlags, Status
 from lustre.layout.model import Layout, same_shape
-from tierd.act.movers import capacity, checks, inspection
+from tierd.act.movers import checks, inspection
 from tierd.act.movers.checks import FileFacts, read_open_facts
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, halted_outcome, never_halt, outcome_of_error
+from tierd.act.movers.space_and_quota import Destination, DestinationState
 from tierd.clock import Clock, SystemClock
 from tierd.refusal import Reason, Refusal
 
@@ -127,17 +128,17 @@ class LeaseMover:
 
     files_at_a_time = 1
 
-    def __init__(self, calls: Calls, destination: capacity.Destination, clock: Clock | None = None) -> None:
+    def __init__(self, calls: Calls, destination: Destination, clock: Clock | None = None) -> None:
         self._calls = calls
         self._destination = destination
         self._clock = clock or SystemClock()
 
-    def batch(self) -> capacity.DestinationState:
+    def batch(self) -> DestinationState:
         """See the protocol."""
-        return capacity.DestinationState(self._destination)
+        return DestinationState(self._destination)
 
     def move(
-        self, moves: Iterable[Move], halt: Halt = never_halt, batch: capacity.DestinationState | None = None
+        self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
     ) -> Iterator[MoveOutcome]:
         """Move these, one after the other."""
         shared = self.batch() if batch is None else batch
@@ -151,7 +152,7 @@ class LeaseMover:
         """Look, and move nothing."""
         return inspection.examine(self._calls, moves, self.batch(), _not_encrypted)
 
-    def _moved(self, move: Move, batch: capacity.DestinationState) -> MoveOutcome:
+    def _moved(self, move: Move, batch: DestinationState) -> MoveOutcome:
         """One file: looked at by name first, and opened for writing only where that can be in nobody's way."""
         try:
             status = self._calls.status_of(move.path)
@@ -168,7 +169,7 @@ class LeaseMover:
                 return found
         return self._exchange(move, status, batch)
 
-    def _exchange(self, move: Move, status: Status, batch: capacity.DestinationState) -> MoveOutcome:
+    def _exchange(self, move: Move, status: Status, batch: DestinationState) -> MoveOutcome:
         """Copy and exchange; whatever goes wrong, say what the file is afterwards by looking at it."""
         attempt = _Attempt(self._calls, move, batch)
         failure: OSError | None = None
@@ -194,7 +195,7 @@ class LeaseMover:
         return replace(outcome, copied_bytes=copied_bytes)
 
     def _not_begun(
-        self, move: Move, attempt: _Attempt, failure: OSError | None, batch: capacity.DestinationState
+        self, move: Move, attempt: _Attempt, failure: OSError | None, batch: DestinationState
     ) -> MoveOutcome:
         """Nothing was exchanged: why, in the word that fits best."""
         facts = attempt.facts
@@ -223,7 +224,7 @@ def _not_encrypted(_: Move, facts: FileFacts) -> Refusal | None:
 class _Attempt:
     """One try at one file: what was reached when it ended."""
 
-    def __init__(self, calls: Calls, move: Move, batch: capacity.DestinationState) -> None:
+    def __init__(self, calls: Calls, move: Move, batch: DestinationState) -> None:
         self._calls = calls
         self._move = move
         self._batch = batch

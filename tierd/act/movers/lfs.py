@@ -24,9 +24,10 @@ from dataclasses import dataclass
 from lustre.errors import LustreError, kind_of
 from lustre.filesystem import Calls
 from lustre.layout.setstripe import setstripe_arguments
-from tierd.act.movers import capacity, checks, inspection
+from tierd.act.movers import checks, inspection
 from tierd.act.movers.checks import FileFacts
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, halted_outcome, never_halt
+from tierd.act.movers.space_and_quota import Destination, DestinationState
 from tierd.clock import Clock, SystemClock
 from tierd.refusal import Reason, Refusal
 
@@ -114,7 +115,7 @@ class LfsMover:
 
     files_at_a_time = FILES_PER_PROCESS
 
-    def __init__(self, calls: Calls, destination: capacity.Destination, place: Callable[[str], str], run: CommandRunner,
+    def __init__(self, calls: Calls, destination: Destination, place: Callable[[str], str], run: CommandRunner,
                  lfs: str = "lfs", clock: Clock | None = None) -> None:
         """``place`` makes a path of this machine from one of the file system."""
         self._calls = calls
@@ -124,12 +125,12 @@ class LfsMover:
         self._lfs = lfs
         self._clock = clock or SystemClock()
 
-    def batch(self) -> capacity.DestinationState:
+    def batch(self) -> DestinationState:
         """See the protocol."""
-        return capacity.DestinationState(self._destination)
+        return DestinationState(self._destination)
 
     def move(
-        self, moves: Iterable[Move], halt: Halt = never_halt, batch: capacity.DestinationState | None = None
+        self, moves: Iterable[Move], halt: Halt = never_halt, batch: DestinationState | None = None
     ) -> Iterator[MoveOutcome]:
         """Move these; files that are to have the same layout go together."""
         ready: dict[tuple[str, ...], list[_Ready]] = {}
@@ -160,7 +161,7 @@ class LfsMover:
                 found if isinstance(found, MoveOutcome) else MoveOutcome(move, MoveResult.MOVABLE, before=found.layout)
             )
 
-    def _facts_of(self, move: Move, batch: capacity.DestinationState) -> FileFacts | MoveOutcome:
+    def _facts_of(self, move: Move, batch: DestinationState) -> FileFacts | MoveOutcome:
         """The file as it is, if it is to be moved. Last of all: not if its next write may not show."""
 
         def also(move: Move, facts: FileFacts) -> Refusal | None:
@@ -178,7 +179,7 @@ class LfsMover:
                            found.layout, found.layout)
         return found
 
-    def _project(self, move: Move, facts: FileFacts, batch: capacity.DestinationState) -> Refusal | None:
+    def _project(self, move: Move, facts: FileFacts, batch: DestinationState) -> Refusal | None:
         """``lfs`` gives the new objects to the project of the directory, whatever the file's is."""
         given = batch.project_beside(self._calls, move.path)
         if given == facts.project:

@@ -17,9 +17,9 @@ from tests.tierd.act.movers.minilustre import FLASH, MiniLustre
 from tests.tierd.worlds import noise
 from tierd.act.journal.queue_store import Stamp
 from tierd.act.journal.writer import Journal
-from tierd.act.movers.capacity import Destination
 from tierd.act.movers.lfs import FinishedCommand, LfsMover
 from tierd.act.movers.moves import Move, MoveResult
+from tierd.act.movers.space_and_quota import Destination
 from tierd.acts import Outcome
 from tierd.model import Action, Finding
 from tierd.text import printable
