@@ -186,8 +186,8 @@ LYING = {"metric": {"__name__": "lustre_job_write_bytes_total", **labels(jobid="
     (says("<html>login</html>", "text/html"), "'text/html' in place of 'application/json'"),
     (answer({"metric": {"target": "x"}, "values": [["soon", "1"]]}), "invalid data"),
     (answer({"metric": None, "values": []}), "not a series"),
-    (answer({**LYING, "values": [[NOW, "NaN"]]}), "a value that cannot be"),
-    (answer({**LYING, "values": [[NOW, "-3"]]}), "a value that cannot be"),
+    (answer({**LYING, "values": [[NOW, "NaN"]]}), "impossible value"),
+    (answer({**LYING, "values": [[NOW, "-3"]]}), "impossible value"),
     (answer({**LYING, "values": [[NOW, "1"], [NOW - 1, "1"]]}), "out of order"),
     (answer({"metric": {"x": "y" * 5000}, "values": [[NOW, "1"]]}), "a label 'x' of 5000"),
     (answer({**RECENT, "values": [[NOW - 95, "1"]]}), "l-OST0000 was last scraped 95 s ago: incomplete"),
@@ -207,7 +207,7 @@ def test_a_server_that_says_nothing_is_given_up() -> None:
 
 def test_the_same_series_twice_is_not_believed() -> None:
     twice = {**LYING, "values": [[NOW - 5, "1"]]}
-    with liar([answer(RECENT), answer(twice, twice)]) as server, pytest.raises(SourceError, match="twice"):
+    with liar([answer(RECENT), answer(twice, twice)]) as server, pytest.raises(SourceError, match="duplicate"):
         asked(server.url)()
 
 
