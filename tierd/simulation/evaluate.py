@@ -18,6 +18,7 @@ from simulator.jobs import Job
 from simulator.settings import recorded_test_bed
 from tierd import acts
 from tierd.config.settings import Settings
+from tierd.model import NoisyNeighbourEvidence
 from tierd.simulation.comparison import streams
 from tierd.simulation.random_scenarios import NOISE_ENDS, SECONDS, random_scenario
 from tierd.simulation.run import Outcome, run
@@ -72,7 +73,8 @@ def evaluate(seed: int, policy: Settings, cold: bool = False) -> Verdict:
         truth = "aggressor"
     elif not case.suspects or loss < INNOCENT_LOSS:
         truth = "innocent"
-    times = [time for time, f in with_tierd.findings if f.kind == "noisy-neighbour" and f.aggressor in case.suspects]
+    times = [time for time, finding in with_tierd.findings
+             if isinstance(finding.evidence, NoisyNeighbourEvidence) and finding.aggressor in case.suspects]
     harm = max(1 - ratio(with_tierd, without, job.job_id, 0, SECONDS) for job in case.jobs)
     recovery = None
     if truth == "aggressor":
