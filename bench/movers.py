@@ -19,10 +19,10 @@ from lustre.filesystem import Calls, Space
 from tests.counted_calls import REQUESTS
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, MiniLustre
-from tierd.act.movers.capacity import Destination
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.moves import Move, Mover, MoveResult
 from tierd.act.movers.parallel import ParallelMover
+from tierd.act.movers.space_and_quota import Destination
 
 TARGETS = 8
 

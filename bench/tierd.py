@@ -3,10 +3,10 @@
 Drives a whole Daemon with counters that are made up, and changelogs as the bytes that a device gives, by way of
 all that stands between in the daemon. What it takes to make them up is not counted; to decode records is. Memory is set
 up as the unit file does. Asserts that a cycle takes no more than a second of processor time and the process no more
-than 250 MiB. ``--learnt`` begins with a day of windows as Prometheus' history gives them, which stay for half an hour;
+than 250 MiB. ``--learned`` begins with a day of windows as Prometheus' history gives them, which stay for half an hour;
 ``--cases`` holds so many acts open, which are compared with before in every cycle.
 
-    python -m bench.tierd [--targets N] [--jobs N] [--records N] [--cycles N] [--learnt] [--cases N]
+    python -m bench.tierd [--targets N] [--jobs N] [--records N] [--cycles N] [--learned] [--cases N]
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class WithPaths(SimulatedFilesystem):
         return f"/jobs/{fid.object_id:05}" if fid.sequence == DIRECTORY_SEQUENCE else super().path_of(fid)
 
 
-def daemon(folder: Path, counters: Counters, changelogs: Changelogs, clock: Clock, *, learnt: bool) -> Daemon:
+def daemon(folder: Path, counters: Counters, changelogs: Changelogs, clock: Clock, *, learned: bool) -> Daemon:
     """Make a whole daemon over a small simulated file system, in which it looks up paths."""
     filesystem = WithPaths(Cluster(recorded_test_bed(), ()))
     settings = Settings()
@@ -64,7 +64,7 @@ def daemon(folder: Path, counters: Counters, changelogs: Changelogs, clock: Cloc
     gate = Gate(filesystem, mover, budget, breaker, journal, clock, dry_run=True)
     undo = Undo(filesystem, mover, journal, clock)
     return Daemon(source, filesystem, gate, undo, journal, clock, settings, lambda _: None,
-                  history=tierd_load.learnt if learnt else None)
+                  history=tierd_load.learned if learned else None)
 
 
 def resident_mib() -> float:
@@ -80,7 +80,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=5000)
     parser.add_argument("--records", type=int, default=20_000, help="changelog records a second")
     parser.add_argument("--cycles", type=int, default=400, help="of 5 s each: the history is full after 360")
-    parser.add_argument("--learnt", action="store_true", help="a day of windows from Prometheus' history")
+    parser.add_argument("--learned", action="store_true", help="a day of windows from Prometheus' history")
     parser.add_argument("--cases", type=int, default=0, help="acts that wait for judgement")
     chosen = parser.parse_args()
     clock = Clock()
@@ -92,9 +92,10 @@ def main() -> int:
     taken: list[float] = []
     resident: list[float] = []
     with tempfile.TemporaryDirectory(prefix="tierd-bench-") as folder:
-        at = daemon(Path(folder), counters, changelogs, clock, learnt=chosen.learnt)
+        at = daemon(Path(folder), counters, changelogs, clock, learned=chosen.learned)
         cases = tierd_load.cases(chosen.cases, jobs)
-        at._cases.update((case.finding.key, case) for case in cases)
+        for case in cases:
+            at._store.add(case)
         collect_garbage_rarely()
         for number in range(chosen.cycles):
             clock.wait(SECONDS)

@@ -18,6 +18,7 @@ from lustre.fid import Fid
 from lustre.layout.model import Component, Layout
 from lustre.nid import nid_bytes
 from tierd.daemon.remediation import Remediation
+from tierd.daemon.states import State
 from tierd.model import Finding, JobLoad, NoisyNeighbourEvidence, Window
 from tierd.sense.prometheus_history import RATE_SECONDS, LearnedHistory, busiest, ranges
 from tierd.sense.readings import JobCounters, Reading
@@ -201,7 +202,7 @@ SINCE_SECONDS = 55.0
 BEGUN_SECONDS = 120.0
 
 
-def learnt(seen: Window, before: float) -> LearnedHistory:
+def learned(seen: Window, before: float) -> LearnedHistory:
     """Return a day of history for the jobs and times that the daemon would request."""
     jobs = busiest(seen)
     loads = [load for load in seen.loads.values() if load.job in jobs]
@@ -209,7 +210,7 @@ def learnt(seen: Window, before: float) -> LearnedHistory:
                    for number in range(int((end - begin) / step) + 1))
     windows = [Window(time - RATE_SECONDS, time, {(load.target, load.job): JobLoad(
         load.target, load.job, write_bytes=load.moved_bytes / seen.seconds * RATE_SECONDS,
-        writes=load.bulk_operations / seen.seconds * RATE_SECONDS) for load in loads}, {}, learnt=True)
+        writes=load.bulk_operations / seen.seconds * RATE_SECONDS) for load in loads}, {}, learned=True)
         for time in times]
     return LearnedHistory(tuple(windows), jobs)
 
@@ -234,4 +235,4 @@ def cases(count: int, jobs: Sequence[Job]) -> list[Remediation]:
 def keep_open(made: Sequence[Remediation], now: float) -> None:
     """Keep all acts too young to be judged."""
     for case in made:
-        case.begun_at, case.acted_at, case.judged = now - BEGUN_SECONDS, now - SINCE_SECONDS, False
+        case.begun_at, case.acted_at, case.state = now - BEGUN_SECONDS, now - SINCE_SECONDS, State.JUDGING

@@ -10,6 +10,7 @@ from tierd.config.settings import Settings
 from tierd.decide import plans
 from tierd.detect import attribution
 from tierd.detect.builtin import SLOWDOWNS
+from tierd.detect.device_time import CostLearner, DeviceCosts, TargetTime, account
 from tierd.detect.history import History, packed
 from tierd.detect.noisy_neighbour.baseline import LoadTracks
 from tierd.detect.noisy_neighbour.detection import continued_finding
@@ -29,6 +30,8 @@ from tierd.model import (
 
 OLD_SECONDS = 90.0
 """Findings of half-minute detectors older than this, from before a gap in the counters, are dropped."""
+MAX_EARLY_FACTS = 6
+"""Cycles in which the facts are read before the first half minute is over, for the pools of the targets."""
 SLOWDOWN_KINDS = frozenset(detector.name for detector in SLOWDOWNS)
 
 
@@ -45,7 +48,7 @@ class CycleFindings:
 
 
 class Engine:
-    """Holds the history of windows and the active findings, both of which hysteresis needs."""
+    """Runs the detectors and policies. Holds the history of windows and the active findings, which hysteresis needs."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -55,11 +58,14 @@ class Engine:
         """Jobs that Prometheus' history covers."""
         self._watch = DetectorRunner(settings.detect)
         self._facts = Facts()
+        self._learner = CostLearner()
+        self._device_time: Mapping[str, TargetTime] = {}
+        self._facts_asked = 0
         self._tracks: LoadTracks | None = None
         """Loads of jobs from the previous cycle, reused in the next."""
 
     @property
-    def blind(self) -> Mapping[str, str]:
+    def detector_faults(self) -> Mapping[str, str]:
         """Detectors that failed in the last run, and their errors."""
         return self._watch.faults
 
@@ -73,27 +79,28 @@ class Engine:
         """The history, for an engine with other settings that replaces this one."""
         return self._history
 
-    def remember(self, history: History) -> None:
-        """Continue with the history of a previous engine with the same sources."""
+    def take_over(self, history: History) -> None:
+        """Continue with the history of a previous engine that had the same sources."""
         self._history = history
 
-    def learn(self, windows: Sequence[Window], jobs: Collection[str]) -> None:
-        """Use Prometheus' history of these jobs until the own history is long enough."""
-        self._history.learnt = tuple(packed(without_jobs(window, self._settings.own_jobs)) for window in windows)
+    def use_history(self, windows: Sequence[Window], jobs: Collection[str]) -> None:
+        """Use Prometheus' history of these jobs until this engine's own history is long enough."""
+        self._history.learned = tuple(packed(without_jobs(window, self._settings.own_jobs)) for window in windows)
         self._learned_jobs = frozenset(jobs)
 
-    def think(self, window: Window, activities: Activities, facts: Callable[[], Facts] = Facts,
-              own_jobs: Collection[str] | None = None, counts: Activities | None = None) -> CycleFindings:
-        """Add a window and return the findings. ``facts`` is called every half minute, for the other detectors.
+    def run_cycle(self, window: Window, activities: Activities, facts: Callable[[], Facts] = Facts,
+                  own_jobs: Collection[str] | None = None, counts: Activities | None = None) -> CycleFindings:
+        """Add a window and return the findings. ``facts`` is called every half minute, for the further detectors.
 
-        ``own_jobs`` are ignored in the window; the default are those of the settings. ``counts`` returns activities
-        without their files, which is cheaper, and suffices in every cycle.
+        Jobs in ``own_jobs`` are removed from the window; by default these are the own jobs of the settings. ``counts``
+        returns activities without their files: it is cheaper than ``activities`` and is called in every cycle.
         """
         window = without_jobs(window, self._settings.own_jobs if own_jobs is None else own_jobs)
         complete = self._history.add(window)
         windows = self._history.windows
         view = slowdown_view(windows, self._settings.noisy_neighbour, self._tracks, self._active.keys())
         self._tracks = view.tracks
+        view = replace(view, device_time=self._account(view, complete, facts))
         since = window.end - self._settings.history_seconds
         found = {finding.key: attribution.with_directories(finding, (counts or activities)(finding.aggressor, since))
                  for finding in self._slowed(view)}
@@ -104,12 +111,42 @@ class Engine:
         self._active = found
         return CycleFindings(tuple(found.values()), begun, ended)
 
+    @property
+    def device_time(self) -> Mapping[str, TargetTime]:
+        """What each job takes of the service time of each target, of late; only of targets whose costs are known."""
+        return self._device_time
+
+    @property
+    def costs(self) -> Mapping[str, DeviceCosts]:
+        """What service costs on the targets of each pool, as far as it is learnt."""
+        return self._learner.costs
+
+    def use_costs(self, costs: Mapping[str, DeviceCosts]) -> None:
+        """Go on from the costs that an earlier run learnt."""
+        self._learner = CostLearner(costs)
+
+    def _account(self, view: SlowdownView, complete: bool, facts: Callable[[], Facts]) -> Mapping[str, TargetTime]:
+        """Learn from the newest window, and account for the recent ones."""
+        if complete or (not self._facts.pools and self._facts_asked < MAX_EARLY_FACTS):
+            self._facts, self._facts_asked = facts(), self._facts_asked + 1
+        if not self._facts.pools:
+            return {}
+        window = view.windows[-1]
+        pool_of = {target: pool for pool, targets in sorted(self._facts.pools.items(), key=lambda p: -len(p[1]))
+                   for target in targets}  # of several pools, the smallest says most
+        streams = {stream.job for stream in view.streams}
+        self._learner.learn(window.loads.values(), window.seconds, streams, pool_of, window.conditions)
+        loads = (load for job in view.jobs.values() for load in job.by_target.values())
+        seconds = sum(each.seconds for each in view.recent)
+        self._device_time = account(loads, seconds, pool_of, self._learner.costs)
+        return self._device_time
+
     def _slowed(self, view: SlowdownView) -> Iterator[Finding]:
-        """Slowdowns found in this cycle, and those that continue."""
+        """Slowdowns found in this cycle, and earlier slowdowns that continue."""
         seen = set()
         for detector in SLOWDOWNS:
             for finding in detector.detect(view, self._settings.noisy_neighbour):
-                if not uses_learnt_windows(finding) or {finding.aggressor, finding.victim} <= self._learned_jobs:
+                if not uses_learned_windows(finding) or {finding.aggressor, finding.victim} <= self._learned_jobs:
                     seen.add(finding.key)
                     yield finding
         for key, finding in self._active.items():
@@ -121,7 +158,6 @@ class Engine:
     def _further(self, complete: bool, activities: Activities, facts: Callable[[], Facts]) -> tuple[Finding, ...]:
         """Active findings of the half-minute detectors."""
         if complete:
-            self._facts = facts()
             scopes = self._settings.resolved_scopes
             self._watch.look(View(self._history.coarse.windows, self._facts, activities, pool_pairs=scopes.pool_pairs,
                                   pools_of=scopes.pools_of))
@@ -130,7 +166,7 @@ class Engine:
 
     def plan(self, finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity) -> plans.Plan:
         """The plan for a finding."""
-        suffering = {target for other in self._active.values()
+        targets_of_victims = {target for other in self._active.values()
                      if isinstance(other.evidence, NoisyNeighbourEvidence) for target in other.targets}
         return policies.plan_by_scope(
             finding,
@@ -138,17 +174,17 @@ class Engine:
             capacity,
             self._settings,
             self._facts.stored,
-            not suffering.isdisjoint(finding.targets),
+            not targets_of_victims.isdisjoint(finding.targets),
         )
 
 
-def uses_learnt_windows(finding: Finding) -> bool:
+def uses_learned_windows(finding: Finding) -> bool:
     """Whether the victim's usual throughput comes from Prometheus' history, at least in part."""
     return isinstance(finding.evidence, SlowdownEvidence) and finding.evidence.learnt_windows is not None
 
 
 def without_jobs(window: Window, jobs: Collection[str]) -> Window:
-    """The window without some jobs: tierd's own moves are not a finding."""
+    """The window without these jobs: tierd's own moves cause no finding."""
     if not any(job in window.namespace or job in window.jobs for job in jobs):
         return window
     return replace(window, loads={key: load for key, load in window.loads.items() if key[1] not in jobs},
@@ -156,7 +192,7 @@ def without_jobs(window: Window, jobs: Collection[str]) -> Window:
 
 
 def without_duplicates(actions: Sequence[Action]) -> tuple[Action, ...]:
-    """The actions without duplicates: the first for each directory and each path."""
+    """The first action of each kind for each path, or for each directory if the action has no path."""
     seen: dict[tuple[str, str], Action] = {}
     for action in actions:
         seen.setdefault((action.kind, action.path or action.directory), action)

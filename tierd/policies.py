@@ -36,11 +36,11 @@ def plan_in_scope(
     activities: Sequence[DirectoryActivity],
     capacity: Capacity,
     stored: Sequence[StoredFile],
-    suffers: bool,
+    victim_slowed: bool,
     pools: FlashSettings,
     settings: Settings,
 ) -> Plan:
-    """Plan for one finding in one scope. ``suffers``: a neighbour is slowed on the finding's targets."""
+    """Plan for one finding in one scope. ``victim_slowed``: a neighbour is slowed on the finding's targets."""
     if finding.advice_only:
         return Plan((), ())
     match finding.evidence:
@@ -50,22 +50,24 @@ def plan_in_scope(
             return larger_component.decide(finding, evidence, activities, capacity, pools)
         case HotSmallFilesEvidence() as evidence:
             return hot_files_to_flash.decide(finding, evidence, activities, capacity, pools,
-                                             settings.hot_files_to_flash, suffers)
+                                             settings.hot_files_to_flash, victim_slowed)
         case ColdOnFlashEvidence() as evidence:
             return cold_to_disk.decide(finding, evidence, stored, capacity, pools, settings.cold_to_disk)
     return Plan((), ())
 
 
 def plan_by_scope(finding: Finding, activities: Sequence[DirectoryActivity], capacity: Capacity, settings: Settings,
-                  stored: Sequence[StoredFile] = (), suffers: bool = False) -> Plan:
-    """Plan for one finding over all scopes. ``suffers``: a neighbour is slowed on the finding's targets."""
+                  stored: Sequence[StoredFile] = (), victim_slowed: bool = False) -> Plan:
+    """Plan for one finding over all scopes. ``victim_slowed``: a neighbour is slowed on the finding's targets."""
     scopes = settings.resolved_scopes
     if isinstance(finding.evidence, ColdOnFlashEvidence):
         planned = plan_for_stored_files(finding, finding.evidence, capacity, settings, stored)
     elif not activities:
-        planned = plan_in_scope(finding, (), capacity, stored, suffers, scopes.whole.small_files_to_flash, settings)
+        planned = plan_in_scope(finding, (), capacity, stored, victim_slowed, scopes.whole.small_files_to_flash,
+                                settings)
     else:
-        planned = joined(plan_in_scope(finding, mine, capacity, stored, suffers, scope.small_files_to_flash, settings)
+        planned = joined(plan_in_scope(finding, mine, capacity, stored, victim_slowed, scope.small_files_to_flash,
+                                       settings)
                          for scope, mine in scopes.by_scope(activities, lambda activity: activity.directory))
     return split_by_mode(planned, scopes)
 

@@ -13,9 +13,9 @@ from tests.acceptance.files import made
 from tests.acceptance.ledger import Ledger
 from tests.acceptance.site import Site, noise
 from tests.counted_calls import Counted
-from tierd.act.movers.capacity import Destination
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.moves import Move, Mover, MoveResult
+from tierd.act.movers.space_and_quota import Destination
 
 FILES = 32
 MOST_REQUESTS = 32

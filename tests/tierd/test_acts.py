@@ -14,7 +14,7 @@ from tests.tierd.act.gate_world import world as world
 from tests.tierd.act.movers.minilustre import FLASH
 from tierd.act.journal.reader import JournalReader
 from tierd.acts import ActKind, Outcome, Verdict
-from tierd.daemon.answers import act_json
+from tierd.daemon.status import act_answer
 from tierd.model import Action
 
 WORDS = {
@@ -47,7 +47,7 @@ def test_an_act_of_a_later_release_is_shown_and_left_alone(world: World, tmp_pat
     reader = JournalReader(tmp_path / "journal.sqlite")
     (entry,) = reader.last(10)
     assert (entry.kind, entry.outcome, entry.kind.known, entry.outcome.known) == ("compress", "half-done", False, False)
-    assert (act_json(entry)["kind"], act_json(entry)["outcome"]) == ("compress", "half-done")
+    assert (act_answer(entry).kind, act_answer(entry).outcome) == ("compress", "half-done")
     assert reader.sums.of_all() == {"half-done": 1}
     assert world.journal.acts_in_force(world.finding) == [] == world.journal.unfinished()
     assert world.undo(entry, "by hand").outcome == Outcome.REFUSED

@@ -30,7 +30,7 @@ def held(*spans: tuple[int, list[Part]], ill_from: int = 10**9) -> list[bool]:
             seen = window(number, *parts)
             if number >= ill_from:
                 seen = replace(seen, conditions=dict.fromkeys((target for target, _ in seen.loads), "degraded"))
-            found.append(any(f.victim == "s.1" for f in engine.think(seen, nowhere).findings))
+            found.append(any(f.victim == "s.1" for f in engine.run_cycle(seen, nowhere).findings))
             number += 1
     return found
 

@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tierd.worlds import noise
-from tierd.model import EVIDENCE_BY_KIND, Evidence, Finding, NoisyNeighbourEvidence, OtherEvidence, evidence_of
+from tierd.config.act import ActSettings
+from tierd.model import (
+    ACTIONABLE_KINDS,
+    EVIDENCE_BY_KIND,
+    Evidence,
+    Finding,
+    NoisyNeighbourEvidence,
+    OtherEvidence,
+    evidence_of,
+)
 
 
 @pytest.mark.parametrize("kind", EVIDENCE_BY_KIND)
@@ -41,6 +50,11 @@ def test_a_finding_takes_its_numbers_as_a_mapping_too() -> None:
     assert found.evidence.whole_small_files
     assert Finding("noisy-neighbour", 0.0, "m", "s", (), "slow", {}).evidence == OtherEvidence({})  # type: ignore[arg-type]
     assert pickle.loads(pickle.dumps(found)) == found
+
+
+def test_kinds_that_tierd_acts_on_have_typed_evidence_and_the_default_names_only_such() -> None:
+    assert set(ACTIONABLE_KINDS) <= set(EVIDENCE_BY_KIND)
+    assert set(ActSettings().on) <= set(ACTIONABLE_KINDS)
 
 
 def test_whatever_has_no_numbers_has_none() -> None:

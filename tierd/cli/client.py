@@ -1,4 +1,4 @@
-"""What all commands that talk to the daemon share: the choice of the daemon, its answer shown, and words for values.
+"""What the commands of tierctl share: choosing the daemon, printing its answer, and the form of values.
 
 Times, sizes, verdicts and the evidence of findings have the same form in all commands. The name of a figure says its
 unit, which decides how the figure is printed.
@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from tierd.daemon.answers import Json
 from tierd.daemon.client import ControlError, ask
-from tierd.text import bytes_text, percent, printable, rate_text
+from tierd.text import percent, printable, rate_text
 
 _UNITS: tuple[tuple[str, Callable[[float], str]], ...] = (
     ("_bytes_per_second", rate_text),
@@ -81,7 +81,7 @@ def socket_of(chosen: argparse.Namespace, run: Path = Path(RUN)) -> str:
         return str(alone)
     if len(several) == 1:
         return str(run / several[0] / "tierd.sock")
-    raise ControlError(f"several file systems are looked after here; name one: --fs {' | '.join(several)}")
+    raise ControlError(f"several tierd run on this node; name one: --fs {' | '.join(several)}")
 
 
 def ask_and_show(chosen: argparse.Namespace, request: Json, decode: Callable[[Json], A],
@@ -133,9 +133,6 @@ def utc_time(seconds: float | None) -> str:
     ('2026-11-18 11:06:40 UTC', 'never')
     """
     return "never" if not seconds else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-megabytes = bytes_text
 
 
 def ago(seconds: float) -> str:

@@ -8,7 +8,7 @@ from functools import partial
 
 from tierd.acts import ActKind, Outcome
 from tierd.cli import client, progress
-from tierd.cli.client import ago, evidence_text, megabytes, positive, utc_time
+from tierd.cli.client import ago, evidence_text, positive, utc_time
 from tierd.daemon.answers import (
     ActAnswer,
     FindingsAnswer,
@@ -19,24 +19,25 @@ from tierd.daemon.answers import (
     RemediationAnswer,
     StateAnswer,
     StatusAnswer,
+    TargetTimeRow,
     UndoAnswer,
     UndoFindingAnswer,
     from_json,
     undo_from_json,
 )
 from tierd.daemon.states import result_text
-from tierd.text import count_of, first_names, quoted, table
+from tierd.text import bytes_text, count_of, first_names, percent, printable, quoted, table
 
 BUSY_SECONDS = 10.0
 """A step of an activity that lasts longer is shown."""
 HELPS = {
-    "status": "what the daemon sees and does at the moment",
-    "findings": "what holds now, with its numbers",
-    "history": "what was done, from the journal",
-    "pause": "change nothing until resume; outlives a restart",
-    "drain": "begin nothing new, finish what is queued, until resume",
-    "resume": "go on after pause, drain, or the circuit breaker",
-    "undo": "take one act back, or all that was done for a finding",
+    "status": "the state of the daemon",
+    "findings": "findings that hold now, with their evidence",
+    "history": "acts in the journal",
+    "pause": "change nothing until resume; a restart does not end the pause",
+    "drain": "start no new acts and finish the queue, until resume",
+    "resume": "continue after pause, drain, or an open circuit breaker",
+    "undo": "undo one act, or all default layouts that were set for a finding",
 }
 
 
@@ -116,7 +117,7 @@ def status_lines(answer: StatusAnswer) -> list[str]:
     lines += [f"CANNOT: {words}" for words in answer.faults.values()]
     lines += [f"source {source.name}: {source.state}" for source in answer.sources]
     age = f", {ago(answer.time - answer.last_cycle)} ago" if answer.last_cycle else ""
-    lines.append(f"last look {utc_time(answer.last_cycle)}{age}")
+    lines.append(f"last reading {utc_time(answer.last_cycle)}{age}")
     for activity in answer.activities:
         if activity.under_way_seconds > BUSY_SECONDS:
             what = activity.waits_for
@@ -126,19 +127,22 @@ def status_lines(answer: StatusAnswer) -> list[str]:
     if answer.windows < 2 * answer.least_windows:
         lines.append(f"learning what streams usually get, {answer.windows} looks so far: a neighbour is found "
                      f"against {answer.least_windows} looks without it")
-    elif answer.looking_since and answer.time - answer.looking_since < answer.history_seconds:
+    elif (not answer.device_time and answer.looking_since
+          and answer.time - answer.looking_since < answer.history_seconds):
         lines.append(
-            f"looking since {utc_time(answer.looking_since)}: a neighbour that was at work within the first "
-            f"{answer.least_seconds:.0f} s of that is found only after it has been away"
+            f"learning: looking since {utc_time(answer.looking_since)}, and no stream has shown yet what operations "
+            f"cost the targets; a neighbour that was at work within the first {answer.least_seconds:.0f} s is found "
+            "once one has, or after it has paused"
         )
+    lines += device_time_lines(answer.device_time)
     acted_on = {case.finding for case in answer.remediations}
     for number, sentence, whys in zip(answer.finding_ids, answer.findings, answer.why_not, strict=True):
         lines.append(f"finding F{number}: {sentence}")
         lines += not_done_lines(whys) if whys or number in acted_on else ["  not planned yet"]
     if not answer.findings:
-        lines.append("no findings")
+        lines.append("no findings yet: learning" if answer.learning else "no findings")
     if answer.advice:
-        lines.append(f"advice: {answer.advice} pieces; tierctl advise shows them")
+        lines.append(f"advice: {answer.advice}; see tierctl advise")
     for case in answer.remediations:
         result = result_text(case.state, case.verdict, judged=case.judged)
         lines.append(
@@ -146,8 +150,39 @@ def status_lines(answer: StatusAnswer) -> list[str]:
             f"{first_names(case.directories)} since {utc_time(case.since)}: {result}{waiting_text(case)}"
         )
     outcomes = ", ".join(f"{count} {name}" for name, count in sorted(answer.outcomes.items())) or "none"
-    lines.append(f"acts since start: {outcomes}; {megabytes(answer.moved_bytes)} moved")
+    lines.append(f"acts since start: {outcomes}; {bytes_text(answer.moved_bytes)} moved")
     return [*lines, queue_line(answer), *restart_lines(answer)]
+
+
+BAR_CHARACTERS = 20
+MARKS = "#=+-"
+"""One for each job of a bar, the one that takes most first; what others take is ``.``, and idle time is blank."""
+
+
+def device_time_lines(rows: Sequence[TargetTimeRow]) -> list[str]:
+    """For each of the busiest targets a bar of its time by job.
+
+    >>> from tierd.daemon.answers import JobTimeRow
+    >>> jobs = JobTimeRow("ior.1", 0.6, 0.1), JobTimeRow("fio.2", 0.35, 0.1)
+    >>> for line in device_time_lines([TargetTimeRow("lustre-OST0002", 0.9, 0.04, jobs)]):
+    ...     print(line)
+    device time of the busiest targets, by job:
+      lustre-OST0002  |###########======.  |   90%  # ior.1 60%, = fio.2 35% (±10%)
+    """
+    if not rows:
+        return []
+    lines = ["device time of the busiest targets, by job:"]
+    width = max(len(row.target) for row in rows)
+    for row in rows:
+        busy = min(row.utilisation, 1.0)
+        bar = "".join(mark * round(BAR_CHARACTERS * busy * job.share)
+                      for mark, job in zip(MARKS, row.jobs, strict=False))
+        bar = bar[:BAR_CHARACTERS].ljust(round(BAR_CHARACTERS * busy), ".").ljust(BAR_CHARACTERS)
+        jobs = ", ".join(f"{mark} {printable(job.job)} {percent(job.share)}"
+                         for mark, job in zip(MARKS, row.jobs, strict=False))
+        error = max((job.error for job in row.jobs), default=0.0)
+        lines.append(f"  {row.target:<{width}}  |{bar}|  {percent(busy):>4}  {jobs} (±{percent(error)})")
+    return lines
 
 
 def not_done_lines(whys: Sequence[RefusalAnswer]) -> list[str]:
@@ -162,18 +197,19 @@ def waiting_text(case: RemediationAnswer) -> str:
     if case.waiting_defaults:
         parts.append(f"{case.waiting_defaults} default layouts to set")
     if case.waiting_moves:
-        held = " (held: the act is measured without them)" if case.moves_held else ""
+        held = " (held while the effect of the default layouts is measured)" if case.moves_held else ""
         parts.append(f"{case.waiting_moves} files to move{held}")
     if case.undo_reason:
-        parts.append(f"being taken back: {case.undo_reason}")
+        parts.append(f"being undone: {case.undo_reason}")
     return "; " + ", ".join(parts) if parts else ""
 
 
 def queue_line(answer: StateAnswer) -> str:
     """What waits, and for what."""
-    waits = (f"{answer.waiting_moves} moves wait, {megabytes(answer.waiting_bytes)}{limit_text(answer)}"
-             if answer.waiting_moves else "no moves wait")
-    return waits + (f"; {answer.waiting_orders} orders wait for the next cycle" if answer.waiting_orders else "")
+    waits = (f"{count_of(answer.waiting_moves, 'move')} queued, {bytes_text(answer.waiting_bytes)}{limit_text(answer)}"
+             if answer.waiting_moves else "no moves queued")
+    orders = f"; {count_of(answer.waiting_orders, 'order')} queued for the next cycle" if answer.waiting_orders else ""
+    return waits + orders
 
 
 def limit_text(answer: StateAnswer) -> str:
@@ -184,11 +220,11 @@ def limit_text(answer: StateAnswer) -> str:
 def restart_lines(answer: StateAnswer) -> Iterator[str]:
     """What a restart did, or would do, to what waits."""
     if answer.moves_to_requeue:
-        yield f"  {answer.moves_to_requeue} of them from before the start, still to be looked at again"
+        yield f"  {count_of(answer.moves_to_requeue, 'move')} from before the restart to be checked again"
     if answer.moves_not_persisted:
-        yield f"  {answer.moves_not_persisted} of them more than the journal keeps: a restart would lose them"
+        yield f"  {count_of(answer.moves_not_persisted, 'move')} above what the journal stores: a restart loses them"
     for why, count in answer.not_requeued.items():
-        yield f"not taken up after the start: {count} that waited: {why}"
+        yield f"not requeued after the restart: {count}: {why}"
 
 
 def finding_lines(answer: FindingsAnswer) -> list[str]:
@@ -201,15 +237,15 @@ def finding_lines(answer: FindingsAnswer) -> list[str]:
             lines.append(f"    directories: {first_names(finding.directories, 16) or 'not known'}")
         lines += [f"    {evidence_text(name, value)}" for name, value in finding.numbers.items()]
     if not lines:
-        return ["no findings" if answer.looked else "no findings yet: tierd needs two looks to compare"]
-    return [*lines, f"tierctl explain F{answer.findings[0].id} tells all about one"]
+        return ["no findings" if answer.looked else "no findings yet: tierd needs two readings to compare"]
+    return [*lines, f"details: tierctl explain F{answer.findings[0].id}"]
 
 
 def history_lines(answer: HistoryAnswer) -> list[str]:
     """One act a line."""
     rows = [(e.id, utc_time(e.time), e.outcome, e.kind, quoted(e.place),
              e.detail or (e.after or "" if e.kind == ActKind.SET_DEFAULT_LAYOUT
-                             else megabytes(e.size_bytes)))
+                             else bytes_text(e.size_bytes)))
             for e in answer.entries]
     if not rows:
         return no_acts_lines(answer)
@@ -239,9 +275,9 @@ def is_outcome(word: str, answer: HistoryAnswer) -> bool:
 def no_acts_lines(answer: HistoryAnswer) -> list[str]:
     """No act, or none that ended so: then how the others did."""
     if not answer.all_outcomes:
-        return ["nothing was done yet"]
+        return ["no acts yet"]
     ended = ", ".join(f"{count} {outcome}" for outcome, count in sorted(answer.all_outcomes.items()))
-    return [f"no act ended so; of all: {ended}"]
+    return [f"no act has this outcome; outcomes of all acts: {ended}"]
 
 
 def act_lines(entry: ActAnswer) -> Iterator[str]:
@@ -257,11 +293,11 @@ def operating_state_lines(answer: OperatingStateAnswer) -> list[str]:
     """The state after pause, drain and resume."""
     if answer.paused:
         return [f"paused: {answer.paused}",
-                "a move that is under way comes to its end; nothing else is changed, but by tierctl undo"]
+                "a move that is under way is finished; nothing else changes, except by tierctl undo"]
     if answer.held:
         return [f"still held: {answer.held}"]
     if answer.draining:
-        left = f"{answer.waiting_moves} moves, {megabytes(answer.waiting_bytes)}, are left"
+        left = f"{answer.waiting_moves} moves, {bytes_text(answer.waiting_bytes)}, are left"
         return [f"draining: {answer.draining}", left if answer.waiting_moves else "nothing is queued"]
     return ["at work"]
 

@@ -12,7 +12,7 @@ from functools import partial
 
 from tierd.acts import ActKind
 from tierd.cli import client
-from tierd.cli.client import evidence_text, megabytes, utc_time
+from tierd.cli.client import evidence_text, utc_time
 from tierd.cli.control import headline
 from tierd.daemon.answers import (
     ActionAnswer,
@@ -24,13 +24,13 @@ from tierd.daemon.answers import (
     from_json,
 )
 from tierd.daemon.states import result_text, verdict_text
-from tierd.text import first_names, quoted, shell_word
+from tierd.text import bytes_text, first_names, quoted, rate_text, shell_word
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """The command lines of ``tierctl explain``, ``advise`` and ``plan``."""
     explain = commands.add_parser(
-        "explain", help="all about one finding or act: numbers, where it comes from, what was done, did it help",
+        "explain", help="one finding or act in full: evidence, directories, acts, verdict",
         description="All the journal knows about one finding (F3, from tierctl findings) or about the finding behind "
                     "one act (17, from tierctl history).")
     explain.add_argument("id", metavar="ID", help="F3 for a finding, 17 for an act")
@@ -40,8 +40,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
                                                 partial(from_json, ExplainAnswer), explanation)
     )
     advise = commands.add_parser(
-        "advise", help="what to change by hand: settings of clients and jobs, which tierd never changes itself",
-        description="What the advisers see now, each with the command to type, where, and what to expect of it.")
+        "advise", help="settings of clients and jobs to change by hand; tierd never changes them",
+        description="Advice that holds now: the command, where to run it, and the expected effect.")
     client.add_daemon_options(advise)
     advise.set_defaults(run=lambda chosen: client.ask_and_show(chosen, {"request": "advise"},
                                                                partial(from_json, FindingsAnswer), advice_lines))
@@ -56,16 +56,16 @@ def explanation(answer: ExplainAnswer) -> list[str]:
     lines = [f"F{finding.id}, {finding.kind}, {since}."]
     lines += [f"  {finding.sentence}."]
     if finding.evidence:
-        lines += ["", "The numbers that made it:"]
+        lines += ["", "Evidence:"]
         lines += [f"  {evidence_text(name, value)}" for name, value in finding.evidence.items()]
     if finding.targets:
-        lines += ["", f"Where it is felt: {', '.join(finding.targets)}."]
+        lines += ["", f"Affected targets: {', '.join(finding.targets)}."]
     if finding.directories:
-        lines += [f"Where it comes from, by the changelogs: {first_names(finding.directories, 16)}."]
+        lines += [f"Directories of the aggressor, by the changelogs: {first_names(finding.directories, 16)}."]
     elif finding.aggressor and finding.targets:
-        lines += ["Where it comes from: no changelog has said."]
+        lines += ["Directories of the aggressor: unknown; no changelog record names one."]
     if answer.messages:
-        lines += ["", "What was thought and done:"]
+        lines += ["", "Log:"]
         lines += [f"  {story_time(told.time, finding.time)}  {told.sentence}" for told in answer.messages]
     lines += ["", *act_lines(answer), *verdict_lines(answer), *repetition_lines(answer)]
     return [*lines, *[line for piece in answer.advice for line in advice_item_lines(piece)]]
@@ -96,9 +96,9 @@ def repetition_lines(answer: ExplainAnswer) -> list[str]:
 def act_lines(answer: ExplainAnswer) -> list[str]:
     """What was done, in numbers, and the first of it."""
     if not answer.all_acts:
-        return ["No act was done for it."]
+        return ["No acts."]
     counts = ", ".join(f"{count} {name}" for name, count in sorted(answer.outcomes.items()))
-    lines = [f"Acts: {counts}; {megabytes(answer.bytes_moved)} moved."]
+    lines = [f"Acts: {counts}; {bytes_text(answer.bytes_moved)} moved."]
     for entry in answer.acts[:5]:
         detail = f": {entry.detail}" if entry.detail else ""
         lines.append(f"  {entry.id}  {entry.kind} {quoted(entry.place)}: {entry.outcome}{detail}")
@@ -113,8 +113,8 @@ def verdict_lines(answer: ExplainAnswer) -> list[str]:
     lines = []
     for found in answer.judgements:
         lines.append(f"Verdict, {utc_time(found.time)}: {verdict_text(found.verdict)}. The victim had "
-                     f"{megabytes(found.usual)}/s before, {megabytes(found.contended)}/s during, "
-                     f"{megabytes(found.after)}/s after.")
+                     f"{rate_text(found.usual)} before, {rate_text(found.contended)} during, "
+                     f"{rate_text(found.after)} after.")
     if not lines and answer.all_acts and answer.finding.victim:
         lines = ["Verdict: none yet."]
     return lines
@@ -129,7 +129,7 @@ def advice_lines(answer: FindingsAnswer) -> list[str]:
         lines += [line for piece in finding.advice for line in advice_item_lines(piece)]
     if lines:
         return lines
-    return ["no advice at present" if answer.looked else "no advice yet: tierd needs two looks to compare"]
+    return ["no advice at present" if answer.looked else "no advice yet: tierd needs two readings to compare"]
 
 
 def advice_item_lines(piece: AdviceAnswer) -> list[str]:
@@ -142,7 +142,7 @@ MAX_SHOWN = 5
 
 def add_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """The command line of ``tierctl plan``."""
-    plan = commands.add_parser("plan", help="what would be done now, without doing it, and what speaks against it",
+    plan = commands.add_parser("plan", help="what tierd would do now, and why not more; changes nothing",
                                description="Plans for what is found now, as the next cycle would, and shows it as the "
                                            "commands of lfs it comes to. Changes nothing, and queues nothing.")
     client.add_daemon_options(plan)
@@ -188,5 +188,5 @@ def step_lines(actions: Sequence[ActionAnswer], indent: str) -> list[str]:
         lines += [f"{indent}{command} {action.layout} {place}", f"{indent}    because {action.reason}"]
     if len(moves) > MAX_SHOWN:
         rest = moves[MAX_SHOWN:]
-        lines.append(f"{indent}and {len(rest)} more moves, {megabytes(sum(a.size_bytes for a in rest))}")
+        lines.append(f"{indent}and {len(rest)} more moves, {bytes_text(sum(a.size_bytes for a in rest))}")
     return lines

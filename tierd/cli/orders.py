@@ -8,9 +8,9 @@ from functools import partial
 
 from lustre.layout.size import parse_size
 from tierd.cli import client, progress
-from tierd.cli.client import megabytes, positive
+from tierd.cli.client import positive
 from tierd.daemon.answers import OrderAnswer, from_json
-from tierd.text import quoted, shell_word
+from tierd.text import bytes_text, quoted, shell_word
 
 DESTINATIONS = {"promote": "to flash", "demote": "to the disks"}
 
@@ -29,7 +29,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
                              help="of a directory, no more than so many (default: %(default)s)")
         command.add_argument("--max-bytes", type=size_bytes_of, default=1 << 40, metavar="SIZE",
                              help="nor more than this together: 500G (default: 1T)")
-        command.add_argument("--preview", action="store_true", help="say what it comes to, and leave it at that")
+        command.add_argument("--preview", action="store_true", help="show what would be queued; change nothing")
         progress.add_wait_option(command)
         client.add_daemon_options(command)
         command.set_defaults(run=run, command=name)
@@ -63,17 +63,17 @@ def run(chosen: argparse.Namespace) -> int:
 
 def order_lines(answer: OrderAnswer) -> list[str]:
     """What the order comes to."""
-    amount = f"{answer.files} files, {megabytes(answer.size_bytes)},"
+    amount = f"{answer.files} files, {bytes_text(answer.size_bytes)},"
     what = f"{amount} of {quoted(answer.path)} {DESTINATIONS[answer.direction]}"
     if not answer.files:
         lines = [f"nothing to {answer.direction} at {quoted(answer.path)}"]
     elif answer.preview:
         lines = [f"would queue {what}"]
     elif answer.held:
-        lines = [f"taken: {what}; tierd is held back ({answer.held}), and they wait"]
+        lines = [f"queued {what}; the files wait: {answer.held}"]
     else:
-        dry = "; a dry run: they are gone through, and not moved" if answer.dry_run else ""
-        lines = [f"queued {what}{dry}; tierctl status and tierctl history show how it goes"]
+        dry = "; dry run: nothing is moved" if answer.dry_run else ""
+        lines = [f"queued {what}{dry}; see tierctl status and tierctl history"]
     lines += [f"  left out: {count}: {why}" for why, count in answer.left_out.items()]
     for action in answer.actions[: 5 if answer.files else 0]:
         lines.append(f"  lfs migrate --non-block {action.layout} {shell_word(action.path)}")

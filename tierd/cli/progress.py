@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from tierd.cli import client
-from tierd.daemon.answers import StatusAnswer, from_json
+from tierd.daemon.answers import QueueAnswer, from_json
 from tierd.daemon.client import ControlError, ask
 from tierd.text import printable
 
@@ -27,7 +27,7 @@ def bar(title: str, total: float) -> Iterator[Callable[[float], None]]:
     if not console.is_terminal:
         yield lambda _: None
         return
-    percent = TextColumn("{task.percentage:3.0f} %")
+    percent = TextColumn("{task.percentage:3.0f}%")
     columns = TextColumn("{task.description}"), BarColumn(), percent, TimeRemainingColumn()
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(title, total=total)
@@ -97,11 +97,14 @@ def ended_meanwhile(before: Mapping[str, int], after: Mapping[str, int]) -> str:
     return f"ended meanwhile: {told}" if told else "nothing was done meanwhile"
 
 
-def status_of(chosen: argparse.Namespace) -> StatusAnswer:
-    """The state of the daemon. Raises ControlError."""
-    return from_json(StatusAnswer, ask(client.socket_of(chosen), {"request": "status"}))
+def status_of(chosen: argparse.Namespace) -> QueueAnswer:
+    """The queue of the daemon. Raises ControlError."""
+    try:
+        return from_json(QueueAnswer, ask(client.socket_of(chosen), {"request": "status"}))
+    except ValueError as error:
+        raise ControlError(str(error)) from error
 
 
-def moves_left(status: StatusAnswer) -> int:
+def moves_left(status: QueueAnswer) -> int:
     """Moves and orders in the queue."""
     return status.waiting_moves + status.waiting_orders

@@ -24,7 +24,7 @@ EXIT_TRY_AGAIN = 75
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """The command line."""
     submit = commands.add_parser(
-        "submit", help="hand files over, as robinhood's cmd() does; never waits for them to be moved",
+        "submit", help="queue files for migration, for robinhood's cmd(); does not wait",
         description=DESCRIPTION)
     add_options(submit)
     submit.set_defaults(run=run)
@@ -59,7 +59,7 @@ def run(chosen: argparse.Namespace) -> int:
             print(f"{error}" + (f" ({taken} of {len(paths)} were taken before)" if taken else ""), file=sys.stderr)
             return EXIT_TRY_AGAIN if error.again else 1
         taken += int(answer["accepted"])
-    print(f'{{"accepted": {taken}}}' if chosen.json else f"taken in: {taken}")
+    print(f'{{"accepted": {taken}}}' if chosen.json else f"accepted: {taken}")
     return 0
 
 

@@ -20,11 +20,11 @@ from rich.table import Table
 from rich.text import Text
 
 from tierd.cli import client
-from tierd.cli.client import megabytes, utc_time
+from tierd.cli.client import utc_time
 from tierd.cli.control import headline, queue_line
 from tierd.daemon.answers import TopAnswer, from_json
 from tierd.daemon.client import ControlError, ask
-from tierd.text import printable
+from tierd.text import bytes_text, printable
 
 LEFT: Literal["left"] = "left"
 RIGHT: Literal["right"] = "right"
@@ -124,8 +124,8 @@ def screen(answer: TopAnswer, width: int = 120) -> RenderableType:
     parts += [Text(printable(f"CANNOT: {words}"), "bold red") for words in answer.faults.values()]
     parts.append(
         Text(
-            f"last look {utc_time(answer.last_cycle)}, over {answer.seconds:.0f} s; {queue_line(answer)}, "
-            f"{megabytes(answer.moved_bytes)} moved"
+            f"last reading {utc_time(answer.last_cycle)}, over {answer.seconds:.0f} s; {queue_line(answer)}, "
+            f"{bytes_text(answer.moved_bytes)} moved"
         )
     )
     serious = [f for f in answer.findings if not f.advice_only]
@@ -133,15 +133,17 @@ def screen(answer: TopAnswer, width: int = 120) -> RenderableType:
     if not serious:
         parts.append(Text(quiet_text(answer), "green"))
     if answer.advice:
-        parts.append(Text(f"{answer.advice} pieces of advice: tierctl advise"))
+        parts.append(Text(f"advice: {answer.advice}; see tierctl advise"))
     return Group(*parts, targets(answer, width), jobs(answer, width))
 
 
 def quiet_text(answer: TopAnswer) -> str:
     """What is said where nothing is found."""
     if not answer.seconds:
-        return "no look yet"
-    return f"{'nobody slows anybody' if answer.jobs else 'no job is at work'}, as far as can be seen"
+        return "no reading yet"
+    if answer.learning:
+        return "learning: too little is known yet to say whether a stream is slowed"
+    return f"{'no interference found' if answer.jobs else 'no active jobs'}"
 
 
 def targets(answer: TopAnswer, width: int) -> RenderableType:
@@ -149,8 +151,8 @@ def targets(answer: TopAnswer, width: int) -> RenderableType:
     found = answer.targets
     made = fitting_table(width, (
         Column("TARGET", LEFT, 9, [Text(printable(row.target)) for row in found]),
-        Column("read/s", RIGHT, 5, [Text(megabytes(row.read_bytes)) for row in found]),
-        Column("write/s", RIGHT, 6, [Text(megabytes(row.write_bytes)) for row in found]),
+        Column("read/s", RIGHT, 5, [Text(bytes_text(row.read_bytes)) for row in found]),
+        Column("write/s", RIGHT, 6, [Text(bytes_text(row.write_bytes)) for row in found]),
         Column("ops/s", RIGHT, 4, [Text(f"{row.operations:.0f}") for row in found]),
         Column("jobs", RIGHT, 3, [Text(str(row.jobs)) for row in found]),
         Column("slowdown", RIGHT, 8, [Text(f"{row.slowdown:.2f} x" if row.slowdown else "", "red")
@@ -166,8 +168,8 @@ def jobs(answer: TopAnswer, width: int) -> RenderableType:
     colours = {"noise": "red", "slowed": "yellow"}
     made = fitting_table(width, (
         Column("JOB", LEFT, 9, [Text(printable(row.job)) for row in found]),
-        Column("read/s", RIGHT, 6, [Text(megabytes(row.read_bytes)) for row in found]),
-        Column("write/s", RIGHT, 7, [Text(megabytes(row.write_bytes)) for row in found]),
+        Column("read/s", RIGHT, 6, [Text(bytes_text(row.read_bytes)) for row in found]),
+        Column("write/s", RIGHT, 7, [Text(bytes_text(row.write_bytes)) for row in found]),
         Column("ops/s", RIGHT, 5, [Text(f"{row.operations:.0f}") for row in found]),
         Column("creates/s", RIGHT, 4, [Text(f"{row.creates:.0f}") for row in found]),
         Column("targets", RIGHT, 3, [Text(str(row.targets)) for row in found]),

@@ -15,6 +15,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import AfterValidator, Strict
 
 from tierd.acts import ActKind
+from tierd.model import ACTIONABLE_KINDS
 from tierd.refusal import Reason, Refusal
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -125,6 +126,17 @@ def socket_path(path: str) -> str:
     return whole_path(path)
 
 
+def actionable_kind(kind: str) -> str:
+    """A kind of finding that tierd can act on. Raises ValueError that names these kinds.
+
+    >>> actionable_kind("cold-on-flash")
+    'cold-on-flash'
+    """
+    if kind not in ACTIONABLE_KINDS:
+        raise ValueError(f"tierd acts on {', '.join(ACTIONABLE_KINDS[:-1])} and {ACTIONABLE_KINDS[-1]} only")
+    return kind
+
+
 def retention_days(days: float) -> float:
     """Days the journal keeps records; 0 for ever. Raises ValueError for a time in which acts still matter to tierd.
 
@@ -232,7 +244,7 @@ class ActSettings:
     """While this file exists tierd changes and undoes nothing; status shows its first line. "": no such file."""
     windows: tuple[Annotated[str, AfterValidator(valid_window)], ...] = ()
     """Hours in which changes may be made, in local time: ``Mon-Fri 20:00-06:00``. Empty: at any time."""
-    on: tuple[Literal["noisy-neighbour", "outgrown-component", "hot-small-files", "cold-on-flash"], ...] = (
+    on: tuple[Annotated[str, AfterValidator(actionable_kind)], ...] = (
         "noisy-neighbour", "outgrown-component", "cold-on-flash")
     """Kinds of findings that are acted on; the others are only reported."""
     default_layouts_per_second: Annotated[float, Gt(0)] = 20.0

@@ -232,6 +232,25 @@ class ScopeAnswer:
     mode: str
 
 
+@dataclass(frozen=True, slots=True)
+class JobTimeRow:
+    """Part of a target's service time that a job takes, and its standard error."""
+
+    job: str
+    share: float
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class TargetTimeRow:
+    """Share of the time in which a target is busy, its standard error, and the jobs that take most of it."""
+
+    target: str
+    utilisation: float
+    utilisation_error: float
+    jobs: tuple[JobTimeRow, ...]
+
+
 # Answers
 
 
@@ -275,6 +294,10 @@ class StateAnswer(OperatingStateAnswer):
     looking_since: float | None
     history_seconds: float
     least_seconds: float
+    learning: bool = False
+    """Whether too little is known to say that nobody is slowed."""
+    device_time: tuple[TargetTimeRow, ...] = ()
+    """The busiest targets."""
     cycles: int
     cycle_seconds: float
     waiting_orders: int
@@ -303,6 +326,33 @@ class StatusAnswer(StateAnswer):
 
     findings: tuple[str, ...]
     """Sentences of the findings that are acted on, in the order of ``finding_ids``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueAnswer:
+    """The part of ``tierctl status`` that ``--wait`` needs."""
+
+    held: str
+    waiting_moves: int
+    waiting_orders: int
+    under_way_moves: int
+    outcomes: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageAnswer:
+    """The part of ``tierctl status`` that the page shows."""
+
+    mode: str
+    dry_run: bool
+    paused: str
+    held: str
+    draining: str
+    faults: Mapping[str, str]
+    findings: tuple[str, ...]
+    finding_ids: tuple[int | None, ...]
+    why_not: tuple[tuple[RefusalAnswer, ...], ...]
+    stalled: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,7 +416,7 @@ class HistoryAnswer:
     """``tierctl history``."""
 
     entries: tuple[ActAnswer, ...]
-    all_outcomes: Mapping[str, int]
+    all_outcomes: Mapping[str, int] = field(default_factory=dict)
     """Number of acts by outcome, where ``entries`` is empty."""
     complete_since: float | None = None
     removed_acts: int = 0

@@ -33,7 +33,7 @@ RETRY_SECONDS = 60.0
 
 
 class HistoryLoader:
-    """Asks until there is an answer, a few times; then what streams get is learnt by looking alone."""
+    """Asks until there is an answer, a few times; then what streams get is learned by looking alone."""
 
     def __init__(self, ask: AskHistory | None, engine: Engine, telling: FindingLog, clock: Clock) -> None:
         self._ask = ask
@@ -45,22 +45,22 @@ class HistoryLoader:
         self._tries = 0
 
     def __call__(self, seen: Window) -> None:
-        """Ask, where it is time to: before anything is thought about the window."""
+        """Ask, where it is time to: before detection uses the window."""
         if self._ask is None or self._clock.now() < self._next_at:
             return
         self._begun = seen.start if self._begun is None else self._begun
         self._tries += 1
         self._next_at = self._clock.now() + RETRY_SECONDS
         try:
-            learnt = self._ask(seen, self._begun)
+            learned = self._ask(seen, self._begun)
         except OSError as error:
-            self._log.say(f"what streams usually get is learnt by looking: {error}")
+            self._log.say(f"what streams usually get is learned by looking: {error}")
             if self._tries >= MAX_TRIES:
                 self._ask = None
             return
         self._ask = None
-        self._engine.learn(learnt.windows, learnt.jobs)
-        self._log.say(f"learnt from Prometheus' history: {len(learnt.windows)} windows of {len(learnt.jobs)} jobs")
+        self._engine.use_history(learned.windows, learned.jobs)
+        self._log.say(f"learned from Prometheus' history: {len(learned.windows)} windows of {len(learned.jobs)} jobs")
 
 
 LONG_CYCLES, LONG_SECONDS = 10.0, 60.0
@@ -171,7 +171,7 @@ class Observer:
             what = f"{passed:.0f} s lie between two looks: a clock was set, or a cycle took long"
         else:
             return
-        self._log.say(f"{what}. What streams usually get may have to be learnt anew: a neighbour that comes "
+        self._log.say(f"{what}. What streams usually get may have to be learned anew: a neighbour that comes "
                           "before that is found only after it has been away")
 
 
@@ -212,31 +212,31 @@ class Detection:
         self.fresh: tuple[Finding, ...] = ()
         """The same, while nothing has hidden the world since."""
 
-    def think(self, seen: Window, now: float) -> None:
+    def run_cycle(self, seen: Window, now: float) -> None:
         """What holds, told where it is new."""
         self._learn(seen)
         whose = self._own_work(seen)
         self._log.fault("mover", whose.problem)
-        thought = self._engine.think(seen, self._table.of_job, lambda: self._facts(now), whose.own_jobs,
+        result = self._engine.run_cycle(seen, self._table.of_job, lambda: self._facts(now), whose.own_jobs,
                                      self._table.counts_of_job)
         for what in ("room", "clients"):
             self._log.fault(what, self._gatherer.faults.get(what, ""))
         for name in self._detectors:
-            failed = self._engine.blind.get(name, "")
+            failed = self._engine.detector_faults.get(name, "")
             self._log.fault(f"detector {name}",
                                 failed and f"detector {name} failed and finds nothing: {failed}")
         self.windows = self._engine.windows
         with self._store.lock:
-            self._tell(thought)
-        self.findings = self.fresh = thought.findings
+            self._tell(result)
+        self.findings = self.fresh = result.findings
 
-    def _tell(self, thought: CycleFindings) -> None:
-        for finding in thought.begun:
+    def _tell(self, result: CycleFindings) -> None:
+        for finding in result.begun:
             case = self._store.get(finding.key)
             if case is not None:
                 case.finding_began()
             self._log.begun(finding)
-        for finding in thought.ended:
+        for finding in result.ended:
             case = self._store.get(finding.key)
             self._log.ended(finding, acted_on=case is not None)
             if case is not None:

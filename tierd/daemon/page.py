@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from tierd.daemon.answers import ActAnswer, HistoryAnswer, RefusalAnswer, StatusAnswer
+from tierd.daemon.answers import ActAnswer, HistoryAnswer, PageAnswer, RefusalAnswer
 from tierd.text import html_safe
 
 PAGE = """<!DOCTYPE html>
@@ -22,7 +22,7 @@ th,td{{padding:.3em .8em .3em 0;text-align:left;border-bottom:1px solid #8884;ve
 """
 
 
-def status_page(status: StatusAnswer, history: HistoryAnswer) -> str:
+def status_page(status: PageAnswer, history: HistoryAnswer) -> str:
     """The whole page: state, findings, remediations and the last acts."""
     faults = "".join(f'<p class="bad">Cannot see: {html_safe(words)}</p>' for words in status.faults.values())
     faults += "".join(f'<p class="bad">Stalled: {html_safe(words)}</p>' for words in status.stalled)
@@ -33,7 +33,7 @@ def status_page(status: StatusAnswer, history: HistoryAnswer) -> str:
                        acts=acts_html(history.entries))
 
 
-def state_sentence(status: StatusAnswer) -> str:
+def state_sentence(status: PageAnswer) -> str:
     """Mode, and what holds acts back: the first of pause, hold and drain."""
     holds = ("Paused", status.paused), ("Held", status.held), ("Draining", status.draining)
     held = next((f"{word}: {reason}." for word, reason in holds if reason), "At work.")

@@ -224,9 +224,9 @@ class Service:
         """What was seen, for the service that takes this one's place."""
         return self._daemon.history
 
-    def remember(self, history: History) -> None:
+    def take_over(self, history: History) -> None:
         """Go on from what the service before has seen."""
-        self._daemon.remember(history)
+        self._daemon.take_over(history)
 
     def _made_activities(self) -> Activities:
         """What goes on, in the order of one turn. The look at the counters is run by whoever drives the service."""

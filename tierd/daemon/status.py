@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import nlargest
 
 from lustre.layout.model import explain
 from lustre.layout.setstripe import setstripe_arguments
@@ -27,6 +28,7 @@ from tierd.daemon.answers import (
     FindingAnswer,
     FindingsAnswer,
     JobRow,
+    JobTimeRow,
     OperatingStateAnswer,
     RefusalAnswer,
     RemediationAnswer,
@@ -35,11 +37,13 @@ from tierd.daemon.answers import (
     StateAnswer,
     StatusAnswer,
     TargetRow,
+    TargetTimeRow,
     TopAnswer,
     extend,
 )
 from tierd.daemon.loop import Daemon
 from tierd.daemon.states import State
+from tierd.detect.device_time import TargetTime
 from tierd.model import Action, Finding, SlowdownEvidence, Window
 from tierd.refusal import REMEDIES, Refusal, sentence_of
 from tierd.sense.freshness import SourceState
@@ -87,6 +91,8 @@ class StatusSnapshot:
     cycle_seconds: float = 0.0
     looking_since: float = 0.0
     """Beginning of the history, where we saw all of it ourselves; 0 where somebody else told of what was before."""
+    device_time: Mapping[str, TargetTime] = field(default_factory=dict)
+    """Of targets whose costs of service are known."""
 
 
 class StatusPublisher:
@@ -121,7 +127,8 @@ class StatusPublisher:
             windows[-1] if windows else None, len(windows), findings, {f.key: daemon.number(f) for f in findings},
             cases, {f.key: daemon.why_not(f) for f in findings},
             daemon.faults, waiting.total(), tally.cycles, tally.cycle_seconds,
-            looking_since=windows[0].start if windows and not windows[0].learnt else 0.0)
+            looking_since=windows[0].start if windows and not windows[0].learned else 0.0,
+            device_time=daemon.device_time)
 
 
 STALLED_SECONDS = 60.0
@@ -257,6 +264,8 @@ class StatusView:
             looking_since=view.looking_since or None,
             history_seconds=settings.history_seconds,
             least_seconds=min_windows * settings.sense.cycle_seconds,
+            learning=not view.device_time and view.windows < 2 * min_windows,
+            device_time=device_time_rows(view.device_time),
             cycles=view.cycles,
             cycle_seconds=view.cycle_seconds,
             waiting_orders=self._waiting_orders(),
@@ -274,11 +283,24 @@ class StatusView:
             sources=tuple(map(source_answer, self._sources())))
 
 
+TARGETS_SHOWN, JOBS_SHOWN = 8, 4
+"""Targets whose device time is shown, the busiest, and jobs of each, those that take most."""
+
+
+def device_time_rows(times: Mapping[str, TargetTime]) -> tuple[TargetTimeRow, ...]:
+    """The busiest targets, and the jobs that take most of their service time."""
+    busiest = nlargest(TARGETS_SHOWN, times.values(), key=lambda time: time.utilisation)
+    return tuple(TargetTimeRow(
+        time.target, round(time.utilisation, 4), round(time.utilisation_error, 4),
+        tuple(JobTimeRow(job, round(share, 4), round(time.share_error([job]), 4))
+              for job, share in time.top(JOBS_SHOWN))) for time in busiest)
+
+
 def stalled_sentences(daemon: Daemon, gate: Gate, activities: Sequence[ActivityState], now: float) -> list[str]:
     """What goes on no more, or is late, and why: a sentence each."""
     found = []
     if daemon.stale_for:
-        found.append(f"the last look at the counters is {daemon.stale_for:.0f} s old: nothing is begun until the next")
+        found.append(f"the last reading of the counters is {daemon.stale_for:.0f} s old: no acts start before the next")
     moving = next((state for state in activities if state.name == "move"), None)
     idle = now - max(gate.last_move_at, gate.waiting_since)
     if gate.waiting and idle > STALLED_SECONDS:
@@ -286,7 +308,7 @@ def stalled_sentences(daemon: Daemon, gate: Gate, activities: Sequence[ActivityS
         if not why and moving is not None and moving.begun_at:
             why = moving.waits_for or f"{moving.doing} has taken {now - moving.begun_at:.0f} s so far"
         why = why or "the reason is not known"
-        found.append(f"no move has ended for {idle:.0f} s while {gate.waiting} wait: {why}")
+        found.append(f"no move has ended for {idle:.0f} s while {gate.waiting} are queued: {why}")
     return found
 
 
@@ -339,7 +361,7 @@ def rates_by(window: Window, place: int) -> tuple[dict[str, tuple[float, float, 
 def cycle_sentence(view: StatusSnapshot, gate: Gate) -> str:
     """What is seen, what is done, and what keeps more from being done."""
     if view.window is None:
-        seen = "looked; the next look tells what goes on"
+        seen = "first reading; findings need a second one"
     else:
         targets, jobs = len({target for target, _ in view.window.loads}), len(view.window.jobs)
         advice = sum(f.advice_only for f in view.findings)
@@ -348,11 +370,11 @@ def cycle_sentence(view: StatusSnapshot, gate: Gate) -> str:
     open_cases = sum(not case.judged for case in view.cases)
     parts = [seen, f"{view.cycle_seconds:.1f} s"] if view.window else [seen]
     if open_cases:
-        parts.append(f"{count_of(open_cases, 'case')} being judged")
+        parts.append(f"{count_of(open_cases, 'remediation')} without a verdict")
     if view.waiting:
-        parts.append(f"{count_of(view.waiting, 'move')} waiting")
+        parts.append(f"{count_of(view.waiting, 'move')} queued")
     if gate.operating_state.held:
-        parts.append(f"nothing is changed: {sentence_of(gate.operating_state.held)}")
+        parts.append(f"no acts: {sentence_of(gate.operating_state.held)}")
     elif gate.operating_state.draining:
-        parts.append(f"nothing new is begun: {gate.operating_state.draining}")
+        parts.append(f"no new acts: {gate.operating_state.draining}")
     return "; ".join([*parts, *view.faults.values()])

@@ -34,7 +34,7 @@ class SupervisedService(HeartbeatSource, Protocol):
     def history(self) -> History:
         """What it has seen."""
 
-    def remember(self, history: History) -> None:
+    def take_over(self, history: History) -> None:
         """Go on from what another has seen."""
 
     def close(self) -> None:
@@ -140,10 +140,10 @@ class Supervisor:
     def _started(self, settings: Settings) -> None:
         self._service = self._start(settings)
         if self._seen is not None:
-            self._service.remember(self._seen)
+            self._service.take_over(self._seen)
 
     def _baselines(self) -> str:
-        return "baselines are learnt anew" if self._seen is None else "what streams usually get is still known"
+        return "baselines are learned anew" if self._seen is None else "what streams usually get is still known"
 
     def _begin(self) -> bool:
         try:

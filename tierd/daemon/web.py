@@ -18,7 +18,7 @@ from httpserver.connections import Connections
 from httpserver.server import Address
 from httpserver.serving import BackgroundServer
 from tierd.config.settings import WebSettings
-from tierd.daemon.answers import FaultsAnswer, HistoryAnswer, Json, StatusAnswer, from_json
+from tierd.daemon.answers import FaultsAnswer, HistoryAnswer, Json, PageAnswer, from_json
 from tierd.daemon.page import status_page
 from tierd.text import printable
 
@@ -74,7 +74,7 @@ class App:
         return respond(start, "200 OK", "well\n")
 
     def _page(self) -> str:
-        status = from_json(StatusAnswer, self._ask({"request": "status"}))
+        status = from_json(PageAnswer, self._ask({"request": "status"}))
         return status_page(status, from_json(HistoryAnswer, self._ask({"request": "history", "last": 20})))
 
 

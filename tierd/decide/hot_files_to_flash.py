@@ -83,9 +83,12 @@ def decide(
     capacity: Capacity,
     pools: Pools,
     settings: Settings,
-    suffers: bool = False,
+    victim_slowed: bool = False,
 ) -> Plan:
-    """Moves of the files that are worth it, the best first, while the pool has space."""
+    """Moves of the files that are worth it, the best first, while the pool has space.
+
+    ``victim_slowed``: a neighbour is slowed on the finding's targets, so that a move costs more.
+    """
     if not capacity.pools.get(pools.flash_pool) or not capacity.pools.get(pools.hdd_pool):
         return Plan((), (Refusal(Reason.NO_POOL, f"pool {pools.flash_pool!r} or {pools.hdd_pool!r} does not exist or "
                                  "has no targets"),))
@@ -113,7 +116,7 @@ def decide(
         worth = [(w, c) for c in activity.candidates
                  if c.size_bytes is not None and 0 < c.size_bytes <= size.component_bytes
                  and c.closed_at <= finding.time - pools.settle_seconds
-                 and (w := benefit_ratio(c, per_open, evidence, settings, suffers)) >= settings.benefit_factor]
+                 and (w := benefit_ratio(c, per_open, evidence, settings, victim_slowed)) >= settings.benefit_factor]
         if not worth and activity.candidates:
             refusals.append(Refusal(Reason.NOT_WORTH, f"no file saves {settings.benefit_factor:g} times the disk time "
                                     "that its move costs").about(activity.directory))
@@ -128,7 +131,8 @@ def decide(
 
 
 def benefit_ratio(
-    candidate: Candidate, opens_per_second: float, evidence: HotSmallFilesEvidence, settings: Settings, suffers: bool
+    candidate: Candidate, opens_per_second: float, evidence: HotSmallFilesEvidence, settings: Settings,
+    victim_slowed: bool,
 ) -> float:
     """Disk time saved over the horizon, per disk time that the move costs.
 
@@ -139,7 +143,7 @@ def benefit_ratio(
         1.0, evidence.disk_reads_per_second / max(evidence.opens_per_second, 1e-9))
     saved_usec = heat * settings.horizon_seconds * max(0.0, read_usec - settings.flash_read_usec)
     cost_usec = read_usec + (candidate.size_bytes or 0) / settings.disk_bytes_per_second * 1e6
-    return saved_usec / (cost_usec * (settings.suffering_weight if suffers else 1.0))
+    return saved_usec / (cost_usec * (settings.suffering_weight if victim_slowed else 1.0))
 
 
 def fitting_moves(actions: Sequence[Action], left: float, most: int) -> Iterator[Action]:

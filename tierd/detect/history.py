@@ -185,14 +185,14 @@ class History:
         self._loads = 0
         self._keys: dict[tuple[str, str], tuple[str, str]] = {}
         self._begun: float | None = None
-        self.learnt: tuple[Window, ...] = ()
+        self.learned: tuple[Window, ...] = ()
         """Windows from Prometheus' history, until tierd's own history is long enough."""
 
     @property
     def windows(self) -> Sequence[Window]:
         """All windows, oldest first."""
         begun = self._whole[0].start if self._whole else float("inf")
-        return (*self.learnt, *(w for w in self.coarse.windows if w.end <= begun), *self._whole)
+        return (*self.learned, *(w for w in self.coarse.windows if w.end <= begun), *self._whole)
 
     def add(self, window: Window) -> bool:
         """Add a window. Returns whether a coarse window is now complete."""
@@ -200,7 +200,7 @@ class History:
             self._begin()  # the clock went back: the history is void
         self._begun = window.start if self._begun is None else self._begun
         if window.end - self._begun > self._history_seconds:
-            self.learnt = ()
+            self.learned = ()
         window = self._with_known_keys(thinned(window))
         self._whole.append(window)
         self._loads += len(window.loads)

@@ -12,7 +12,7 @@ from functools import partial
 from lustre.parameters import Tree
 from tierd.config.settings import Settings
 from tierd.engine import Engine, without_duplicates
-from tierd.model import Action, Facts, Finding, TargetFill
+from tierd.model import Action, Facts, Finding, SlowdownEvidence, TargetFill
 from tierd.sense import clients, parameters
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.clients import ClientCounters, client_load
@@ -53,10 +53,6 @@ class TapeFacts:
         )
 
 
-INTERFERENCE = frozenset({"noisy-neighbour", "shared-bandwidth"})
-"""Kinds of findings that name an aggressor and a victim."""
-
-
 @dataclass(frozen=True, slots=True)
 class Report:
     """Findings in order of their start, the plan, and the refusals."""
@@ -79,17 +75,17 @@ def replay(tape: Tape, settings: Settings) -> Report:
     plans: dict[tuple[str, str, str], tuple[Action, ...]] = {}
     refusals: dict[str, None] = {}
     before = parameters.reading(tape.trees[0], tape.times[0])
-    heard = 0
+    records_read = 0
     for time, tree in zip(tape.times[1:], tape.trees[1:], strict=True):
-        while heard < len(tape.records) and tape.records[heard].time <= time:
-            table.add([tape.records[heard]])
-            heard += 1
+        while records_read < len(tape.records) and tape.records[records_read].time <= time:
+            table.add([tape.records[records_read]])
+            records_read += 1
         after = parameters.reading(tree, time)
-        thought = engine.think(window(before, after), table.of_job, partial(facts, tree, time))
+        result = engine.run_cycle(window(before, after), table.of_job, partial(facts, tree, time))
         before = after
-        advice.update((f.key, f) for f in thought.findings if f.kind not in INTERFERENCE)
-        for finding in thought.findings:
-            if finding.kind not in INTERFERENCE:
+        for finding in result.findings:
+            if not isinstance(finding.evidence, SlowdownEvidence):
+                advice[finding.key] = finding
                 continue
             findings[finding.key] = widen(findings.get(finding.key), finding)
             if not plans.get(finding.key):

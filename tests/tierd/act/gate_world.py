@@ -16,8 +16,8 @@ from tests.tierd.worlds import noise
 from tierd.act.gate import Gate
 from tierd.act.journal.writer import Journal
 from tierd.act.limits import Budget, CircuitBreaker
-from tierd.act.movers.capacity import Destination
 from tierd.act.movers.lease import LeaseMover
+from tierd.act.movers.space_and_quota import Destination
 from tierd.act.operating_state import MaintenanceGuard
 from tierd.act.outcomes import CompletedAct
 from tierd.act.undo import Undo

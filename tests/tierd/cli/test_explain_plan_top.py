@@ -29,7 +29,7 @@ def test_a_finding_is_explained_from_its_numbers_to_the_verdict(site: Site, caps
     site.run(until=130)
     told = shown(capsys, "explain", "1", site=site)  # by the act
     assert told.startswith("F1, noisy-neighbour, found 20")
-    for part in ("slowdown: 1.", "Where it comes from, by the changelogs: /proj/ingest.",
+    for part in ("slowdown: 1.", "Directories of the aggressor, by the changelogs: /proj/ingest.",
                  "SET default layout of /proj/ingest", "Acts: 1 set-default-layout done; 0 B moved.",
                  "whole file on hdd (1 stripe) -> first 1M on flash (1 stripe), rest on hdd (1 stripe)",
                  "UTC: helped; kept. The victim had"):
@@ -52,7 +52,7 @@ def test_a_plan_is_shown_and_nothing_is_done(site: Site, capsys: pytest.CaptureF
     assert plan.startswith("DRAINING: looking first; the queue is empty (tierctl resume goes on); mode full\n")
     assert "  lfs setstripe -E 1M -c 1 -p flash -E -1 " in plan
     assert " -p hdd /proj/ingest\n" in plan
-    assert shown(capsys, "history", site=site) == "nothing was done yet\n"
+    assert shown(capsys, "history", site=site) == "no acts yet\n"
     site.filesystem.set_xattr("/proj", "user.tierd", b"off")
     site.run(until=70)
     assert "not done: /proj/ingest: user.tierd is off at /proj" in shown(capsys, "plan", site=site)
@@ -87,7 +87,7 @@ def test_what_the_settings_keep_from_being_done_stands_in_status(site: Site, cap
 
 
 def test_the_live_view_shows_who_slows_whom(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "no look yet" in shown(capsys, "top", "--once", site=site)
+    assert "no reading yet" in shown(capsys, "top", "--once", site=site)
     site.run(until=55)
     told = shown(capsys, "top", site=site)
     assert "F1 noisy-neighbour: ior_stream.1002" in told
@@ -97,7 +97,7 @@ def test_the_live_view_shows_who_slows_whom(site: Site, capsys: pytest.CaptureFi
     answer = json.loads(shown(capsys, "top", "--json", site=site))
     assert {row["role"] for row in answer["jobs"]} == {"noise", "slowed"}
     quiet = from_json(TopAnswer, answer | {"targets": [], "jobs": []})
-    assert quiet_text(quiet) == "no job is at work, as far as can be seen"
+    assert quiet_text(quiet) == "no active jobs"
     screen(from_json(TopAnswer, answer | {"paused": "[bold]x\x1b[2J", "faults": {"a": "[/]"}}))  # no markup, no escapes
 
 

@@ -46,6 +46,7 @@ small_file_bytes = -1
     (f'[act]\nsocket = "/{"s" * 107}"', "act.socket: give a path of 107 bytes at the most, for it is that of a socket"),
     ('[act]\npause_file = "pause"', "act.pause_file: give the whole path, from / on (it is 'pause')"),
     ('[act]\ndry_run = "no"', "act.dry_run: Input should be a valid boolean (it is 'no')"),
+    ('[act]\non = ["shared-bandwidth"]', "act.on.0: tierd acts on noisy-neighbour, outgrown-component, hot-small"),
     ("[act]\ndry_run = 0", "act.dry_run: Input should be a valid boolean (it is 0)"),
     ('[sense]\nexporters = ["oss1:9169/metrics"]', "sense.exporters.0: give the whole address: http://oss01:9169/"),
     ('[sense]\nclients = ["ftp://login1"]', "sense.clients.0: give the whole address: http://oss01:9169/metrics"),

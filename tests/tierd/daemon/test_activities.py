@@ -222,7 +222,7 @@ def test_moves_of_a_neighbour_that_has_gone_are_dropped(busy: Busy) -> None:
     gone = busy.cluster.now
     busy.at_once.run_until(gone + 60)
     assert busy.status()["waiting_moves"] == 0
-    assert any("does nothing any more" in words for _, words in busy.said)
+    assert any("has stopped" in words for _, words in busy.said)
     assert [time for time in busy.moved() if time > gone + 25] == []
 
 

@@ -111,7 +111,7 @@ def wet(view: View, _: Common) -> Iterator[Finding]:
 
 def test_what_was_seen_before_a_gap_holds_no_more() -> None:
     engine = Engine(replace(Settings(), detect=(ConfiguredDetector(Detector("wet", Common, wet), Common()),)))
-    held = [bool(engine.think(window(n), no_activities).findings) for n in (*range(12), *range(200, 206))]
+    held = [bool(engine.run_cycle(window(n), no_activities).findings) for n in (*range(12), *range(200, 206))]
     assert held == [False] * 11 + [True] + [False] * 5 + [True]
 
 

@@ -33,7 +33,7 @@ def started_late(folder: Path, history: Callable[[list[Window]], AskHistory | No
     for _ in range(6):
         cluster.advance(4.9)
         readings.append(read())
-    before = [replace(window(*pair), learnt=True) for pair in pairwise(readings)]
+    before = [replace(window(*pair), learned=True) for pair in pairwise(readings)]
     cluster.advance(60 - cluster.now)
     said: list[str] = []
     return wire(cluster, Settings(), said.append, folder, history=history(before)), said
@@ -57,15 +57,15 @@ def test_with_one_the_neighbour_is_found_after_two_minutes(tmp_path: Path) -> No
 
     at, said = started_late(tmp_path, remembering)
     at.run(180)
-    assert said == ["learnt from Prometheus' history: 5 windows of 2 jobs"]
+    assert said == ["learned from Prometheus' history: 5 windows of 2 jobs"]
     at.run(330)
     assert len(asked) == 1
     assert any(words.startswith("FOUND noisy-neighbour: ior_stream.1002") for words in said)
     assert any(words.startswith("SET default layout of /proj/ingest") for words in said)
     (case,) = at.daemon.cases
-    learnt = case.finding.evidence.numbers()["learnt_windows"]
-    assert learnt == 5
-    assert evidence_text("learnt_windows", learnt) == "quiet windows from Prometheus' history: 5"
+    learned = case.finding.evidence.numbers()["learnt_windows"]
+    assert learned == 5
+    assert evidence_text("learnt_windows", learned) == "quiet windows from Prometheus' history: 5"
 
 
 def test_of_a_job_nobody_remembers_nothing_is_concluded(tmp_path: Path) -> None:
@@ -80,9 +80,9 @@ def test_of_a_job_nobody_remembers_nothing_is_concluded(tmp_path: Path) -> None:
 def test_our_own_history_takes_its_place(tmp_path: Path) -> None:
     at, _ = started_late(tmp_path, lambda before: lambda seen, until: LearnedHistory(tuple(before), JOBS))
     at.run(70)
-    assert any(w.learnt for w in at.daemon.windows)
+    assert any(w.learned for w in at.daemon.windows)
     at.run(60 + Settings().history_seconds + 20, cycle_seconds=60.0)
-    assert not any(w.learnt for w in at.daemon.windows)
+    assert not any(w.learned for w in at.daemon.windows)
 
 
 @pytest.mark.parametrize("answers", [1, MAX_TRIES + 3])
@@ -101,5 +101,5 @@ def test_a_memory_that_does_not_answer_is_asked_again_and_not_for_ever(tmp_path:
     at.run(60 + (MAX_TRIES + 2) * RETRY_SECONDS)
     assert len(tries) == min(answers + 1, MAX_TRIES)
     assert len(set(tries)) == 1, "always of what was before the start"
-    assert said.count("what streams usually get is learnt by looking: http://p:9090: refused") == min(
+    assert said.count("what streams usually get is learned by looking: http://p:9090: refused") == min(
         answers, MAX_TRIES)

@@ -71,7 +71,7 @@ def test_a_configuration_that_does_not_work_leaves_the_old_one_in_force(
         keeper.reload()
     assert words in caplog.text
     assert keeper.settings == before
-    assert "looked" in cycles(site, keeper, 5)[0]
+    assert "first reading" in cycles(site, keeper, 5)[0]
     assert ask(site.socket, {"request": "status"})["paused"] == ""
     keeper.close()
 
@@ -128,7 +128,7 @@ class Failing:
     def beat(self) -> bool:
         return True
 
-    def remember(self, history: object) -> None:
+    def take_over(self, history: object) -> None:
         raise AssertionError
 
     def close(self) -> None:
@@ -183,7 +183,7 @@ def test_while_the_journal_is_no_journal_it_is_tried_again_and_nothing_is_done(
         ask(site.socket, {"request": "status"})
     assert path.read_bytes() == spoilt, "what may be mended by hand is left as it is"
     path.write_bytes(whole)
-    assert "looked" in cycles(site, kept, 55)[0]
+    assert "first reading" in cycles(site, kept, 55)[0]
     assert "at work again" in caplog.text
     kept.close()
 

@@ -25,12 +25,12 @@ def test_a_layout_taken_back_by_hand_ends_its_case(reading: Site, capsys: pytest
     waited = ask(reading.socket, {"request": "status"})["waiting_moves"]
     assert "undone: set-default-layout of /proj/ingest" in shown(capsys, "undo", "1", site=reading)
     assert any(sentence.startswith("UNDONE default layout of /proj/ingest: by ") for sentence in reading.said)
-    assert any(sentence.startswith(f"dropped {waited} waiting moves: ") for sentence in reading.said)
+    assert any(sentence.startswith(f"dropped {waited} queued moves: ") for sentence in reading.said)
     reading.run(until=reading.cluster.now + 100)
     assert "UNDONE default layout of /proj/ingest: by " in shown(capsys, "explain", "F1", site=reading)
     status = shown(capsys, "status", site=reading)
     assert ": undone by hand\n" in status
-    assert "no moves wait" in status
+    assert "no moves queued" in status
     assert "settled since follow" not in shown(capsys, "plan", site=reading)
     assert judged(reading.service._journal) == 0
     assert not any(sentence.startswith("KEPT") for sentence in reading.said)
@@ -129,20 +129,22 @@ def test_what_is_not_taken_back_is_no_success(site: Site, capsys: pytest.Capture
     for form in ([], ["--json"]):
         assert main(["undo", "1", *form, "--socket", site.socket]) == 1
     printed = capsys.readouterr()
-    assert printed.err == "refused: set-default-layout of /proj/ingest: it is undone, so there is nothing to undo\n"
+    assert (
+        printed.err == "refused: set-default-layout of /proj/ingest: the act is undone, so there is nothing to undo\n"
+    )
     assert '"result": "refused"' in printed.out
     assert site.said[told:] == []
 
 
 def test_no_such_outcome_is_not_no_history(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    assert shown(capsys, "history", "--outcome", "failed", site=site) == "nothing was done yet\n"
+    assert shown(capsys, "history", "--outcome", "failed", site=site) == "no acts yet\n"
     site.run(until=55)
     for form in ([], ["--long"]):
         assert shown(capsys, "history", "--outcome", "failed", *form, site=site) == (
-            "no act ended so; of all: 1 done\n")
+            "no act has this outcome; outcomes of all acts: 1 done\n")
     for form in ([], ["--json"]):
         assert main(["history", "--outcome", "nonsense", *form, "--socket", site.socket]) == 1
-    assert capsys.readouterr().err == "no act ended so; of all: 1 done\n"
+    assert capsys.readouterr().err == "no act has this outcome; outcomes of all acts: 1 done\n"
     site.service._journal._db.execute("UPDATE actions SET outcome = NULL")
     assert "/proj/ingest" in shown(capsys, "history", "--outcome", "under way", site=site)
     with pytest.raises(SystemExit):

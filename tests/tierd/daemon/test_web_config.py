@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from httpserver.config import WebConfigFile
 from httpserver.serving import BackgroundServer
+from tests.operation.test_page import ANSWERS
 from tests.pki import Pki, authority, pki, tls_text, users_text, web_file
 from tests.tierd.site import Site
 from tests.tierd.site import site as site
@@ -27,8 +28,7 @@ from tierd.daemon.web import MAX_BODY_BYTES, App, config_path, listen
 
 __all__ = ["authority", "pki", "tls_text", "users_text", "web_file"]
 pytest.importorskip("bcrypt")
-ANSWERS = {"status": {"mode": "full", "dry_run": True, "paused": "", "held": "", "draining": "", "faults": {},
-                      "finding_ids": [], "findings": [], "why_not": [], "stalled": []}, "history": {"entries": []}}
+READY = ANSWERS | {"status": ANSWERS["status"] | {"faults": {}, "time": 1.0, "last_cycle": 1.0}}
 PAGES = ("/", "/metrics", "/-/healthy", "/-/ready", "/nowhere")
 RIGHT, WRONG = ("prometheus", "secret"), ("prometheus", "guess")
 
@@ -38,7 +38,7 @@ class Port:
 
     def __init__(self, web_config: WebConfigFile | None) -> None:
         self.evaluated = 0
-        app = App(CollectorRegistry(), lambda asked: ANSWERS[asked["request"]], lambda: True, self.evaluate)
+        app = App(CollectorRegistry(), lambda asked: READY[asked["request"]], lambda: True, self.evaluate)
         self.server: BackgroundServer = listen(WebSettings(port=0), app, web_config)
 
     def evaluate(self) -> None:

@@ -95,12 +95,12 @@ def candidate(number: int, size: int = 64 * KIB, opens: int = 10, closed: float 
     return Candidate(Fid(0x200000401, number, 0), f"/d/f{number:03d}", closed, size_bytes=size, opens=opens)
 
 
-def hot(*candidates: Candidate, where: Capacity | None = None, suffers: bool = False,
+def hot(*candidates: Candidate, where: Capacity | None = None, victim_slowed: bool = False,
         evidence: HotSmallFilesEvidence = READ_AGAIN, **settings: float) -> Plan:
     activity = DirectoryActivity("py.3", "/d", candidates=candidates,
                                  sizes=tuple(c.size_bytes or 0 for c in candidates) * 10)
     return hot_files_to_flash.decide(HOT, evidence, [activity], where or room(layout=None), Pools(),
-                                     hot_files_to_flash.Settings(**settings), suffers)  # type: ignore[arg-type]
+                                     hot_files_to_flash.Settings(**settings), victim_slowed)  # type: ignore[arg-type]
 
 
 def test_what_saves_most_for_each_byte_goes_first() -> None:
@@ -148,11 +148,11 @@ def test_what_is_written_or_large_and_full_or_unknown_mdts_leave_it_to_flash(cas
     assert action.layout.components[0].pool == "flash"
 
 
-def test_where_a_neighbour_suffers_a_move_must_be_worth_more() -> None:
+def test_a_move_must_be_worth_more_while_a_neighbour_is_slowed() -> None:
     slow = replace(READ_AGAIN, opens_per_second=0.05, disk_reads_per_second=0.05)
     files = [candidate(n) for n in range(20)]
     assert hot(*files, evidence=slow).actions
-    assert reasons(hot(*files, evidence=slow, suffers=True)) == [Reason.NOT_WORTH]
+    assert reasons(hot(*files, evidence=slow, victim_slowed=True)) == [Reason.NOT_WORTH]
 
 
 def test_files_in_use_and_files_too_large_stay() -> None:

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tests.tierd.worlds import window
-from tierd.daemon.answers import finding_json
+from tierd.daemon.answers import to_json
+from tierd.daemon.status import finding_answer
 from tierd.detect.plugin import Common, ConfiguredDetector, Detector, DetectorRunner, View
 from tierd.model import Evidence, Finding, OtherEvidence
 
@@ -28,7 +29,7 @@ def test_a_detector_of_another_package_may_give_its_numbers_as_a_mapping() -> No
     runner = DetectorRunner([ConfiguredDetector(Detector("wet", Common, detect), Common(begin_looks=1))])
     (found,) = runner.look(View([window(0)]))
     assert found.evidence == OtherEvidence({"rain_share": 0.5})
-    assert finding_json(found)["evidence"] == {"sentence": "it rains", "rain_share": 0.5}
+    assert to_json(finding_answer(found))["evidence"] == {"sentence": "it rains", "rain_share": 0.5}
 
 
 def looks(watch: DetectorRunner, count: int) -> list[bool]:

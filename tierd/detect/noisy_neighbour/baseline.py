@@ -90,12 +90,12 @@ class LoadTracks:
         return [moved / seconds for moved, seconds in zip(self.moved(targets, job), self._seconds, strict=True)
                 if moved]
 
-    def learnt_rates(self, targets: Collection[str], job: str) -> list[float]:
+    def learned_rates(self, targets: Collection[str], job: str) -> list[float]:
         """Bytes per second of one job over several targets, in the windows from Prometheus' history."""
-        if not (self.windows and self.windows[0].learnt):
+        if not (self.windows and self.windows[0].learned):
             return []
         return [moved / w.seconds for moved, w in zip(self.moved(targets, job), self.windows, strict=True)
-                if moved and w.learnt]
+                if moved and w.learned]
 
 
 def append_loads(track: LoadArrays, key: tuple[str, str], windows: Iterable[Mapping[tuple[str, str], JobLoad]]) -> None:
@@ -128,7 +128,7 @@ class StreamSeries:
     ends: tuple[float, ...]
     suspect: tuple[float, ...]
     """The suspect's operations per second."""
-    learnt: int = 0
+    learned: int = 0
     """Number of the oldest windows that come from Prometheus' history."""
     begun: float = 0.0
     """Start of tierd's first own window; epoch seconds."""
@@ -136,7 +136,7 @@ class StreamSeries:
     @property
     def own(self) -> StreamSeries:
         """The series without windows from Prometheus' history."""
-        first = self.learnt
+        first = self.learned
         return StreamSeries(self.rates[first:], self.disturbed[first:], self.ends[first:], self.suspect[first:],
                       begun=self.begun)
 
@@ -146,9 +146,9 @@ class StreamSeries:
         return self.ends[-1] - max(self.begun, self.ends[self.onset - 1] if self.onset else self.begun)
 
     @property
-    def learnt_quiet(self) -> int:
+    def learned_quiet(self) -> int:
         """Number of windows without the suspect in Prometheus' history."""
-        return sum(not disturbed for disturbed in self.disturbed[:self.learnt])
+        return sum(not disturbed for disturbed in self.disturbed[:self.learned])
 
     @property
     def quiet(self) -> list[float]:
@@ -185,8 +185,8 @@ class StreamSeries:
 
     def halves(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """Median rates of the victim and of the suspect's operations in the first and second half of the stay."""
-        middle = self.onset + (len(self.rates) - self.onset) // 2
-        early, late = slice(self.onset, middle), slice(middle, None)
+        half = self.onset + (len(self.rates) - self.onset) // 2
+        early, late = slice(self.onset, half), slice(half, None)
         return ((median(self.rates[early]), median(self.suspect[early])),
                 (median(self.rates[late]), median(self.suspect[late])))
 
@@ -214,7 +214,7 @@ def stream_series(
 
     A window is disturbed if the suspect has at least ``presence`` of the two jobs' operations.
     """
-    rates, disturbed, ends, operations, learnt = [], [], [], [], 0
+    rates, disturbed, ends, operations, learned = [], [], [], [], 0
     mine, theirs = tracks.on(targets, victim), tracks.on(targets, suspect)
     for window, moved, own, other in zip(tracks.windows, *mine, theirs[1], strict=True):
         if moved:
@@ -222,9 +222,9 @@ def stream_series(
             disturbed.append(other > 0 and other >= presence * (own + other))
             ends.append(window.end)
             operations.append(other / window.seconds)
-            learnt += window.learnt
-    begun = next((window.start for window in tracks.windows if not window.learnt), 0.0)
-    return StreamSeries(tuple(rates), tuple(disturbed), tuple(ends), tuple(operations), learnt, begun)
+            learned += window.learned
+    begun = next((window.start for window in tracks.windows if not window.learned), 0.0)
+    return StreamSeries(tuple(rates), tuple(disturbed), tuple(ends), tuple(operations), learned, begun)
 
 
 def spread(rates: Sequence[float]) -> float:
@@ -233,8 +233,8 @@ def spread(rates: Sequence[float]) -> float:
     >>> spread([100.0] * 8), spread([90.0, 110.0, 100.0, 95.0, 105.0])
     (0.0, 0.1)
     """
-    low, middle, high = quantiles(rates, n=4, method="inclusive")
-    return (high - low) / middle if middle else 1.0
+    low, center, high = quantiles(rates, n=4, method="inclusive")
+    return (high - low) / center if center else 1.0
 
 
 def lower_edge(rates: Sequence[float], fraction: float) -> float:

@@ -18,8 +18,9 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tierd.detect.device_time import TargetTime
 from tierd.detect.noisy_neighbour.baseline import LoadSeries, LoadTracks, SlowdownSettings
-from tierd.detect.profile import Profile, profiles
+from tierd.detect.profile import Profile, is_stream, profiles
 from tierd.model import Finding, Window
 
 Demand = Mapping[str, tuple[float, float]]
@@ -34,14 +35,14 @@ def demand_by_target(job: Profile) -> Demand:
             for target, load in job.by_target.items()}
 
 
-def shared_targets(mine: Demand, theirs: Demand, ill: Collection[str], share: float) -> tuple[str, ...]:
+def shared_targets(mine: Demand, theirs: Demand, unhealthy: Collection[str], share: float) -> tuple[str, ...]:
     """Healthy targets used by both jobs where the other has at least ``share`` of their operations or bytes.
 
     Either suffices: 4 KiB writes are many operations and few bytes; 4 MiB files are the opposite.
     """
     found = []
     for target in mine if len(mine) < len(theirs) else theirs:
-        if target in mine and target in theirs and target not in ill:
+        if target in mine and target in theirs and target not in unhealthy:
             own_operations, own_moved = mine[target]
             operations, moved = theirs[target]
             if operations >= share * (operations + own_operations) or moved >= share * (moved + own_moved):
@@ -108,29 +109,29 @@ def may_have_slowed(victim: Profile, tracks: LoadTracks, settings: SlowdownSetti
     """
     def fraction(targets: Collection[str]) -> float:
         rates = tracks.rates(targets, victim.job)
-        learnt = tracks.learnt_rates(targets, victim.job)
-        usual = max(mostly(rates), mostly(learnt)) if learnt else mostly(rates)
-        return middle(sorted(rates[-settings.min_windows:])) / usual if usual else 1.0
+        learned = tracks.learned_rates(targets, victim.job)
+        usual = max(healthy_rate(rates), healthy_rate(learned)) if learned else healthy_rate(rates)
+        return sorted_median(sorted(rates[-settings.min_windows:])) / usual if usual else 1.0
 
     if fraction(victim.by_target) <= settings.enter_steady + 0.01:
         return True
     return len(victim.by_target) > 1 and any(fraction([target]) < settings.enter for target in victim.by_target)
 
 
-def mostly(rates: Sequence[float]) -> float:
+def healthy_rate(rates: Sequence[float]) -> float:
     """Healthy throughput of a stream: its median, or 97% of its third quartile if that is more. 0 without rates.
 
-    >>> mostly([]), mostly([10.0, 10.0, 100.0, 100.0])
+    >>> healthy_rate([]), healthy_rate([10.0, 10.0, 100.0, 100.0])
     (0.0, 97.0)
     """
     ordered = sorted(rates)
-    return max(middle(ordered), 0.97 * ordered[3 * len(ordered) // 4]) if ordered else 0.0
+    return max(sorted_median(ordered), 0.97 * ordered[3 * len(ordered) // 4]) if ordered else 0.0
 
 
-def middle(ordered: Sequence[float]) -> float:
+def sorted_median(ordered: Sequence[float]) -> float:
     """The median of sorted values; it is called thousands of times per cycle.
 
-    >>> middle([1.0, 2.0, 4.0]), middle([1.0, 2.0, 4.0, 5.0])
+    >>> sorted_median([1.0, 2.0, 4.0]), sorted_median([1.0, 2.0, 4.0, 5.0])
     (2.0, 3.0)
     """
     half = len(ordered) // 2
@@ -150,10 +151,14 @@ class SlowdownView:
     """Keys of active findings: their thresholds are laxer."""
     on: Mapping[str, Sequence[Profile]] = field(repr=False)
     """Recently active jobs by target."""
-    slow: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
-    """Cache of ``may_have_slowed`` by victim, for several detectors."""
-    asked: dict[str, Demand] = field(default_factory=dict, compare=False, repr=False)
-    """Cache of ``demand_of`` by job."""
+    streams: Sequence[Profile] = ()
+    """Jobs that stream."""
+    device_time: Mapping[str, TargetTime] = field(default_factory=dict, repr=False)
+    """Recent service time of targets by job; only targets whose costs of service are known."""
+    slowed_cache: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
+    """Result of ``may_have_slowed`` by victim, shared by the detectors."""
+    demand_cache: dict[str, Demand] = field(default_factory=dict, compare=False, repr=False)
+    """Result of ``demand_by_target`` by job."""
 
     @property
     def now(self) -> float:
@@ -162,9 +167,9 @@ class SlowdownView:
 
     def demand_of(self, job: Profile) -> Demand:
         """Recent operations and bytes of a job by target."""
-        known = self.asked.get(job.job)
+        known = self.demand_cache.get(job.job)
         if known is None:
-            known = self.asked[job.job] = demand_by_target(job)
+            known = self.demand_cache[job.job] = demand_by_target(job)
         return known
 
 
@@ -177,7 +182,8 @@ def slowdown_view(windows: Sequence[Window], settings: SlowdownSettings, before:
     for each in jobs.values():
         for target in each.by_target:
             on[target].append(each)
-    return SlowdownView(windows, recent, jobs, LoadTracks(windows, before), active, on)
+    streams = [job for job in jobs.values() if is_stream(job, settings.classes)]
+    return SlowdownView(windows, recent, jobs, LoadTracks(windows, before), active, on, streams)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,10 +38,10 @@ def is_slowed(course: StreamSeries, held: bool, settings: SlowdownSettings) -> b
     quiet, contended = course.quiet, course.contended
     if len(quiet) < settings.min_windows or len(contended) < settings.min_windows:
         return False
-    if course.learnt and course.contended_seconds < MIN_STAY_SECONDS:
+    if course.learned and course.contended_seconds < MIN_STAY_SECONDS:
         return False
-    usual, edge = course.usual(settings.before_windows), threshold(quiet[course.learnt_quiet:], held, settings)
-    if course.learnt and fmean(course.own.contended) > edge * usual:
+    usual, edge = course.usual(settings.before_windows), threshold(quiet[course.learned_quiet:], held, settings)
+    if course.learned and fmean(course.own.contended) > edge * usual:
         return False  # history holds means: single windows may be slow by chance
     if course.now(settings.min_windows) > edge * usual:
         return False
@@ -85,7 +85,7 @@ class Slowdown:
     @property
     def learnt_windows(self) -> int | None:
         """Quiet windows that come from Prometheus' history; None if tierd's own windows were enough."""
-        return self.course.learnt_quiet if self.course.learnt else None
+        return self.course.learned_quiet if self.course.learned else None
 
 
 def slowdowns(at: SlowdownView, victims: Iterable[Profile], others: Iterable[Profile], kind: str,
@@ -95,15 +95,15 @@ def slowdowns(at: SlowdownView, victims: Iterable[Profile], others: Iterable[Pro
     known = {job for of, _, job in at.active if of == kind}
     for victim in victims:
         if victim.job not in known:
-            if victim.job not in at.slow:
-                at.slow[victim.job] = may_have_slowed(victim, at.tracks, settings)
-            if not at.slow[victim.job]:
+            if victim.job not in at.slowed_cache:
+                at.slowed_cache[victim.job] = may_have_slowed(victim, at.tracks, settings)
+            if not at.slowed_cache[victim.job]:
                 continue
         near = {other.job: other for target in victim.by_target for other in on[target] if other.job != victim.job}
-        own, ill = at.demand_of(victim), at.windows[-1].conditions
+        own, unhealthy = at.demand_of(victim), at.windows[-1].conditions
         mine: dict[tuple[str, ...], ActiveWindows] = {}
         for other in near.values():
-            targets = shared_targets(own, at.demand_of(other), ill, settings.target_share)
+            targets = shared_targets(own, at.demand_of(other), unhealthy, settings.target_share)
             if not targets:
                 continue
             if targets not in mine:
@@ -112,7 +112,7 @@ def slowdowns(at: SlowdownView, victims: Iterable[Profile], others: Iterable[Pro
                                      settings.min_windows):
                 continue
             course = stream_series(at.tracks, victim.job, other.job, targets, settings.presence)
-            if course.learnt and len(course.own.quiet) >= settings.min_windows:
+            if course.learned and len(course.own.quiet) >= settings.min_windows:
                 course = course.own
             if is_slowed(course, (kind, other.job, victim.job) in at.active, settings):
                 yield Slowdown(victim, other, targets, course, course.usual(settings.before_windows),

@@ -17,9 +17,9 @@ from tests.tierd.act.movers.minilustre import FLASH, MiniLustre
 from tests.tierd.worlds import noise
 from tierd.act.journal.queue_store import Stamp
 from tierd.act.journal.writer import Journal
-from tierd.act.movers.capacity import Destination
 from tierd.act.movers.lfs import FinishedCommand, LfsMover
 from tierd.act.movers.moves import Move, MoveResult
+from tierd.act.movers.space_and_quota import Destination
 from tierd.acts import Outcome
 from tierd.model import Action, Finding
 from tierd.text import printable
@@ -125,7 +125,7 @@ def test_lfs_that_fails_at_a_file_whose_name_is_no_text_is_entered(journal: Jour
     journal.end(journal.intend(action(), journal.add_finding(FINDING), BEFORE, 2.0, dry_run=False), "failed",
                   outcome.detail, 3.0)
     (entry,) = journal.entries("failed")
-    assert "lfs ended with 1, saying: lfs migrate: odd words of /mnt/lustre/\\udcff\\x1b[2J" in entry.detail
+    assert "lfs exited with 1: lfs migrate: odd words of /mnt/lustre/\\udcff\\x1b[2J" in entry.detail
 
 
 def test_what_was_written_survives_a_kill(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from tests.tierd.act.movers.minilustre import FLASH, HDD
 from tests.tierd.worlds import noise
 from tierd.act.gate import Gate
 from tierd.act.limits import Budget, CircuitBreaker
-from tierd.act.movers.capacity import Destination
 from tierd.act.movers.lease import LeaseMover
+from tierd.act.movers.space_and_quota import Destination
 from tierd.act.undo import Undo
 from tierd.config.act import BreakerSettings, Limits, Rate
 from tierd.model import Action, Finding

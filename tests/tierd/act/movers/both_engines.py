@@ -8,11 +8,11 @@ from lustre.layout.model import Component, Layout
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import DOM, DOM_FLASH, FLASH, HDD, PAGE, MiniClock, MiniLustre, Node
-from tierd.act.movers.capacity import Destination
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.lfs import LfsMover
 from tierd.act.movers.moves import Move, MoveOutcome
 from tierd.act.movers.parallel import Engine
+from tierd.act.movers.space_and_quota import Destination
 
 PFL = Layout((Component(0, 16 * PAGE, pool="flash"), Component(16 * PAGE, None, pool="hdd")))
 LAYOUTS = (FLASH, HDD, PFL, DOM, DOM_FLASH)

@@ -9,9 +9,9 @@ import pytest
 from lustre.layout.model import Layout
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, PAGE, MiniClock, MiniLustre
-from tierd.act.movers.capacity import Destination
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.moves import Move, MoveOutcome
+from tierd.act.movers.space_and_quota import Destination
 
 
 class World:

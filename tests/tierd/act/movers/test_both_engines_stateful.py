@@ -17,10 +17,10 @@ from lustre.layout.setstripe import setstripe_arguments
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
 from tests.tierd.act.movers.minicalls import Killed, MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, PAGE, MiniClock, MiniLustre, Node
-from tierd.act.movers.capacity import Destination
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.lfs import FinishedCommand, LfsMover
 from tierd.act.movers.moves import Move, MoveOutcome, Mover, MoveResult
+from tierd.act.movers.space_and_quota import Destination
 
 NAMES = ("/a", "/b", "/d/c")
 PFL = Layout((Component(0, 16 * PAGE, pool="flash"), Component(16 * PAGE, None, pool="hdd")))

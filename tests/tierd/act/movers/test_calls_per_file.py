@@ -10,11 +10,11 @@ from tests.counted_calls import Counted
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import DOM, FLASH, HDD, PAGE, MiniClock, MiniLustre
-from tierd.act.movers.capacity import Destination
 from tierd.act.movers.lease import CHUNK_BYTES, LeaseMover
 from tierd.act.movers.lfs import LfsMover
 from tierd.act.movers.moves import Move, MoveResult
 from tierd.act.movers.parallel import Engine
+from tierd.act.movers.space_and_quota import Destination
 
 LOOK = ("status", "fid", "layout", "flags", "hsm", "belongings", "project")
 LOOK_AGAIN = ("status", "fid", "layout", "flags", "belongings", "project")

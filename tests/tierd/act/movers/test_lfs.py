@@ -12,9 +12,9 @@ from lustre.layout.model import Layout
 from tests.tierd.act.movers.fakelfs import MOUNT, FakeLfs
 from tests.tierd.act.movers.minicalls import Killed, MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, PFL, MiniLustre
-from tierd.act.movers.capacity import Destination
 from tierd.act.movers.lfs import FinishedCommand, LfsMover, command_runner
 from tierd.act.movers.moves import Move, MoveOutcome, MoveResult
+from tierd.act.movers.space_and_quota import Destination
 
 
 class World:
@@ -85,7 +85,7 @@ def test_a_pool_emptied_under_way_spills_and_is_seen(world: World) -> None:
     world.lfs.before = emptied
     (outcome,) = world.move("/a")
     assert outcome.result is MoveResult.DOUBTFUL
-    assert "outside of pool" in outcome.detail
+    assert "outside pool" in outcome.detail
 
 
 def test_killed_in_the_middle(world: World) -> None:

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from lustre.filesystem import Quota
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, HDD, POOLS, MiniLustre
-from tierd.act.movers.capacity import Destination, DestinationState
 from tierd.act.movers.lease import LeaseMover
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, never_halt
 from tierd.act.movers.parallel import ParallelMover, ParallelRun, TargetSlots
+from tierd.act.movers.space_and_quota import Destination, DestinationState
+from tierd.refusal import Reason, Refusal
 
 MEMBERS = {pool: len(members) for pool, members in POOLS.items()}
 TARGETS = tuple(f"lustre-OST000{n}" for n in range(6))
@@ -165,10 +166,10 @@ def test_halt_is_asked_before_each_file() -> None:
         lustre.create(f"/{number}", b"data")
     asked = 0
 
-    def halt() -> str:
+    def halt() -> Refusal | None:
         nonlocal asked
         asked += 1
-        return "enough" if asked > 2 else ""
+        return Refusal(Reason.PAUSED, "enough") if asked > 2 else None
 
     engine = LeaseMover(MiniCalls(lustre), Destination(lambda: POOLS, lustre.space, lustre.quota))
     outcomes = list(ParallelMover(engine, lambda: POOLS, 1, 1).move([Move(f"/{n}", FLASH) for n in range(6)], halt))

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from lustre.filesystem import Quota
 from tests.tierd.act.movers.minilustre import FLASH
-from tierd.act.movers.capacity import Destination, DestinationState
 from tierd.act.movers.moves import Halt, Move, MoveOutcome, MoveResult, never_halt
 from tierd.act.movers.parallel import ParallelMover, name_thread_as_process
+from tierd.act.movers.space_and_quota import Destination, DestinationState
 
 
 def name() -> str:

@@ -117,7 +117,7 @@ def test_a_changelog_that_was_begun_anew_is_read_from_its_beginning() -> None:
     assert drained(follower) == ([1, 2, 3], "changelog of MDT0000: it was begun anew")
 
 
-def test_one_mdt_that_cannot_be_read_keeps_no_other_from_being_heard() -> None:
+def test_one_mdt_that_cannot_be_read_does_not_hold_up_others() -> None:
     good, bad = Log(2), Log(2)
     bad.fault = PermissionError(13, "Permission denied")
     follower = Follower(lambda mdt, after: (bad if mdt == "MDT0000" else good).read(mdt, after), ["MDT0000", "MDT0001"])
@@ -170,7 +170,7 @@ def away() -> Iterator[Away]:
     away.back.set()
 
 
-def heard(follower: Follower) -> tuple[int, str]:
+def read_count(follower: Follower) -> tuple[int, str]:
     count = 0
     try:
         for _ in follower.records():
@@ -180,15 +180,15 @@ def heard(follower: Follower) -> tuple[int, str]:
     return count, ""
 
 
-def test_the_others_are_heard_and_it_is_asked_once(away: Away) -> None:
+def test_other_mdts_are_read_and_it_gets_one_call(away: Away) -> None:
     watch = Watch()
     follower = Follower(TimedCalls(watch, 0.02).reading(away.read), ["MDT0001", "MDT0000"])
-    count, problem = heard(follower)
+    count, problem = read_count(follower)
     assert count == 5
     assert problem.startswith("changelog of MDT0001: ")
     assert "no answer for 0 s: the MDS is down, or in recovery" in problem
     watch.time += 600
-    count, problem = heard(follower)
+    count, problem = read_count(follower)
     assert count == 0
     assert "no answer for 600 s" in problem
     assert away.asked.count(("MDT0001", 0)) == 1
@@ -196,12 +196,12 @@ def test_the_others_are_heard_and_it_is_asked_once(away: Away) -> None:
 
 def test_what_comes_late_is_not_lost_and_not_asked_for_again(away: Away) -> None:
     follower = Follower(TimedCalls(Watch(), 0.02).reading(away.read), ["MDT0001"])
-    assert heard(follower)[0] == 0
+    assert read_count(follower)[0] == 0
     away.back.set()
     assert away.answered.wait(10)
     total, problem = 0, "no answer"
     while problem:
-        count, problem = heard(follower)
+        count, problem = read_count(follower)
         assert not problem or "no answer" in problem
         total += count
     assert total == 5

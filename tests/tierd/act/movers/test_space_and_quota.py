@@ -11,16 +11,15 @@ from lustre.filesystem import Quota, Space
 from lustre.layout.model import Component, Layout
 from tests.tierd.act.movers.minicalls import MiniCalls
 from tests.tierd.act.movers.minilustre import FLASH, PAGE, PFL, MiniLustre
-from tierd.act.movers import capacity
-from tierd.act.movers.capacity import Destination
 from tierd.act.movers.checks import read_facts
 from tierd.act.movers.moves import Move
+from tierd.act.movers.space_and_quota import Destination, DestinationState, bytes_per_pool
 
 
 def room_reason(lustre: MiniLustre, wanted: Layout, quota: Callable[[int, int, str], Quota] | None = None) -> str:
     facts = read_facts(MiniCalls(lustre), "/a")
     destination = Destination(lambda: lustre.pool_members, lustre.space, quota or lustre.quota)
-    refusal = capacity.DestinationState(destination).refusal(Move("/a", wanted), facts)
+    refusal = DestinationState(destination).refusal(Move("/a", wanted), facts)
     return "" if refusal is None else refusal.reason
 
 
@@ -56,8 +55,8 @@ def test_a_pool_whose_targets_cannot_be_reached_has_no_room(lustre: MiniLustre) 
 
 
 def test_needed_bytes_by_pool() -> None:
-    assert capacity.bytes_per_pool(PFL, 10 * PAGE) == {"flash": 8 * PAGE, "hdd": 2 * PAGE}
-    assert capacity.bytes_per_pool(PFL, PAGE) == {"flash": PAGE, "hdd": 0}
+    assert bytes_per_pool(PFL, 10 * PAGE) == {"flash": 8 * PAGE, "hdd": 2 * PAGE}
+    assert bytes_per_pool(PFL, PAGE) == {"flash": PAGE, "hdd": 0}
 
 
 @pytest.mark.parametrize(("kind", "owner", "pool"), [(0, 1001, ""), (0, 1001, "flash"), (1, 1001, "flash"), (2, 7, "")])
@@ -88,7 +87,7 @@ def refusals(lustre: MiniLustre, paths: list[str], wanted: Layout = FLASH) -> li
         asked.append((kind, owner, pool))
         return lustre.quota(kind, owner, pool)
 
-    batch = capacity.DestinationState(Destination(lambda: lustre.pool_members, lustre.space, quota))
+    batch = DestinationState(Destination(lambda: lustre.pool_members, lustre.space, quota))
     found = [batch.refusal(Move(path, wanted), read_facts(MiniCalls(lustre), path)) for path in paths]
     assert len(asked) == len(set(asked)), "each quota is asked for once a batch"
     return ["" if refusal is None else refusal.reason for refusal in found]
@@ -126,7 +125,7 @@ def test_pools_and_room_are_read_once_a_batch(lustre: MiniLustre) -> None:
         asked.append("space")
         return lustre.space()
 
-    batch = capacity.DestinationState(Destination(pools, space, lustre.quota))
+    batch = DestinationState(Destination(pools, space, lustre.quota))
     for _ in range(16):
         batch.refusal(Move("/a", FLASH), read_facts(MiniCalls(lustre), "/a"))
     assert asked == ["pools", "space"]
