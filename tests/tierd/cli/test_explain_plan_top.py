@@ -76,7 +76,7 @@ def test_why_nothing_is_done_stands_in_status_explain_and_on_the_page(site: Site
 
 @pytest.mark.parametrize(("act", "says"), [
     ({"mode": "observe"}, "mode observe: findings are reported, and nothing is planned"),
-    ({"mode": "recommend"}, "mode recommend holds there: 1 act recommended and not done"),
+    ({"mode": "recommend"}, "mode recommend applies there: 1 act recommended, not done"),
     ({"on": ("outgrown-component",)}, "findings of kind noisy-neighbour are reported only (act.on)")])
 def test_what_the_settings_keep_from_being_done_stands_in_status(site: Site, capsys: pytest.CaptureFixture[str],
                                                                 act: dict[str, Any], says: str) -> None:

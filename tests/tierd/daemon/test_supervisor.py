@@ -234,7 +234,7 @@ def test_a_foreign_database_is_refused_and_left_as_it_is(tmp_path: Path, stateme
 
 
 def test_a_new_journal_is_told_and_one_that_was_half_made_is_gone_on_with(site: Site) -> None:
-    assert sum("a new journal is begun" in sentence for sentence in site.said) == 1
+    assert sum("created a new journal" in sentence for sentence in site.said) == 1
     path = Path(site.settings.act.journal)
     site.service.close()
     path.unlink()
@@ -245,4 +245,4 @@ def test_a_new_journal_is_told_and_one_that_was_half_made_is_gone_on_with(site: 
     db.close()
     site.start()
     site.run(until=10)
-    assert sum("a new journal is begun" in sentence for sentence in site.said) == 2
+    assert sum("created a new journal" in sentence for sentence in site.said) == 2
