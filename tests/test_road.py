@@ -12,7 +12,7 @@ from lustre.changelog.record import Record
 from tests.tierd.simulated import NOISE, STREAM, world
 from tierd.clock import SystemClock
 from tierd.demo import await_exporter, running_exporter
-from tierd.sense import exposition
+from tierd.sense import exporters, exposition
 from tierd.sense.exporters import scrape_fixed_list
 from tierd.sense.http_client import SourceError
 from tierd.sense.readings import Reading, window
@@ -48,7 +48,7 @@ def test_from_a_parameter_file_to_a_layout_and_a_recovered_stream(tmp_path: Path
         source = at.source
         assert isinstance(source, Both)
         at.run(until=130)
-        page = exposition.fetch_exposition(url.removesuffix("metrics"), 5.0)
+        page = exporters.fetch_exposition(url.removesuffix("metrics"), 5.0)
     told = "\n".join(at.said)
     assert "FOUND noisy-neighbour" in told
     assert "SET default layout of /proj/ingest: first 1M on flash" in told
@@ -71,7 +71,7 @@ def test_from_a_parameter_file_to_a_layout_and_a_recovered_stream(tmp_path: Path
 
 def test_an_exporter_that_does_not_answer_is_an_error_that_names_it() -> None:
     with pytest.raises(SourceError, match=r"http://127\.0\.0\.1:1/metrics"):
-        exposition.fetch_exposition("http://127.0.0.1:1/metrics", 1.0)
+        exporters.fetch_exposition("http://127.0.0.1:1/metrics", 1.0)
 
 
 def test_what_is_no_exposition_is_an_error() -> None:

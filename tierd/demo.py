@@ -30,7 +30,7 @@ from tierd.act.undo import Undo
 from tierd.clock import SystemClock
 from tierd.config.settings import Settings
 from tierd.daemon.loop import Daemon
-from tierd.sense import exposition
+from tierd.sense import exporters
 from tierd.sense.changelogs.follow import Follower
 from tierd.sense.exporters import scrape_fixed_list
 from tierd.sense.http_client import SourceError
@@ -169,7 +169,7 @@ def await_exporter(url: str, clock: SystemClock, patience_seconds: float = 20.0)
     until = clock.now() + patience_seconds
     while True:
         try:
-            exposition.fetch_exposition(url, 5.0)
+            exporters.fetch_exposition(url, 5.0)
             return
         except SourceError:
             if clock.now() > until or clock.wait(0.1):

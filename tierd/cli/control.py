@@ -19,13 +19,14 @@ from tierd.daemon.answers import (
     RemediationAnswer,
     StateAnswer,
     StatusAnswer,
+    TargetTimeRow,
     UndoAnswer,
     UndoFindingAnswer,
     from_json,
     undo_from_json,
 )
 from tierd.daemon.states import result_text
-from tierd.text import bytes_text, count_of, first_names, quoted, table
+from tierd.text import bytes_text, count_of, first_names, percent, printable, quoted, table
 
 BUSY_SECONDS = 10.0
 """``tierctl status`` shows an activity after this time."""
@@ -125,19 +126,22 @@ def status_lines(answer: StatusAnswer) -> list[str]:
                          f"{what and ': '}{what}")
     lines += [f"STALLED: {words}" for words in answer.stalled]
     if answer.windows < 2 * answer.least_windows:
-        lines.append(f"learning the usual throughput of streams: {answer.windows} readings so far; detection needs "
+        lines.append(f"learning the usual throughput of streams: {answer.windows} readings so far; a comparison needs "
                      f"{answer.least_windows} readings without the aggressor")
-    elif answer.looking_since and answer.time - answer.looking_since < answer.history_seconds:
+    elif (not answer.device_time and answer.looking_since
+          and answer.time - answer.looking_since < answer.history_seconds):
         lines.append(
-            f"observing since {utc_time(answer.looking_since)}: an aggressor that was active in the first "
-            f"{answer.least_seconds:.0f} s is found only after it has paused"
+            f"learning: observing since {utc_time(answer.looking_since)}; the cost of operations on the targets is "
+            f"unknown until a stream runs. An aggressor that was active in the first {answer.least_seconds:.0f} s is "
+            "found after that, or after it has paused"
         )
+    lines += device_time_lines(answer.device_time)
     acted_on = {case.finding for case in answer.remediations}
     for number, sentence, whys in zip(answer.finding_ids, answer.findings, answer.why_not, strict=True):
         lines.append(f"finding F{number}: {sentence}")
         lines += not_done_lines(whys) if whys or number in acted_on else ["  not planned yet"]
     if not answer.findings:
-        lines.append("no findings")
+        lines.append("no findings yet: learning" if answer.learning else "no findings")
     if answer.advice:
         lines.append(f"advice: {answer.advice}; see tierctl advise")
     for case in answer.remediations:
@@ -149,6 +153,37 @@ def status_lines(answer: StatusAnswer) -> list[str]:
     outcomes = ", ".join(f"{count} {name}" for name, count in sorted(answer.outcomes.items())) or "none"
     lines.append(f"acts since start: {outcomes}; {bytes_text(answer.moved_bytes)} moved")
     return [*lines, queue_line(answer), *restart_lines(answer)]
+
+
+BAR_CHARACTERS = 20
+MARKS = "#=+-"
+"""One mark for each job of a bar, in order of their shares; ``.`` is the time of other jobs, blank is idle time."""
+
+
+def device_time_lines(rows: Sequence[TargetTimeRow]) -> list[str]:
+    """One bar for each of the busiest targets: its device time by job.
+
+    >>> from tierd.daemon.answers import JobTimeRow
+    >>> jobs = JobTimeRow("ior.1", 0.6, 0.1), JobTimeRow("fio.2", 0.35, 0.1)
+    >>> for line in device_time_lines([TargetTimeRow("lustre-OST0002", 0.9, 0.04, jobs)]):
+    ...     print(line)
+    device time of the busiest targets, by job:
+      lustre-OST0002  |###########======.  |   90%  # ior.1 60%, = fio.2 35% (±10%)
+    """
+    if not rows:
+        return []
+    lines = ["device time of the busiest targets, by job:"]
+    width = max(len(row.target) for row in rows)
+    for row in rows:
+        busy = min(row.utilisation, 1.0)
+        bar = "".join(mark * round(BAR_CHARACTERS * busy * job.share)
+                      for mark, job in zip(MARKS, row.jobs, strict=False))
+        bar = bar[:BAR_CHARACTERS].ljust(round(BAR_CHARACTERS * busy), ".").ljust(BAR_CHARACTERS)
+        jobs = ", ".join(f"{mark} {printable(job.job)} {percent(job.share)}"
+                         for mark, job in zip(MARKS, row.jobs, strict=False))
+        error = max((job.error for job in row.jobs), default=0.0)
+        lines.append(f"  {row.target:<{width}}  |{bar}|  {percent(busy):>4}  {jobs} (±{percent(error)})")
+    return lines
 
 
 def not_done_lines(whys: Sequence[RefusalAnswer]) -> list[str]:

@@ -128,6 +128,7 @@ def add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     evaluate.add_argument("--json", action="store_true", help="print the results as JSON")
     evaluate.add_argument("--processes", type=int, default=os.cpu_count() or 1, metavar="N",
                           help="number of parallel processes (default: one for each processor)")
+    evaluate.add_argument("--cold", action="store_true", help="start tierd while all jobs are active")
     evaluate.set_defaults(run=run_evaluate)
 
 
@@ -164,6 +165,6 @@ def run_evaluate(chosen: argparse.Namespace) -> int:
             done += 1
             progress(done)
 
-        verdicts = evaluate_all(chosen.seeds, policy, chosen.processes, one_more)
+        verdicts = evaluate_all(chosen.seeds, policy, chosen.processes, one_more, chosen.cold)
     print(summary_json(verdicts) if chosen.json else summary_text(verdicts))
     return 0

@@ -141,6 +141,8 @@ def quiet_text(answer: TopAnswer) -> str:
     """The line for a cycle without findings."""
     if not answer.seconds:
         return "no reading yet"
+    if answer.learning:
+        return "learning: too few readings to detect slow streams"
     return "no interference found" if answer.jobs else "no active jobs"
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from lustre.parameters import Tree
 from tierd.config.settings import Settings
 from tierd.engine import Engine, without_duplicates
-from tierd.model import Action, Facts, Finding, TargetFill
+from tierd.model import Action, Facts, Finding, SlowdownEvidence, TargetFill
 from tierd.sense import clients, parameters
 from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.clients import ClientCounters, client_load
@@ -53,10 +53,6 @@ class TapeFacts:
         )
 
 
-INTERFERENCE = frozenset({"noisy-neighbour", "shared-bandwidth"})
-"""Kinds of findings that name an aggressor and a victim."""
-
-
 @dataclass(frozen=True, slots=True)
 class Report:
     """Findings in order of their start, the plan, and the refusals."""
@@ -87,9 +83,9 @@ def replay(tape: Tape, settings: Settings) -> Report:
         after = parameters.reading(tree, time)
         result = engine.run_cycle(window(before, after), table.of_job, partial(facts, tree, time))
         before = after
-        advice.update((f.key, f) for f in result.findings if f.kind not in INTERFERENCE)
         for finding in result.findings:
-            if finding.kind not in INTERFERENCE:
+            if not isinstance(finding.evidence, SlowdownEvidence):
+                advice[finding.key] = finding
                 continue
             findings[finding.key] = widen(findings.get(finding.key), finding)
             if not plans.get(finding.key):

@@ -1,1 +1,1 @@
-"""Everything tierd observes: counters, changelog records, files and clients, each as values of ``tierd.model``."""
+"""The sources of tierd: counters, changelog records, files and clients, as values of ``tierd.model``."""

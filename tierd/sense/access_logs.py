@@ -1,9 +1,9 @@
-"""Which files are read and written most, from the access logs of the OSTs this node serves.
+"""Finds the files that are read and written most, from the access logs of the OSTs that this node serves.
 
-A changelog records that a file was opened, never how much of it was read: this is the only source for that. It exists
-on servers alone, and only where an administrator set ``access_log_size``. A log names a file by its FID alone, so the
-paths of the most read files are looked up now and then. Only files in a directory of a finding become candidates, and
-each is checked again before it moves.
+A changelog records that a file was opened, but not how much of it was read. Access logs are the only source for that.
+They exist on servers only, if an administrator has set ``access_log_size``. A log identifies files by FID, so tierd
+looks up the paths of the most read files now and then. Only files in a directory of a finding become candidates, and
+tierd checks each again before it moves.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from tierd.sense.freshness import SourceAge
 from tierd.sense.paths import directory_of
 
 MAX_BYTES = 16 << 20
-"""Read of one log in one cycle: 260,000 entries."""
+"""Maximum number of bytes of one log that one cycle reads: 260,000 entries."""
 MAX_FILES = 100_000
 HALF_LIFE_SECONDS = 300.0
 
 
 class AccessLog(Protocol):
-    """One access log, open."""
+    """An open access log."""
 
     def read(self, limit_bytes: int) -> tuple[bytes, bool]:
         """New entries, and whether the log has ended. Raises OSError."""
 
     def dropped(self) -> int:
-        """Entries lost since it was opened."""
+        """Number of entries lost since the log was opened."""
 
     def close(self) -> None:
         """Close the log."""
@@ -44,7 +44,7 @@ class AccessLog(Protocol):
 
 @dataclass(slots=True)
 class RecentAccesses:
-    """Recent reads and writes of one file on one OST. Counts lose half in five minutes."""
+    """Recent reads and writes of one file on one OST. The counts halve every five minutes."""
 
     fid: Fid
     target: str
@@ -55,7 +55,7 @@ class RecentAccesses:
     at: float = 0.0
 
     def take(self, access: Access) -> None:
-        """One more RPC."""
+        """Add one RPC."""
         self.decay(access.time)
         if access.writes:
             self.writes += 1
@@ -65,7 +65,7 @@ class RecentAccesses:
             self.read_bytes += access.size_bytes
 
     def decay(self, now: float) -> None:
-        """Reduce the counts by age: by half in five minutes."""
+        """Reduce the counts by the time since the last update."""
         if now > self.at:
             part = 0.5 ** ((now - self.at) / HALF_LIFE_SECONDS) if self.at else 0.0
             self.reads, self.writes = self.reads * part, self.writes * part
@@ -74,7 +74,7 @@ class RecentAccesses:
 
 
 class AccessLogs:
-    """All logs of this node, and the table of files; the least recently used fall out first."""
+    """The access logs of this node and a table of accessed files. The least recently accessed are dropped first."""
 
     def __init__(self, pattern: str, open_log: Callable[[str], AccessLog], clock: Clock, stale_seconds: float) -> None:
         self._pattern = pattern
@@ -93,7 +93,7 @@ class AccessLogs:
         return SourceAge("access-log", self._read_at, self._stale_seconds, self._problem)
 
     def read(self) -> None:
-        """Read new entries. A problem is kept for status: these logs only rank files."""
+        """Read new entries. A problem is shown in status and not raised, because these logs only rank files."""
         problems = []
         present = [path for path in sorted(glob.glob(self._pattern)) if not path.endswith("/control")]
         for path in present:
@@ -121,7 +121,7 @@ class AccessLogs:
         return [heat for heat in ranked[:most] if heat.reads >= 1]
 
     def by_file(self) -> dict[Fid, float]:
-        """Read RPCs of each file lately, over all OSTs of this node."""
+        """Recent read RPCs of each file, over all OSTs of this node."""
         found: defaultdict[Fid, float] = defaultdict(float)
         for heat in self.hot(MAX_FILES):
             found[heat.fid] += heat.reads
@@ -162,15 +162,15 @@ class AccessLogs:
 
 
 MAX_NAMED_FILES = 200
-"""Asked for their names; each is a few requests to an MDT."""
+"""Number of files whose paths are looked up. Each takes a few requests to an MDT."""
 NAME_LOOKUP_SECONDS = 60.0
 
 
 class HotFiles:
-    """Adds recent reads, by the access logs, to activities. Logs that are too old add nothing."""
+    """Adds recent reads from the access logs to activities. Logs that are too old are not used."""
 
     def __init__(self, logs: AccessLogs, flash_pools: Collection[str], clock: Clock) -> None:
-        """Files with bytes in ``flash_pools`` are where they should be."""
+        """Files with bytes in ``flash_pools`` are on flash already and do not become candidates."""
         self._logs = logs
         self._flash_pools = frozenset(flash_pools)
         self._clock = clock
@@ -197,7 +197,7 @@ class HotFiles:
             for c in (*activity.candidates, *more)))
 
     def _find_paths(self, filesystem: Filesystem) -> dict[str, list[Candidate]]:
-        """By directory, the hottest files that lie on the disks, as they are now."""
+        """The most read files that are now on disks, by directory."""
         found: defaultdict[str, list[Candidate]] = defaultdict(list)
         hottest = dict.fromkeys(heat.fid for heat in self._logs.hot(MAX_NAMED_FILES))
         for fid in hottest:
@@ -206,7 +206,7 @@ class HotFiles:
                 status = filesystem.status(path)
                 layout = filesystem.layout(path)
             except OSError:
-                continue  # gone, or without a name
+                continue  # removed, or without a name
             if status.is_directory or status.fid != fid or layout is None or status.link_count != 1:
                 continue
             if self._flash_pools.isdisjoint(pools_within(layout, status.size_bytes)):

@@ -1,8 +1,7 @@
-"""Read-ahead, statahead and RPC counters of clients: from this node's mounts, and from ``lustre-exporter`` on other
-clients.
+"""Read-ahead, statahead and RPC counters of this node's mounts, and of other clients by their ``lustre-exporter``.
 
-Servers do not count these. Two readings of a mount make a ``ClientLoad``. There may be thousands of clients: a few
-are read each time in turn, and the load of each is kept until its next turn.
+Servers do not have these counters. Two readings of a mount make a ``ClientLoad``. There may be thousands of clients:
+each call reads the next few, and the load of a client is kept until its next reading.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ from lustre.formats.histogram import Histogram
 from lustre.parameters import Tree, parse_device
 from tierd.clock import Clock
 from tierd.model import ClientLoad, RpcLoad
-from tierd.sense.exposition import labels_of, samples
+from tierd.sense.exposition import ACCEPT_TEXT, TEXT_TYPES, labels_of, samples
 from tierd.sense.http_client import HttpClient, SourceError, redacted
 
 K = TypeVar("K", str, int)
 RpcKey = tuple[str, str, str]
-"""``osc`` or ``mdc``; the pool, or the metadata target; the direction."""
+"""``osc`` or ``mdc``; the pool (``osc``) or the metadata target (``mdc``); the direction."""
 
 
 @dataclass(slots=True)
 class RpcCounters:
-    """RPCs sent by one mount to one pool (or metadata target) in one direction, since it was mounted."""
+    """RPCs sent by one mount to one pool or metadata target in one direction, since it was mounted."""
 
     in_flight: dict[int, float] = field(default_factory=dict)
     pages: dict[int, float] = field(default_factory=dict)
@@ -38,7 +37,7 @@ class RpcCounters:
 
 @dataclass(slots=True)
 class ClientCounters:
-    """One mount."""
+    """Counters of one mount since it was mounted."""
 
     client: str
     mount: str
@@ -51,12 +50,12 @@ class ClientCounters:
     rpcs: dict[RpcKey, RpcCounters] = field(default_factory=dict)
 
     def rpc(self, of: RpcKey) -> RpcCounters:
-        """Those of one pool and direction, begun when they were not there."""
+        """RPC counters of one pool and direction, added if missing."""
         return self.rpcs.setdefault(of, RpcCounters())
 
 
 def client_load(before: ClientCounters, after: ClientCounters, time: float, seconds: float) -> ClientLoad | None:
-    """What the mount did between; None where a counter fell, as after a mount: what it did before that is not known."""
+    """Load of a mount between two readings. None if a counter fell, as after a remount: the load is unknown then."""
     pairs = [(earlier, after.rpcs.get(of, RpcCounters())) for of, earlier in before.rpcs.items()]
     if (decreased(before.read_ahead, after.read_ahead) or decreased(before.statahead, after.statahead)
             or any(decreased(a.in_flight, b.in_flight) or decreased(a.pages, b.pages) for a, b in pairs)):
@@ -81,7 +80,7 @@ def decreased(before: Mapping[K, float], after: Mapping[K, float]) -> bool:
 
 
 def increases(before: Mapping[K, float], after: Mapping[K, float]) -> dict[K, float]:
-    """What came on top, where anything did."""
+    """Increases of the counters that rose."""
     return {name: count - before.get(name, 0.0) for name, count in after.items() if count > before.get(name, 0.0)}
 
 
@@ -112,19 +111,19 @@ def read_mounts(tree: Tree, pools: Mapping[str, str]) -> Iterator[ClientCounters
 
 
 def statahead_counts(data: bytes) -> dict[str, float]:
-    """The counts that this release prints."""
+    """Statahead counters, as far as this Lustre release prints them."""
     seen = statahead_stats.parse(data)
     named = {"started": seen.total, "wrong": seen.wrong, "hits": seen.hit_total, "misses": seen.miss_total}
     return {name: float(count) for name, count in named.items() if count is not None}
 
 
 def read_number(tree: Tree, parameter: str) -> float:
-    """A parameter that is a number; 0 where it is not there."""
+    """The value of a numeric parameter; 0 if it is missing."""
     return float(df.integer(tree.read(parameter) or b"") or 0)
 
 
 def add_device(client: ClientCounters, tree: Tree, kind: str, link: str, of: str) -> None:
-    """Add the RPCs to one target. Limits of targets of one pool are alike as a rule; the lowest counts."""
+    """Add the RPCs to one target. If the limits of a pool's targets differ, the lowest counts."""
     data = tree.read(f"{kind}/{link}/rpc_stats")
     if data is None:
         return
@@ -157,8 +156,6 @@ def keep_lowest_limits(rpcs: RpcCounters, in_flight: float, pages: float) -> Non
     rpcs.max_pages = min(filter(None, (rpcs.max_pages, pages)), default=0.0)
 
 
-TEXT_TYPES = ("text/plain",)
-ACCEPT_TEXT = "text/plain; version=0.0.4"
 _TABLES = {"rpcs_in_flight_at_send_bucket": "in_flight", "pages_per_rpc_bucket": "pages",
            "modify_rpcs_in_flight_at_send_bucket": "modify"}
 _SUMMED = frozenset({"max_rpcs_in_flight", "max_modify_rpcs_in_flight", "targets"})
@@ -174,18 +171,18 @@ _LIMITS = {"lustre_llite_read_ahead_max_bytes": "read_ahead_bytes",
 
 
 def fetch_mounts(url: str, client: HttpClient) -> list[ClientCounters]:
-    """Counters of every mount that one exporter shows now. Raises SourceError."""
+    """Counters of all mounts of a node, scraped from its exporter. Raises SourceError."""
     return parse_mounts(client.get(url, TEXT_TYPES, ACCEPT_TEXT).body, url)
 
 
 def parse_mounts(body: bytes, url: str) -> list[ClientCounters]:
-    """Counters of every mount in one exposition. Raises SourceError."""
+    """Counters of all mounts in one exposition. Raises SourceError."""
     taken = _MountSamples(urlsplit(url).hostname or url)
     try:
         for name, head, tail, value in samples(body, _BEGINNINGS):
             taken.add(name, {**labels_of(head), **labels_of(tail)}, value)
     except ValueError as error:
-        raise SourceError(f"{redacted(url)}: not to be believed: {error}") from error
+        raise SourceError(f"{redacted(url)}: invalid data: {error}") from error
     return taken.done()
 
 
@@ -196,7 +193,7 @@ class _MountSamples:
         self._client = client
         self._mounts: dict[tuple[str, str], ClientCounters] = {}
         self._buckets: defaultdict[tuple[str, str, RpcKey, str, str], dict[float, float]] = defaultdict(dict)
-        """By target too, where they are shown by target: their buckets end at different bounds."""
+        """Buckets by series. Series of several targets may have different bounds."""
         self._sums: defaultdict[tuple[str, str, str, str, str], float] = defaultdict(float)
         self._pages: dict[tuple[str, str, str, str], float] = {}
 
@@ -205,7 +202,7 @@ class _MountSamples:
         return self._mounts.setdefault(key, ClientCounters(self._client, key[1], key[0]))
 
     def add(self, name: str, labels: Mapping[str, str], value: float) -> None:
-        """Take one sample. Raises ValueError for a bucket bound that is not a number."""
+        """Add one sample. Raises ValueError for a bucket bound that is not a number."""
         if "fs" not in labels or "mount" not in labels:
             return
         if name in _STATAHEAD:
@@ -233,7 +230,7 @@ class _MountSamples:
             self._pages[*where, kind, of] = min(value, self._pages.get((*where, kind, of), value))
 
     def done(self) -> list[ClientCounters]:
-        """All mounts, their histograms no longer cumulative."""
+        """All mounts. Their histograms are converted from cumulative counts."""
         for (fsname, mount, of, table, _), cumulative in self._buckets.items():
             rpcs = self._mounts[fsname, mount].rpc(of)
             into = rpcs.in_flight if table == "in_flight" else rpcs.pages
@@ -244,7 +241,7 @@ class _MountSamples:
                     into[last] = into.get(last, 0.0) + cumulative[upper] - below
                 below = cumulative[upper]
             limit = "max_modify_rpcs_in_flight" if of[2] == "modify" else "max_rpcs_in_flight"
-            targets = max(self._sums.get((fsname, mount, *of[:2], "targets"), 1.0), 1.0)  # the exporter adds them up
+            targets = max(self._sums.get((fsname, mount, *of[:2], "targets"), 1.0), 1.0)  # limits are summed
             rpcs.max_in_flight = self._sums.get((fsname, mount, *of[:2], limit), 0.0) / targets
             rpcs.max_pages = 0.0 if of[2] == "modify" else self._pages.get((fsname, mount, *of[:2]), 0.0)
         return list(self._mounts.values())
@@ -255,12 +252,12 @@ PoolOfTarget = Mapping[str, str]
 ReadMounts = Callable[[PoolOfTarget], Sequence[ClientCounters]]
 """Counters of the mounts of one node. Raises OSError."""
 FORGET_SECONDS = 900.0
-"""What is known of a client is dropped then: it may be gone."""
+"""Age at which the load of a client is dropped: the client may be gone."""
 
 
 @dataclass(slots=True)
 class _Node:
-    """One node and how its counters stood."""
+    """One node, its last counters and its loads."""
 
     name: str
     read: ReadMounts
@@ -270,17 +267,17 @@ class _Node:
 
 
 class ClientPoller:
-    """The nodes, in the order of their turns."""
+    """Reads the counters of clients, a few nodes in each call."""
 
     def __init__(self, readers: Mapping[str, ReadMounts], clock: Clock, clients_per_call: int = 5) -> None:
         self._nodes = deque(_Node(name, read) for name, read in readers.items())
         self._clock = clock
         self._clients_per_call = clients_per_call
         self.faults: dict[str, str] = {}
-        """Nodes that could not be read when it was their turn, and the error."""
+        """Error of each node whose last reading failed."""
 
     def __call__(self, pools: PoolOfTarget) -> tuple[ClientLoad, ...]:
-        """Read the next few nodes; the loads of all nodes that are recent enough."""
+        """Read the next few nodes. Returns the loads of all nodes that are recent enough."""
         for _ in range(min(self._clients_per_call, len(self._nodes))):
             node = self._nodes[0]
             self._nodes.rotate(-1)
@@ -304,10 +301,10 @@ class ClientPoller:
 
 
 def mounts_of_node(tree: Tree) -> ReadMounts:
-    """The mounts of this node."""
+    """Reads the mounts of this node."""
     return lambda pools: list(read_mounts(tree, pools))
 
 
 def mounts_of_exporter(url: str, client: HttpClient) -> ReadMounts:
-    """The mounts of a node by its exporter, which knows the pools itself."""
+    """Reads the mounts of a node from its exporter, which knows the pools itself."""
     return lambda _: fetch_mounts(url, client)

@@ -24,14 +24,14 @@ from tierd.clock import Clock
 
 
 class TargetSource(Protocol):
-    """A place that names exporters."""
+    """A source of addresses of exporters."""
 
     @property
     def problem(self) -> str:
-        """What is wrong with it; "" when it works."""
+        """The present problem of the source; "" if there is none."""
 
     def __call__(self) -> tuple[str, ...]:
-        """URLs, as they are now."""
+        """The present URLs."""
 
 
 def url_of(target: str, scheme: str = "http", path: str = "/metrics") -> str:
@@ -59,7 +59,7 @@ def url_of(target: str, scheme: str = "http", path: str = "/metrics") -> str:
 
 
 class Discovery:
-    """A fixed list of exporters, and those that files and DNS names add."""
+    """Exporters from a fixed list, from files and from DNS names."""
 
     def __init__(self, fixed: Sequence[str], places: Sequence[TargetSource], log: Callable[[str], None]) -> None:
         self._fixed = fixed
@@ -69,7 +69,7 @@ class Discovery:
         self._last: frozenset[str] | None = None
 
     def __call__(self) -> tuple[str, ...]:
-        """URLs now, each once. Logs changes, and problems of the sources."""
+        """The present URLs, each once. Logs changes, and problems of the sources."""
         urls = dict.fromkeys(self._fixed)
         for number, place in enumerate(self._places):
             urls.update(dict.fromkeys(place()))
@@ -85,7 +85,7 @@ class Discovery:
 
     @property
     def problem(self) -> str:
-        """What is wrong with the files and names of exporters."""
+        """Present problems of the files and DNS names; "" if there are none."""
         return "; ".join(filter(None, (place.problem for place in self._places)))
 
 
@@ -114,7 +114,7 @@ def urls_of_groups(document: object) -> tuple[str, ...]:
 
 
 def parse_target_file(data: bytes, name: str) -> tuple[str, ...]:
-    """URLs from the bytes of a file. Raises ValueError with the name and what is wrong."""
+    """URLs from the bytes of a file. Raises ValueError with the name of the file and the problem."""
     try:
         return urls_of_groups(json.loads(data) if name.endswith(".json") else _parse_yaml(data))
     except (ValueError, RecursionError) as error:
@@ -133,7 +133,7 @@ def _parse_yaml(data: bytes) -> object:
 
 
 class FileTargets:
-    """Files that match patterns, read again when they changed."""
+    """Target files that match patterns. A file is read again when it has changed."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._patterns = patterns
@@ -147,7 +147,7 @@ class FileTargets:
 
     @property
     def problem(self) -> str:
-        """What is wrong with the files."""
+        """Present problems of the files; "" if there are none."""
         return "; ".join(self._problems.values())
 
     def __call__(self) -> tuple[str, ...]:
@@ -163,7 +163,7 @@ class FileTargets:
         return tuple(url for path in present if path in self._known for url in self._known[path][1])
 
     def _read(self, path: str) -> None:
-        kept = "; the targets it named before are kept" if path in self._known else ""
+        kept = "; its previous targets are kept" if path in self._known else ""
         try:
             with open(path, "rb") as file:
                 status = os.fstat(file.fileno())
@@ -184,14 +184,17 @@ LIFETIME_SECONDS = 3.0
 """Limit of one query, over all name servers."""
 NO_DNS = "exporter_dns needs the package dnspython (pip install 'lustre-tierd[dns]')"
 ResolveDns = Callable[[str, str], Sequence[str]]
-"""Records of a name and a kind (``SRV``, ``A``, ``AAAA``) in the form of a zone file; none: ().
+"""Records of a name and a type (``SRV``, ``A``, ``AAAA``) in the form of a zone file; () if there are none.
 
-Raises OSError when the name servers do not answer, or answer that the name does not exist.
+Raises OSError if the name servers do not answer, or if the name does not exist.
 """
 
 
 def dns_resolver(server: tuple[str, int] | None = None) -> ResolveDns:
-    """Asks the name servers of ``/etc/resolv.conf``, or one. Raises OSError without the package or the file."""
+    """A resolver that uses ``server``, or else the name servers of ``/etc/resolv.conf``.
+
+    Raises OSError without the package dnspython or without that file.
+    """
     try:
         from dns import exception  # noqa: PLC0415 -- needed by those who name such exporters
         from dns.resolver import NoAnswer, Resolver  # noqa: PLC0415
@@ -217,7 +220,7 @@ def dns_resolver(server: tuple[str, int] | None = None) -> ResolveDns:
 
 
 def targets_of(name: str, resolve: ResolveDns) -> tuple[str, ...]:
-    """``host:port`` of every exporter a name stands for, sorted. Raises OSError or ValueError.
+    """``host:port`` of every exporter with this DNS name, sorted. Raises OSError or ValueError.
 
     >>> targets_of("_x._tcp.a.org", lambda name, kind: ["0 5 9169 oss1.a.org."])
     ('oss1.a.org:9169',)
@@ -273,5 +276,5 @@ class DnsTargets:
         try:
             self._known[name] = tuple(url_of(target, self._scheme) for target in targets_of(name, self._resolve))
         except (OSError, ValueError) as error:
-            kept = "; what it stood for before is kept" if name in self._known else ""
+            kept = "; its previous addresses are kept" if name in self._known else ""
             self._problems[name] = f"{error}{kept}"

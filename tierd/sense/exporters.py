@@ -1,9 +1,8 @@
-"""Scrapes all exporters in each cycle, a few at a time and with one deadline, and joins the answers to one reading.
+"""Scrapes all exporters in each cycle in a few threads with one deadline, and joins the answers to one reading.
 
-A view without one of the exporters is an error, unless other exporters show its targets. A request that still runs
-after the deadline ends with its own timeout, and its exporter is not asked again before. So there are never more than
-a few threads. Exporters that did not answer last time have threads of their own, so that a rack without power does not
-delay the others.
+A missing answer is an error, unless other exporters show the targets of that exporter. A request that still runs after
+the deadline ends with its own timeout, and its exporter gets no further request until then: the number of threads is
+bounded. Exporters that failed last time have separate threads, so that a rack without power does not delay the others.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from tierd.sense.readings import Reading
 
 Found = TypeVar("Found")
 MAX_THREADS = 8
-"""Threads, and with them answers that are in memory, at the same time. systemd grants the daemon a number of tasks."""
+"""Requests at the same time. It bounds the memory for answers, and the threads: systemd limits the daemon's tasks."""
 MAX_RETRY_THREADS = 4
-"""More threads, for exporters that gave nothing last time."""
+"""Additional threads for exporters that failed last time."""
 
 
 class ParallelFetch(Generic[Found]):
-    """Asks many URLs at once with one deadline, and no URL again before its last request has returned."""
+    """Fetches many URLs at once with one deadline. A URL gets no new request before its last one has returned."""
 
     def __init__(self, ask: Callable[[str], Found], deadline_seconds: float) -> None:
         self._ask = ask
@@ -38,10 +37,10 @@ class ParallelFetch(Generic[Found]):
         self._pending: dict[str, Future[Found]] = {}
         """Requests that have not returned."""
         self._failed: set[str] = set()
-        """URLs that gave nothing when they were asked last."""
+        """URLs whose last request failed."""
 
     def __call__(self, urls: Sequence[str]) -> tuple[dict[str, Found], dict[str, SourceError]]:
-        """What each URL gave, and for each other one the error."""
+        """Results and errors by URL. Each URL has one or the other."""
         self._pending = {url: answer for url, answer in self._pending.items() if not answer.done()}
         answers = {url: self._begin(url) for url in dict.fromkeys(urls) if url not in self._pending}
         wait(answers.values(), timeout=self._deadline_seconds)
@@ -52,8 +51,8 @@ class ParallelFetch(Generic[Found]):
         for url, answer in answers.items():
             if answer.cancel():
                 not_begun.add(url)
-                errors[url] = SourceError(f"{redacted(url)}: not asked within {self._deadline_seconds:g} s, since "
-                                          "other exporters did not answer")
+                errors[url] = SourceError(f"{redacted(url)}: not requested within {self._deadline_seconds:g} s, "
+                                          "because other exporters did not answer")
             elif not answer.done():
                 self._pending[url] = answer
                 errors[url] = SourceError(f"{redacted(url)}: no answer within {self._deadline_seconds:g} s")
@@ -61,7 +60,7 @@ class ParallelFetch(Generic[Found]):
                 found[url] = answer.result()
             elif isinstance(error, SourceError):
                 errors[url] = error
-            else:  # a defect in reading one answer must not cost the others
+            else:  # a defect in parsing one answer must not lose the others
                 errors[url] = SourceError(f"{redacted(url)}: {type(error).__name__}: {error}")
         self._failed = (self._failed | errors.keys() - not_begun) & {*urls} - found.keys()
         return found, errors
@@ -71,14 +70,14 @@ class ParallelFetch(Generic[Found]):
 
 
 MAX_NAMED_ERRORS = 3
-"""Errors that are logged in full."""
+"""Errors that one message has in full."""
 
 
 class ExporterReadings:
-    """Scrapes a list that may change.
+    """Scrapes a list of exporters that may change.
 
-    An exporter that does not answer is an error, unless other exporters now show all targets that it ever showed, as
-    when a server is down and its partner has taken over its targets. Targets of one that never answered are unknown.
+    A failed exporter is an error, unless other exporters now show all targets of its last answer: its server may be
+    down, and the failover partner may serve its targets. Targets of an exporter that never answered are unknown.
     """
 
     def __init__(self, urls: Callable[[], Sequence[str]], client: HttpClient, clock: Clock, deadline_seconds: float,
@@ -90,15 +89,15 @@ class ExporterReadings:
         self._log = log
         self._gather: ParallelFetch[ExporterView] = ParallelFetch(self._one, deadline_seconds)
         self._shown: dict[str, frozenset[str]] = {}
-        """URL to the targets it showed when it answered last."""
+        """Targets in the last answer of each URL."""
         self.missing = ""
-        """Errors of exporters whose targets others show."""
+        """Errors of failed exporters whose targets others show."""
 
     def __call__(self) -> Reading:
-        """Counters now. Raises SourceError naming the exporters that did not answer as they should."""
+        """Counters now. Raises SourceError naming the exporters that failed."""
         urls = self._urls()
         if not urls:
-            raise SourceError("no exporter is named, and none was discovered")
+            raise SourceError("no exporter is configured, and none was discovered")
         found, problems = self._gather(urls)
         reading = exposition.joined_reading([found[url] for url in found], self._clock.now())
         lost = {url: error for url, error in problems.items() if not self._replaced(url, reading.targets)}
@@ -106,7 +105,7 @@ class ExporterReadings:
             raise SourceError(summary_of_errors(lost))
         if summary_of_errors(problems) != self.missing:
             self.missing = summary_of_errors(problems)
-            self._log(f"exporters that do not answer, whose targets others show: {self.missing or 'none'}")
+            self._log(f"failed exporters whose targets other exporters show: {self.missing or 'none'}")
         self._shown = {url: self._shown[url] for url in urls if url in self._shown}
         self._shown.update({url: frozenset(view.targets) for url, view in found.items()})
         return reading
@@ -124,15 +123,24 @@ class ExporterReadings:
 
 
 def summary_of_errors(problems: Mapping[str, SourceError]) -> str:
-    """The first few errors, and how many more there are; "" without errors."""
+    """The first few errors and the number of the others; "" without errors."""
     texts = [str(error) for _, error in sorted(problems.items())]
     more = f" (and {len(texts) - MAX_NAMED_ERRORS} more)" if len(texts) > MAX_NAMED_ERRORS else ""
     return "; ".join(texts[:MAX_NAMED_ERRORS]) + more
 
 
 def scrape_fixed_list(urls: Sequence[str], clock: Clock, timeout_seconds: float) -> ExporterReadings:
-    """Readings over HTTP from a fixed list. One exporter that does not answer is an error."""
+    """Readings over HTTP from a fixed list of exporters."""
     def fixed() -> Sequence[str]:
         return urls
 
     return ExporterReadings(fixed, HttpClient(ServerAccess(), timeout_seconds), clock, timeout_seconds, float("inf"))
+
+
+def fetch_exposition(url: str, timeout_seconds: float) -> str:
+    """The exposition of one exporter, as text. Raises SourceError naming the URL."""
+    return (
+        HttpClient(ServerAccess(), timeout_seconds)
+        .get(url, (*exposition.TEXT_TYPES, "text/html"), exposition.ACCEPT_TEXT)
+        .body.decode("utf-8", "replace")
+    )

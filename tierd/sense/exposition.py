@@ -1,11 +1,12 @@
 """Readings from the expositions of lustre-exporter.
 
-``prometheus_client`` needs some 20 microseconds for a line, and servers of large sites print hundreds of thousands of
-lines of which tierd needs a few families. A line that does not fit raises ValueError: an exporter that prints one
-impossible value is not used at all.
+``prometheus_client`` needs some 20 microseconds for a line. Exporters of large sites print hundreds of thousands of
+lines, and tierd needs a few families of them. An invalid line raises ValueError: tierd uses nothing from an exporter
+that prints one impossible value.
 
-Labels come in two halves, since the lines of one job differ only at the end: whom a line is about, and which
-operation. The second half begins at bytes that no label value can contain, as a quotation mark in a value is escaped.
+Labels are split in two parts, so that each part is parsed once: the subject (file system, target, job) and the rest
+(operation, direction, bucket), in which the lines of one job differ. The second part begins with bytes that no label
+value can contain, because quotation marks in values are escaped.
 
 >>> text = b'lustre_job_operations_total{fs="l",target="OST0001",jobid="a",operation="read"} 4096'
 >>> [(name, head, tail, value)] = samples(text, (b"lustre_job_",))
@@ -22,12 +23,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from sys import intern
 from typing import TypeVar
 
-from tierd.config.sense import ServerAccess
-from tierd.sense.http_client import HttpClient, SourceError
+from tierd.sense.http_client import SourceError
 from tierd.sense.readings import FULL_FRACTION, UNKNOWN_RECOVERY, ChangelogState, JobCounters, Reading, number_of
 
 LONGEST_LABEL_BYTES = 1024
-"""Job ids have 32 bytes in Lustre; a far longer one is not of lustre-exporter."""
+"""Job ids have 32 bytes in Lustre. A far longer label does not come from lustre-exporter."""
 _LONGEST_LINE_BYTES = 8 * LONGEST_LABEL_BYTES
 _LABEL = re.compile(rb'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"(?:,|$)')
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
@@ -35,9 +35,9 @@ _PLAIN = {"n": "\n"}
 
 
 def samples(body: bytes, beginnings: tuple[bytes, ...]) -> Iterator[tuple[str, bytes, bytes, float]]:
-    """Name, both halves of the labels and value of every sample with a name that begins so. Raises ValueError.
+    """Name, both parts of the labels, and value of each sample whose line has one of these beginnings.
 
-    Written for speed: everything a line needs is done here, and looked up where it can be.
+    Raises ValueError for an invalid line. It is one long function for speed.
     """
     names: dict[bytes, tuple[str, bytes]] = {}
     for line in body.split(b"\n"):
@@ -57,7 +57,7 @@ def samples(body: bytes, beginnings: tuple[bytes, ...]) -> Iterator[tuple[str, b
         except ValueError:
             value = math.nan
         if not 0 <= value < math.inf:
-            raise ValueError(f"a value that cannot be: {excerpt(line, 200)}")
+            raise ValueError(f"impossible value: {excerpt(line, 200)}")
         at = line.find(known[1], start, end) if known[1] else -1
         if at < 0:
             yield known[0], line[start + 1:end], b"", value
@@ -66,14 +66,14 @@ def samples(body: bytes, beginnings: tuple[bytes, ...]) -> Iterator[tuple[str, b
 
 
 def tail_of_family(name: bytes) -> bytes:
-    """Where the second half of the labels begins in a family; empty where there is none."""
+    """The bytes that begin the second part of the labels in a family; empty if it has none."""
     if name.startswith(b"lustre_job_operation"):
         return b',operation="'
     return b',direction="' if name.startswith(b"lustre_job_io_size") else b""
 
 
 def labels_of(text: bytes) -> Mapping[str, str]:
-    """Labels from what stands in the braces. Raises ValueError."""
+    """Labels from the text in the braces. Raises ValueError."""
     found: dict[str, str] = {}
     at = 0
     while at < len(text):
@@ -84,19 +84,19 @@ def labels_of(text: bytes) -> Mapping[str, str]:
         if len(match[2]) > LONGEST_LABEL_BYTES:
             raise ValueError(f"a label {name} of {len(match[2])} bytes, beginning {excerpt(match[2])}")
         if name in found:
-            raise ValueError(f"the label {name} comes twice: {excerpt(text)}")
+            raise ValueError(f"duplicate label {name}: {excerpt(text)}")
         found[name] = _ESCAPE.sub(lambda m: _PLAIN.get(m[1], m[1]), value) if "\\" in value else value
         at = match.end()
     return found
 
 
 def excerpt(text: bytes, most: int = 80) -> str:
-    """A piece of what was sent, safe to print."""
+    """The beginning of received bytes, escaped for messages."""
     return ascii(text[:most].decode("utf-8", "replace")) + ("…" if len(text) > most else "")
 
 
 MAX_ENTRIES = 200_000
-"""Jobs times targets. Beyond it a view is not to be afforded, and more likely a mistake."""
+"""Maximum number of pairs of job and target. More would need too much memory, and are more likely a mistake."""
 MAX_TAILS = 10_000
 CONDITION_FAMILIES = ("lustre_ost_degraded", "lustre_ost_recovering", "lustre_mdt_recovering", "lustre_ost_size_bytes",
               "lustre_ost_avail_bytes")
@@ -105,18 +105,18 @@ CHANGELOG_USERS = ("lustre_changelog_user_behind_records", "lustre_changelog_use
 CHANGELOG_FAMILIES = (CHANGELOG_RECORDS, CHANGELOG_MASK, *CHANGELOG_USERS)
 COLLECTOR_SUCCESS = "lustre_exporter_collector_success"
 JOBID, OLD_JOBID = "jobid", "job"
-"""Label of the Lustre job, now and in exporters of the version before. Servers are upgraded one by one."""
+"""Label of the Lustre job in present exporters and in those of the previous version: sites upgrade one by one."""
 Key = TypeVar("Key", str, float)
 Tail = tuple[str, str, float]
-"""Operation, direction and upper bound; empty and 0 where a family has none."""
+"""Operation, direction and upper bound. A family without one of them has "" or 0."""
 _NEEDED_COLLECTORS = ("jobs", "ost", "recovery")
-"""Collectors of the exporter without which a view is not whole."""
+"""Collectors that must succeed for a complete view."""
 _USEC = 1e6
 _BYTES = {"lustre_job_read_bytes_total": "read_bytes", "lustre_job_write_bytes_total": "write_bytes"}
 
 
 class JobEntry:
-    """One job on one target, while it is being read."""
+    """Samples of one job on one target."""
 
     __slots__ = ("buckets", "samples", "sums")
 
@@ -126,7 +126,7 @@ class JobEntry:
         self.buckets: dict[str, dict[float, float]] = {}
 
     def put(self, name: str, tail: Tail, value: float) -> None:
-        """Take one sample. Raises ValueError for one that came before; families not needed are left out."""
+        """Add one sample. Raises ValueError for a duplicate. Other families are ignored."""
         operation, direction, upper = tail
         if name == "lustre_job_io_size_bytes_bucket":
             place = self.buckets.get(direction)
@@ -143,7 +143,7 @@ class JobEntry:
             _put_once(self.samples, f"{direction}_bytes", value, name)
 
     def counters(self) -> JobCounters:
-        """As the parameter files have it."""
+        """The counters in the units of ``job_stats``."""
         sizes: defaultdict[int, float] = defaultdict(float)
         for cumulative in self.buckets.values():
             below = 0.0
@@ -155,7 +155,7 @@ class JobEntry:
 
 
 class ChangelogSamples:
-    """One MDT's, while it is being read."""
+    """Samples of the changelog of one MDT."""
 
     __slots__ = ("last_index", "types", "users")
 
@@ -165,7 +165,7 @@ class ChangelogSamples:
         self.types: frozenset[str] | None = None
 
     def put(self, name: str, labels: Mapping[str, str], value: float) -> None:
-        """Take one sample."""
+        """Add one sample."""
         if name == CHANGELOG_RECORDS:
             self.last_index = int(value)
         elif name == CHANGELOG_MASK:
@@ -174,7 +174,7 @@ class ChangelogSamples:
             self.users.add(number_of(labels.get("user", "")))
 
     def state(self) -> ChangelogState | None:
-        """What is known of it; None where the MDT did not say where it ends."""
+        """The state of the changelog; None if its last index is missing."""
         known = self.last_index is not None
         return ChangelogState(self.last_index, frozenset(self.users), self.types) if known else None
 
@@ -193,7 +193,7 @@ class ExporterView:
         self._tails: dict[bytes, Tail] = {}
 
     def add(self, name: str, head: bytes, tail: bytes, value: float) -> None:
-        """Take one sample. Raises ValueError for one that came before."""
+        """Add one sample. Raises ValueError for a duplicate."""
         target, entry = self._heads.get(head) or self._named(head)
         if entry is not None:
             entry.put(name, self._tails.get(tail) or self._tail(tail), value)
@@ -205,12 +205,12 @@ class ExporterView:
             self.failed = labels_of(head)["collector"]
 
     def entry(self, target: str, job: str) -> JobEntry:
-        """Where samples of a job on a target go. Raises ValueError when there are too many."""
+        """The entry of a job on a target, added if missing. Raises ValueError if there are too many."""
         found = self.entries.get((target, job))
         if found is None:
             if len(self.entries) >= MAX_ENTRIES:
                 raise ValueError(f"more than {MAX_ENTRIES} pairs of job and target")
-            found = self.entries[intern(target), intern(job)] = JobEntry()  # one string for all readings
+            found = self.entries[intern(target), intern(job)] = JobEntry()  # readings share one string
             self.targets.add(target)
         return found
 
@@ -233,7 +233,7 @@ class ExporterView:
         return found
 
     def changelog(self, target: str) -> ChangelogSamples:
-        """Where samples of an MDT's changelog go."""
+        """The changelog samples of an MDT, added if missing."""
         return self._changelogs[target]
 
     def changelogs(self) -> dict[str, ChangelogState]:
@@ -245,7 +245,7 @@ class ExporterView:
         return conditions_of(self.targets, self.gauges)
 
     def counters(self) -> dict[tuple[str, str], JobCounters]:
-        """What each job did on each target, in the units of the parameter files."""
+        """Counters of each job on each target, in the units of ``job_stats``."""
         return {key: entry.counters() for key, entry in self.entries.items() if entry.samples or entry.sums}
 
 
@@ -266,7 +266,7 @@ def conditions_of(targets: set[str], gauges: defaultdict[str, dict[str, float]])
 
 
 def tail_of(tail: bytes) -> Tail:
-    """Operation, direction and upper bound from the second half of the labels. Raises ValueError.
+    """Operation, direction and upper bound from the second part of the labels. Raises ValueError.
 
     >>> tail_of(b'direction="read",le="4096"')
     ('', 'read', 4096.0)
@@ -285,7 +285,7 @@ def bucket_bound(text: str) -> float:
 
 def _put_once(place: dict[Key, float], key: Key, value: float, name: str) -> None:
     if key in place:
-        raise ValueError(f"{name}: the same series twice ({key})")
+        raise ValueError(f"{name}: duplicate series ({key})")
     place[key] = value
 
 
@@ -294,23 +294,14 @@ ACCEPT_TEXT = "text/plain; version=0.0.4"
 JOB_FAMILIES = ("lustre_job_operations_total", "lustre_job_operation_seconds_total", "lustre_job_read_bytes_total",
                 "lustre_job_write_bytes_total", "lustre_job_io_size_bytes_bucket", "lustre_job_io_size_bytes_count")
 TARGET_FAMILIES = ("lustre_jobs",)
-"""Shown for every target of which there are job statistics, by the same collector at the same moment."""
+"""Families that exist for every target with job statistics. The same collector gives them at the same time."""
 _BEGINNINGS = (b"lustre_job", b"lustre_ost_", b"lustre_mdt_", b"lustre_changelog_", COLLECTOR_SUCCESS.encode())
-
-
-def fetch_exposition(url: str, timeout_seconds: float) -> str:
-    """The exposition of one exporter, as text. Raises SourceError naming the URL."""
-    return (
-        HttpClient(ServerAccess(), timeout_seconds)
-        .get(url, (*TEXT_TYPES, "text/html"), ACCEPT_TEXT)
-        .body.decode("utf-8", "replace")
-    )
 
 
 def reading(expositions: Sequence[str | bytes], time: float, origins: Sequence[str] = ()) -> Reading:
     """Job counters of all targets of several exporters, read at about the same time. Raises SourceError.
 
-    ``origins`` name them, for complaints.
+    ``origins`` are the names of the exporters in error messages.
     """
     views = []
     for number, text in enumerate(expositions):
@@ -320,13 +311,13 @@ def reading(expositions: Sequence[str | bytes], time: float, origins: Sequence[s
 
 
 def exporter_view(body: bytes, origin: str) -> ExporterView:
-    """What one exporter shows. Raises SourceError naming it."""
+    """The samples of one exporter. Raises SourceError naming the exporter."""
     collected = ExporterView(origin)
     try:
         for name, head, tail, value in samples(body, _BEGINNINGS):
             collected.add(name, head, tail, value)
     except ValueError as error:
-        raise SourceError(f"{origin}: not to be believed: {error}") from error
+        raise SourceError(f"{origin}: invalid data: {error}") from error
     if b"lustre_" not in body:
         raise SourceError(f"{origin}: not an exposition of lustre-exporter")
     if not body.endswith(b"\n"):
@@ -342,8 +333,8 @@ def joined_reading(views: Sequence[ExporterView], time: float) -> Reading:
     for one in views:
         for target in one.targets:
             if target in shown:
-                raise SourceError(f"{target} is shown by both {shown[target]} and {one.origin}: one server has it, so "
-                                  "one of them shows what was, or is named twice")
+                raise SourceError(f"{target} is shown by both {shown[target]} and {one.origin}: only one server can "
+                                  "serve it, so one of them is out of date, or one server is configured twice")
             shown[target] = one.origin
     if sum(len(one.entries) for one in views) > MAX_ENTRIES:
         raise SourceError(f"more than {MAX_ENTRIES} pairs of job and target")

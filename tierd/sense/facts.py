@@ -1,9 +1,8 @@
-"""Gathers the facts for detectors: clients, free space, recent activity of directories and their layouts, shared files,
-files on flash.
+"""Collects facts for detectors: clients, free space, directories and their layouts, shared files, files on flash.
 
-A part that fails is empty, the detectors that need it find nothing, and ``faults`` gives the reason. Free space is
-compared with that of some minutes ago for the rate at which targets fill. Activity in directories is the difference
-of tallies that only grow.
+If a part fails, it is empty, detectors that need it find nothing, and ``faults`` has the reason. The fill rate of a
+target is the change of its free space in some minutes. Recent activity of a directory is the difference of its tallies,
+which only grow.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from tierd.sense.inventory import Inventory
 
 
 class FillRates:
-    """Remembers the room of targets for a while."""
+    """Measures the rate at which targets fill."""
 
     def __init__(self, span_seconds: float = 900.0) -> None:
         self._span_seconds = span_seconds
         self._past: deque[tuple[float, Mapping[str, TargetFill]]] = deque()
 
     def measured(self, fill: Mapping[str, TargetFill], now: float) -> dict[str, TargetFill]:
-        """The targets with the bytes a second by which they filled since the oldest reading; 0 at the first."""
+        """The targets with their growth (bytes per second) since the oldest kept reading; 0 at the first."""
         self._past.append((now, fill))
         while len(self._past) > 1 and self._past[0][0] < now - self._span_seconds:
             self._past.popleft()
@@ -49,14 +48,14 @@ Counts = tuple[int, int, int, int, int]
 """Creates, opens, closes, unlinks, outgrown."""
 WIDTH = 5
 MIN_PLACES = 1000
-"""So many, and twice as many as there are tallies, have a place before those that are gone lose theirs."""
+"""Indexes of removed tallies are freed if there are more than twice as many indexes as tallies, plus this number."""
 
 
 class RecentDirectories:
-    """Keeps a snapshot of the tallies now and then, and gives the difference to the oldest of them.
+    """Recent activity of directories: the difference between their tallies and a snapshot of some minutes ago.
 
-    Each tally has its place in all snapshots, which are numbers one after the other: ten snapshots of ten thousand
-    tallies take as much memory as one would in mappings.
+    A snapshot is one array of numbers, in which each tally has a fixed index. Ten snapshots of ten thousand tallies
+    take as much memory as a single snapshot made of mappings.
     """
 
     def __init__(self, span_seconds: float = 600.0, step_seconds: float = 60.0) -> None:
@@ -67,7 +66,7 @@ class RecentDirectories:
 
     def since_oldest_snapshot(self, activities: Sequence[DirectoryActivity], now: float,
                    ) -> tuple[tuple[DirectoryActivity, ...], float]:
-        """Activity since the oldest snapshot, and the seconds since; nothing at the first call."""
+        """Activity since the oldest snapshot, and the time since in seconds. The first call returns no activity."""
         if not self._snapshots or now - self._snapshots[-1][0] >= self._step_seconds:
             self._snapshots.append((now, self._snapshot(activities)))
         while len(self._snapshots) > 1 and self._snapshots[0][0] < now - self._span_seconds:
@@ -96,7 +95,7 @@ class RecentDirectories:
         return taken
 
     def _forget_all_but(self, activities: Sequence[DirectoryActivity]) -> None:
-        """Give new places to the tallies there are, and none to others."""
+        """Assign new indexes to the present tallies, and free all others."""
         there = [(activity.job, activity.directory) for activity in activities]
         kept = [key for key in dict.fromkeys(there) if key in self._places]
         self._snapshots = deque(
@@ -113,7 +112,7 @@ NONE = array("Q", bytes(8 * WIDTH))
 
 
 def _at(snapshot: array[int], place: int) -> array[int]:
-    """Counts of a place; of one that there was none of then, nothing."""
+    """Counts of a tally by its index; zeros if the snapshot is older than the tally."""
     return snapshot[WIDTH * place:WIDTH * place + WIDTH] or NONE
 
 
@@ -122,17 +121,17 @@ def _counts(activity: DirectoryActivity) -> Counts:
 
 
 def _difference(before: Sequence[int], now: Sequence[int]) -> tuple[int, ...]:
-    """What came on top; a tally that fell out of the table and came again began at zero."""
+    """Increases of the counts. A tally that was dropped from the table and added again began at zero."""
     if any(n < b for b, n in zip(before, now, strict=True)):
         return tuple(now)
     return tuple(n - b for b, n in zip(before, now, strict=True))
 
 
 MAX_LAYOUTS = 20
-"""Directories whose default layout is asked for, the busiest; each is a request to an MDT."""
+"""Number of directories, the busiest first, whose default layout is read. Each takes a request to an MDT."""
 MIN_OPENERS = 4
 WALK_ABOVE_USED = 0.6
-"""Share of flash in use from which it is worth knowing which files lie there."""
+"""Used share of a flash pool from which tierd looks for cold files there."""
 
 
 class ClientSource(Protocol):
@@ -140,24 +139,24 @@ class ClientSource(Protocol):
 
     @property
     def faults(self) -> Mapping[str, str]:
-        """Nodes that could not be read when it was their turn, and the error."""
+        """Error of each node whose last reading failed."""
 
     def __call__(self, pools: Mapping[str, str], /) -> Sequence[ClientLoad]:
         """Loads of all clients. ``pools`` gives the pool of a target (full name)."""
 
 
 class NoClients:
-    """For sites where no client is read."""
+    """For sites without client counters."""
 
     faults: Mapping[str, str] = MappingProxyType({})
 
     def __call__(self, _: Mapping[str, str]) -> Sequence[ClientLoad]:
-        """Nothing."""
+        """No loads."""
         return ()
 
 
 class FactsCollector:
-    """What it takes to know the facts."""
+    """Collects all facts."""
 
     def __init__(self, filesystem: Filesystem, table: ActivityTable, inventory: Inventory, flash_pools: Collection[str],
                  metadata_targets: int = 0, clients: ClientSource | None = None) -> None:
@@ -170,10 +169,10 @@ class FactsCollector:
         self._recent = RecentDirectories()
         self._growth = FillRates()
         self.faults: dict[str, str] = {}
-        """What could not be read last time."""
+        """Error of each part that the last collection could not read."""
 
     def facts(self, now: float) -> Facts:
-        """Look at everything."""
+        """Collect all facts now."""
         self.faults = {}
         directories, seconds = self._recent.since_oldest_snapshot(self._table.summaries(0.0), now)
         facts = Facts(directories=directories, directory_seconds=seconds, metadata_targets=self._metadata_targets)
@@ -221,14 +220,14 @@ class FactsCollector:
                 yield replace(file, layout=self._filesystem.layout(file.path),
                               size_bytes=self._filesystem.status(file.path).size_bytes)
             except OSError:
-                yield file  # without its stripes
+                yield file  # without its layout and size
 
 
 class LatestFacts:
-    """The facts as they were gathered last; gathered when they are asked for, until somebody gathers them beforehand.
+    """The facts of the last collection. Without collection in the background, each call collects them.
 
-    Gathering asks the file system for dozens of things. Where it goes on in a thread of its own, whoever needs facts
-    takes those of some seconds ago, and waits for nothing.
+    A collection takes dozens of requests to the file system. With collection in the background, a call returns facts
+    that are some seconds old, and does not wait.
     """
 
     def __init__(self, gather: Callable[[float], Facts]) -> None:
@@ -236,13 +235,13 @@ class LatestFacts:
         self._latest: Facts | None = None
 
     def gather_in_background(self) -> None:
-        """From now on somebody gathers them beforehand; until that has come about there are none."""
+        """Return collected facts from now on. They are empty until the first call of ``gather``."""
         self._latest = self._latest or Facts()
 
     def gather(self, now: float) -> None:
-        """Look at everything, and keep it for who asks."""
+        """Collect all facts and store them."""
         self._latest = self._gather(now)
 
     def __call__(self, now: float) -> Facts:
-        """What was gathered last."""
+        """The facts of the last collection."""
         return self._gather(now) if self._latest is None else self._latest

@@ -1,4 +1,4 @@
-"""Whether a source may be used: how old its last data is, whether it is complete, and whether its clock is right.
+"""Checks whether a source may be used: its data must be recent and complete, and its clock must be right.
 
 tierd does not act on a source that is stale or incomplete.
 
@@ -41,20 +41,20 @@ class SourceState:
 
 @dataclass(frozen=True, slots=True)
 class SourceAge:
-    """One source: the time of its last data and its present problem."""
+    """The time of the last data of one source, and its present problem."""
 
     name: str
-    """``exporters``, ``prometheus``, ``changelog MDT0000``, …: few and fixed, as it becomes a label."""
+    """``exporters``, ``prometheus``, ``changelog MDT0000``, …: few and fixed, because it is a label of metrics."""
     seen_at: float | None
     """Time of its last data, by its own clock where it gives one; epoch seconds. None: no data yet."""
     limit_seconds: float
     problem: str = ""
-    """What is wrong now."""
+    """The present problem; "" if there is none."""
     note: str = ""
     """A remark for status."""
 
     def age_seconds(self, now: float) -> float:
-        """Infinite for a source that never gave data. A source ahead of this node's clock is 0 s old."""
+        """Age of the last data; infinite without data. A source ahead of this node's clock is 0 s old."""
         return float("inf") if self.seen_at is None else max(0.0, now - self.seen_at)
 
     def at(self, now: float) -> SourceState:
@@ -62,7 +62,7 @@ class SourceAge:
         return SourceState(self.name, self.age_seconds(now), self.limit_seconds, self.stale(now), self.state(now))
 
     def stale(self, now: float) -> bool:
-        """Whether it must not be acted on."""
+        """Whether tierd must not act on the source."""
         return bool(self.problem) or self.age_seconds(now) > self.limit_seconds
 
     def state(self, now: float) -> str:
@@ -78,7 +78,7 @@ class SourceAge:
 
 
 FORGET_SECONDS = 3600.0
-"""A target that was not seen for so long is gone for good: no history of it is compared with any more."""
+"""A target missing for this long counts as removed."""
 
 
 class CheckedReadings:
@@ -92,14 +92,14 @@ class CheckedReadings:
         self._stale_seconds = stale_seconds
         self._skew_seconds = skew_seconds
         self._seen: dict[str, float] = {}
-        """Target to the time when it was seen last, by this node's clock."""
+        """Time of the last reading of each target, by this node's clock."""
         self._last: float | None = None
         self._problem = ""
         self.jobs: frozenset[str] = frozenset()
         """Jobs of the last reading."""
 
     def __call__(self) -> Reading:
-        """A checked reading. Raises OSError with what is wrong."""
+        """A checked reading. Raises OSError with the problem."""
         try:
             reading = self._read()
             self._check(reading)
@@ -119,26 +119,27 @@ class CheckedReadings:
     def _check(self, reading: Reading) -> None:
         now = self._clock.now()
         if not reading.targets:
-            raise SourceError(f"{self._name}: no target is seen at all: is this a server's node, or the right "
-                              "exporters, or the right file system name?")
+            raise SourceError(f"{self._name}: no target is seen at all: check that this node is a server, or that the "
+                              "exporters and the file system name are right")
         if reading.time > now + self._skew_seconds:
             raise SourceError(f"{self._name}: its samples are {reading.time - now:.0f} s ahead of this node's clock")
         if now - reading.time > self._stale_seconds:
-            raise SourceError(f"{self._name}: stale: its samples are {now - reading.time:.0f} s old, and may be "
-                              f"{self._stale_seconds:g} s old")
+            raise SourceError(f"{self._name}: stale: its samples are {now - reading.time:.0f} s old, and must "
+                              f"be no older than {self._stale_seconds:g} s")
         self._forward(reading.time)
         self._complete(reading, now)
 
     def _forward(self, time: float) -> None:
-        """Time must not go back: after a little it is waited for, after much everything is learned anew."""
+        """Reject samples older than the last. A large step back resets the checks, as the clock was changed."""
         back = (self._last or time) - time
         if back > self._stale_seconds:
             self._last = None
             self._seen.clear()
-            raise SourceError(f"{self._name}: time went back by {back:.0f} s; what was learned is of no use now")
+            raise SourceError(f"{self._name}: time went back by {back:.0f} s: the history of streams can no longer be "
+                              "used")
         if back > 0:
-            raise SourceError(f"{self._name}: its samples are {back:.0f} s older than those before: later ones are "
-                              "waited for")
+            raise SourceError(f"{self._name}: its samples are {back:.0f} s older than the samples before: waiting "
+                              "for newer ones")
 
     def _complete(self, reading: Reading, now: float) -> None:
         self._seen.update(dict.fromkeys(reading.targets, now))
@@ -149,7 +150,7 @@ class CheckedReadings:
         if missing:
             names = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
             raise SourceError(f"{self._name}: {names} not to be seen for {now - self._seen[missing[0]]:.0f} s: "
-                              "incomplete counters are not used. A removed target is forgotten after an hour, or "
+                              "incomplete counters are not used. tierd forgets a removed target after an hour, or "
                               "at a restart")
 
 
@@ -157,14 +158,14 @@ _time = attrgetter("time")
 
 
 class RecordSource(Protocol):
-    """A follower of changelogs, or what stands in for one."""
+    """A source of changelog records: a follower of changelogs, or its replacement in single-client mode."""
 
     def batches(self) -> Iterable[Sequence[Record]]:
-        """Records since the last call, so many at a time. Raises OSError at the end when some could not be had."""
+        """Records since the last call, in batches. Raises OSError at the end if some could not be read."""
 
 
 class CheckedRecords:
-    """Records of a follower that must not come from the future, and when they were last had."""
+    """Checks that records of a follower are not from the future, and keeps the time of the last complete read."""
 
     def __init__(self, name: str, follower: RecordSource, clock: Clock, stale_seconds: float, skew_seconds: float,
                  note: Callable[[], str] = str) -> None:
@@ -179,7 +180,7 @@ class CheckedRecords:
         self._problem = ""
 
     def batches(self) -> Iterator[Sequence[Record]]:
-        """Records since the last call. Raises OSError at the end when some could not be had or cannot be."""
+        """Records since the last call. Raises OSError at the end if some were unreadable or are from the future."""
         ahead = 0.0
         try:
             for batch in self._follower.batches():

@@ -1,6 +1,6 @@
 """HTTP requests to servers whose answers may be wrong: no redirects, no compression, limits on size and time.
 
-An answer that is too large, too slow or of another type is a SourceError with the URL and the reason.
+An answer that is too large, too slow or of another type raises SourceError with the URL and the reason.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from tierd.text import printable
 
 
 class SourceError(OSError):
-    """A source that did not answer, or not with what it should: nothing of it is believed."""
+    """A source did not answer, or its answer is invalid. tierd uses nothing of such an answer."""
 
 
 def read_secret(file: str, variable: str, environment: Mapping[str, str], what: str) -> str:
-    """A password or token from a file or, without, from the environment; "" where neither is named.
+    """A password or token from a file, or else from an environment variable; "" if neither is configured.
 
-    Raises SourceError naming the place. The line's end is not part of a secret.
+    Line ends at the end of the file are removed. Raises SourceError naming the file or the variable.
     """
     if file:
         try:
@@ -44,9 +44,9 @@ def read_secret(file: str, variable: str, environment: Mapping[str, str], what: 
     else:
         return ""
     if not found:
-        raise SourceError(f"{what}: {where} is empty or not there")
-    if not found.isprintable():  # never the secret itself: errors are logged
-        raise SourceError(f"{what}: {where} holds more than one line, or what cannot be printed")
+        raise SourceError(f"{what}: {where} is empty or missing")
+    if not found.isprintable():  # errors are logged, so the message must not have the secret
+        raise SourceError(f"{what}: {where} has several lines or unprintable characters")
     return found
 
 
@@ -61,7 +61,7 @@ def authorization_header(access: ServerAccess, environment: Mapping[str, str]) -
 
 
 def tls_context(access: ServerAccess) -> ssl.SSLContext:
-    """Trusted certificates, and the client certificate, for TLS. Raises SourceError naming the files."""
+    """TLS context with the trusted certificates and the client certificate. Raises SourceError naming the files."""
     try:
         context = ssl.create_default_context(cafile=access.ca_file or None)
         if access.cert_file:
@@ -73,7 +73,7 @@ def tls_context(access: ServerAccess) -> ssl.SSLContext:
 
 
 class ResponseDeadline:
-    """Hangs up on a server that keeps sending a little: the time-out of a socket is for each read only."""
+    """Limits the time of a whole response. The timeout of a socket limits a single read only."""
 
     def __init__(self, connection: HTTPConnection, seconds: float) -> None:
         self._connection = connection
@@ -84,11 +84,11 @@ class ResponseDeadline:
         self._timer.start()
 
     def watch(self) -> None:
-        """Take hold of the socket, now that there is one: a response takes it away from the connection."""
+        """Keep the socket after the request was sent: a response removes it from the connection."""
         self._socket = self._connection.sock
 
     def cancel(self) -> None:
-        """The request is over."""
+        """Stop the timer at the end of the request."""
         self._timer.cancel()
 
     def _hang_up(self) -> None:
@@ -101,9 +101,9 @@ class ResponseDeadline:
 
 CHUNK_BYTES = 1 << 16
 MAX_ERROR_CHARACTERS = 600
-"""Of a sentence about a server, which may choose its words."""
+"""Maximum length of an error message about a server. Parts of it come from the server."""
 _EXPLAINED_BYTES = 300
-"""Of the body of an error, for the log."""
+"""Bytes of the body of an error response that are logged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Response:
 
     body: bytes
     date: float | None
-    """Its clock, epoch seconds, to a second; None without a ``Date`` header."""
+    """The server's clock in epoch seconds, in whole seconds; None without a ``Date`` header."""
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -137,7 +137,7 @@ def one_line(words: str) -> str:
 
 
 class HttpClient:
-    """Asks servers, with one set of credentials."""
+    """Sends requests to servers with one set of credentials."""
 
     def __init__(
         self, access: ServerAccess, timeout_seconds: float, environment: Mapping[str, str] | None = None
@@ -147,11 +147,11 @@ class HttpClient:
         self._environment = os.environ if environment is None else environment
 
     def get(self, url: str, kinds: Sequence[str], accept: str) -> Response:
-        """What a GET gives, of one of these content types. Raises SourceError, within about the time-out."""
+        """The response to a GET, of one of these content types. Raises SourceError within about the timeout."""
         return self._ask("GET", url, None, kinds, {"Accept": accept})
 
     def post(self, url: str, form: bytes, kinds: Sequence[str], accept: str) -> Response:
-        """The same, with a form: for questions too long for a URL."""
+        """The response to a POST of a form, for queries too long for a URL. Raises SourceError as ``get`` does."""
         return self._ask("POST", url, form, kinds,
                          {"Accept": accept, "Content-Type": "application/x-www-form-urlencoded"})
 
@@ -168,12 +168,12 @@ class HttpClient:
                 late.watch()
                 with closing(connection.getresponse()) as response:
                     answer = self._answer(response, kinds)
-                if late.passed:  # hanging up looks like an end
-                    raise SourceError("ended by us")
+                if late.passed:  # a closed socket looks like the end of the response
+                    raise SourceError("closed after the timeout")
                 return answer
             except (OSError, ValueError, http.client.HTTPException) as error:
                 if late.passed:
-                    raise SourceError(f"no whole answer within {self._timeout_seconds:g} s") from error
+                    raise SourceError(f"no complete answer within {self._timeout_seconds:g} s") from error
                 raise
             finally:
                 late.cancel()
@@ -199,17 +199,17 @@ class HttpClient:
 
     def _answer(self, response: http.client.HTTPResponse, kinds: Sequence[str]) -> Response:
         if 300 <= response.status < 400:
-            raise SourceError(f"sends us elsewhere ({response.status}, to {response.getheader('Location', '?')!r}): "
-                              "name the final address")
+            raise SourceError(f"redirects ({response.status}, to {response.getheader('Location', '?')!r}): "
+                              "configure the final address")
         packed = response.getheader("Content-Encoding", "identity")
         if packed != "identity":
-            raise SourceError(f"answers packed with {packed!r}, unasked")
+            raise SourceError(f"answers with content encoding {packed!r}, which was not requested")
         if response.status != 200:
             said = response.read(_EXPLAINED_BYTES).decode("utf-8", "replace").strip()
             raise SourceError(f"{response.status} {response.reason}{': ' + said if said else ''}")
         kind = response.getheader("Content-Type", "").partition(";")[0].strip().lower()
         if kind not in kinds:
-            raise SourceError(f"answers with {kind or 'no content type'!r} in place of {kinds[0]!r}")
+            raise SourceError(f"answers with {kind or 'no content type'!r} instead of {kinds[0]!r}")
         return Response(self._body(response), date_of(response.getheader("Date")), dict(response.getheaders()))
 
     def _body(self, response: http.client.HTTPResponse) -> bytes:
@@ -230,7 +230,7 @@ class HttpClient:
 
 
 def date_of(header: str | None) -> float | None:
-    """A server's clock from its Date header; None for one that cannot be read.
+    """A server's clock from its Date header, in epoch seconds; None for an invalid header.
 
     >>> date_of("Wed, 18 Nov 2026 11:06:40 GMT"), date_of("soon"), date_of(None)
     (1795000000.0, None, None)

@@ -1,8 +1,8 @@
-"""Which files lie on flash, and when they were last used: a slow walk of the directories whose files go there.
+"""Finds the files on flash and their last use, by a slow walk of the directories whose files go to flash.
 
 tierd walks only while flash is short of space, a few hundred files each time. Changelogs do not record reads, and a
 scan of the whole file system is robinhood's work. Where robinhood's database is available, the files it holds for the
-coldest come first. Times and layouts are always those of the file itself.
+coldest come first. Times and layouts are always read from the file itself.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from tierd.model import StoredFile
 from tierd.sense.paths import join
 
 MAX_FILES = 50_000
-"""Kept in memory; the coldest matter, so those used last fall out."""
+"""Files kept in memory. The most recently used are dropped, because the coldest matter."""
 ColdestFirst = Callable[[str], Sequence[str]]
-"""Names in a directory to examine first. A hint, which may be old and may name files that are gone."""
+"""Names in a directory to examine first. A hint: it may be out of date, and may name removed files."""
 
 
 def no_hints(_: str) -> Sequence[str]:
-    """Hints without robinhood: none."""
+    """No hints, for tierd without robinhood."""
     return ()
 
 
@@ -41,7 +41,7 @@ class Inventory:
 
     @property
     def files(self) -> tuple[StoredFile, ...]:
-        """Files seen on one of the flash pools, and not seen elsewhere since."""
+        """Files that were on a flash pool when they were examined last."""
         return tuple(self._found.values())
 
     def step(self, most: int = 500) -> None:
@@ -69,7 +69,7 @@ class Inventory:
                 known = frozenset(hinted)
                 yield from (join(directory, name) for name in self._filesystem.entries(directory) if name not in known)
             except OSError:
-                continue  # gone, or not to be read: its files are not known, and stay where they are
+                continue  # removed or unreadable: its files are unknown and stay where they are
 
     def _examine(self, path: str) -> None:
         try:

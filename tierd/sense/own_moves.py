@@ -1,12 +1,12 @@
-"""Tells tierd's own moves from those of others, in changelog records and in job statistics.
+"""Distinguishes tierd's own moves from those of other movers, in changelog records and in job statistics.
 
-``lfs.0`` is the job id of any ``lfs migrate`` by root, so the job id alone does not tell. Where the node or an
-environment variable names jobs, it tells nothing. In a changelog, records are tierd's where it has just moved that
-file, on this node, as root; a LYOUT record only where tierd moved that file, whatever the job id. In job statistics,
-what a job id of ours read and wrote beyond what the journal knows is another mover's. While tierd moves files itself,
-another mover shows only by more than tierd can have done.
+The job id alone is not enough: ``lfs.0`` is the job id of any ``lfs migrate`` by root, and if the node or an
+environment variable names jobs, the id is unrelated to the program. A changelog record is tierd's own if tierd has just
+moved that file, on this node, as root. For a LYOUT record the job id does not count: tierd must have moved the file. In
+job statistics, I/O under tierd's job ids beyond the moves in the journal belongs to another mover. While tierd moves
+files itself, it detects another mover only by more I/O than its own moves can cause.
 
-A job of others under which several files of a directory got another layout is another mover too:
+Another job is a mover too if several files of a directory get another layout under its id:
 
 >>> movers = OtherMovers(most=1000)
 >>> for number in range(3):
@@ -32,7 +32,7 @@ _MOVE_RECORDS = {RecordType.OPEN, RecordType.CLOSE, RecordType.LAYOUT, RecordTyp
            RecordType.ATIME, RecordType.CTIME}
 """Record types of a move. tierd never creates, renames or removes files."""
 MovedSince = Callable[[Fid, float], bool]
-"""Whether tierd began to move a file, or to undo that, since a time, by the journal, across restarts."""
+"""Whether tierd began a move of a file, or its undo, since a time. The journal knows it across restarts."""
 
 
 class OwnMoves(Protocol):
@@ -51,7 +51,7 @@ class OwnMoves(Protocol):
 
 
 class NoOwnMoves:
-    """Where nothing is moved."""
+    """For runs that move no files."""
 
     tags: frozenset[str] = frozenset()
     files: Mapping[Fid, float] = {}
@@ -66,7 +66,7 @@ class OwnMoveFilter:
 
     def __init__(self, jobs: Collection[str], nids: Callable[[], Collection[str]], now: Callable[[], float],
                  ours: MovedSince) -> None:
-        """``nids`` are this node's addresses; where they are not to be seen, file and user have to do."""
+        """``nids`` returns this node's NIDs. If they are unknown, only file and user are compared."""
         self._ours = ours
         self.tags = frozenset(jobs)
         """Jobs whose records may be of tierd's own moves."""
@@ -76,7 +76,7 @@ class OwnMoveFilter:
         """Files with a recent move and its time: their records may be of tierd's own moves, whatever the job."""
 
     def moved(self, fid: Fid) -> None:
-        """Remember a file that a move was tried of."""
+        """Remember a file that tierd tries to move."""
         self.files[fid] = self._now()
         self.files.move_to_end(fid)
         oldest = next(iter(self.files))
@@ -102,17 +102,17 @@ class OwnMoveFilter:
 
 
 BEFORE_SECONDS = 60.0
-"""A move that ended so long before a window may still be in it: clocks differ, and caches are written late."""
+"""I/O of a move that ended this long before a window may be in the window: clocks differ, caches are written late."""
 PASSES = 4
-"""A move reads a file, writes it and reads it back; some of that may be done again."""
+"""I/O of a move as a multiple of the file size: it reads, writes and reads back, and parts may be repeated."""
 FILE_BYTES = 256 << 10
-"""More, for each file: transfers are of whole pages."""
+"""Additional I/O for each file: transfers have whole pages."""
 MIN_BYTES = 4 << 20
-"""Fewer in a window do not count as another mover: root also runs ``lfs`` on a file or two by hand."""
+"""Less I/O in a window does not count as another mover: root may run ``lfs`` on a file or two by hand."""
 QUIET_SECONDS = 300.0
-"""So long nothing more of another mover has to be seen until it counts as gone."""
+"""Time without I/O of another mover after which it counts as finished."""
 MovedAmount = Callable[[float], tuple[int, int]]
-"""Files and bytes that tierd moved, or moved back, since a time, by the journal, across restarts."""
+"""Files and bytes that tierd moved or moved back since a time. The journal knows them across restarts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +120,13 @@ class OwnJobsVerdict:
     """Whether the I/O under tierd's job ids was its own."""
 
     own_jobs: Collection[str]
-    """Jobs to leave out of the window; empty when another mover uses their ids."""
+    """Jobs to remove from the window; empty while another mover uses their ids."""
     problem: str = ""
-    """Which other mover moves files; "" when there is no other."""
+    """Text about another mover; "" if there is none."""
 
 
 class OwnJobs:
-    """Looks at one window after the other."""
+    """Checks window by window whether the I/O under tierd's job ids is tierd's own."""
 
     def __init__(self, jobs: Iterable[str], moved: MovedAmount) -> None:
         self._jobs = frozenset(jobs)
@@ -135,7 +135,7 @@ class OwnJobs:
         self._seen_at = float("-inf")
 
     def __call__(self, window: Window) -> OwnJobsVerdict:
-        """Of one window. Loads without bytes are ours: all commands of ``lfs`` are called so, and most move nothing."""
+        """Check one window. Loads without bytes count as own: all commands of ``lfs`` have this job id."""
         ours = [load for (_, job), load in window.loads.items() if job in self._jobs]
         done_bytes = sum(load.moved_bytes for load in ours)
         theirs = done_bytes > MIN_BYTES and self._beyond(done_bytes, window)
@@ -144,7 +144,7 @@ class OwnJobs:
             busiest = max(ours, key=lambda load: load.moved_bytes)
             self._problem = self._problem or (
                 f"another mover: {busiest.job} read and wrote {done_bytes / 1e6:.0f} MB in {window.seconds:.0f} s, "
-                "more than tierd can have; nothing is moved and no act begun until that has been over for "
+                "more than tierd's own moves; tierd moves nothing and begins no act until this has been over for "
                 f"{QUIET_SECONDS / 60:.0f} minutes")
         elif not 0 <= window.end - self._seen_at < QUIET_SECONDS:
             self._problem = ""
@@ -156,27 +156,27 @@ class OwnJobs:
 
 
 MIN_MOVES = 3
-"""So many files that get another layout within a time are the work of a mover."""
+"""Number of files with a new layout, in one directory, that shows a mover."""
 
 
 class OtherMovers:
-    """The last such files of each directory."""
+    """The last layout changes by other jobs in each directory."""
 
     def __init__(self, most: int) -> None:
-        """``most`` directories are remembered."""
+        """``most`` is the maximum number of directories."""
         self._most = most
         self._moves: dict[str, deque[tuple[float, str]]] = {}
 
     def moved(self, directory: str, job: str, time: float) -> None:
-        """A file of the directory was given another layout by somebody else."""
+        """Record that another job changed the layout of a file in the directory."""
         if len(self._moves) > self._most:
             self._moves.clear()
         self._moves.setdefault(directory, deque(maxlen=MIN_MOVES)).append((time, job))
 
     def at_work(self, directory: str, since: float) -> str:
-        """Job that has moved several files of a directory since then; "" for none.
+        """Job that changed the layouts of several files of a directory since a time; "" for none.
 
-        One file is somebody with a setstripe; several are another mover at work.
+        A single file may be a setstripe by hand.
         """
         moves = self._moves.get(directory)
         return moves[-1][1] if moves and len(moves) == MIN_MOVES and moves[0][0] >= since else ""

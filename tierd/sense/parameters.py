@@ -1,7 +1,7 @@
-"""What this node's parameter files report: job counters, conditions of targets, pools, free space of MDTs, NIDs.
+"""Reads this node's parameter files: job counters, conditions of targets, pools, free space of MDTs, NIDs.
 
-The files are those of a server, of a recording, or of the simulator. By default clients name no jobs
-(``jobid_var=disable``): then servers count nothing by job, and tierd finds nothing.
+The files may come from a server, a recording or the simulator. By default clients send no job ids
+(``jobid_var=disable``). Servers then have no job statistics, and tierd finds nothing.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def space_of(tree: Tree, device: str) -> df.Df:
 
 
 def pool_capacity(tree: Tree) -> Capacity:
-    """Pools and their room, as the MDS or a client of this node lists them."""
+    """Pools and their space, from the MDS or a client on this node."""
     members: dict[str, tuple[str, ...]] = {}
     for subsystem in ("lod", "lov"):
         for device in tree.devices(subsystem):
@@ -100,15 +100,15 @@ def pool_capacity(tree: Tree) -> Capacity:
 
 
 def why_jobs_are_unnamed(tree: Tree) -> str:
-    """Why no job has a name, by ``jobid_var`` of the client on this node; "" when it is set, or unknown."""
+    """Why jobs have no ids, by ``jobid_var`` of the client on this node; "" if it is set or unknown."""
     if (tree.read("jobid_var") or b"").strip() != b"disable":
         return ""
-    return ("Lustre counts nothing by job, for jobid_var is 'disable' on this node: nothing can be found. On the MGS: "
+    return ("jobid_var is 'disable' on this node, so Lustre has no job statistics and tierd finds nothing. On the MGS: "
             "lctl set_param -P jobid_var=procname_uid, or the variable of the batch system (SLURM_JOB_ID)")
 
 
 def mdt_free_share(tree: Tree, fsname: str) -> float | None:
-    """Lowest free share of bytes and inodes over all MDTs, or None when one of them is unknown."""
+    """Lowest free share of bytes or inodes over all MDTs; None if that of an MDT is unknown."""
     shares = []
     for name in tree.devices("mdc"):
         if parse_device(name).fsname == fsname:
@@ -120,7 +120,7 @@ def mdt_free_share(tree: Tree, fsname: str) -> float | None:
 
 
 def own_nids(tree: Tree) -> frozenset[str]:
-    """NIDs of this node; none where they are not to be seen (debugfs closed)."""
+    """NIDs of this node; empty if they cannot be read (debugfs closed)."""
     place = tree.lnet_path("nis")
     try:
         data = read_whole(place) if place is not None else None

@@ -1,4 +1,4 @@
-"""Paths of FIDs, cached: each look-up is an RPC on a real client, and directories are looked up again and again."""
+"""A cache of the paths of FIDs. Each lookup is an RPC, and the same directories are needed again and again."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from concurrent.futures import Executor
 from lustre.fid import Fid
 
 ResolvePath = Callable[[Fid], str]
-"""Path of a FID below the root; raises OSError where nothing has it, or where asking is not allowed."""
+"""Path of a FID below the root of the file system. Raises OSError if no file has the FID, or without permission."""
 
 
 class PathCache:
-    """Least recently used paths, those that could not be had among them (as "")."""
+    """A cache of paths; the least recently used is dropped first. A path that could not be resolved is stored as ""."""
 
     def __init__(self, resolve: ResolvePath, size: int = 100_000) -> None:
         self._resolve = resolve
         self._size = size
         self._paths: OrderedDict[Fid, str] = OrderedDict()
         self._nameless: dict[Fid, str] = {}
-        """Their FIDs in brackets: one string for all the files of a directory."""
+        """Text of FIDs without a path, so that all files of a directory share one string."""
         self.changes = 0
-        """Number of times that cached paths may have become wrong."""
+        """Number of times that a cached path may have changed."""
 
     def __call__(self, fid: Fid) -> str:
-        """Path of a FID, or "" where it has none any more."""
+        """Path of a FID; "" if it cannot be resolved."""
         known = self._paths.get(fid)
         if known is not None:
             self._paths.move_to_end(fid)
             return known
-        return self._keep(fid, self._asked(fid))
+        return self._keep(fid, self._resolved(fid))
 
     @property
     def known(self) -> Container[Fid]:
-        """FIDs that need not be asked for."""
+        """FIDs in the cache."""
         return self._paths
 
     def look_up(self, fids: Iterable[Fid], executor: Executor) -> None:
-        """Ask for several at the same time: on a slow metadata target one after the other takes too long."""
-        asked = list(fids)
-        for fid, path in zip(asked, executor.map(self._asked, asked), strict=True):
+        """Look up several paths at the same time: one after the other takes too long on a slow MDT."""
+        missing = list(fids)
+        for fid, path in zip(missing, executor.map(self._resolved, missing), strict=True):
             self._keep(fid, path)
 
-    def _asked(self, fid: Fid) -> str:
+    def _resolved(self, fid: Fid) -> str:
         try:
             return self._resolve(fid) if fid else ""
         except OSError:
@@ -56,7 +56,7 @@ class PathCache:
         return path
 
     def place(self, fid: Fid) -> str:
-        """Path of a directory, or its FID in brackets where it has none that is known; "" where a record named none."""
+        """Path of a directory, or its FID in brackets if the path is unknown; "" without a FID."""
         path = self(fid)
         if path:
             return path
@@ -68,7 +68,7 @@ class PathCache:
         return place
 
     def learn(self, fid: Fid, path: str) -> None:
-        """Take a path from a record that names it: one question less."""
+        """Store a path that a record named, which saves a lookup."""
         if fid in self._paths:
             self.changes += 1
         self._paths[fid] = path
@@ -76,12 +76,12 @@ class PathCache:
             self._paths.popitem(last=False)
 
     def clear(self) -> None:
-        """Forget them all."""
+        """Drop all paths."""
         self._paths.clear()
         self.changes += 1
 
     def renamed(self, fid: Fid) -> None:
-        """Forget what a rename made untrue: if a directory moved, any path below it."""
+        """Drop the paths that a rename changed. A renamed directory may be part of any path, so all are dropped."""
         if fid in self._paths:
             self.clear()
 

@@ -40,7 +40,7 @@ JSON_TYPES = ("application/json",)
 
 
 def run_query(client: HttpClient, url: str, form: Mapping[str, str], now: float, skew_seconds: float) -> list[object]:
-    """The series of a query. Raises SourceError for a partial answer, and for a server whose clock is off."""
+    """The series of a query. Raises SourceError for a partial answer, or if the server's clock is wrong."""
     answer = client.post(url, urlencode(form).encode(), JSON_TYPES, JSON_TYPES[0])
     if answer.date is not None and abs(answer.date - now) > skew_seconds:
         raise SourceError(f"{redacted(url)}: its clock differs from this node's by {answer.date - now:+.0f} s: "
@@ -52,7 +52,7 @@ def run_query(client: HttpClient, url: str, form: Mapping[str, str], now: float,
 
 
 def result_of(document: object) -> list[object]:
-    """The series of an answer. Raises ValueError for an error, for warnings and for what is partial.
+    """The series in an answer. Raises ValueError for an error, for warnings, and for a partial answer.
 
     >>> result_of({"status": "success", "data": {"resultType": "matrix", "result": []}})
     []
@@ -98,7 +98,7 @@ def series_of(document: object) -> Series:
         if not before < at < math.inf:
             raise ValueError(f"{name[:80]!r}: samples out of order")
         if not 0 <= value < math.inf:
-            raise ValueError(f"{name[:80]!r} of {labels.get('target', '')[:80]!r}: a value that cannot be: {value}")
+            raise ValueError(f"{name[:80]!r} of {labels.get('target', '')[:80]!r}: impossible value: {value}")
         before = at
     return Series(name, labels, points)
 
@@ -126,7 +126,7 @@ Point = tuple[float, float]
 Origin = tuple[tuple[str, str], ...]
 """Labels of the scrape: ``instance``, a replica, a cluster."""
 STORED_OLD_JOBID = f"exported_{OLD_JOBID}"
-"""What Prometheus makes of the label of older exporters, as its own ``job`` names the scrape configuration."""
+"""Name that Prometheus gives to the label of older exporters: its own ``job`` is the scrape configuration."""
 _JOB_LABELS = (JOBID, STORED_OLD_JOBID, OLD_JOBID)
 """Labels that may name the Lustre job, best first. The last is of older exporters scraped with ``honor_labels``."""
 _OURS = frozenset({"fs", "target", "job", "operation", "direction", "le", *_JOB_LABELS})
@@ -138,11 +138,11 @@ class Series(NamedTuple):
     name: str
     labels: Mapping[str, str]
     points: Sequence[Point]
-    """By time."""
+    """Samples in the order of time."""
 
 
 class _Scrapes(NamedTuple):
-    """Where a target is seen, and when."""
+    """Origin and times of the scrapes of a target."""
 
     origin: Origin
     job: str
@@ -151,16 +151,16 @@ class _Scrapes(NamedTuple):
 
 
 def oldest_last_scrape(about: Iterable[Series]) -> tuple[float, str]:
-    """The last scrape of the target that was scraped longest ago, and that target; 0 and "" without any."""
+    """Time of the oldest last scrape over all targets, and its target; 0 and "" without targets."""
     scrapes = _scrapes(s for s in about if s.points and s.name in TARGET_FAMILIES and "target" in s.labels)
     oldest = min(scrapes, key=lambda target: (scrapes[target].times[-1], target), default="")
     return (scrapes[oldest].times[-1] if oldest else 0.0), oldest
 
 
 def merged_reading(about: Iterable[Series], jobs: Sequence[Series]) -> Reading:
-    """The reading of that moment. Raises ValueError for a series that comes twice.
+    """The reading at the time of ``oldest_last_scrape``. Raises ValueError for a duplicate series.
 
-    ``about`` are series of targets as a whole, ``jobs`` those of jobs on them.
+    ``about`` has the series of whole targets, ``jobs`` the series of jobs on targets.
     """
     whole = sorted((series for series in about if series.points and "target" in series.labels),
                    key=lambda series: series.points[-1][0])
@@ -173,7 +173,7 @@ def merged_reading(about: Iterable[Series], jobs: Sequence[Series]) -> Reading:
         if value is not None:
             collected.entry(target, job).put(name, tail, value)
     gauges: defaultdict[str, dict[str, float]] = defaultdict(dict)
-    for series in whole:  # the latest word counts
+    for series in whole:  # sorted by time: the newest value wins
         if series.name in CONDITION_FAMILIES and time - series.points[-1][0] < _GAUGE_SECONDS:
             gauges[target_of(series.labels)][series.name] = series.points[-1][1]
     _changelogs(whole, collected)
@@ -192,9 +192,9 @@ _Counter = tuple[str, str, str, Tail]
 
 
 def _counters(jobs: Sequence[Series], scrapes: Mapping[str, _Scrapes]) -> dict[_Counter, Sequence[Point]]:
-    """Points of each counter, whatever label names the job. Raises ValueError for a series that comes twice.
+    """Points of each counter, by any of the labels that name the job. Raises ValueError for a duplicate series.
 
-    Left out are series of a server that had the target before, and what a second scrape configuration shows again.
+    Series of the server that served the target before are ignored, and so are those of a second scrape configuration.
     """
     renamed: set[str] = set()
     found: dict[str, dict[_Counter, Sequence[Point]]] = {label: {} for label in _JOB_LABELS}
@@ -204,7 +204,7 @@ def _counters(jobs: Sequence[Series], scrapes: Mapping[str, _Scrapes]) -> dict[_
         target = target_of(labels)
         seen = scrapes.get(target)
         if seen is None or _origin(labels) != seen.origin:
-            continue  # of another server, where the target was before
+            continue  # of the server that served the target before
         label = JOBID if JOBID in labels else STORED_OLD_JOBID if STORED_OLD_JOBID in labels else OLD_JOBID
         names_scrape = labels.get("job", "") == seen.job
         if label != OLD_JOBID:
@@ -216,7 +216,7 @@ def _counters(jobs: Sequence[Series], scrapes: Mapping[str, _Scrapes]) -> dict[_
         tail = labels.get("operation", ""), labels.get("direction", ""), bucket_bound(labels.get("le", "0"))
         counter = target, labels[label], series.name, tail
         if counter in found[label]:
-            raise ValueError(f"{series.name}: the same series twice ({target}, {labels[label]!a})")
+            raise ValueError(f"{series.name}: duplicate series ({target}, {labels[label]!a})")
         found[label][counter] = series.points
     counters = found[JOBID]
     for label in (STORED_OLD_JOBID, OLD_JOBID):
@@ -258,7 +258,7 @@ def _changelogs(about: Iterable[Series], collected: ExporterView) -> None:
 
 
 _GAUGE_SECONDS = 90.0
-"""A condition this much older than the counters is not used with them."""
+"""Conditions older than the counters by more than this are ignored."""
 
 
 def target_of(labels: Mapping[str, str]) -> str:
@@ -271,7 +271,7 @@ def _origin(labels: Mapping[str, str]) -> Origin:
 
 
 def _scrapes(series: Iterable[Series]) -> dict[str, _Scrapes]:
-    """For each target the origin that saw it last: after a failover the old server's samples are still there."""
+    """The origin that scraped each target last. After a failover, samples of the old server remain for a while."""
     found: dict[str, _Scrapes] = {}
     for one in series:
         target = target_of(one.labels)
@@ -283,7 +283,7 @@ def _scrapes(series: Iterable[Series]) -> dict[str, _Scrapes]:
 
 
 def value_at(points: Sequence[Point], time: float, scrapes: Sequence[float]) -> float | None:
-    """A counter at a moment between two samples; None when the series had not begun, or was over by then.
+    """A counter at a time between two samples; None if the series begins later, or has ended.
 
     >>> points = [(10.0, 100.0), (20.0, 200.0)]
     >>> value_at(points, 15.0, [10.0, 20.0]), value_at(points, 20.0, [10.0, 20.0])
@@ -291,7 +291,7 @@ def value_at(points: Sequence[Point], time: float, scrapes: Sequence[float]) -> 
     >>> value_at(points, 5.0, [0.0, 10.0]), value_at(points, 30.0, [10.0, 20.0, 30.0])
     (None, None)
 
-    Between a sample and a lower one the counter began again at an unknown time; it counts as unchanged until then.
+    If the next sample is lower, the counter restarted at an unknown time in between. It counts as unchanged until then.
 
     >>> value_at([(10.0, 100.0), (20.0, 3.0)], 19.0, [10.0, 20.0])
     100.0
@@ -308,7 +308,7 @@ def value_at(points: Sequence[Point], time: float, scrapes: Sequence[float]) -> 
 
 
 class PrometheusCounters:
-    """Asks one query API."""
+    """Reads counters from one query API."""
 
     def __init__(
         self,
@@ -328,7 +328,7 @@ class PrometheusCounters:
         self._stale_seconds = stale_seconds
         self._skew_seconds = skew_seconds
         self._last: Reading | None = None
-        """Until the next scrape there is nothing new, and jobs, which are many, are not asked for again."""
+        """The last reading, used until the next scrape: querying the many series of jobs again gives nothing new."""
 
     def __call__(self) -> Reading:
         """Counters as of the last scrape of all targets. Raises SourceError."""
@@ -341,7 +341,7 @@ class PrometheusCounters:
             if self._last is None or self._last.time != time:
                 self._last = merged_reading(about, self._jobs(about, now))
         except ValueError as error:
-            raise SourceError(f"{redacted(self._settings.url)}: not to be believed: {error}") from error
+            raise SourceError(f"{redacted(self._settings.url)}: invalid data: {error}") from error
         return self._last
 
     def _jobs(self, about: Sequence[Series], now: float) -> list[Series]:
@@ -359,10 +359,10 @@ class PrometheusCounters:
         if self._settings.matchers:
             matchers.append(self._settings.matchers)
         window = f"[{int(self._settings.lookback_seconds * 1000)}ms]"
-        for series in self._asked("{" + ",".join(matchers) + "}" + window, now):
+        for series in self._query("{" + ",".join(matchers) + "}" + window, now):
             yield series_of(series)
 
-    def _asked(self, query: str, now: float) -> list[object]:
+    def _query(self, query: str, now: float) -> list[object]:
         url = self._settings.url.rstrip("/") + "/api/v1/query"
         form = {"query": query, "time": f"{now:.3f}", "timeout": f"{self._timeout_seconds:g}s"}
         return run_query(self._client, url, form, now, self._skew_seconds)

@@ -1,11 +1,11 @@
-"""What jobs usually get, from Prometheus: read once after a start, so that tierd need not wait until it has seen it.
+"""The usual throughput of jobs, read from Prometheus once after a start, so that tierd need not measure it first.
 
-The queries use the recording rules of ``alerts/rules/interference.yml``, for the jobs at work now: bytes and bulk
-operations of each job on each target, in windows of two minutes. The history is used whole or not at all: a job
-missing from it would look as if it had been away. Jobs, points, the size of an answer and the time are bounded.
+The queries use the recording rules of ``alerts/rules/interference.yml``: bytes and bulk operations of each active job
+on each target, in windows of two minutes. An incomplete history is not used: a job missing from it would look as if it
+had not run. The number of jobs and points, the size of an answer and the total time are limited.
 
-Rules of the version before recorded jobs under ``exported_job``. These series are queried too, so that a day on which
-the rules were replaced is complete.
+Rules of the previous version recorded jobs under ``exported_job``. tierd queries these series too, so that the history
+is complete if the rules were replaced during it.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from tierd.sense.prometheus import STORED_OLD_JOBID, Series, escaped, quoted, ru
 
 BYTES, OPERATIONS = "fs_target_job:lustre_job_bytes:rate2m", "fs_target_job:lustre_job_bulk_operations:rate2m"
 RATE_SECONDS = 120.0
-"""The rules' own windows."""
+"""Window of the recording rules."""
 RECENT_SECONDS = 7200.0
 RECENT_STEP_SECONDS, STEP_SECONDS = 300.0, 1800.0
-"""Between two windows in the last two hours, and before: every window is gone over in each cycle."""
+"""Distance of windows in the last two hours, and before. Every window costs time in each cycle."""
 MAX_JOBS = 200
-"""The busiest by bytes, and as many by operations."""
+"""Number of jobs with the most bytes, and number of jobs with the most operations."""
 BATCH_JOBS = 25
-"""In one query."""
+"""Jobs in one query."""
 MAX_LOADS = 100_000
-"""Of jobs on targets, in all windows together."""
+"""Maximum number of loads (one for each job, target and window) in the whole history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class LearnedHistory:
 
 
 class PrometheusHistory:
-    """Asks one query API for a range of time."""
+    """Reads the history of jobs from one query API."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class PrometheusHistory:
         self._skew_seconds = skew_seconds
 
     def __call__(self, seen: Window, before: float) -> LearnedHistory:
-        """What was before a time, of the jobs of a window. Raises SourceError."""
+        """The history before a time of the busiest jobs in a window. Raises SourceError."""
         begun = self._clock.now()
         jobs = busiest(seen)
         pairs = sum(job in jobs for _, job in seen.loads)
@@ -76,15 +76,15 @@ class PrometheusHistory:
                 raise SourceError(f"{redacted(self._settings.url)}: its history takes longer than "
                                   f"{self._settings.learn_timeout_seconds:g} s")
             for span in spans:
-                for series in self._asked(names[begin:begin + BATCH_JOBS], *span):
+                for series in self._query(names[begin:begin + BATCH_JOBS], *span):
                     self._take(series, jobs, found)
         if names and not found:
-            with_those = f", and do their series have {self._settings.matchers}" if self._settings.matchers else ""
+            matching = f", and do their series have {self._settings.matchers}" if self._settings.matchers else ""
             raise SourceError(f"{redacted(self._settings.url)}: it has no {BYTES} of these jobs: are the rules of "
-                              f"alerts/rules/interference.yml loaded{with_those}?")
+                              f"alerts/rules/interference.yml loaded{matching}?")
         return LearnedHistory(tuple(windows(found)), jobs)
 
-    def _asked(self, jobs: Sequence[str], begin: float, end: float, step: float) -> Sequence[Series]:
+    def _query(self, jobs: Sequence[str], begin: float, end: float, step: float) -> Sequence[Series]:
         matchers = [f'__name__=~"{BYTES}|{OPERATIONS}"', f"fs={quoted(self._fsname)}"]
         if self._settings.matchers:
             matchers.append(self._settings.matchers)
@@ -95,10 +95,10 @@ class PrometheusHistory:
                 "step": f"{step:.0f}", "timeout": f"{self._timeout_seconds:g}s"}
         url = self._settings.url.rstrip("/") + "/api/v1/query_range"
         try:
-            return without_doubles([series_of(each) for each in run_query(self._client, url, form, self._clock.now(),
+            return without_duplicates([series_of(each) for each in run_query(self._client, url, form, self._clock.now(),
                                                                       self._skew_seconds)])
         except ValueError as error:
-            raise SourceError(f"{redacted(url)}: not to be believed: {error}") from error
+            raise SourceError(f"{redacted(url)}: invalid data: {error}") from error
 
     def _take(self, series: Series, jobs: Collection[str], found: dict[tuple[float, str, str], list[float]]) -> None:
         target, job = _pair(series)
@@ -110,13 +110,14 @@ class PrometheusHistory:
                 raise SourceError(f"{redacted(self._settings.url)}: its history of these jobs is larger than expected")
 
 
-def without_doubles(found: Sequence[Series]) -> list[Series]:
-    """Series of the rules of now, and points of the rules before where those of now have none.
+def without_duplicates(found: Sequence[Series]) -> list[Series]:
+    """Series of the present rules, and those points of the previous rules that the present rules lack.
 
-    Prometheus goes on showing the last point of a series for up to five minutes after rules were replaced.
+    Prometheus returns the last point of a series for up to five minutes after its rule was replaced.
 
     >>> old, new = {"target": "OST0000", "exported_job": "a"}, {"target": "OST0000", "jobid": "a"}
-    >>> [s.points for s in without_doubles([Series("x", old, [(10, 1.0), (20, 1.0)]), Series("x", new, [(20, 2.0)])])]
+    >>> both = Series("x", old, [(10, 1.0), (20, 1.0)]), Series("x", new, [(20, 2.0)])
+    >>> [series.points for series in without_duplicates(both)]
     [[(20, 2.0)], [(10, 1.0)]]
     """
     new = [series for series in found if JOBID in series.labels]
@@ -133,7 +134,7 @@ def _pair(series: Series) -> tuple[str, str]:
 
 
 def ranges(end: float, seconds: float, pairs: int) -> Iterator[tuple[float, float, float]]:
-    """What is asked for: begin, end and step; with many pairs of job and target, fewer points.
+    """Begin, end and step (seconds) of each range query. With many pairs of job and target there are fewer points.
 
     >>> list(ranges(100_000.0, 86_400.0, 10))
     [(92800.0, 100000.0, 300.0), (13600.0, 91000.0, 1800.0)]
@@ -149,7 +150,7 @@ def ranges(end: float, seconds: float, pairs: int) -> Iterator[tuple[float, floa
 
 
 def busiest(seen: Window) -> frozenset[str]:
-    """The jobs that matter: those with the most bytes, and those with the most operations."""
+    """The jobs with the most bytes, and the jobs with the most operations."""
     moved: defaultdict[str, float] = defaultdict(float)
     operations: defaultdict[str, float] = defaultdict(float)
     for (_, job), load in seen.loads.items():
@@ -160,7 +161,7 @@ def busiest(seen: Window) -> frozenset[str]:
 
 
 def windows(found: dict[tuple[float, str, str], list[float]]) -> list[Window]:
-    """Rates at moments as windows that end there. Which way bytes went the rules do not tell: they count as written."""
+    """Windows that end at the times of the rates. All I/O counts as writes: the rules do not tell reads from writes."""
     at: defaultdict[float, dict[tuple[str, str], JobLoad]] = defaultdict(dict)
     for (time, target, job), (moved, operations) in found.items():
         if moved or operations:

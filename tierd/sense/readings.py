@@ -1,10 +1,12 @@
 """Readings of job counters, and the window of job loads between two readings.
 
-Counters restart: an entry of a job that comes back begins at zero. A large file system has tens of thousands of
-entries (job and target) in each reading, so the names of the counters are stored once for all entries, and the
-numbers of an entry as one packed string: a seventh of the memory of mappings. Entries without change compare equal at
-once. Most loads of OSTs come from the numbers alone (``fast_ost_load``). Whatever is odd (other counters than before,
-one that fell, NaN, more than is possible) takes the longer way, which gives the same result where nothing is odd.
+Counters restart: Lustre drops the entry of an idle job, and a new entry of that job begins at zero.
+
+A reading of a large file system has tens of thousands of entries, one for each job and target. The names of counters
+are therefore stored once for all entries, and the numbers of an entry as packed bytes: this takes a seventh of the
+memory of mappings. Entries without change have equal bytes. ``fast_ost_load`` computes most loads of OSTs from the
+numbers alone. An irregular entry (other counters than before, a counter that fell, NaN, an impossible increase) takes
+the slower path of ``between``. Both paths give the same result for a regular entry.
 
 >>> before, after = JobCounters({"read": 3.0}, {"read": 70.0}), JobCounters({"read": 5.0}, {"read": 90.0})
 >>> before.shape is after.shape, after.samples, after.sums, after.sizes
@@ -24,32 +26,32 @@ from struct import Struct
 from tierd.model import NO_SIZES, JobLoad, NamespaceLoad, Window
 
 _NAN, _MINUS_NAN = 0x7F, 0xFF
-"""One of these bytes is in what is no number, and rarely in another."""
+"""Every packed NaN has one of these bytes. Few other numbers have one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """Which counters there are, and how their numbers are kept: samples, sums and sizes one after the other."""
+    """Names of the counters of an entry. Its packed numbers are samples, then sums, then sizes."""
 
     samples: tuple[str, ...]
     sums: tuple[str, ...]
     sizes: tuple[int, ...]
     sums_at: int
-    """Where the sums begin."""
+    """Index of the first sum."""
     sizes_at: int
-    """Where the sizes begin."""
+    """Index of the first size."""
     numbers: Struct
 
 
-@lru_cache(maxsize=4096)  # an exporter may make names up
+@lru_cache(maxsize=4096)  # bounded: a faulty exporter may invent names
 def shape_of(samples: tuple[str, ...], sums: tuple[str, ...], sizes: tuple[int, ...]) -> Shape:
-    """The one of these names, in this order."""
+    """The shape for these names in this order. Equal names give the same object."""
     sizes_at = len(samples) + len(sums)
     return Shape(samples, sums, sizes, len(samples), sizes_at, Struct(f"{sizes_at + len(sizes)}d"))
 
 
 class JobCounters:
-    """The counters of one job on one target, as they stood."""
+    """Values of the counters of one job on one target at one time."""
 
     __slots__ = ("numbers", "shape", "start")
 
@@ -58,10 +60,10 @@ class JobCounters:
         self.shape = shape_of(tuple(samples), tuple(sums), tuple(sizes))
         self.numbers = self.shape.numbers.pack(*samples.values(), *sums.values(), *sizes.values())
         self.start = start
-        """When the entry began, as the kernel printed it; empty where it is not known."""
+        """Start time of the entry, as the kernel printed it; empty if unknown."""
 
     def is_unchanged_since(self, before: JobCounters) -> bool:
-        """Whether nothing has happened since. What is no number has no equal, as ever."""
+        """Whether all counters are equal to those of an earlier entry. NaN is not equal to NaN."""
         numbers = self.numbers
         if self.shape is not before.shape or numbers != before.numbers:
             return False
@@ -74,12 +76,12 @@ class JobCounters:
 
     @property
     def samples(self) -> dict[str, float]:
-        """By operation, ``read_bytes`` and ``write_bytes`` among them (their samples are bulk RPCs)."""
+        """Samples by operation. Those of ``read_bytes`` and ``write_bytes`` count bulk RPCs."""
         return dict(zip(self.shape.samples, self.values, strict=False))
 
     @property
     def sums(self) -> dict[str, float]:
-        """Bytes for ``…_bytes``, microseconds for the others."""
+        """Sums by operation: bytes for ``…_bytes``, microseconds for others."""
         return dict(zip(self.shape.sums, self.values[self.shape.sums_at:], strict=False))
 
     @property
@@ -93,7 +95,7 @@ class JobCounters:
         return (self.samples, self.sums, self.sizes, self.start) == (other.samples, other.sums, other.sizes,
                                                                      other.start)
 
-    __hash__ = None  # type: ignore[assignment] # nobody looks for counters, and 0.0 and -0.0 are kept as two
+    __hash__ = None  # type: ignore[assignment] # never a key; and 0.0 equals -0.0 with other bytes
 
     def __repr__(self) -> str:
         return f"JobCounters({self.samples}, {self.sums}, {self.sizes}, {self.start!r})"
@@ -101,15 +103,15 @@ class JobCounters:
 
 DATA_OPERATIONS = frozenset({"read", "write", "read_bytes", "write_bytes"})
 MEMORY_OPERATIONS = frozenset({"statfs", "get_info", "set_info", "quotactl", "prealloc", "getattr"})
-"""OST operations that are answered from memory: they make no disk seek and are no load."""
+"""OST operations that the server answers from memory. They cause no disk seek and do not count as load."""
 _make = partial(tuple.__new__, JobLoad)
 _ABSENT = -1
-"""Behind all numbers stands a zero."""
+"""Index of the zero that ``fast_ost_load`` appends after the numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Positions:
-    """Where the numbers of a load stand in those of a shape."""
+    """Index of each number of a load among the numbers of a shape."""
 
     read_bytes: int
     write_bytes: int
@@ -118,7 +120,7 @@ class _Positions:
     read_calls: int
     write_calls: int
     others: Callable[[Sequence[float]], Sequence[float]]
-    """Takes the numbers of all other operations out."""
+    """Returns the numbers of all other operations."""
     read_usec: int
     write_usec: int
 
@@ -138,13 +140,17 @@ def _positions(shape: Shape) -> _Positions:
 
 
 def _getter(places: Sequence[int]) -> Callable[[Sequence[float]], Sequence[float]]:
-    """Several at once are taken out quickest; a single one would not come as a sequence."""
+    """Returns the numbers at these indexes. ``itemgetter`` is fastest, but gives no sequence for a single index."""
     return itemgetter(*places) if len(places) > 1 else lambda numbers: [numbers[place] for place in places]
 
 
 def fast_ost_load(target: str, job: str, before: JobCounters, after: JobCounters, max_operations: float,
-          max_bytes: float) -> JobLoad | None:
-    """The load, or None where more must be asked: what more than ``most_…`` is cannot be."""
+                  max_bytes: float) -> JobLoad | None:
+    """The load of a job on an OST between two entries, for regular entries only.
+
+    None if the entry has other counters than before, restarted, did not change, or rose by more than ``max_operations``
+    or ``max_bytes``. Such an entry needs ``between``.
+    """
     shape = after.shape
     if before.shape is not shape or (before.start != after.start and before.start and after.start):
         return None
@@ -160,7 +166,7 @@ def fast_ost_load(target: str, job: str, before: JobCounters, after: JobCounters
     more.append(0.0)
     at = _positions(shape)
     # 2.12 and 2.13 print no `read` and `write`; there the samples of the byte counters are the RPCs.
-    # `or 0.0` is the same zero for all of them: most numbers of most loads are none
+    # `or 0.0` saves memory: most numbers of most loads are zero, and all share this one
     return _make((
         target, job, more[at.read_bytes] or 0.0, more[at.write_bytes] or 0.0,
         more[at.reads] or more[at.read_calls] or 0.0, more[at.writes] or more[at.write_calls] or 0.0,
@@ -170,18 +176,18 @@ def fast_ost_load(target: str, job: str, before: JobCounters, after: JobCounters
 
 
 __all__ = ("JobCounters", "Reading", "window")
-UNKNOWN_RECOVERY = "recovery not to be seen"
-"""The condition of a target whose recovery status cannot be read, as debugfs is closed."""
+UNKNOWN_RECOVERY = "recovery status unknown"
+"""Condition of a target whose recovery status cannot be read, for example because debugfs is closed."""
 FULL_FRACTION = 0.05
-"""Below this share of free space an OST allocates slowly, and its throughput is no evidence about neighbours."""
-IMPLAUSIBLE = "counters that make no sense"
-"""The condition of a target whose counters differ by no number, by less than nothing, or by more than can be."""
+"""An OST with a smaller share of free space allocates slowly. Its throughput proves nothing about neighbours."""
+IMPLAUSIBLE = "implausible counters"
+"""Condition of a target with a counter that is NaN, that fell without a restart, or that rose impossibly fast."""
 MAX_BYTES, MAX_OPERATIONS = 1e13, 1e8
-"""What one job could do on one target in a second, and more."""
+"""Upper limits, per second, of what one job can do on one target. No real job reaches them."""
 MAX_JOB_ID_CHARACTERS = 256
-"""Characters of a job id, of which a kernel gives 64 bytes at the most."""
+"""Maximum length of a job id. A kernel prints 64 bytes at the most."""
 _CLOCK_SLACK_SECONDS = 5.0
-"""Clock difference of a server up to which a new entry is not taken for an old one."""
+"""Clock difference of a server that does not make a new entry look old."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,15 +195,15 @@ class ChangelogState:
     """State of the changelog of an MDT (``mdd.*.changelog_users``)."""
 
     last_index: int | None
-    """Of the last record written."""
+    """Index of the last record written; None if unknown."""
     users: frozenset[str]
-    """Registered readers, without the names they were registered with: ``cl1``."""
+    """Registered users by number, such as ``cl1``, without their names."""
     recorded: frozenset[str] | None = None
-    """Types of records that are written, as Lustre prints them (``CREAT``); None when the mask is unknown."""
+    """Record types in the mask, as Lustre prints them (``CREAT``); None if the mask is unknown."""
 
 
 def number_of(user: str) -> str:
-    """A user without the name it was registered with.
+    """The number of a changelog user, without its name.
 
     >>> number_of("cl1-tierd")
     'cl1'
@@ -211,18 +217,18 @@ class Reading:
 
     time: float
     jobs: Mapping[tuple[str, str], JobCounters]
-    """By (full target name, job), OSTs and MDTs alike."""
+    """By full target name and job, for OSTs and MDTs."""
     targets: frozenset[str]
-    """Targets that were read, those without any job too."""
+    """Targets that were read, including targets without jobs."""
     conditions: Mapping[str, str] = field(default_factory=dict)
     omits_idle_jobs: bool = False
-    """Whether jobs idle for long are left out and come back with all they ever did, as lustre-exporter has it."""
+    """Whether the source omits idle jobs. A job that returns then has all its counts, as in lustre-exporter."""
     changelogs: Mapping[str, ChangelogState] = field(default_factory=dict)
-    """By full MDT name; of those that show it."""
+    """By full MDT name, for MDTs whose state is known."""
 
 
 def restarted(before: JobCounters, after: JobCounters) -> bool:
-    """Whether the entry was dropped and began anew between the two."""
+    """Whether Lustre dropped the entry and began a new one between the two readings."""
     if before.start and after.start and before.start != after.start:
         return True
     now = after.samples
@@ -230,7 +236,7 @@ def restarted(before: JobCounters, after: JobCounters) -> bool:
 
 
 def difference(before: JobCounters | None, after: JobCounters) -> JobCounters:
-    """What happened between, without what stood still; everything, where the entry is new or restarted."""
+    """Increases between two entries, without counters that did not change. A new or restarted entry counts in full."""
     if before is None or restarted(before, after):
         return after
     samples, sums, sizes = before.samples, before.sums, before.sizes
@@ -248,7 +254,7 @@ def is_ost(target: str) -> bool:
 
 
 def window(before: Reading, after: Reading) -> Window:
-    """The loads between two readings. Raises ValueError when time did not pass."""
+    """The loads between two readings. Raises ValueError if the second is not later than the first."""
     if after.time <= before.time:
         raise ValueError(f"readings out of order: {before.time} then {after.time}")
     seconds = after.time - before.time
@@ -258,13 +264,13 @@ def window(before: Reading, after: Reading) -> Window:
     for key, counters in after.jobs.items():
         target, job = key
         if target not in before.targets:
-            continue  # not read last time: what looks new may be hours old
+            continue  # the last reading lacks this target: an entry that seems new may be hours old
         earlier = before.jobs.get(key)
         if earlier is None:
-            if says_nothing(counters, before, after):
+            if has_unknown_start(counters, before, after):
                 continue
         elif counters.is_unchanged_since(earlier):
-            continue  # most jobs on most targets are idle: that is seen quickly
+            continue  # fast path: most jobs are idle on most targets
         elif is_ost(target) and len(job) <= MAX_JOB_ID_CHARACTERS and (load := fast_ost_load(
                 target, job, earlier, counters, MAX_OPERATIONS * seconds, MAX_BYTES * seconds)):
             loads[key] = load
@@ -282,40 +288,41 @@ def window(before: Reading, after: Reading) -> Window:
     return Window(before.time, after.time, loads, namespace, conditions)
 
 
-def says_nothing(new: JobCounters, before: Reading, after: Reading) -> bool:
-    """Whether an entry that was not in the reading before gives no counts for the time since."""
-    # overlooked last time, so its age says nothing about this window
-    return began_before(new.start, before.time - _CLOCK_SLACK_SECONDS) or (
-        after.omits_idle_jobs and not new.start
-    )  # new, or back after hours with the counts of a life: the next will tell
+def has_unknown_start(new: JobCounters, before: Reading, after: Reading) -> bool:
+    """Whether counts of an entry that the earlier reading lacks may be older than that reading.
+
+    Such an entry began before the reading, or came back after hours with all its counts. It is used from the next
+    reading on.
+    """
+    return began_before(new.start, before.time - _CLOCK_SLACK_SECONDS) or (after.omits_idle_jobs and not new.start)
 
 
 def between(before: JobCounters | None, after: JobCounters, job: str, seconds: float) -> JobCounters | str | None:
-    """What a job did; None for nothing, or the condition of the target where its counters make no sense."""
+    """What a job did in the meantime; None for nothing. For impossible counters, the condition of the target."""
     if before is not None and before.samples == after.samples:
         return None
     done = difference(before, after)
     if done is after and before is not None and before.start and before.start == after.start:
-        return IMPLAUSIBLE  # an entry that did not begin anew, and counts less than before
+        return IMPLAUSIBLE  # a counter fell, and the entry did not restart
     if not any(done.samples.values()):
         return None
     return done if len(job) <= MAX_JOB_ID_CHARACTERS and plausible(done, seconds) else IMPLAUSIBLE
 
 
 def plausible(done: JobCounters, seconds: float) -> bool:
-    """Whether a job could have done this. An exporter may lie: what is no number compares with nothing."""
+    """Whether a job can have done this. A faulty exporter may send anything, NaN included."""
     return (within(done.samples.values(), MAX_OPERATIONS * seconds)
             and within(done.sums.values(), MAX_BYTES * seconds)
             and within(done.sizes.values(), MAX_OPERATIONS * seconds))
 
 
 def within(values: Collection[float], most: float) -> bool:
-    """Whether none is negative, and all together are no more than that. One that is no number makes the sum none."""
+    """Whether no value is negative and their sum is at most ``most``. False if a value is NaN."""
     return not values or (min(values) >= 0 and sum(values) <= most)
 
 
 def began_before(start: str, time: float) -> bool:
-    """Whether an entry began before a time; one whose beginning cannot be read did, for all we know."""
+    """Whether an entry began before a time. True if its start cannot be parsed, False if it has none."""
     try:
         return bool(start) and not float(start) >= time
     except ValueError:
@@ -323,7 +330,7 @@ def began_before(start: str, time: float) -> bool:
 
 
 def job_load(target: str, job: str, done: JobCounters) -> JobLoad:
-    """Differences of one job on one OST, by what they cost the disk."""
+    """Load of one job on one OST from the differences of its counters."""
     samples = done.samples
     # 2.12 and 2.13 print no `read` and `write`; there the samples of the byte counters are the RPCs
     return JobLoad(
@@ -342,7 +349,7 @@ def job_load(target: str, job: str, done: JobCounters) -> JobLoad:
 
 
 def namespace_load(job: str, parts: Iterable[JobCounters]) -> NamespaceLoad:
-    """Differences of one job on the MDTs, summed."""
+    """Load of one job on all MDTs: the sum of its differences."""
     total: defaultdict[str, float] = defaultdict(float)
     for done in parts:
         for name, count in done.samples.items():

@@ -1,9 +1,8 @@
-"""Files that existed before tierd read the changelog, from robinhood's database (version 3, MariaDB or MySQL), read
-only.
+"""Finds files that are older than the changelog records, in robinhood's database (version 3, MariaDB or MySQL).
 
-Its rows are hints: they are as old as its last update, and of a composite layout robinhood 3 keeps only the component
-that was instantiated last. So tierd checks FID, size and layout of each file again before a move. The database only
-gives which files to check.
+tierd only reads the database, and uses its rows as hints about which files to check. They are as old as robinhood's
+last update, and robinhood 3 stores only the last instantiated component of a composite layout. tierd checks FID, size
+and layout of each file again before a move.
 
 Queries use indexes alone: names of a directory by ``NAMES.parent_id`` (an InnoDB index contains the primary key
 ``pkn``, so that pages come in its order without sorting), entries by ``ENTRIES.id``. There is no index on size or
@@ -45,7 +44,7 @@ Answer = TypeVar("Answer")
 
 
 class Connection(Protocol):
-    """What is needed of a connection of PyMySQL."""
+    """The part of a PyMySQL connection that tierd uses."""
 
     def query(self, statement: str, values: Sequence[object] = ()) -> Sequence[Row]:
         """All rows. Raises OSError."""
@@ -56,7 +55,7 @@ class Connection(Protocol):
 
 @dataclass(slots=True)
 class Robinhood:
-    """The database. It is queried only when a finding names a directory, and for its age."""
+    """The database. tierd queries the directories of findings, and the age of the database."""
 
     settings: RobinhoodSettings
     connect: Callable[[], Connection]
@@ -64,7 +63,7 @@ class Robinhood:
     _checked: bool = False
     _checked_at: float | None = None
     _valid_at: float | None = None
-    """When its rows were true: its latest time stamp."""
+    """Time at which the rows were valid: the newest time stamp in the database."""
     _problem: str = ""
     _connection: Connection | None = field(default=None)
 
@@ -74,7 +73,7 @@ class Robinhood:
         return SourceAge("robinhood", self._valid_at, self.settings.stale_seconds, self._problem)
 
     def due(self) -> bool:
-        """Whether its age should be checked again."""
+        """Whether the age is to be checked again. True at most once every ``CHECK_SECONDS``."""
         now = self.clock.now()
         if self._checked_at is not None and 0 <= now - self._checked_at < CHECK_SECONDS:
             return False
@@ -82,21 +81,21 @@ class Robinhood:
         return True
 
     def check(self) -> None:
-        """Check the age of the database and its columns. A problem is kept for status, not raised."""
+        """Check the age of the database and its columns. A problem is shown in status, not raised."""
         with suppress(OSError):
             self._asking(self._check)
 
     def completed(self, activity: DirectoryActivity, directory: Fid) -> DirectoryActivity:
-        """The activity with the files the database knows in its directory. Raises OSError."""
+        """The activity with the files that the database has for its directory. Raises OSError."""
         known = {candidate.fid for candidate in activity.candidates}
         known.update(file.fid for file in activity.existing_files)
         found = candidates(self._asking(lambda connection: self._rows(connection, directory)), activity.directory)
         return replace(activity, candidates=(*activity.candidates, *(c for c in found if c.fid not in known)))
 
     def coldest_first(self, directory: Fid) -> list[str]:
-        """Names of the files the database knows in a directory, those first that were not used for longest.
+        """Names of the files that the database has for a directory, the longest unused first. Raises OSError.
 
-        A hint only: the times are read from the files again before anything moves. Raises OSError.
+        It is a hint: tierd reads the times of each file again before a move.
         """
         rows = self._asking(lambda connection: self._rows(connection, directory))
         used = [(max(seconds_of(row[7]), seconds_of(row[4])), label) for row in rows if (label := name_of(row[1]))]
@@ -153,7 +152,7 @@ _SLACK_SECONDS = 2.0
 
 
 class MySqlConnection:
-    """See ``tierd.sense.robinhood.Connection``."""
+    """A :class:`Connection` of PyMySQL. Raises SourceError if it cannot be opened."""
 
     def __init__(self, settings: RobinhoodSettings, environment: Mapping[str, str]) -> None:
         try:
@@ -174,7 +173,7 @@ class MySqlConnection:
         self._prepare(settings.statement_seconds)
 
     def _prepare(self, seconds: float) -> None:
-        """Read only; statements are broken off by the server, in MariaDB's words or in MySQL's."""
+        """Make the session read only, and limit its statements: MariaDB and MySQL have different settings for that."""
         self.query("SET SESSION TRANSACTION READ ONLY")
         self.query("SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")
         try:
@@ -211,7 +210,7 @@ _COMMIT = re.compile(r"\d+:(\d+)\.\d+:")
 
 
 def candidates(rows: Sequence[Row], directory: str) -> Iterator[Candidate]:
-    """Files of one page. A row whose id is no FID (a database of another file system) is skipped."""
+    """Candidates from rows of ``FILES_QUERY``. Rows whose id is no FID (another file system) are skipped."""
     for _, name, identity, _, modified, changed, created, _ in rows:
         try:
             fid = Fid.parse(text(identity))
@@ -223,25 +222,25 @@ def candidates(rows: Sequence[Row], directory: str) -> Iterator[Candidate]:
 
 
 def seconds_of(value: str | bytes | int | None) -> float:
-    """Epoch seconds of a column of times; 0 where the database has none. Raises ValueError for what is no number."""
+    """Epoch seconds from a time column; 0 for NULL. Raises ValueError if it is no number."""
     return float(value or 0)
 
 
 def name_of(name: object) -> str:
-    """A file's name, of whatever bytes; "" for what cannot be one."""
+    """A file name of any bytes; "" if it cannot be a file name."""
     label = name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else str(name)
     return "" if "/" in label or label in {".", ".."} else label
 
 
 def valid_at(variables: Mapping[str, str]) -> float | None:
-    """When the database was last true: the newest moment it names, of a scan's end or a changelog record.
+    """Time at which the database was valid: the end of the last scan, or the time of the last changelog record.
 
     >>> valid_at({"LastScanStartTime": "1795000000", "LastScanEndTime": "1795000600"})
     1795000600.0
     >>> valid_at({"CL_LastCommit_MDT0000": "8812:1795000700.500000:1795000901.1"}), valid_at({"LastScanStatus": "done"})
     (1795000700.0, None)
 
-    Of several MDTs the one furthest behind counts. A record stands there as ``number:its time:when dealt with``.
+    With several MDTs, the one furthest behind counts. The value of a record is ``index:time:time processed``.
     """
     commits = [stamp[1] for name, value in variables.items() if name.startswith("CL_LastCommit_")
                and (stamp := _COMMIT.match(value))]
@@ -251,5 +250,5 @@ def valid_at(variables: Mapping[str, str]) -> float | None:
 
 
 def text(value: object) -> str:
-    """What the driver gives as text: columns of robinhood are binary."""
+    """A value of the driver as text. Text columns of robinhood are binary."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

@@ -39,14 +39,14 @@ class LiveSource:
         self._recording = recording
 
     def reading(self) -> Reading:
-        """Counters now. Raises OSError when they cannot be had."""
+        """Counters now. Raises OSError if they cannot be read."""
         reading = self._read()
         if self._recording is not None:
             self._recording.set_states(reading.changelogs)
         return reading
 
     def records(self) -> Iterator[Record]:
-        """Records since the last call. Raises OSError at the end when some could not be had."""
+        """Records since the last call. Raises OSError at the end if some could not be read."""
         return chain.from_iterable(self.follower.batches())
 
 
@@ -57,7 +57,7 @@ LogFunction = Callable[[str], None]
 def counter_source(
     sense: SenseSettings, fsname: str, tree: Tree, clock: Clock, environment: Mapping[str, str], log: LogFunction
 ) -> ReadCounters:
-    """Where counters come from: Prometheus, else exporters, else this node. Raises OSError."""
+    """The configured source of counters: Prometheus, else exporters, else this node. Raises OSError."""
     if sense.prometheus.url:
         client = HttpClient(sense.prometheus.access, sense.timeout_seconds, environment)
         return PrometheusCounters(sense.prometheus, fsname, clock, client, sense.timeout_seconds, sense.stale_seconds,
@@ -78,7 +78,7 @@ def counter_source(
 def history_source(
     sense: SenseSettings, fsname: str, clock: Clock, environment: Mapping[str, str]
 ) -> PrometheusHistory | None:
-    """The source of the time before a start; None when none is configured."""
+    """The source of the history before a start; None if none is configured."""
     settings = sense.prometheus
     if not settings.url or not settings.learn_seconds:
         return None
@@ -122,7 +122,7 @@ class Sources:
         mark: MakeMark | None = None,
         marks_allowed: Callable[[], bool] = lambda: True,
     ) -> None:
-        """``mark`` makes a file on an MDT, whose record must appear; ``marks_allowed``: whether it may now."""
+        """``mark`` makes a file on an MDT whose records must appear. ``marks_allowed`` returns whether it may now."""
         self._clock = clock
         self.counters = CheckedReadings(
             counter_source_name(sense), read, clock, sense.stale_seconds, sense.skew_seconds
@@ -130,7 +130,7 @@ class Sources:
         self.history = history_source(sense, filesystem.fsname, clock, environment)
         self._watcher: Watcher | None = None
         self.timed_calls = TimedCalls(clock)
-        """Calls to the changelogs."""
+        """Calls to MDTs, with a limited wait."""
         self.follower: Follower | WatchedDirectories
         recording = None
         if sense.watch:
@@ -152,7 +152,7 @@ class Sources:
         self._hot_files = HotFiles(self.access_logs, flash_pools, clock) if self.access_logs is not None else None
 
     def refresh(self) -> None:
-        """Read new access log entries, and check robinhood: the sources of hints."""
+        """Refresh the sources of hints: read new access log entries, and check robinhood if that is due."""
         if self.access_logs is not None:
             self.access_logs.read()
         if self.robinhood is not None and self.robinhood.due():

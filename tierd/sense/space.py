@@ -1,4 +1,4 @@
-"""What a plan needs from the file system: pools, free space, default layouts, sizes of files."""
+"""Reads what a plan needs from the file system: pools, free space, default layouts, sizes of files."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from lustre.layout.model import Layout
 from tierd.model import Candidate, Capacity, DirectoryActivity
 
 BATCH_FILES = 32
-"""Files of a directory that are examined between two calls of ``enough``."""
+"""Files of each directory that are examined between two calls of ``enough``."""
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 SAMPLE_FILES = 200
-"""Files whose size is asked for in one directory: enough for the 99th percentile to mean something."""
+"""Sampled file sizes of one directory: enough for the 99th percentile to be meaningful."""
 
 
 def capacity(filesystem: Filesystem, directories: Iterable[str], executor: Executor | None = None) -> Capacity:
-    """Pools, their room, and the default layouts of these directories, as far as they can be read."""
+    """Pools, their space, and the default layouts of these directories, as far as readable."""
     pools = filesystem.pools()
     space = filesystem.space()
     return Capacity(
@@ -34,9 +34,10 @@ def capacity(filesystem: Filesystem, directories: Iterable[str], executor: Execu
 
 def default_layouts(filesystem: Filesystem, directories: Iterable[str],
                     executor: Executor | None = None) -> dict[str, Layout | None]:
-    """What new files in these directories get: the directory's own default, else that of the root of the file system.
+    """Layouts that new files in these directories get: the directory's own default, or else that of the root directory.
 
-    A directory that is gone or forbidden is absent, as is one without a default while the root's cannot be read.
+    A directory that is removed or unreadable is absent. So is one without a default of its own if that of the root
+    directory cannot be read.
     """
     def own_of(directory: str) -> Layout | OSError | None:
         try:
@@ -57,10 +58,10 @@ def default_layouts(filesystem: Filesystem, directories: Iterable[str],
 
 def with_sizes(filesystem: Filesystem, activities: Sequence[DirectoryActivity], limit: int = 1000,
              executor: Executor | None = None, enough: Callable[[], bool] = lambda: False) -> list[DirectoryActivity]:
-    """The activities with sizes, of at most ``limit`` files a directory; those that are gone fall out.
+    """The activities with the sizes of at most ``limit`` candidates per directory. Removed files are left out.
 
-    The files known to be read come first, then the youngest. Some of each directory are examined in any case; once
-    ``enough`` returns true, no more: the others are candidates again in the next plan.
+    Files with recent reads come first, then the newest. One batch of each directory is always examined. When ``enough``
+    returns true, no further batch is: the other files are candidates again in the next plan.
     """
     waiting = [deque(sorted(activity.candidates, key=lambda c: (-c.reads, -c.closed_at))[:limit])
                for activity in activities]
@@ -80,7 +81,7 @@ def with_sizes(filesystem: Filesystem, activities: Sequence[DirectoryActivity], 
 
 
 def _with_size(filesystem: Filesystem, candidate: Candidate) -> Candidate | None:
-    """With its size; None for one that is gone, or another file by now."""
+    """The candidate with its size; None if the file was removed or replaced."""
     try:
         status = filesystem.status(candidate.path)
     except OSError:
@@ -91,7 +92,7 @@ def _with_size(filesystem: Filesystem, candidate: Candidate) -> Candidate | None
 
 
 def call_each(call: Callable[[Item], Answer], items: Sequence[Item], executor: Executor | None) -> list[Answer]:
-    """Answers in the order of the items, several asked for at the same time where there is an executor."""
+    """Results in the order of the items. An executor makes several calls at the same time."""
     if executor is None or len(items) < 2:
         return [call(item) for item in items]
     return [future.result() for future in [executor.submit(call, item) for item in items]]

@@ -33,34 +33,34 @@ NEEDED = re.compile(
 
 
 class TapeError(ValueError):
-    """What is wrong with a tape, and where."""
+    """A tape is invalid. The message names the file and the problem."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tape:
-    """A tape, unpacked."""
+    """An unpacked tape."""
 
     name: str
     fsname: str
     times: tuple[float, ...]
-    """When each snapshot was begun, epoch seconds."""
+    """Start of each snapshot; epoch seconds."""
     trees: tuple[Tree, ...]
     records: tuple[Record, ...]
-    """Of all MDTs, by time."""
+    """Changelog records of all MDTs, in the order of time."""
     undecoded_bytes: int
-    """Bytes at the ends of changelogs that were no record, or no whole one."""
+    """Bytes at the ends of changelogs that are no complete record."""
     paths: dict[Fid, str]
     layouts: dict[str, Layout]
 
     def resolve(self, fid: Fid) -> str:
-        """Path of a FID, as far as the tape knows. Raises FileNotFoundError."""
+        """Path of a FID. Raises FileNotFoundError if the tape does not have it."""
         try:
             return self.paths[fid]
         except KeyError:
             raise FileNotFoundError(f"{fid} is not named on the tape") from None
 
     def layouts_of(self, directories: Iterable[str]) -> dict[str, Layout | None]:
-        """Default layouts of directories on the tape. A directory that it names without a default has None."""
+        """Default layouts of directories on the tape; None for a directory without a default layout."""
         named = set(self.paths.values())
         return {d: self.layouts.get(d) for d in directories if d in self.layouts or d in named}
 
@@ -69,7 +69,7 @@ class Tape:
 def opened(path: Path) -> Iterator[Tape]:
     """Unpack a tape for as long as it is read. ``path`` is its folder, or the ``tape.tar.xz`` in it.
 
-    Raises TapeError where something is missing or broken.
+    Raises TapeError if something is missing or broken.
     """
     if not path.exists():
         raise TapeError(f"{path}: no such file or folder: a tape is a folder with tape.json and tape.tar.xz")
@@ -117,7 +117,7 @@ def assemble(folder: Path, meta: dict[str, object]) -> Tape:
         data = binary.read_bytes()
         try:
             decoded, consumed = decode(data)
-        except ValueError:  # not even the first record
+        except ValueError:  # the first record is invalid
             decoded, consumed = [], 0
         records += decoded
         left += len(data) - consumed

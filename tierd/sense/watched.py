@@ -1,7 +1,7 @@
-"""Single-client mode: directories watched with inotify, given out as changelog records.
+"""Single-client mode: watches directories with inotify, and returns the events as changelog records.
 
-For file systems where all work is done on this node and no changelog can be read. inotify sees this node alone: with
-more clients it sees a part that looks like the whole.
+It is for file systems without a readable changelog that only this node uses. inotify reports activity of this node
+only: on a file system with more clients the records are incomplete, and tierd cannot detect that.
 
 An event does not name its job. The configuration names for each directory the jobs that work there; empty stands for
 jobs whose id ends with the number of the file's owner, as ``jobid_var=procname_uid`` makes them. Unless exactly one
@@ -53,9 +53,9 @@ class WatchedDirectories:
         self._patterns = {directory.rstrip("/") or "/": pattern for directory, pattern in directories.items()}
         self._pattern_of: dict[str, str] = {}
         self._files: OrderedDict[str, tuple[Fid, int]] = OrderedDict()
-        """Path to the FID and the owner of files that events spoke of."""
+        """FID and owner of each file that an event named, by path."""
         self._moving: OrderedDict[Fid, None] = OrderedDict()
-        """Files that left a name and have not turned up under another yet."""
+        """Files that were renamed, and whose new name is not known yet."""
         self._index = 0
         self._full = ""
         for directory, pattern in self._patterns.items():
@@ -69,7 +69,7 @@ class WatchedDirectories:
         return {}
 
     def records(self) -> Iterator[Record]:
-        """Records since the last call. Raises ChangelogError at the end when events were lost or are not watched."""
+        """Records since the last call. Raises ChangelogError at the end if events were lost or are not watched."""
         events, lost = self._watcher.take()
         for event in events:
             yield from self._records_of(event)
@@ -80,7 +80,7 @@ class WatchedDirectories:
             raise ChangelogError(f"watched directories: {'; '.join(problems)}")
 
     def batches(self) -> Iterator[Sequence[Record]]:
-        """Records since the last call, in batches of one, as there are few."""
+        """Records since the last call, in batches of one."""
         for record in self.records():
             yield (record,)
 
@@ -97,7 +97,7 @@ class WatchedDirectories:
         return True
 
     def _below(self, directory: str, pattern: str) -> None:
-        """Watch the directories below, too."""
+        """Watch all directories below a directory."""
         try:
             with os.scandir(self._mount + directory) as entries:
                 inside = sorted(e.name for e in entries if e.is_dir(follow_symlinks=False))
@@ -140,7 +140,7 @@ class WatchedDirectories:
                 yield self._record(kind, event, directory, *known)
 
     def _already_there(self, directory: str, time: float) -> Iterator[Record]:
-        """Files that were made before the watch on a new directory was in place."""
+        """Records of files that were created in a new directory before the watch on it began."""
         try:
             with os.scandir(self._mount + directory) as entries:
                 found = [(e.name, e.is_dir(follow_symlinks=False)) for e in entries]

@@ -33,7 +33,7 @@ def test_an_administrator_sees_what_was_done_and_takes_it_back(site: Site, capsy
     site.run(until=55)
     status = shown(capsys, "status", site=site)
     assert "finding F1: ior_stream.1002 streams at" in status
-    assert re.search(r"observing since .* UTC: an aggressor that was active in the first 20 s is ", status)
+    assert re.search(r"lustre-OST0002  \|[#=+.-]{15,20} *\|  .* # ior_stream.1002 \d+%, = mdt_small.1001 \d+%", status)
     assert "case F1: mdt_small.1001 against ior_stream.1002 in /proj/ingest since" in status
     assert "slowdown: 1." in shown(capsys, "findings", site=site)
     history = shown(capsys, "history", site=site)
@@ -47,7 +47,7 @@ def test_an_administrator_sees_what_was_done_and_takes_it_back(site: Site, capsy
 
 def test_status_says_how_much_is_known_yet(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     site.run(until=20)
-    learning = ("learning the usual throughput of streams: {} readings so far; detection needs 4 readings without the "
+    learning = ("learning the usual throughput of streams: {} readings so far; a comparison needs 4 readings without the "
                 "aggressor")
     assert learning.format(3) in shown(capsys, "status", site=site)
     site.run(until=50)

@@ -62,7 +62,7 @@ def test_a_bad_file_keeps_its_last_good_targets_and_says_so(tmp_path: Path, name
     put(tmp_path / name, text)
     assert targets() == ("http://oss1:9169/metrics",)
     assert words in targets.problem
-    assert targets.problem.endswith("the targets it named before are kept")
+    assert targets.problem.endswith("its previous targets are kept")
     put(tmp_path / name, good.replace("oss1", "oss2"))
     assert targets() == ("http://oss2:9169/metrics",)
     assert targets.problem == ""
@@ -112,7 +112,7 @@ def test_names_are_asked_for_now_and_then_and_kept_while_nobody_answers() -> Non
     clock.at += 2
     server.fault = "SERVFAIL"
     assert targets() == known
-    assert "SERVFAIL; what it stood for before is kept" in targets.problem
+    assert "SERVFAIL; its previous addresses are kept" in targets.problem
     clock.at -= 500  # the clock went back: asked again, not waited for
     server.fault = ""
     assert targets() == known

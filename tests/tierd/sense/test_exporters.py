@@ -149,7 +149,7 @@ def test_an_exporter_whose_clock_is_off_is_not_believed() -> None:
 
 
 def test_no_exporters_at_all() -> None:
-    with pytest.raises(SourceError, match="no exporter is named"):
+    with pytest.raises(SourceError, match="no exporter is configured"):
         scraping([])()
 
 
@@ -166,7 +166,7 @@ class Source:
 
 @pytest.mark.parametrize(("reading", "words"), [
     (replace(WELL, targets=frozenset()), "no target is seen at all"),
-    (replace(WELL, time=909.0), "stale: its samples are 91 s old, and may be 90 s old"),
+    (replace(WELL, time=909.0), "stale: its samples are 91 s old, and must be no older than 90 s"),
     (replace(WELL, time=1031.0), "31 s ahead of this node's clock"),
     (replace(WELL, targets=frozenset({"l-OST0000"})), "l-OST0001 not to be seen"),
     (replace(WELL, time=990.0), "its samples are 10 s older than those before"),

@@ -29,10 +29,10 @@ def asked(url: str, access: ServerAccess | None = None, seconds: float = 5.0, en
     ("behave", "words"),
     [
         (loopback_server.endless, "more than 1048576 bytes"),
-        (loopback_server.bomb, "packed with 'gzip', unasked"),
-        (says("x", "text/html"), "'text/html' in place of 'text/plain'"),
+        (loopback_server.bomb, "content encoding 'gzip', which was not requested"),
+        (says("x", "text/html"), "'text/html' instead of 'text/plain'"),
         (says("x", status="500 Oh\x1b[31m"), "500 Oh"),
-        (says("", "text/plain", "Location: http://elsewhere/", status="302 Found"), "sends us elsewhere (302"),
+        (says("", "text/plain", "Location: http://elsewhere/", status="302 Found"), "redirects (302"),
         (
             lambda to, _: to.sendall(loopback_server.head("text/plain", "200 OK", "Content-Length: 99999999")),
             "99999999 bytes",

@@ -53,7 +53,7 @@ def test_a_broken_file_loses_nothing_else(tmp_path: Path, data: bytes) -> None:
 
 @pytest.mark.parametrize(("name", "content", "condition"), [
     ("degraded", b"1\n", "degraded"), ("recovery_status", b"status: RECOVERING\n", "in recovery"),
-    ("degraded", b"0\n", "recovery not to be seen"), ("recovery_status", b"status: COMPLETE\n", None),
+    ("degraded", b"0\n", "recovery status unknown"), ("recovery_status", b"status: COMPLETE\n", None),
     ("recovery_status", b"status: INACTIVE\n", None), ("recovery_status", b"status: FROBNICATING\n", "in recovery"),
 ])
 def test_conditions(tmp_path: Path, name: str, content: bytes, condition: str | None) -> None:

@@ -22,7 +22,7 @@ from tests.tierd.simulated import NOISE, STREAM
 from tierd.clock import SystemClock
 from tierd.config.sense import PrometheusSettings, ServerAccess
 from tierd.demo import await_exporter, running_exporter
-from tierd.sense import exposition
+from tierd.sense import exporters, exposition
 from tierd.sense.http_client import HttpClient, SourceError
 from tierd.sense.prometheus import PrometheusCounters, Series, merged_reading, oldest_last_scrape, series_of, value_at
 from tierd.sense.readings import ChangelogState, Reading, window
@@ -134,7 +134,7 @@ def test_conditions_are_those_last_said() -> None:
     series = [*about("OST0000", 0, 10), Series("lustre_ost_degraded", labels(), [(0, 0.0), (10, 1.0)]),
               Series("lustre_jobs", labels("MDT0000"), [(10, 1.0)])]
     reading = merged_reading(series, [])
-    assert reading.conditions == {"l-OST0000": "degraded", "l-MDT0000": "recovery not to be seen"}
+    assert reading.conditions == {"l-OST0000": "degraded", "l-MDT0000": "recovery status unknown"}
 
 
 def test_a_changelog_user_of_an_earlier_scrape_is_one_no_more() -> None:
@@ -184,10 +184,10 @@ LYING = {"metric": {"__name__": "lustre_job_write_bytes_total", **labels(jobid="
     (says_json("nonsense"), "Expecting value"),
     (says_json("[" * 100_000), "http://127"),
     (says("<html>login</html>", "text/html"), "'text/html' in place of 'application/json'"),
-    (answer({"metric": {"target": "x"}, "values": [["soon", "1"]]}), "not to be believed"),
+    (answer({"metric": {"target": "x"}, "values": [["soon", "1"]]}), "invalid data"),
     (answer({"metric": None, "values": []}), "not a series"),
-    (answer({**LYING, "values": [[NOW, "NaN"]]}), "a value that cannot be"),
-    (answer({**LYING, "values": [[NOW, "-3"]]}), "a value that cannot be"),
+    (answer({**LYING, "values": [[NOW, "NaN"]]}), "impossible value"),
+    (answer({**LYING, "values": [[NOW, "-3"]]}), "impossible value"),
     (answer({**LYING, "values": [[NOW, "1"], [NOW - 1, "1"]]}), "out of order"),
     (answer({"metric": {"x": "y" * 5000}, "values": [[NOW, "1"]]}), "a label 'x' of 5000"),
     (answer({**RECENT, "values": [[NOW - 95, "1"]]}), "l-OST0000 was last scraped 95 s ago: incomplete"),
@@ -207,7 +207,7 @@ def test_a_server_that_says_nothing_is_given_up() -> None:
 
 def test_the_same_series_twice_is_not_believed() -> None:
     twice = {**LYING, "values": [[NOW - 5, "1"]]}
-    with liar([answer(RECENT), answer(twice, twice)]) as server, pytest.raises(SourceError, match="twice"):
+    with liar([answer(RECENT), answer(twice, twice)]) as server, pytest.raises(SourceError, match="duplicate"):
         asked(server.url)()
 
 
@@ -254,7 +254,7 @@ CLUSTERS = ("now", "now honor", "before", "before honor", "mixed", "mixed honor"
 def of_the_version_before(url: str, only: str = "") -> Behave:
     """What an exporter shows now as the version before showed it: of all targets or of those that begin so."""
     def behave(to: socket.socket, request: str) -> None:
-        shown = exposition.fetch_exposition(url, 10.0)
+        shown = exporters.fetch_exposition(url, 10.0)
         says("".join(f"{old_label(line)}\n" for line in shown.splitlines() if f'target="{only}' in line))(to, request)
 
     return behave
@@ -263,7 +263,7 @@ def of_the_version_before(url: str, only: str = "") -> Behave:
 def of_other_targets(url: str, but: str) -> Behave:
     """What an exporter shows, without targets that begin so."""
     def behave(to: socket.socket, request: str) -> None:
-        shown = exposition.fetch_exposition(url, 10.0)
+        shown = exporters.fetch_exposition(url, 10.0)
         says("".join(f"{line}\n" for line in shown.splitlines() if f'target="{but}' not in line))(to, request)
 
     return behave
@@ -322,7 +322,7 @@ def test_a_real_prometheus_says_what_its_exporter_says(scraped: tuple[Cluster, P
 
     since = max(read(name, 0).time for name in CLUSTERS) + 2  # by then every server has been scraped
     before = {name: read(name, since) for name in CLUSTERS}
-    far = exposition.reading([exposition.fetch_exposition(url, 10.0)], since)
+    far = exposition.reading([exporters.fetch_exposition(url, 10.0)], since)
     for reading in before.values():
         assert reading.targets == far.targets
         assert reading.jobs == far.jobs
@@ -331,7 +331,7 @@ def test_a_real_prometheus_says_what_its_exporter_says(scraped: tuple[Cluster, P
     cluster.write_parameters(root)
     since = clock.now() + 2
     after = {name: read(name, since) for name in CLUSTERS}
-    far = exposition.reading([exposition.fetch_exposition(url, 10.0)], since)
+    far = exposition.reading([exporters.fetch_exposition(url, 10.0)], since)
     for name, reading in after.items():
         assert reading.jobs == far.jobs
         assert {job for _, job in window(before[name], reading).loads} == {STREAM.job_id, NOISE.job_id}

@@ -1,8 +1,8 @@
-"""Clears changelog records that were handled, and detects from the answer that the reader was deregistered.
+"""Clears processed changelog records, and detects by errors of clearing that the reader was deregistered.
 
-Lustre deregisters a reader that lags too far or is silent for a month. An MDT without readers writes no records at
-all, and reading its device gives nothing and no error. Clearing for such a reader fails (``mdd_changelog_clear`` of
-Lustre 2.17 returns ENOENT). Other evidence is in :mod:`tierd.sense.changelogs.recording`.
+Lustre deregisters a reader that lags too far or is idle for a month. An MDT without readers writes no records, and
+reading its device returns no data and no error. Clearing for such a reader fails (``mdd_changelog_clear`` of Lustre
+2.17 returns ENOENT). :mod:`tierd.sense.changelogs.recording` uses other evidence.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from tierd.clock import Clock
 from tierd.sense.changelogs.follow import ClearChangelog, Follower
 
 CLEAR_AGAIN_SECONDS = 10.0
-"""Interval at which the last index is cleared again when there is nothing to clear. So a deregistered reader is
-noticed within two cycles, and Lustre does not count the reader as idle."""
+"""Interval at which the last index is cleared again if there are no new records. This detects a deregistered reader
+within two cycles, and Lustre does not count the reader as idle."""
 
 
 class ChangelogClearing:
-    """The readers of the configuration."""
+    """Clears the changelogs of MDTs with a configured reader."""
 
     def __init__(self, clear: ClearChangelog, readers: Mapping[str, str], follower: Follower, clock: Clock,
                  log: Callable[[str], None], fsname: str = "FSNAME") -> None:
@@ -30,11 +30,11 @@ class ChangelogClearing:
         self._clock = clock
         self._log = log
         self._cleared: dict[str, tuple[int, float]] = {}
-        """MDT to the last index that was cleared, and when."""
+        """Last cleared index and its time, by MDT."""
         self._logged: dict[str, str] = {}
 
     def __call__(self) -> None:
-        """Clear the records that were handled. Call it only after the positions are in the journal."""
+        """Clear the processed records. Call it only after the positions are in the journal."""
         positions = self._follower.positions
         now = self._clock.now()
         for mdt, reader in self._readers.items():
@@ -46,15 +46,15 @@ class ChangelogClearing:
     def _one(self, mdt: str, reader: str, index: int, now: float) -> None:
         """Clear one MDT.
 
-        ENOENT is also what Lustre says to an index before the one this reader had cleared: then somebody else clears
-        for it, and records may be gone that were never seen here. EINVAL means that there is no such record yet.
+        Lustre also returns ENOENT for an index below the last one cleared for this reader: then another program clears
+        for it, and records may be gone that tierd never read. EINVAL means that there is no such record yet.
         """
         try:
             self._clear(mdt, reader, index)
         except OSError as error:
             words = f"{error}"
             if error.errno == errno.ENOENT:
-                words = (f"Lustre knows no reader {reader} (or somebody else clears for it); register one: lctl "
+                words = (f"Lustre knows no reader {reader} (or another program clears for it); register one: lctl "
                          f"--device {self._fsname}-{mdt} changelog_register, and name it in sense.readers")
                 self._follower.mark_lost(mdt, words, "clearing")
             elif error.errno == errno.EINVAL:

@@ -1,9 +1,9 @@
-"""Follows the changelogs of all MDTs from the last position: no record twice, and every gap is reported.
+"""Follows the changelogs of all MDTs from the last position. It returns no record twice and reports every gap.
 
-Reading the changelog of an MDT that is down does not return until the MDT is back, and neither do clearing and marks.
-Each such call runs in a thread of its own and is waited for a limited time; the other MDTs and the cycle go on. An
-MDT gets no second call before the first has returned, so that there is one such thread for each MDT at most. A late
-answer is given to the next caller with the same question.
+If an MDT is down, calls that read or clear its changelog or make a mark return only when it is back. Each such call
+runs in its own thread with a limited wait, so that the other MDTs and the cycle continue. An MDT gets no second call
+before the first has returned: there is at most one thread for each MDT. The result of a call that returned late goes
+to the next caller with the same question.
 """
 
 from __future__ import annotations
@@ -21,20 +21,19 @@ from tierd.clock import Clock
 from tierd.sense.changelogs.recording import MakeMark, RecordingCheck
 
 ReadFrom = Callable[[str, int], bytes]
-"""Raw records of an MDT with a higher index than given, b"" when there are none; as the file system port has it."""
+"""Raw records of an MDT with a higher index than given; b"" for none. See ``lustre.filesystem.Filesystem``."""
 
 
 class ChangelogError(OSError):
-    """A changelog that cannot be read, or from which records are missing."""
+    """A changelog cannot be read, or has a gap."""
 
 
 class MissingRecordsError(ChangelogError):
-    """Records are missing for good: what is known of directories may no longer be so."""
+    """Records are lost: the known state of directories may be wrong."""
 
 
 MAX_READS = 16
-"""Reads of one MDT (some 4 MiB each) in one call: where records come faster than they are dealt with, others and the
-cycle have their turn all the same."""
+"""Reads (some 4 MiB each) of one MDT in one call: an MDT that writes faster than tierd reads holds up no other."""
 
 
 class Follower:
@@ -44,44 +43,44 @@ class Follower:
                  max_reads: int = MAX_READS, recording: RecordingCheck | None = None) -> None:
         self._read = read
         self.recording = recording
-        """Checks whether MDTs record at all; None: they are assumed to record."""
+        """Checks whether MDTs record. None: all are assumed to record."""
         self._max_reads = max_reads
         self._positions: dict[str, int] = {mdt: (positions or {}).get(mdt, 0) for mdt in mdts}
         self._lost: dict[tuple[str, str], str] = {}
-        """MDTs that keep no records for tierd now, by the check that found it, and the reason."""
+        """Reason why an MDT keeps no records for tierd, by MDT and by the check that found it."""
         self._missed: dict[str, str] = {}
-        """MDTs that kept no records for a while, and the reason; reported once, with the next records."""
+        """Reason why an MDT kept no records for a while. It is reported once, with the next records."""
 
     @property
     def positions(self) -> Mapping[str, int]:
-        """Index of the last record of each MDT that was given out; 0 before the first."""
+        """Index of the last returned record of each MDT; 0 before the first."""
         return dict(self._positions)
 
     def mark_lost(self, mdt: str, why: str, by: str = "") -> None:
-        """Mark an MDT as one that keeps no records for tierd. ``by`` is the check that found it."""
+        """Mark an MDT as one that keeps no records for tierd. ``by`` names the check that found it."""
         self._lost[mdt, by] = why
 
     def restored(self, mdt: str, by: str = "") -> None:
-        """Mark the MDT as recording again, by the same check. Records of the time between are missing."""
+        """Mark an MDT as recording again, according to the same check. Records in between are missing."""
         why = self._lost.pop((mdt, by), "")
         if why:
             self._missed[mdt] = f"records are missing, for {why}"
 
     def restart_from_zero(self, mdt: str) -> None:
-        """Read an MDT from its first record: its changelog began again, and ends before the last position."""
+        """Read an MDT from its first record, because its changelog restarted and ends before the last position."""
         self._positions[mdt] = 0
         self._missed[mdt] = "it was begun anew"
 
     def records(self) -> Iterator[Record]:
-        """Records since the last call, one by one; raises as ``batches`` does."""
+        """Records since the last call, one by one. Raises the errors of ``batches``."""
         return chain.from_iterable(self.batches())
 
     def batches(self) -> Iterator[Sequence[Record]]:
-        """Records since the last call, one MDT after the other, so many at a time.
+        """Records since the last call in batches, one MDT after the other.
 
-        Once all that could be read was given out, raises MissingRecordsError where records are missing (Lustre forgot
-        them, as it does when a reader was deregistered), or ChangelogError: naming an MDT whose device cannot be read,
-        data that is no changelog, or an MDT that keeps no records for tierd.
+        Errors are raised after all readable records were returned: MissingRecordsError if records are missing (Lustre
+        drops them, for example, when a reader is deregistered); ChangelogError if a device cannot be read, if its data
+        is no changelog, or if an MDT keeps no records for tierd.
         """
         problems: list[str] = []
         gaps: list[str] = []
@@ -99,7 +98,7 @@ class Follower:
             raise ChangelogError("; ".join(problems))
 
     def _judge(self, mdt: str, before: int, recording: RecordingCheck) -> None:
-        """Apply the verdict on an MDT that could be read."""
+        """Check an MDT that could be read, and apply the verdict."""
         verdict = recording.check(mdt, before, self._positions[mdt])
         if verdict.problem:
             self.mark_lost(mdt, verdict.problem, "recording")
@@ -112,12 +111,12 @@ class Follower:
 
     def _of(self, mdt: str, problems: list[str],
             gaps: list[str]) -> Generator[Sequence[Record], None, bool]:
-        """Records of one MDT; whether that is all there are at present."""
+        """Yield the records of one MDT. Returns whether its end was reached."""
         for _ in range(self._max_reads):
             asked = last = self._positions[mdt]
             try:
                 for records in pieces(self._read(mdt, asked)):
-                    if records[-1].index <= last:  # never to be asked again and again
+                    if records[-1].index <= last:  # otherwise the same records would be read forever
                         problems.append(f"changelog of {mdt}: asked for records after {last}, got {records[-1].index}")
                         return False
                     if last and (gap := gap_in(last, records)):
@@ -133,7 +132,7 @@ class Follower:
 
 
 def gap_in(last: int, records: Sequence[Record]) -> str:
-    """Which numbers are missing between the last record and these, or among them; "" for none.
+    """The first gap after the last index, in words; "" if there is none.
 
     >>> from lustre.changelog.record import RecordType
     >>> gap_in(5, [Record(6, RecordType.CLOSE, 0.0), Record(9, RecordType.CLOSE, 0.0)])
@@ -152,7 +151,7 @@ Answer = TypeVar("Answer")
 ClearChangelog = Callable[[str, str, int], None]
 """Clears the changelog of an MDT for a reader, up to an index."""
 TIMEOUT_SECONDS = 10.0
-"""Some 4 MiB of records take one to two."""
+"""Limit of one call. Reading some 4 MiB of records takes one to two seconds."""
 
 
 class _Call(NamedTuple):
@@ -162,7 +161,7 @@ class _Call(NamedTuple):
 
 
 class TimedCalls:
-    """Calls to MDTs with a limit on the wait, and at most one call to each MDT at a time."""
+    """Calls MDTs with a limited wait, and with at most one call to each MDT at a time."""
 
     def __init__(self, clock: Clock, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         self._clock = clock
@@ -173,8 +172,8 @@ class TimedCalls:
     def __call__(self, mdt: str, question: Hashable, ask: Callable[[], Answer]) -> Answer:
         """The result of ``ask``, or what it raised.
 
-        Raises TimeoutError when this call, or the one before it, has not returned in time. The result of a call that
-        returns late is given to the next caller with an equal ``question``.
+        Raises TimeoutError if this call, or the previous call to this MDT, has not returned in time. The result of a
+        call that returns late goes to the next caller with an equal ``question``.
         """
         call = self._calls.get(mdt)
         if call is not None and call.question != question:

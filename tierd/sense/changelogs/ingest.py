@@ -1,6 +1,6 @@
-"""Takes changelog records into the activity table, and rescans directories after a gap.
+"""Adds changelog records to the activity table, and rescans directories after a gap in the records.
 
-Until the rescan is complete tierd begins nothing new: a file may have been replaced or a directory renamed.
+tierd begins no act until the rescan is complete: a file may have been replaced, or a directory renamed.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from tierd.sense.changelogs.table import ActivityTable
 from tierd.sense.paths import join
 
 MAX_DIRECTORIES = 2000
-"""The most recently active ones; others are forgotten, and known again when something happens there."""
+"""Directories to rescan, the most recently active first. Others are forgotten until they have a new record."""
 MAX_ENTRIES = 20_000
-"""Of one directory."""
+"""Entries of one directory that are read, at the most."""
 
 
 class DirectoryRescan:
-    """A walk over the known directories, that can be interrupted."""
+    """Scans the known directories again, a part of them in each call."""
 
     def __init__(self, table: ActivityTable, filesystem: Filesystem, now: Callable[[], float]) -> None:
         self._table = table
@@ -38,20 +38,20 @@ class DirectoryRescan:
         done = self._count - len(self._left)
         return f"{done} of {self._count} directories scanned again"
 
-    def go_on(self, until: float) -> bool:
-        """Scan directories until that time, at least one; whether all are done."""
+    def scan(self, until: float) -> bool:
+        """Scan directories until that time, but at least one. Returns whether all are scanned."""
         while self._left:
             place = self._left.pop(0)
             try:
                 self._table.reconcile(place, self._listed(place))
-            except OSError:  # gone, or not to be read: then nothing is known of it
+            except OSError:  # removed or unreadable
                 self._table.forget_directory(place)
             if self._now() >= until:
                 break
         return not self._left
 
     def _listed(self, place: str) -> dict[Fid, tuple[str, FileStatus]]:
-        """Files in a directory, by identity. Those that vanish meanwhile are not there."""
+        """Name and status of the files in a directory by FID. Files removed during the scan are left out."""
         found: dict[Fid, tuple[str, FileStatus]] = {}
         for count, name in enumerate(self._filesystem.entries(place)):
             if count >= MAX_ENTRIES:
@@ -66,31 +66,31 @@ class DirectoryRescan:
 
 
 class ChangelogIngest:
-    """Records of the last call, and whether records were missed."""
+    """Adds records to the table and keeps track of missed records."""
 
     def __init__(self, table: ActivityTable, filesystem: Filesystem, now: Callable[[], float]) -> None:
         self._table = table
         self._filesystem = filesystem
         self._now = now
         self._missed = ""
-        self._catch_up: DirectoryRescan | None = None
+        self._rescan: DirectoryRescan | None = None
         self.gap_closed = ""
-        """What was missed, and is known again since the last call; "" for nothing."""
+        """The gap that the last call closed, for the log; "" if it closed none."""
 
     @property
     def records_read(self) -> int:
-        """Records of the last call."""
+        """Number of records in the last call."""
         return self._table.records_read
 
     @property
     def oldest_time(self) -> float:
-        """Time of the oldest record of the last call; infinite without records."""
+        """Time of the oldest record in the last call; infinite without records."""
         return self._table.oldest_time
 
     def take_in(self, records: Iterable[Record], until: float) -> str:
-        """Take records in, and catch up until that time where some were missed.
+        """Add records, and rescan directories until that time if records were missed.
 
-        Returns "" when everything is known; else the reason why nothing new may be done.
+        Returns the reason why tierd may begin no act; "" if the table is complete.
         """
         problem = self.gap_closed = ""
         self._table.mark(self._now())
@@ -98,13 +98,13 @@ class ChangelogIngest:
             self._table.add(records)
         except MissingRecordsError as error:
             self._missed = str(error)
-            self._catch_up = DirectoryRescan(self._table, self._filesystem, self._now)
+            self._rescan = DirectoryRescan(self._table, self._filesystem, self._now)
         except OSError as error:
             problem = str(error)
-        if self._catch_up is not None and not problem:
-            if self._catch_up.go_on(until):
-                self.gap_closed = f"{self._missed}; {self._catch_up}: what is known holds again"
-                self._catch_up = None
+        if self._rescan is not None and not problem:
+            if self._rescan.scan(until):
+                self.gap_closed = f"{self._missed}; {self._rescan}; the table is complete again"
+                self._rescan = None
             else:
-                problem = f"{self._missed}; catching up: {self._catch_up}"
+                problem = f"{self._missed}; rescan: {self._rescan}"
         return problem

@@ -1,16 +1,17 @@
-"""Checks whether each MDT still records what tierd needs: a changelog without new records is quiet, or cut off.
+"""Checks whether each MDT still records what tierd needs. A changelog without new records may be idle or disabled.
 
-Reading the changelog device fails for neither. When its last user is deregistered, an MDT records nothing more and
-its index stands still. With other users it goes on, and may drop records before tierd has read them. A mask leaves
-out types of records (``mdd_changelog_user_purge`` and ``changelog_mask`` of Lustre 2.17). The evidence, best first:
+Reading the changelog device succeeds in both cases. When its last user is deregistered, an MDT writes no more records
+and its index does not change. If other users remain, it continues, and may drop records before tierd has read them. A
+mask excludes types of records (``mdd_changelog_user_purge`` and ``changelog_mask`` of Lustre 2.17). tierd uses three
+kinds of evidence, the best first:
 
-* what the MDT reports (``mdd.*.changelog_users`` and its mask), where this node is the MDS or exporters show it;
+* the state of the MDT (``mdd.*.changelog_users`` and its mask), if this node is the MDS or an exporter shows it;
 * clearing, which fails for a user that was deregistered (:mod:`tierd.sense.changelogs.clearing`);
-* a mark: a file that tierd makes, renames, opens, closes and removes on the MDT, and whose records must appear.
+* a mark: a file that tierd creates, renames, opens, closes and removes on the MDT. Its records must appear.
 
-A mark has no object on any OST: it is made by ``mknod`` and opened with ``O_LOV_DELAY_CREATE``, as ``lfs setstripe``
-does, so that it can be made while an OST hangs. Marks lie in the folder of the claim. For an MDT that does not hold
-that folder tierd makes a directory in it (``lfs mkdir -i``).
+A mark has no object on any OST, so that tierd can make it while an OST hangs: ``mknod`` creates it, and it is opened
+with ``O_LOV_DELAY_CREATE``, as by ``lfs setstripe``. Marks are in the folder of the claim. If that folder is on another
+MDT, tierd creates a directory on the right MDT in it (``lfs mkdir -i``).
 """
 
 from __future__ import annotations
@@ -30,47 +31,46 @@ from tierd.sense.readings import ChangelogState, number_of
 from tierd.text import first_names
 
 NEEDED_TYPES = (RecordType.CREATE, RecordType.UNLINK, RecordType.RENAME, RecordType.CLOSE, RecordType.LAYOUT)
-"""Without these tierd does not know which files there are, where they are, whether they are in use, and who moves
-them."""
+"""Record types that tierd needs to know which files exist, their paths, whether they are open, and who moves them."""
 MARK_TYPES = frozenset({RecordType.CREATE, RecordType.UNLINK, RecordType.RENAME, RecordType.CLOSE})
-"""What a mark leaves behind."""
+"""Record types that a mark causes."""
 WANTED_MASK = "+CREAT +MKDIR +OPEN +CLOSE +UNLNK +RENME +LYOUT"
 MARK_SECONDS = 15.0
-"""So often a quiet MDT that nothing else tells of is given a mark."""
+"""Interval of marks on an idle MDT without other evidence."""
 MARK_SECONDS_FOR_MASK = 600.0
-"""And one of which all is known but the mask: its users are shown, or records are cleared for ours."""
+"""Interval of marks on an idle MDT of which only the mask is unknown: its users are known, or clearing works."""
 RESTARTED_SECONDS = 120.0
-"""An index that is lower than our position for so long was not just read before: the changelog was begun anew."""
-MAX_LOOKS = 2
-"""A mark that has not come by after so many looks that read the changelog to its end will not come."""
+"""Time after which an index below tierd's position means that the changelog restarted, not that it was read early."""
+MAX_CHECKS = 2
+"""A mark without records after this many complete reads of the changelog was not recorded."""
 MakeMark = Callable[[str], Fid]
-"""Make a file on an MDT (``MDT0000``), rename it, open and close it, remove it; its FID. Raises OSError."""
+"""Creates, renames, opens, closes and removes a file on an MDT (``MDT0000``). Returns its FID. Raises OSError."""
 
 
 @dataclass(slots=True)
 class _PendingMark:
-    """One that must come by."""
+    """A mark whose records are expected."""
 
     fid: Fid
-    looks: int = 0
+    checks: int = 0
     seen: set[RecordType] = field(default_factory=set)
 
 
 @dataclass(slots=True)
 class _Mdt:
-    """What is known of one MDT."""
+    """State of the check of one MDT."""
 
     users: frozenset[str] | None = None
-    """At the last look that showed them."""
+    """Users at the last check that had them; None if the state is unknown."""
     behind_at: int | None = None
-    """Position at the last look, where it was behind the index then and gave nothing."""
+    """Position at the last check, if it was behind the index and the read returned no records."""
     lower_since: float | None = None
     mark: _PendingMark | None = None
     marked_at: float | None = None
     problem: str = ""
-    """What the last mark has shown."""
+    """Problem that the last mark found."""
     cannot: str = ""
-    """Why the last one could not be made."""
+    """Why the last mark could not be made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +78,11 @@ class RecordingVerdict:
     """The result of a check of one MDT."""
 
     problem: str = ""
-    """Why it cannot be relied on; "" while it can."""
+    """Why its records are incomplete; "" if they are complete."""
     gap: str = ""
-    """Why records may be missing, once."""
+    """Why earlier records may be missing. It is reported once."""
     anew: bool = False
-    """Whether it was begun anew, and ends before the position."""
+    """Whether the changelog restarted, so that it ends before the position."""
 
 
 class RecordingCheck:
@@ -90,7 +90,7 @@ class RecordingCheck:
 
     def __init__(self, fsname: str, readers: Mapping[str, str], clock: Clock, mark: MakeMark | None = None,
                  marks_allowed: Callable[[], bool] = lambda: True) -> None:
-        """``readers``: MDT to the user registered for tierd (``cl1``), where one is configured."""
+        """``readers`` maps MDTs to the user registered for tierd (``cl1``), as far as configured."""
         self._fsname = fsname
         self._readers = readers
         self._clock = clock
@@ -99,19 +99,19 @@ class RecordingCheck:
         self._states: Mapping[str, ChangelogState] = {}
         self._mdts: dict[str, _Mdt] = {}
         self.unchecked: dict[str, str] = {}
-        """MDTs without records in the last check that may not be recording, and why that is unknown."""
+        """MDTs without records at the last check of which tierd cannot tell whether they record, and why."""
 
     def set_states(self, states: Mapping[str, ChangelogState]) -> None:
         """Set the changelog states of MDTs (by full name), as read before their changelogs."""
         self._states = states
 
     def note(self) -> str:
-        """Text for status: quiet MDTs that may not be recording; "" without such."""
+        """Text for status that names the unchecked MDTs; "" if there are none."""
         whys = "; ".join(sorted(set(self.unchecked.values())))
         return f"whether {first_names(sorted(self.unchecked))} still records is not known: {whys}" if whys else ""
 
     def without_marks(self, mdt: str, records: Sequence[Record]) -> Sequence[Record]:
-        """Records without those of the pending mark, which are noted."""
+        """Records without those of the pending mark, whose types are noted."""
         mark = self._mdts[mdt].mark if mdt in self._mdts else None
         if mark is None:
             return records
@@ -120,7 +120,7 @@ class RecordingCheck:
         return [record for record in records if record.index not in ours] if ours else records
 
     def check(self, mdt: str, before: int, after: int) -> RecordingVerdict:
-        """Judge one MDT after its changelog was read to its end, from one position to another, without an error."""
+        """Check one MDT after a complete and successful read of its changelog from one position to another."""
         known = self._mdts.setdefault(mdt, _Mdt())
         state = self._states.get(f"{self._fsname}-{mdt}")
         self.unchecked.pop(mdt, None)
@@ -164,7 +164,7 @@ class RecordingCheck:
 
     @staticmethod
     def _stands_still(known: _Mdt, state: ChangelogState, before: int, after: int) -> bool:
-        """Whether the MDT was ahead at two looks that gave nothing. A record that is just written may be late."""
+        """Whether two reads in a row returned nothing although the index is higher. One read may come too early."""
         behind = before == after and state.last_index is not None and state.last_index > after
         again, known.behind_at = known.behind_at == after, after if behind else None
         return behind and again
@@ -182,11 +182,11 @@ class RecordingCheck:
         return False
 
     def _marked(self, mdt: str, known: _Mdt, make: MakeMark, *, moved: bool, rarely: bool) -> str:
-        """What marks show. A new one is made where there is nothing else to go by, or to see that it is well again."""
+        """Problem that marks found. Makes a new mark without better evidence, or to see whether a problem is over."""
         mark, now = known.mark, self._clock.now()
         if mark is not None:
-            mark.looks += 1
-            if mark.seen or mark.looks >= MAX_LOOKS:
+            mark.checks += 1
+            if mark.seen or mark.checks >= MAX_CHECKS:
                 known.mark, known.problem = None, self._seen(mdt, mark)
         often = MARK_SECONDS_FOR_MASK if rarely and not known.problem else MARK_SECONDS
         due = known.marked_at is None or not 0 <= now - known.marked_at < often
@@ -221,11 +221,11 @@ _MDT = re.compile(r"MDT([0-9a-f]{4})")
 
 
 class MarkWriter:
-    """Makes marks on a mounted file system; a :data:`tierd.sense.changelogs.recording.MakeMark`."""
+    """Makes marks on a mounted file system. It is a :data:`MakeMark`."""
 
     def __init__(self, folder: Path, mdt_of: Callable[[Path], int], make_directory: Callable[[Path, int], None],
                  fid_of: Callable[[Path], Fid], writer: str) -> None:
-        """``mdt_of``: index of the MDT a directory is on. ``writer``: a name no other tierd has (its process)."""
+        """``mdt_of`` returns the index of a directory's MDT. ``writer`` is a name that no other tierd process uses."""
         self._folder = folder
         self._mdt_of = mdt_of
         self._make_directory = make_directory
@@ -234,12 +234,12 @@ class MarkWriter:
         self._places: dict[str, Path] = {}
 
     def __call__(self, mdt: str) -> Fid:
-        """Make a mark on an MDT (``MDT0001``). Raises OSError, and ValueError for a name that is no MDT's."""
+        """Make a mark on an MDT (``MDT0001``). Raises OSError, or ValueError if the name is not an MDT's."""
         if mdt not in self._places:
             self._places[mdt] = self._place(mdt)
         try:
             return self._made(self._places[mdt])
-        except FileNotFoundError:  # somebody has taken the directory away
+        except FileNotFoundError:  # somebody removed the directory
             del self._places[mdt]
             raise
 
@@ -261,7 +261,7 @@ class MarkWriter:
 
     def _made(self, place: Path) -> Fid:
         first, second = (place / f"mark-{self._writer}{end}" for end in ("", ".renamed"))
-        for left in (first, second):  # by a mark that was broken off
+        for left in (first, second):  # left by an interrupted mark
             with suppress(FileNotFoundError):
                 os.unlink(left)
         os.mknod(first, stat.S_IFREG | 0o600)

@@ -1,14 +1,14 @@
 """Adds each changelog record to the tally of its job and directory.
 
-Three facts rule this module (all seen in recordings of Lustre 2.17):
+Recordings of Lustre 2.17 show three properties of records that this module depends on:
 
-* only namespace records name a reliable parent: the parent in an OPEN of an existing file may be another directory,
-  so the file's own path comes first;
-* the last CLOSE may carry the client's own thread (``ldlm_bl.0``), and the LYOUT of a new component no job at all:
-  both belong to the job that opened the file;
-* files that a job creates and unlinks again are gone before anybody could move them.
+* Only namespace records have a reliable parent. The parent in an OPEN of an existing file may be another directory, so
+  the path of the file itself is preferred.
+* The last CLOSE may have the job id of a client thread (``ldlm_bl.0``), and the LYOUT of a new component has no job id.
+  Both belong to the job that opened the file.
+* Files that a job creates and unlinks again are gone before tierd can move them.
 
-Job ids are decoded once, and the tallies of a job are remembered by directory, as long as no path changes.
+Each job id is decoded once. The tallies of a job are cached by directory until a path changes.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from tierd.sense.paths import PathCache, directory_of, join
 
 @dataclass(slots=True, eq=False)
 class JobTallies:
-    """What is the same for all records of a job."""
+    """Cached properties of one job id."""
 
     name: str
     tagged: bool
-    """Whether its records may be of tierd's own moves."""
+    """Whether records with this job id may be tierd's own."""
     places: dict[Fid, Tally] = field(default_factory=dict)
-    """Its tallies by directory; some may have fallen out of the table."""
+    """Tallies of the job by directory. Some may have been dropped from the table."""
 
 
 class JobTable:
-    """No more of them than there may be tallies, or twice as many places."""
+    """Cache of jobs: at most as many as tallies, with at most twice as many directories in all."""
 
     def __init__(self, known: Tallies, path: PathCache, tags: Collection[str]) -> None:
         self._known = known
@@ -43,12 +43,12 @@ class JobTable:
         self._tags = tags
         self.by_id: dict[bytes, JobTallies] = {}
         self._places = 0
-        """Of all of them together."""
+        """Number of cached directories over all jobs."""
         self.changes = 0
-        """Of paths, when places were forgotten last: with others they hold no more."""
+        """Value of ``PathCache.changes`` for which the cached directories are valid."""
 
     def anew(self, job_id: bytes) -> JobTallies:
-        """A job without records for a while."""
+        """Add a job to the cache."""
         if len(self.by_id) >= self._known.max_tallies:
             self.by_id.clear()
             self._places = 0
@@ -57,7 +57,7 @@ class JobTable:
         return job
 
     def tally_in(self, job: JobTallies, directory: Fid, time: float) -> Tally:
-        """Of a job in a directory by its FID, which is remembered."""
+        """The tally of a job in the directory with this FID. It is cached."""
         if self._path.changes != self.changes or self._places >= 2 * self._known.max_tallies:
             for each in self.by_id.values():
                 each.places.clear()
@@ -68,12 +68,12 @@ class JobTable:
 
 
 _MADE_HERE = {RecordType.CREATE, RecordType.MKDIR}
-"""Of what was made in the same records no path is asked for: its own records name it."""
+"""Records that name the path of their target, so that it need not be looked up."""
 _WITH_PARENT = {RecordType.CREATE, RecordType.UNLINK, RecordType.MKDIR, RecordType.RENAME}
 
 
 class RollUp:
-    """Takes records in, and keeps what makes that quick."""
+    """Adds records to the tables."""
 
     def __init__(self, known: Tallies, path: PathCache, movers: OtherMovers, own_jobs: Iterable[str],
                  is_echo: OwnMoves) -> None:
@@ -85,14 +85,14 @@ class RollUp:
         self._is_echo = is_echo
         self._jobs = JobTable(known, path, self._own_jobs | is_echo.tags)
         self.closes = 0
-        """Seen so far."""
+        """CLOSE records so far."""
         self.records_read = 0
-        """Records of the last call."""
+        """Number of records in the last call."""
         self.oldest_time = float("inf")
-        """Time of the oldest of them."""
+        """Time of the oldest record in the last call; infinite without records."""
 
     def add(self, records: Iterable[Record]) -> None:
-        """Take records in, in the order of one MDT's changelog. Our own (by job id) are not activity."""
+        """Add records in the order of one MDT's changelog. Records of tierd's own moves are ignored."""
         handler_of = {
             RecordType.CREATE: self._create, RecordType.OPEN: self._open, RecordType.CLOSE: self._close,
             RecordType.UNLINK: self._unlink, RecordType.LAYOUT: self._layout, RecordType.RENAME: self._rename,
@@ -119,7 +119,7 @@ class RollUp:
             self.records_read, self.oldest_time = records_read, oldest_time
 
     def fids_without_path(self, records: Sequence[Record]) -> set[Fid]:
-        """FIDs whose paths these records will ask for, as far as can be told before: directories, and files opened."""
+        """FIDs of directories and opened files whose paths these records need and the cache lacks."""
         found: set[Fid] = set()
         known = self._path.known
         for record in records:
@@ -167,7 +167,7 @@ class RollUp:
                 self._known.keep(tally, record.target)
         file.open_count += 1
         if not (file.created and file.closed_at == file.created_at):
-            tally.opens += 1  # else it is the open of the create, which was counted
+            tally.opens += 1  # otherwise it is the open that created the file, which is counted as a create
             file.reopened += 1
 
     def _close(self, record: Record, job: JobTallies, time: float) -> None:
@@ -203,7 +203,7 @@ class RollUp:
         if job.name:  # a migration or a setstripe, not a file that grew
             path = file.path if file is not None else self._path(record.target)
             if not path:
-                return  # nobody can say where it is: a file without a name, that a mover copies into
+                return  # an unnamed file that a mover copies into
             self._movers.moved(directory_of(path), job.name, time)
         elif file is not None:
             self._known.tally_of(file, time).outgrown += 1
@@ -214,6 +214,6 @@ class RollUp:
         if file is None:
             self._path.renamed(moved)
             return
-        # written under a temporary name and renamed: common, and the new name is the one that lasts
+        # jobs often write under a temporary name and rename: the new name lasts
         file.name = record.name
         file.directory = self._path.place(record.parent)

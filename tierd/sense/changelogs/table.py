@@ -1,6 +1,6 @@
 """The activity table: which job creates, opens, outgrows and unlinks files in which directory, from changelog records.
 
-Any thread may read it. It is not locked while paths are looked up or records are read.
+Any thread may read the table. It is not locked while paths are looked up or records are read.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from tierd.sense.paths import PathCache, ResolvePath
 
 
 def activities_of_job(known: Tallies, job: str, since: float) -> list[DirectoryActivity]:
-    """Where the job has been active since then or still has files open, most files first."""
+    """Activities of a job in directories where it was active since a time or has files open, most files first."""
     return sorted([_activity(known, tally) for tally in _recent_tallies(known, job, since)], key=_most_files_first)
 
 
 def counts_of_job(known: Tallies, job: str, since: float) -> list[DirectoryActivity]:
-    """The same without the files, of which there may be a hundred thousand: cheap."""
+    """Like ``activities_of_job``, without the files. It is cheap: there may be a hundred thousand files."""
     return sorted(map(_counts, _recent_tallies(known, job, since)), key=_most_files_first)
 
 
 def summaries(known: Tallies, since: float) -> list[DirectoryActivity]:
-    """All jobs and directories active since then, with their counts and without their files: cheap."""
+    """Counts of all jobs and directories active since a time, without their files. It is cheap."""
     return [_counts(tally) for tally in known.by_job_and_directory.values() if tally.last_time >= since]
 
 
 def shared_files(known: Tallies, min_openers: int) -> list[SharedFile]:
-    """Files that so many have open at the same time, those with the most first."""
+    """Files that at least ``min_openers`` have open now, the most open first."""
     found = [SharedFile(file.tally.job, file.path, file.open_count) for file in known.files.values()
              if file.open_count >= min_openers and file.path]
     return sorted(found, key=lambda f: (-f.openers, f.path))
 
 
 def known_directories(known: Tallies) -> list[str]:
-    """Directories something is known of, the most recently active first."""
+    """All directories in the table, the most recently active first."""
     latest: dict[str, float] = {}
     for (_, directory), tally in known.by_job_and_directory.items():
         latest[directory] = max(latest.get(directory, 0.0), tally.last_time)
@@ -81,18 +81,18 @@ def _activity(known: Tallies, tally: Tally) -> DirectoryActivity:
 
 
 def forget_directory(known: Tallies, directory: str) -> None:
-    """Nothing is known of it any more, nor of its files."""
+    """Remove the tallies of a directory and their files from the tables."""
     for key in [key for key in known.by_job_and_directory if key[1] == directory]:
         for fid in known.forgotten(key).files:
             known.files.pop(fid, None)
 
 
 def reconcile(known: Tallies, directory: str, found: Mapping[Fid, tuple[str, FileStatus]]) -> None:
-    """Put right what is known of a directory, from the files that are there now.
+    """Correct the table by a scan of a directory. ``found`` has the name and status of its present files.
 
-    Files that are not there are forgotten, renamed ones get their names, new ones count for the job that was active
-    there last. Who has them open is not known: whoever moves them will find out. Where none of the files that were
-    known is left, it may be another directory of that name, and is forgotten.
+    Missing files are removed, renamed files get their new names, and new files count for the job that was active there
+    last. Whether a file is open is unknown then; a move detects it. If none of the known files is left, the directory
+    may be another one with that name, and is removed from the table.
     """
     tallies = [
         (tally.last_time, job, tally)
@@ -118,21 +118,21 @@ def reconcile(known: Tallies, directory: str, found: Mapping[Fid, tuple[str, Fil
 
 
 BATCH_RECORDS = 512
-"""Records taken in at a time: between two pieces others may look at the table."""
+"""Records added while the table is locked. Other threads can read it between two batches."""
 RECENT_SECONDS = 120.0
-"""What is older than one to two of these is not of late."""
+"""Activity counts as recent for one to two times this period."""
 
 
 class ActivityTable:
-    """A bounded table of files and of (job, directory) tallies, and the records that go into it.
+    """A bounded table of files and of tallies by job and directory, filled from changelog records.
 
-    For any thread; one at a time adds records. It is not locked while paths are asked for, nor while records are read.
+    Any thread may use it; only one may add records at a time.
     """
 
     def __init__(self, resolve: ResolvePath, own_jobs: Iterable[str] = (), max_files: int = 150_000,
                  max_tallies: int = 10_000, max_files_per_tally: int = 20_000,
                  is_echo: OwnMoves | None = None, executor: Executor | None = None) -> None:
-        """``executor`` asks for several paths at the same time; without one each is asked for when it is needed."""
+        """``executor`` looks up several paths at once. Without it, each path is looked up when it is needed."""
         self._known = Tallies(max_files, max_tallies, max_files_per_tally)
         self._marked_at: float | None = None
         self._path = PathCache(resolve)
@@ -141,14 +141,14 @@ class ActivityTable:
         self._executor = executor
         self._lock = RLock()
         self.records_read = 0
-        """Records of the last call."""
+        """Number of records in the last call."""
         self.oldest_time = float("inf")
-        """Time of the oldest record of the last call; infinite without records."""
+        """Time of the oldest record in the last call; infinite without records."""
 
     def add(self, records: Iterable[Record]) -> None:
-        """Take records in, in the order of one MDT's changelog. Our own (by job id) are not activity.
+        """Add records in the order of one MDT's changelog. Records of tierd's own moves are ignored.
 
-        What was read before an error that reading raises is taken in.
+        An error of the iterator is raised after the records before it were added.
         """
         self.records_read, self.oldest_time = 0, float("inf")
         piece: list[Record] = []
@@ -171,53 +171,53 @@ class ActivityTable:
         self.oldest_time = min(self.oldest_time, self._records.oldest_time)
 
     def mark(self, now: float) -> None:
-        """Tell what is of late from what was before; called in each cycle."""
+        """Begin a new period of recent activity every ``RECENT_SECONDS``. Call it in each cycle."""
         with self._lock:
             if self._marked_at is None or not 0 <= now - self._marked_at < RECENT_SECONDS:
                 self._marked_at = now
                 self._known.mark()
 
     def other_mover_in(self, directory: str, since: float) -> str:
-        """Job of another mover that has moved several files of a directory since then; "" without one."""
+        """Job id of another mover that has moved several files of a directory since a time; "" for none."""
         with self._lock:
             return self._movers.at_work(directory, since)
 
     def forget_paths(self) -> None:
-        """Records were missed: directories may have been renamed."""
+        """Drop all cached paths. After missed records, directories may have been renamed."""
         with self._lock:
             self._path.clear()
 
     def forget_directory(self, directory: str) -> None:
-        """Nothing is known of it any more, nor of its files."""
+        """Remove the tallies of a directory and their files."""
         with self._lock:
             forget_directory(self._known, directory)
 
     def reconcile(self, directory: str, found: Mapping[Fid, tuple[str, FileStatus]]) -> None:
-        """Put right what is known of a directory, from the files that are there now."""
+        """Correct the table by the present files of a directory."""
         with self._lock:
             reconcile(self._known, directory, found)
 
     def places(self) -> list[str]:
-        """Directories something is known of, the most recently active first."""
+        """All directories in the table, the most recently active first."""
         with self._lock:
             return known_directories(self._known)
 
     def of_job(self, job: str, since: float) -> list[DirectoryActivity]:
-        """Where the job has been active since then or still has files open, most files first."""
+        """Activities of a job in directories where it was active since a time or has files open, most files first."""
         with self._lock:
             return activities_of_job(self._known, job, since)
 
     def counts_of_job(self, job: str, since: float) -> list[DirectoryActivity]:
-        """Counts of a job by directory, without its files: cheap."""
+        """Counts of a job by directory since a time, without its files. It is cheap."""
         with self._lock:
             return counts_of_job(self._known, job, since)
 
     def summaries(self, since: float) -> list[DirectoryActivity]:
-        """All jobs and directories active since then, with their counts and without their files: cheap."""
+        """Counts of all jobs and directories active since a time, without their files. It is cheap."""
         with self._lock:
             return summaries(self._known, since)
 
     def shared_files(self, min_openers: int) -> list[SharedFile]:
-        """Files that so many have open at the same time, those with the most first; none where no close is recorded."""
+        """Files that at least ``min_openers`` have open now, the most open first. None without CLOSE records."""
         with self._lock:
             return shared_files(self._known, min_openers) if self._records.closes else []

@@ -1,6 +1,6 @@
-"""Two bounded tables that changelog records fill: files, and counts of one job in one directory (tallies).
+"""Two bounded tables that changelog records fill: files, and tallies (counts of one job in one directory).
 
-When a table is full, the files that came first, and the tallies idle for longest, are dropped, a few at a time.
+A full table drops a few entries at a time: the files that were added first, or the tallies that were idle longest.
 
 >>> known = Tallies(max_files=2, max_tallies=9, max_files_per_tally=9)
 >>> mine = known.tally("cp.0", "/in", 5.0)
@@ -21,12 +21,12 @@ from lustre.fid import Fid
 from tierd.sense.paths import join
 
 MIN_SWEPT = 8
-"""So many more than last time, and as many again, before the files of a tally are put in order."""
+"""A tally's list of files is cleaned up when it exceeds twice its length after the last cleanup, plus this."""
 
 
 @dataclass(slots=True, eq=False)
 class Tally:
-    """What one job did in one directory, a path, or the FID in brackets where it could not be resolved."""
+    """Counts of one job in one directory. The directory is a path, or a FID in brackets if its path is unknown."""
 
     job: str
     directory: str
@@ -37,16 +37,16 @@ class Tally:
     outgrown: int = 0
     last_time: float = 0.0
     files: list[Fid] = field(default_factory=list)
-    """In the order in which it came by them, some of them twice or gone meanwhile: now and then they are put in order,
-    since to keep order all the time takes more memory than all else that is known of a file."""
+    """Files in the order of their first record. It may have duplicates and dropped files, and is cleaned up now and
+    then: a set would take more memory than everything else that is stored about a file."""
     sweep_at: int = MIN_SWEPT
-    """With more files than that they are put in order."""
+    """Length of ``files`` beyond which it is cleaned up."""
     there: bool = True
-    """Whether it is still in the table."""
+    """Whether the tally is still in the table."""
     earlier: int = 0
-    """Creates and opens, as they stood at the mark before the last."""
+    """Creates and opens at the mark before the last."""
     marked: int = 0
-    """The same at the last mark."""
+    """Creates and opens at the last mark."""
 
     @property
     def lately(self) -> int:
@@ -56,29 +56,29 @@ class Tally:
 
 @dataclass(slots=True, eq=False)
 class File:
-    """A file that records spoke of. Two hundred thousand are kept: each field counts."""
+    """A file that a record named. The table has up to two hundred thousand, so each field costs memory."""
 
     tally: Tally
-    """Of the job that made it or opened it last, where it lay then."""
+    """Tally of the job that created it or opened it last, in its directory at that time."""
     directory: str
     name: bytes = b""
     created: bool = False
     open_count: int = 0
     reopened: int = 0
-    """Opens other than that of the create."""
+    """Opens, without the open that created it."""
     created_at: float = 0.0
     closed_at: float = 0.0
 
     @property
     def path(self) -> str:
-        """Below the root; "" where it is not known."""
+        """Path below the root of the file system; "" if unknown."""
         if not self.directory.startswith("/") or not self.name:
             return ""
         return join(self.directory, self.name.decode("utf-8", "surrogateescape"))
 
 
 class Tallies:
-    """The two tables."""
+    """The table of files and the table of tallies."""
 
     def __init__(self, max_files: int, max_tallies: int, max_files_per_tally: int) -> None:
         self.max_files = max_files
@@ -88,10 +88,10 @@ class Tallies:
         self.by_job_and_directory: dict[tuple[str, str], Tally] = {}
         """By job and directory."""
         self.directories: dict[str, set[str]] = {}
-        """By job: the directories of its tallies."""
+        """Directories of the tallies of each job."""
 
     def tally(self, job: str, directory: str, time: float) -> Tally:
-        """The tally of a job in a directory, which had a record at ``time``."""
+        """The tally of a job in a directory, made if needed. A record at ``time`` belongs to it."""
         key = job, directory
         tally = self.by_job_and_directory.get(key)
         if tally is None:
@@ -104,7 +104,7 @@ class Tallies:
         return tally
 
     def tally_of(self, file: File, time: float) -> Tally:
-        """Of the job of a file, where it lies now."""
+        """The tally of a file's job in the present directory of the file."""
         tally = file.tally
         if not tally.there or tally.directory is not file.directory:
             return self.tally(tally.job, file.directory, time)
@@ -113,7 +113,7 @@ class Tallies:
         return tally
 
     def mark(self) -> None:
-        """From the next mark on, what has come until now is not of late."""
+        """Begin a new period of recent activity. ``lately`` counts from the mark before this one."""
         for tally in self.by_job_and_directory.values():
             tally.earlier, tally.marked = tally.marked, tally.creates + tally.opens
 
@@ -124,29 +124,29 @@ class Tallies:
             self.forget_first_files()
 
     def forget_first_files(self) -> None:
-        """There are more files than there may be."""
+        """Drop the files that were added first."""
         for first in list(islice(self.files, evicted_at_once(self.max_files))):
             del self.files[first]
 
     def keep(self, tally: Tally, fid: Fid) -> None:
-        """A tally has come by a file."""
+        """Add a file to a tally."""
         tally.files.append(fid)
         if len(tally.files) > tally.sweep_at:
             self.sweep(tally)
 
     def sweep(self, tally: Tally) -> None:
-        """Put the files of a tally in order."""
+        """Remove duplicates and dropped files from the list of a tally."""
         tally.files = self.of(tally)
         tally.sweep_at = 2 * len(tally.files) + MIN_SWEPT
 
     def of(self, tally: Tally) -> list[Fid]:
-        """Files of a tally that are there, in the order in which it came by them; no more than the bound, the last."""
+        """Files of a tally that are in the table, in order; only the last ones if there are more than the limit."""
         there = self.files
         files = [fid for fid in dict.fromkeys(tally.files) if fid in there]
         return files[-self._max_files_per_tally:] if len(files) > self._max_files_per_tally else files
 
     def forgotten(self, key: tuple[str, str]) -> Tally:
-        """The tally, which is in the table no more."""
+        """Remove a tally from the table and return it."""
         tally = self.by_job_and_directory.pop(key)
         tally.there = False
         mine = self.directories[tally.job]
@@ -165,5 +165,5 @@ class Tallies:
 
 
 def evicted_at_once(most: int) -> int:
-    """So many fall out at a time where there may be so many: to look for the first of them takes as long for one."""
+    """Entries to drop at once from a table of ``most`` entries. Finding one takes as long as finding several."""
     return max(1, most // 32)

@@ -92,7 +92,7 @@ def test_another_directory_of_that_name_is_not_taken_for_it(world: World) -> Non
 def test_it_takes_as_many_cycles_as_it_takes_and_says_how_far_it_is(world: World) -> None:
     world.time = 10.0
     said = world.ingest.take_in(gap(), until=1.0)
-    assert said == ("changelog of MDT0000: records 10 to 20 are missing; catching up: 1 of 2 directories scanned "
+    assert said == ("changelog of MDT0000: records 10 to 20 are missing; rescan: 1 of 2 directories scanned "
                     "again")
     assert world.tree.asked == ["/two"]  # where something happened last
     assert world.ingest.take_in(iter(()), until=1.0) == ""
@@ -112,7 +112,7 @@ def test_it_waits_while_the_changelog_cannot_be_read(world: World) -> None:
 
 def test_of_very_many_directories_the_latest_are_looked_at(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tierd.sense.changelogs.ingest.MAX_DIRECTORIES", 1)
-    DirectoryRescan(world.table, world.tree, lambda: 0.0).go_on(1.0)  # type: ignore[arg-type]
+    DirectoryRescan(world.table, world.tree, lambda: 0.0).scan(1.0)  # type: ignore[arg-type]
     assert world.files() == {"/two": ["/two/c"]}
 
 
