@@ -240,7 +240,8 @@ def test_what_is_more_than_the_journal_keeps_is_told(site: Site, capsys: pytest.
     kept = QueueStore(site.service._journal._db, maximum=2)
     site.service._journal.queue = kept
     waiting(site, capsys, "/proj/keep/a", "/proj/keep/b", "/proj/keep/c")
-    assert "1 move above what the journal stores: a restart loses them" in shown(capsys, "status", site=site)
+    status = shown(capsys, "status", site=site)
+    assert "1 move not stored in the journal (limit reached) and lost at a restart" in status
     restarted(site)
     assert "found 2 moves and 0 orders queued before the start" in told_of(site)
 
